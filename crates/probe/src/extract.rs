@@ -16,6 +16,7 @@
 mod ahead;
 mod assemble;
 mod bench;
+mod cycle;
 mod desk;
 mod electronics;
 mod error;
@@ -25,10 +26,12 @@ mod known;
 mod of_model;
 mod queueing;
 mod reach;
+mod rows;
 mod seeks;
 mod segments;
 mod shape;
 mod spindle;
+mod strips;
 mod surfaces;
 mod told;
 mod transfer;
@@ -38,6 +41,7 @@ mod walk;
 mod write_cache;
 mod writes;
 mod zone;
+mod zones;
 
 use crate::{Probe, Switch};
 use bench::Bench;
@@ -56,14 +60,14 @@ pub use known::{Mark, Spindle};
 pub use of_model::{UnlearnedModel, profile_of};
 pub use queueing::Queueing;
 pub use segments::Segments;
-pub use shape::Shape;
+pub use shape::{Shape, Spared};
 pub use told::Told;
 pub use transfer::Transfer;
 pub use verdict::{Finding, Known, Verdict, Worth};
 pub use walk::Walked;
 pub use write_cache::WriteCache;
 pub use writes::Writes;
-pub use zone::{Extra, FoundZone};
+pub use zone::{Fault, FoundZone, Row};
 
 /// What is being learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

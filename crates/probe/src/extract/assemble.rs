@@ -2,10 +2,11 @@
 
 use super::Extraction;
 use super::error::ExtractError;
-use super::shape;
+use super::shape::Spared;
 use super::transfer::Transfer;
 use super::turns::part;
 use super::writes::Writes;
+use super::zones;
 use headtime_disk::profile::{
     AccessSpec, BusSpec, CacheSpec, Geometry, Interpolation, LayoutSpec, Order, OverheadSpec,
     QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Trust, Zone,
@@ -154,7 +155,7 @@ impl Extraction {
         let turn = spindle.turn;
         let tail = self.transfer.map_or(0.0, |transfer| transfer.sector);
         let late = |per_track: u64| 1.0 / per_track as f64 + tail / turn;
-        let zones = shape::zones(&self.walked.zones, shape, &self.gaps, late);
+        let zones = zones::zones(&self.walked.zones, shape, &self.gaps, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
         let hit = self.transfer.map_or(0.0, |transfer| transfer.hit);
         let apart = self.apart();
@@ -205,12 +206,19 @@ impl Extraction {
             rotation: Rotation { rpm: 60e9 / turn },
             layout: LayoutSpec {
                 order: match shape.group {
+                    1 if shape.backward => Order::Serpentine,
                     1 => Order::CylinderFirst,
                     tracks => Order::SurfaceSerpentine {
                         tracks: tracks as u32,
                     },
                 },
-                sparing: Sparing::ZoneEnd,
+                sparing: match shape.spared {
+                    Spared::ZoneEnd => Sparing::ZoneEnd,
+                    Spared::TrackEnd => Sparing::TrackEnd,
+                    Spared::CylinderEnd => Sparing::CylinderEnd,
+                    Spared::CylinderFront => Sparing::CylinderFront,
+                    Spared::Range(cylinders) => Sparing::RangeEnd { cylinders },
+                },
                 slips_use_spares: true,
                 zones,
                 map: None,

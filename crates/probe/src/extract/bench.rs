@@ -8,6 +8,7 @@ use crate::{Answer, Obstacle, Probe};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive under probe, and the phase of its platters.
 pub(super) struct Bench<'a, P: ?Sized> {
@@ -17,6 +18,9 @@ pub(super) struct Bench<'a, P: ?Sized> {
     pub reads: u64,
     phase: Option<Phase>,
     places: Vec<Mark>,
+    linger: f64,
+    /// Answers come when they should.
+    quiet: bool,
     next_place: usize,
     hit_below: f64,
     /// The address of the last command.
@@ -28,6 +32,10 @@ pub(super) struct Bench<'a, P: ?Sized> {
     pub noise: f64,
     /// Answers that took too long for any movement.
     pub stalls: Stalls,
+    /// Sectors that were read, and may be in the buffer with some behind them.
+    touched: BTreeSet<u64>,
+    /// Angles of sectors that were looked at, and whether more than one look agreed.
+    looked: BTreeMap<u64, (f64, bool)>,
 }
 
 /// Answers that took too long for any movement: how many of how many, and the longest.
@@ -75,12 +83,18 @@ const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
 const CALM: f64 = 1e-5;
 /// Residuals beyond this part of a turn are no drift.
 const ASTRAY: f64 = 0.02;
+/// A drive of which fewer known places than this came late is quiet.
+const QUIET: f64 = 0.005;
 /// Residuals below this are what a turn is measured to.
 const STEADY: f64 = 5e-4;
 /// Places that are looked at until two agree.
 const MOST_PLACES: usize = 64;
 /// Sectors that a drive reads ahead although another command waits, at most.
-const AHEAD: u64 = 256;
+pub(super) const AHEAD: u64 = 256;
+/// Sectors that were read, of which is known that they were.
+const MOST_TOUCHED: usize = 16_384;
+/// More reads than this until a sector is out of the buffer are dear.
+const DEAR: usize = 24;
 /// Other reads until a sector is expected to be out of the buffer, at most.
 const MOST_EVICTIONS: usize = 4_096;
 
@@ -92,6 +106,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             reads: 0,
             phase: None,
             places: Vec::new(),
+            linger: 0.0,
+            quiet: false,
             next_place: 0,
             hit_below: 0.0,
             last: u64::MAX,
@@ -99,6 +115,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             relock_after: RELOCK[0],
             noise: 0.0,
             stalls: Stalls::default(),
+            touched: BTreeSet::new(),
+            looked: BTreeMap::new(),
         }
     }
 
@@ -143,6 +161,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     pub fn lock(&mut self, spindle: &Spindle) -> Result<(), ExtractError> {
         self.places.clone_from(&spindle.places);
         self.hit_below = spindle.hit_below;
+        self.linger = spindle.linger;
+        self.quiet = spindle.astray < QUIET;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // Nothing is known of the time that passed: the phase on which most places agree.
         for _ in 0..4 {
@@ -222,6 +242,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             let agrees =
                 off.abs() < STEADY || seen.iter().any(|other| near(other - off).abs() < STEADY);
             if off.abs() > ASTRAY || !agrees {
+                self.quiet &= off.abs() <= ASTRAY;
                 seen.push(off);
                 continue;
             }
@@ -256,6 +277,37 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         Ok(is_due)
     }
 
+    /// The angle of a sector, as it was when it was looked at before.
+    pub fn look(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        match self.looked.get(&lba) {
+            Some(&(angle, _)) => Ok(angle),
+            None => self.look_again(lba),
+        }
+    }
+
+    /// The angle of a sector, read now.
+    pub fn look_again(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        let angle = self.angle(lba)?;
+        self.looked.insert(lba, (angle, false));
+        Ok(angle)
+    }
+
+    /// Forgets all angles that it looked at.
+    pub fn forget(&mut self) {
+        self.looked.clear();
+    }
+
+    /// More than one look at a sector agreed.
+    pub fn make_sure(&mut self, lba: u64) {
+        if let Some((_, sure)) = self.looked.get_mut(&lba) {
+            *sure = true;
+        }
+    }
+
+    pub fn is_sure(&self, lba: u64) -> bool {
+        self.looked.get(&lba).is_some_and(|(_, sure)| *sure)
+    }
+
     /// The angle at which a sector has come, read from the medium.
     pub fn angle(&mut self, lba: u64) -> Result<f64, ExtractError> {
         self.keep_phase()?;
@@ -263,6 +315,12 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             // The drive may have to read on to there before it can do anything else. That is a hit
             // that takes as long as a miss.
             self.elsewhere(lba)?;
+        }
+        let near = lba.saturating_sub(AHEAD)..=lba;
+        if self.touched.range(near).next().is_some() {
+            // What is in the buffer may be answered as late as what is not, as long as the drive reads on behind
+            // the read before.
+            self.linger();
         }
         let mut answer = self.read(lba, 1)?;
         let mut tried = 0;
@@ -275,6 +333,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             }
             tried += self.evict;
             self.keep_phase()?;
+            self.linger();
             answer = self.read(lba, 1)?;
             self.evict = if self.is_hit(&answer) {
                 self.evict * 2
@@ -282,6 +341,44 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
                 (self.evict * 7 / 8).max(1)
             };
         }
+        if self.touched.len() > MOST_TOUCHED {
+            self.touched.clear();
+        }
+        self.touched.insert(lba);
         Ok(self.angle_at(answer.at))
+    }
+
+    /// Returns true if no answer was late for long.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Returns true if it takes many other reads until a sector is out of the buffer.
+    pub fn is_dear(&self) -> bool {
+        self.evict > DEAR
+    }
+
+    /// Waits until the drive has read on as long as it wants to before it does anything else.
+    pub fn linger(&mut self) {
+        if self.linger > 0.0 {
+            self.probe.pause(Nanos::from_nanos(self.linger as u64));
+        }
+    }
+
+    /// The nearest address, not above one and not below another, that is not in the buffer as far as known; the
+    /// first of them if there is none.
+    pub fn fresh(&self, lba: u64, floor: u64) -> u64 {
+        let mut fresh = lba;
+        while let Some(touched) = self
+            .touched
+            .range(fresh.saturating_sub(AHEAD)..=fresh)
+            .next()
+        {
+            match touched.checked_sub(1) {
+                Some(below) if below >= floor => fresh = below,
+                _ => return lba,
+            }
+        }
+        fresh
     }
 }

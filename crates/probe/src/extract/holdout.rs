@@ -100,6 +100,7 @@ impl Held {
                 bench.read(before.start.get(), 8)?;
             }
             let extent = Extent::at(bench.random.up_to(room), 8);
+            bench.linger();
             let now = bench.probe.now();
             let said = predictor.time(bench.angle_at(now), before, extent, zero_latency);
             let answer = bench.read(extent.start.get(), 8)?;

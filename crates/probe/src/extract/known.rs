@@ -20,4 +20,7 @@ pub struct Spindle {
     pub places: Vec<Mark>,
     /// The fastest that a miss may be, in nanoseconds: what is faster came from the buffer.
     pub hit_below: f64,
+    /// How long the drive may read on behind a read before it does anything else, in nanoseconds.
+    #[serde(default)]
+    pub linger: f64,
 }

@@ -51,8 +51,10 @@ impl<P: Probe + ?Sized> Reach<'_, '_, P> {
         if source.0.is_read() && self.bench.is_hit(&answer) {
             return Ok(None);
         }
+        self.bench.linger();
         let turn = self.bench.turn();
-        let angle = self.bench.angle_at(answer.at);
+        let now = self.bench.probe.now();
+        let angle = self.bench.angle_at(now);
         let Some(aim) = aim(part(angle + guess / turn)) else {
             return Ok(None);
         };

@@ -35,23 +35,32 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
     let mut best = 0.0;
     loop {
         let samples = rounds(bench, count, hit_below)?;
-        if let Some((spindle, coherence)) = fit(&samples, hit_below) {
+        let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
+        // Places must be out of the buffer when their turn comes again, or they are none to find the phase by.
+        let few_hits = seen as u64 * 10 > count * ROUNDS as u64 * 9;
+        // The shortest times between two reads of a place may be those of a large buffer that took long: a read
+        // in front of them went on to the next track.
+        let fits = [0, 8]
+            .into_iter()
+            .filter_map(|part| fit(&samples, hit_below, part));
+        let best_fit = fits.reduce(|one, other| if one.1 > 0.6 { one } else { other });
+        if let Some((spindle, coherence)) = best_fit {
             best = f64::max(best, coherence);
-            if coherence > 0.6 && spindle.places.len() >= 8 {
+            if coherence > 0.6 && spindle.places.len() >= 8 && (few_hits || count >= MOST_PLACES) {
                 // A sector that is just being read ahead comes when the command has been processed,
                 // later than a hit. What takes an eighth of a turn comes from the medium.
                 let hit_below = hit_below.max(spindle.turn / 8.0);
+                let linger = linger(bench, &spindle, hit_below)?;
                 return Ok(Spindle {
                     hit_below,
+                    linger,
                     ..spindle
                 });
             }
         }
         // Only what came from the buffer is a reason to take more places.
-        let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
-        let seen = seen as u64;
         // Where not even what was never read takes longer there is no medium behind.
-        if seen * 4 > count * ROUNDS as u64 * 3 || seen * 4 < count {
+        if few_hits || (seen as u64) * 4 < count {
             break;
         }
         if count >= MOST_PLACES {
@@ -78,6 +87,28 @@ fn hit_time<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<f64, ExtractE
     } else {
         0.0
     })
+}
+
+/// How long a drive reads on behind a read before it answers from the buffer, at most: what a sector takes
+/// that is in the buffer, when one elsewhere was read after it. 0 if less than what a hit may take.
+fn linger<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    spindle: &Spindle,
+    hit_below: f64,
+) -> Result<f64, ExtractError> {
+    let mut longest = 0.0;
+    for _ in 0..16 {
+        let [one, other] = [0; 2].map(|_| bench.random.up_to(bench.capacity() - 1));
+        bench.read(one, 1)?;
+        bench.read(other, 1)?;
+        let again = bench.read(one, 1)?;
+        let took = (again.at - again.sent).as_nanos() as f64;
+        // What takes longer may come from the medium.
+        if took < spindle.turn * 0.6 {
+            longest = f64::max(longest, took);
+        }
+    }
+    Ok(if longest < hit_below { 0.0 } else { longest })
 }
 
 /// When each of `count` places was read in some rounds in random order.
@@ -109,7 +140,9 @@ fn rounds<P: Probe + ?Sized>(
 }
 
 /// The turn, the angles of the places, and how well the times agree.
-fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
+///
+/// The search begins with the shortest times, or with those behind an eighth part of them.
+fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64, without: usize) -> Option<(Spindle, f64)> {
     let mut gaps: Vec<f64> = Vec::new();
     for (_, times) in samples {
         for (index, early) in times.iter().enumerate() {
@@ -122,6 +155,12 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
         return None;
     }
     gaps.sort_by(f64::total_cmp);
+    if let Some(skipped) = gaps.len().checked_div(without) {
+        if gaps.len() - skipped < 16 {
+            return None;
+        }
+        gaps.drain(..skipped);
+    }
     let coherence = |turn: f64, gaps: &[f64]| {
         let (mut cos, mut sin) = (0.0, 0.0);
         for gap in gaps {
@@ -200,6 +239,7 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
         astray,
         places,
         hit_below,
+        linger: 0.0,
     };
     Some((spindle, coherence(turn, &gaps)))
 }

@@ -1,14 +1,15 @@
 //! How many surfaces there are, and how long addresses stay on one.
 //!
-//! Skews repeat after a cylinder of an old drive, and after a group of cylinders of a new one. In a
-//! group, addresses run along a surface and back on the next one. So two surfaces' worth of tracks on,
-//! the arm is where it began: the way there is a switch of heads, while every other far track of the
-//! group needs a seek (Wong: the minima of the seek time count the surfaces).
+//! Rows of tracks repeat after a cylinder of an old drive, and on a new one after a surface's tracks in a
+//! group of cylinders, or after the group. In a group, addresses run along a surface and back on the next
+//! one. So two surfaces' worth of tracks on, the arm is where it began: the way there is a switch of heads,
+//! while every other far track of the group needs a seek (Wong: the minima of the seek time count the
+//! surfaces).
 
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::reach::{Aim, Reach};
-use super::shape::{Shape, period};
+use super::shape::{Pattern, Shape, Spared, pattern};
 use super::turns::part;
 use super::zone::FoundZone;
 use crate::Probe;
@@ -18,7 +19,7 @@ use headtime_units::Extent;
 /// The most surfaces that are looked for.
 const MOST_HEADS: u64 = 32;
 /// Fewer tracks on a surface than this are the surfaces of a cylinder.
-const LEAST_GROUP: u64 = 16;
+const LEAST_GROUP: u64 = 8;
 /// Times that differ by less than this, in nanoseconds, may be equal.
 const EQUAL: f64 = 120_000.0;
 
@@ -27,27 +28,66 @@ pub(super) fn shape<P: Probe + ?Sized>(
     bench: &mut Bench<'_, P>,
     zones: &[FoundZone],
 ) -> Result<Shape, ExtractError> {
-    let period = period(zones);
-    if period <= MOST_HEADS {
-        return Ok(Shape {
-            period,
-            heads: period,
-            group: 1,
-        });
+    let row = match pattern(zones) {
+        Pattern::Known(shape) if shape.group > 1 => return Ok(shape),
+        Pattern::Known(shape) => return Ways { bench, zones }.cylinders(shape),
+        Pattern::Rows(row) => row,
+        Pattern::Even => 0,
+    };
+    let of = |heads: u64, group: u64| Shape {
+        row,
+        heads,
+        group,
+        backward: false,
+        spared: Spared::ZoneEnd,
+    };
+    let mut ways = Ways { bench, zones };
+    if row == 0 {
+        return Ok(of(1, 1));
     }
+    if row < 2 * LEAST_GROUP {
+        // A group of a surface's tracks is at least that; on a cylinder every track is a switch away.
+        let far = ways.least(row, row - 1)?;
+        let near = ways.least(row, 1)?;
+        if row < LEAST_GROUP || !is_longer(far, near) {
+            return ways.cylinders(of(row, 1));
+        }
+    } else if row <= MOST_HEADS {
+        let [near, middle, far] = [1, row / 2, row - 1].map(|there| ways.least(row, there));
+        let near = near?;
+        if !is_longer(middle?, near) && !is_longer(far?, near) {
+            return ways.cylinders(of(row, 1));
+        }
+    }
+    // A row on each surface: the arm is back where it began at the end of the second one.
+    let last = ways.least(row, row - 1)?;
+    let back = ways.first(row, 2 * row - 1)?;
+    if is_longer(last, back) {
+        let mut heads = 2;
+        while heads < MOST_HEADS {
+            let there = if heads % 2 == 0 {
+                heads * row
+            } else {
+                (heads + 1) * row - 1
+            };
+            if is_longer(ways.first(row, there)?, back) {
+                break;
+            }
+            heads += 1;
+        }
+        return Ok(of(heads, row));
+    }
+    // All surfaces of a group in a row. From the longest stay on a surface down; equal times are those of its
+    // multiples, so that the shortest of them counts.
     let mut best: Option<(f64, u64)> = None;
-    let longest = zones.iter().max_by_key(|zone| zone.track(zone.end - 1).0);
-    let zone = longest.expect("a drive has zones");
-    // From the longest stay on a surface down; equal times are those of its multiples, so that the
-    // shortest of them counts.
     for heads in 1..=MOST_HEADS {
-        let group = period / heads;
-        if !period.is_multiple_of(heads) || group < LEAST_GROUP {
+        let group = row / heads;
+        if !row.is_multiple_of(heads) || group < LEAST_GROUP {
             continue;
         }
         // With one surface nothing comes back.
         let there = if heads == 1 { group / 2 } else { 2 * group - 1 };
-        let Some(time) = way(bench, zone, period, there)? else {
+        let Some(time) = ways.least(row, there)? else {
             continue;
         };
         if best.is_none_or(|(least, _)| time < least + EQUAL) {
@@ -55,46 +95,126 @@ pub(super) fn shape<P: Probe + ?Sized>(
         }
     }
     let heads = best.map_or(1, |(_, heads)| heads);
-    Ok(Shape {
-        period,
-        heads,
-        group: period / heads,
-    })
+    Ok(of(heads, row / heads))
 }
 
-/// The least time from the first track of a group to one that comes `there` tracks later.
-fn way<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    zone: &FoundZone,
-    period: u64,
-    there: u64,
-) -> Result<Option<f64>, ExtractError> {
-    let turn = bench.turn();
-    let first = zone
-        .extras
-        .iter()
-        .find(|extra| extra.every == period)
-        .map_or(0, |extra| extra.at);
-    let groups = (zone.track(zone.end - 1).0.saturating_sub(first) / period).max(1);
-    Reach { bench }.search(1_500_000.0, |reach, guess| {
-        let begin = first + reach.bench.random.up_to(groups - 1) * period;
-        let Some(source) = zone.address(begin, 0) else {
+fn is_longer(one: Option<f64>, other: Option<f64>) -> bool {
+    matches!((one, other), (Some(one), Some(other)) if one > other + EQUAL)
+}
+
+/// Least times from one track to another that is so many tracks behind it.
+struct Ways<'w, 'a, P: ?Sized> {
+    bench: &'w mut Bench<'a, P>,
+    zones: &'w [FoundZone],
+}
+
+impl<P: Probe + ?Sized> Ways<'_, '_, P> {
+    /// Whether every other cylinder runs backward, if that shows: then the step to the next cylinder takes no
+    /// switch of heads, which is seen if a switch takes longer than the step.
+    fn cylinders(&mut self, shape: Shape) -> Result<Shape, ExtractError> {
+        let heads = shape.heads;
+        if heads < 2 || shape.spared != Spared::ZoneEnd {
+            return Ok(shape);
+        }
+        let switch = self.between(heads, heads - 2, 1)?;
+        let step = self.between(heads, heads - 1, 1)?;
+        let backward = is_longer(switch, step);
+        Ok(Shape { backward, ..shape })
+    }
+
+    /// From the first track of a row to one that comes `there` tracks later.
+    fn least(&mut self, row: u64, there: u64) -> Result<Option<f64>, ExtractError> {
+        self.between(row, 0, there)
+    }
+
+    /// From a track of a row, counted from 0, to one that comes `there` tracks later.
+    fn between(&mut self, row: u64, from: u64, there: u64) -> Result<Option<f64>, ExtractError> {
+        let zones = self.zones;
+        // Rows that repeat, with room behind them.
+        let rows = |zone: &FoundZone| -> Option<(u64, u64, u64)> {
+            let first: u64 = zone.rows[..zone.once()]
+                .iter()
+                .map(|row| row.tracks * row.data)
+                .sum();
+            let data = zone.rows.last()?.data;
+            let fits = zone.cycle > 0 && zone.rows.last()?.tracks == row;
+            let last = zone.place(zone.end - 1).0;
+            let count = last.checked_sub(first + (from + there) * data)? / (row * data);
+            (fits && count > 0).then_some((first, row * data, count))
+        };
+        let longest = zones
+            .iter()
+            .max_by_key(|zone| rows(zone).map_or(0, |rows| rows.2));
+        let Some(zone) = longest else { return Ok(None) };
+        let Some((first, each, count)) = rows(zone) else {
             return Ok(None);
         };
-        let source = (Op::Read, Extent::at(source, 1));
-        let aim = |angle: f64| {
-            let slots = zone.sectors_per_track as f64;
-            let track = begin + there;
-            let slot =
-                libm::ceil(part(angle - zone.track_angle(track) + 1.0 / slots) * slots) as u64;
-            let slot = slot % zone.sectors_per_track;
-            let lba = zone.address(track, slot)?;
-            Some(Aim {
-                lba,
-                answered: zone.angle_of(lba),
-                lead: turn / slots,
-            })
-        };
-        reach.trial(source, (Op::Read, 1), aim, guess)
-    })
+        let data = each / row;
+        self.way(
+            move |random| (zone, first + random.up_to(count - 1) * each + from * data),
+            there,
+        )
+    }
+
+    /// From the first track where tracks begin to have another length, which begins a group, to one that comes
+    /// `there` tracks later.
+    fn first(&mut self, row: u64, there: u64) -> Result<Option<f64>, ExtractError> {
+        let mut begins: Vec<(&FoundZone, u64)> = Vec::new();
+        for zone in self.zones {
+            let mut place = 0;
+            for (index, one) in zone.rows.iter().enumerate() {
+                let changes = match index {
+                    0 => true,
+                    _ => zone.rows[index - 1].slots != one.slots,
+                };
+                let room = zone.place(zone.end - 1).0 > place + (there + 1) * one.data;
+                if changes && one.tracks == row && room {
+                    begins.push((zone, place));
+                }
+                place += one.tracks * one.data;
+            }
+        }
+        if begins.is_empty() {
+            return Ok(None);
+        }
+        let last = begins.len() as u64 - 1;
+        self.way(move |random| begins[random.up_to(last) as usize], there)
+    }
+
+    /// From a track whose first place `from` draws.
+    fn way<'z>(
+        &mut self,
+        from: impl Fn(&mut crate::random::Random) -> (&'z FoundZone, u64),
+        there: u64,
+    ) -> Result<Option<f64>, ExtractError> {
+        let turn = self.bench.turn();
+        Reach { bench: self.bench }.search(1_500_000.0, |reach, guess| {
+            let (zone, first) = from(&mut reach.bench.random);
+            let row = zone.rows[zone.spot(first).row];
+            // Anywhere on the track, so that the buffer does not have it.
+            let source = first + reach.bench.random.up_to(row.data - 1);
+            let Some(source) = zone.address(source) else {
+                return Ok(None);
+            };
+            let source = (Op::Read, Extent::at(source, 1));
+            let aim = |angle: f64| {
+                let begin = first + there * row.data;
+                let spot = zone.spot(begin);
+                let row = zone.rows[spot.row];
+                let slots = row.slots as f64;
+                let zero = zone.angle_of(zone.address(begin)?);
+                let slot = libm::ceil(part(angle - zero + 1.0 / slots) * slots) as u64 % row.slots;
+                if slot >= row.data {
+                    return None;
+                }
+                let lba = zone.address(begin + slot)?;
+                Some(Aim {
+                    lba,
+                    answered: zone.angle_of(lba),
+                    lead: turn / slots,
+                })
+            };
+            reach.trial(source, (Op::Read, 1), aim, guess)
+        })
+    }
 }

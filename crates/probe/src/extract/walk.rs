@@ -6,14 +6,17 @@
 //! step is twice as long. If it does not, a search between finds the first address where it fails:
 //!
 //! * a *slip*: the sectors from there on are some sectors later than expected;
-//! * a *turn*: a track begins there that is turned by more than those before it: the next cylinder,
-//!   or the next group of tracks. The second that is equal makes it a rule;
-//! * else another *zone*, whose track length is found anew.
+//! * a *turn*: a track begins there that is turned by more than those before it: a new row of tracks,
+//!   those of the next cylinder or the next surface;
+//! * else a *row* of other tracks, whose length is found anew ([`super::rows`]).
+//!
+//! Rows that repeat are a rule ([`super::cycle`]), by which the walk goes on.
 
-use super::bench::Bench;
+use super::bench::{AHEAD, Bench};
+use super::cycle;
 use super::error::ExtractError;
 use super::turns::near;
-use super::zone::FoundZone;
+use super::zone::{FoundZone, Row};
 use crate::Probe;
 use serde::{Deserialize, Serialize};
 
@@ -26,21 +29,27 @@ pub struct Walked {
     pub upto: u64,
     /// Sectors of the next step.
     pub step: u64,
-    /// The farthest track of the last zone from which its skew is known.
-    fitted: u64,
+    /// The farthest track since the cycle, or the row, began from which its skew is known.
+    pub(super) fitted: u64,
+    /// Rows that repeated where rows last did; 0 if none did yet.
+    pub(super) habit: u64,
     /// Sectors whose angle fits to nothing around them.
     pub odd: Vec<u64>,
 }
 
 /// Slipped places in a row that are looked for.
 const MOST_SLIPPED: u64 = 24;
+/// Tracks are turned by up to so many sectors where some were slipped unseen.
+const MOST_TURNED: u64 = 4;
+/// What repeated less often than makes so many rows, and then did not, may be part of a longer rule.
+const SHORT_RULE: u64 = 64;
+/// Rows without a rule.
+const MOST_ROWS: usize = 512;
 
 /// Angles that are known to no better than this part of a turn are not worth a walk.
 const MOST_NOISE: f64 = 0.01;
 /// Looks at a sector until two agree, at most.
 const MOST_LOOKS: usize = 6;
-/// Looks at the same sector differ by less than this part of a turn, as long as nothing is late.
-const SAME: f64 = 1e-3;
 
 /// A walk that goes on.
 pub(super) struct Walk<'b, 'a, P: ?Sized> {
@@ -49,18 +58,46 @@ pub(super) struct Walk<'b, 'a, P: ?Sized> {
 }
 
 impl<P: Probe + ?Sized> Walk<'_, '_, P> {
-    /// One step. Returns true if the end of the drive is reached.
+    /// One step. Returns true if the end of the drive is reached. What fails is as if it had not begun.
     pub fn step(&mut self) -> Result<bool, ExtractError> {
+        let before = self.at.clone();
+        let result = self.go_on();
+        if result.is_err() {
+            *self.at = before;
+        }
+        result
+    }
+
+    fn go_on(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         if self.at.zones.is_empty() {
-            self.begin_zone(0)?;
+            let angle = self.look(0)?;
+            self.at.zones.push(FoundZone {
+                start: 0,
+                end: capacity,
+                angle,
+                rows: Vec::new(),
+                cycle: 0,
+                faults: Vec::new(),
+            });
+            self.row(0)?;
         }
         if self.at.upto < capacity {
             let good = self.at.upto - 1;
             let to = (good + self.at.step.max(1)).min(capacity - 1);
+            let to = match self.row_end(good) {
+                Some(end) if end <= to => {
+                    // Its end and what comes behind it, in the order in which the buffer has neither.
+                    if end + 1 < capacity {
+                        self.look(end + 1)?;
+                    }
+                    end
+                }
+                _ => self.bench.fresh(to, good + 1 + (to - good) / 2),
+            };
             if self.holds_to(good, to)? {
                 self.at.upto = to + 1;
-                self.at.step *= 2;
+                self.at.step = (to - good) * 2;
             } else {
                 self.turned(good, to)?;
             }
@@ -72,64 +109,96 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         Ok(done)
     }
 
-    fn zone(&mut self) -> &mut FoundZone {
+    pub(super) fn zone(&mut self) -> &mut FoundZone {
         self.at.zones.last_mut().expect("begun")
     }
 
-    /// How far off a prediction of the last zone may be.
-    fn tolerance(&mut self) -> f64 {
-        let per_track = self.zone().sectors_per_track as f64;
-        self.tolerance_of(per_track)
+    /// Where a row that goes on will end, as the rows before it did: its last address, and behind that the
+    /// first one of the next.
+    fn row_end(&mut self, good: u64) -> Option<u64> {
+        let habit = self.at.habit as usize;
+        let zone = self.zone();
+        let n = zone.rows.len();
+        if zone.cycle > 0 {
+            return None;
+        }
+        let before = match n.checked_sub(1 + habit) {
+            Some(before) if habit > 0 => before,
+            _ => n.checked_sub(2)?,
+        };
+        let tracks = zone.rows[before].tracks;
+        let (place, _) = zone.place(good);
+        let spot = zone.spot(place);
+        let data = zone.rows[spot.row].data;
+        let left = (tracks * data).checked_sub(spot.track * data + spot.slot)?;
+        Some(good + if left > 1 { left - 1 } else { 1 })
     }
 
-    /// The same for so many sectors on a track: a third of a sector, unless angles are not known to that.
-    fn tolerance_of(&self, per_track: f64) -> f64 {
-        f64::max(0.35 / per_track, (4.0 * self.bench.noise).min(MOST_NOISE))
+    /// How far off a prediction may be on tracks of so many sectors: a third of a sector, unless angles are
+    /// not known to that.
+    pub(super) fn tolerance_of(&self, slots: u64) -> f64 {
+        f64::max(
+            0.35 / slots as f64,
+            (4.0 * self.bench.noise).min(MOST_NOISE),
+        )
     }
 
-    /// How far an address is from where it is expected, in turns. What is far is looked at again:
-    /// one late answer is no other angle.
+    fn tolerance_at(&mut self, lba: u64) -> f64 {
+        let slots = self.zone().row_of(lba).slots;
+        self.tolerance_of(slots)
+    }
+
+    /// The angle of an address. What was looked at before is not read again.
+    pub(super) fn look(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        self.bench.look(lba)
+    }
+
+    /// How far an address is from where it is expected, in turns. What is far is looked at again, if
+    /// possible by a neighbour that is not in the buffer: one late answer is no other angle.
     fn off(&mut self, lba: u64) -> Result<f64, ExtractError> {
         let expected = self.zone().angle_of(lba);
-        let tolerance = self.tolerance();
-        let mut seen: Vec<f64> = Vec::new();
+        let tolerance = self.tolerance_at(lba);
+        if self.bench.is_sure(lba) {
+            return Ok(near(self.look(lba)? - expected));
+        }
+        let off = near(self.look(lba)? - expected);
+        if off.abs() < tolerance || self.bench.is_quiet() {
+            return Ok(off);
+        }
+        if let Some(before) = lba.checked_sub(1).filter(|lba| *lba >= self.zone().start) {
+            let other = near(self.look(before)? - self.zone().angle_of(before));
+            if near(other - off).abs() < tolerance {
+                self.bench.make_sure(lba);
+                return Ok(off);
+            }
+        }
+        let mut seen = vec![off];
         loop {
-            let off = near(self.bench.angle(lba)? - expected);
+            let off = near(self.bench.look_again(lba)? - expected);
             let agrees = |other: &f64| near(other - off).abs() < tolerance;
             if off.abs() < tolerance || seen.iter().any(agrees) || seen.len() == MOST_LOOKS {
+                self.bench.make_sure(lba);
                 return Ok(off);
             }
             seen.push(off);
         }
     }
 
-    /// The angle of an address of which nothing is expected: two looks must agree.
-    fn sure(&mut self, lba: u64) -> Result<f64, ExtractError> {
-        let mut seen: Vec<f64> = Vec::new();
-        loop {
-            let angle = self.bench.angle(lba)?;
-            let agrees = |other: &f64| near(other - angle).abs() < SAME;
-            if seen.iter().any(agrees) || seen.len() == MOST_LOOKS {
-                return Ok(angle);
-            }
-            seen.push(angle);
-        }
-    }
-
     fn holds(&mut self, lba: u64) -> Result<bool, ExtractError> {
-        Ok(self.off(lba)?.abs() < self.tolerance())
+        Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
     /// Returns true if an address is where it is expected, and so is another one before it, behind
     /// `good`: one alone may be there by chance.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
-        if off.abs() >= self.tolerance() {
+        if off.abs() >= self.tolerance_at(lba) {
             return Ok(false);
         }
         if lba - good > 1 {
-            let within = (lba - good - 1).min(self.zone().sectors_per_track);
+            let within = (lba - good - 1).min(self.zone().row_of(lba).data);
             let other = lba - 1 - self.bench.random.up_to(within - 1);
+            let other = self.bench.fresh(other, lba - within);
             if !self.holds(other)? {
                 return Ok(false);
             }
@@ -140,10 +209,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
 
     /// Takes the skew from a sector farther on than all before.
     fn refine(&mut self, lba: u64, off: f64) {
-        let (track, _) = self.zone().track(lba);
-        if track > self.at.fitted {
-            self.zone().skew += off / track as f64;
-            self.at.fitted = track;
+        let fitted = self.at.fitted;
+        let zone = self.zone();
+        let spot = zone.spot_of(lba);
+        let is_last = zone.cycle > 0 || spot.row + 1 == zone.rows.len();
+        if is_last && spot.passed > fitted {
+            zone.refine(spot.passed, off);
+            self.at.fitted = spot.passed;
         }
     }
 
@@ -152,6 +224,10 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let (mut low, mut high) = (good, bad);
         while high - low > width.max(1) {
             let middle = low + (high - low) / 2;
+            let middle = match width {
+                0..=1 => middle,
+                _ => self.bench.fresh(middle, low + (high - low) / 4 + 1),
+            };
             if self.holds_to(low, middle)? {
                 low = middle;
             } else {
@@ -161,64 +237,118 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         Ok((low, high))
     }
 
+    /// Narrows the gap between a good and a bad address to nothing, from above as far as it goes: what is read
+    /// ahead of a look is in the buffer.
+    fn narrow_from_above(&mut self, good: u64, bad: u64) -> Result<(u64, u64), ExtractError> {
+        let (mut low, mut high) = (good, bad);
+        while high - low > 1 {
+            let step = ((high - low) / 8).max(1);
+            loop {
+                let middle = high.saturating_sub(step).max(low);
+                if middle == low {
+                    break;
+                }
+                if self.holds(middle)? {
+                    low = middle;
+                    break;
+                }
+                high = middle;
+            }
+        }
+        Ok((low, high))
+    }
+
     /// Finds out what begins between a good address and one that is not where it is expected.
     fn turned(&mut self, good: u64, bad: u64) -> Result<(), ExtractError> {
-        let per_track = self.zone().sectors_per_track;
+        let slots = self.zone().row_of(good).slots;
         // Within a track the buffer is in the way, and it matters little where a slip is.
-        let (low, high) = self.narrow(good, bad, per_track / 16)?;
+        let (low, high) = self.narrow(good, bad, slots / 16)?;
         // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to.
         let off = self.off(high)?;
-        if off.abs() < f64::max(0.65 / per_track as f64, 1.5 * self.tolerance()) {
+        let slots = self.zone().row_of(high).slots;
+        if off.abs() < f64::max(0.65 / slots as f64, 1.5 * self.tolerance_at(high)) {
             self.refine(high, off);
             self.at.upto = high + 1;
+            self.at.step = (self.at.step / 2).max(1);
             return Ok(());
         }
         if self.slip(low, high)? || self.turn(low, high)? {
             return Ok(());
         }
-        let (low, high) = self.narrow(low, high, 1)?;
+        let (low, high) = match self.bench.is_dear() {
+            true => self.narrow_from_above(low, high)?,
+            false => self.narrow(low, high, 1)?,
+        };
         self.at.upto = low + 1;
         // A remapped sector: those behind it are where they should be.
-        if self.all_hold(&[high + 1, high + 2, high + 9])? {
+        if self.all_hold(&[high + 9, high + 2, high + 1])? {
             self.at.odd.push(high);
             self.at.upto = high + 1;
             return Ok(());
         }
-        self.begin_zone(high)
+        self.break_at(high);
+        self.row(high)
     }
 
-    /// Returns true, having noted them, if some places are slipped between a good and a bad address.
+    /// Returns true, having noted them, if some places are slipped between a good and a bad address, or
+    /// spare places behind earlier ones end the shift.
     fn slip(&mut self, low: u64, high: u64) -> Result<bool, ExtractError> {
-        let per_track = self.zone().sectors_per_track;
-        let tolerance = self.tolerance();
-        let off = self.off(high)?;
-        let angle = self.zone().angle_of(high) + off;
-        let mut counts: Vec<u64> = (1..=MOST_SLIPPED).collect();
-        // Where tracks are slipped, it is whole ones.
+        let row = *self.zone().row_of(high);
+        let later = self.zone().later();
+        // By how many places, and by how many sectors tracks are turned.
+        let mut faults: Vec<(i64, u64)> = Vec::new();
         let boundary = self.boundary(low, high);
         if boundary.is_some() {
-            counts.extend([per_track, 2 * per_track]);
+            // Behind an area with spares addresses are where they would be without slips.
+            if later > 0 {
+                let back = -(later.min(1 << 20) as i64);
+                faults.extend([(back, later), (back, 0)]);
+            }
+            // Where tracks are slipped, it is whole ones.
+            faults.extend([row.data, 2 * row.data].map(|places| (places as i64, 0)));
+            if self.zone().cycle > 0 {
+                faults.extend((1..=MOST_TURNED).map(|turned| (0, turned)));
+            }
         }
-        for count in counts {
+        faults.extend((1..=MOST_SLIPPED).map(|count| (count as i64, 0)));
+        let angle = self.zone().angle_of(high) + self.off(high)?;
+        for (count, turned) in faults {
+            let slips = turned == 0 && count > 0 && (count as u64) < row.data;
             let at = match boundary {
-                Some(boundary) if count >= per_track => boundary,
+                Some(boundary) if !slips => boundary,
                 _ => high,
             };
-            let mut slipped = self.zone().clone();
-            slipped.slip(at, count);
-            if near(angle - slipped.angle_of(high)).abs() >= tolerance {
+            let places = later.wrapping_add_signed(count);
+            let mut faulty = self.zone().clone();
+            faulty.fault(at, places, turned as f64 / row.slots as f64);
+            if near(angle - faulty.angle_of(high)).abs() >= self.tolerance_of(row.slots) {
                 continue;
             }
-            let before = std::mem::replace(self.zone(), slipped);
-            let (_, slot) = self.zone().track(high);
-            let next = high + per_track - slot;
-            let mut tries = vec![high + 5, high + 11];
-            if count > 3 {
-                tries.extend([next + 1, next + per_track / 2]);
+            let before = std::mem::replace(self.zone(), faulty);
+            // Behind `high`, from far to near: what is read ahead of a look is in the buffer.
+            let spot = self.zone().spot_of(high);
+            let left = row.data - spot.slot;
+            let next = high + left;
+            let mut tries = Vec::new();
+            if count.unsigned_abs() > 3 || turned > 0 {
+                tries.extend([next + row.data / 16, next + 1, next - 1]);
+            }
+            // Not far: a scratch goes over more than one track.
+            if left > 16 {
+                let near = match left / 4 > AHEAD {
+                    true => AHEAD + 1,
+                    false => left / 8,
+                };
+                tries.extend([high + 2 * near, high + near]);
+            } else {
+                tries.extend([high + left / 2, high + 1]);
+            }
+            if !slips {
+                tries.push(at);
             }
             if self.all_hold(&tries)? {
                 self.at.upto = high + 1;
-                self.at.step = (self.at.step / 4).max(per_track / 2);
+                self.at.step = (self.at.step / 4).max(row.slots / 2);
                 return Ok(true);
             }
             *self.zone() = before;
@@ -229,44 +359,101 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// The first address of a track between two addresses, the second included.
     fn boundary(&mut self, low: u64, high: u64) -> Option<u64> {
         let zone = self.zone();
-        let (track, slot) = zone.track(high);
+        let spot = zone.spot_of(high);
         // Slips on this track make it shorter.
-        let mut first = high - slot.min(high - low);
-        while first < high && zone.track(first).0 < track {
+        let mut first = high - spot.slot.min(high - low);
+        let is_before = |first: u64| {
+            let other = zone.spot_of(first);
+            (other.times, other.row, other.track) < (spot.times, spot.row, spot.track)
+        };
+        while first < high && is_before(first) {
             first += 1;
         }
-        (first > low && zone.track(first) == (track, 0)).then_some(first)
+        (first > low && zone.spot_of(first).slot == 0).then_some(first)
     }
 
-    /// Returns true, having noted it, if the track that begins between a good and a bad address is
-    /// turned by more than expected.
+    /// Returns true, having noted it, if a row begins between a good and a bad address whose tracks are as
+    /// long as those before it.
     fn turn(&mut self, low: u64, high: u64) -> Result<bool, ExtractError> {
-        let per_track = self.zone().sectors_per_track;
-        let tolerance = self.tolerance();
         let Some(first) = self.boundary(low, high) else {
             return Ok(false);
         };
-        let (track, _) = self.zone().track(first);
         let off = self.off(high)?;
-        let before = self.zone().clone();
-        self.zone().turn_more(track, off, tolerance);
-        let tries = [
-            first,
-            first + per_track / 3,
-            first + per_track - 1,
-            first + per_track + 1,
-        ];
-        let mut holds = self.all_hold(&tries)?;
-        if holds && first - 1 > low {
-            holds = self.holds(first - 1)?;
+        let row = *self.zone().row_of(high);
+        let spot = self.zone().spot_of(first);
+        let before = self.at.clone();
+        // Within a row a track is turned by the skew, and where it began a row by how that was entered.
+        let expected = if spot.track == 0 { row.enter } else { row.skew };
+        let goes_on = near(expected + off - row.data as f64 / row.slots as f64).abs();
+        if goes_on < self.tolerance_of(row.slots) {
+            // The track is longer than those before it.
+            let begin = first - row.data.min(first - self.zone().start);
+            if begin == self.zone().start || spot.track == 0 {
+                return Ok(false);
+            }
+            self.break_at(begin);
+            self.row(begin)?;
+            return Ok(true);
         }
+        if first - 1 > low && !self.holds(first - 1)? {
+            return Ok(false);
+        }
+        self.break_at(first);
+        let begun = Row {
+            tracks: 0,
+            enter: expected + off,
+            ..row
+        };
+        self.begin(begun, first, spot.zero + off);
+        let holds = self.all_hold(&[first + row.data - 1, first + row.data / 3, first])?;
         if holds {
-            self.at.upto = high + 1;
-            self.at.step = (self.at.step / 4).max(2 * per_track);
+            self.begun(first + row.data);
         } else {
-            *self.zone() = before;
+            *self.at = before;
         }
         Ok(holds)
+    }
+
+    /// Ends the rule that held before an address.
+    fn break_at(&mut self, lba: u64) {
+        if !self.zone().break_at(lba, SHORT_RULE) || self.zone().rows.len() > MOST_ROWS {
+            self.zone().end = lba;
+            let capacity = self.bench.capacity();
+            self.at.zones.push(FoundZone {
+                start: lba,
+                end: capacity,
+                angle: 0.0,
+                rows: Vec::new(),
+                cycle: 0,
+                faults: Vec::new(),
+            });
+        }
+    }
+
+    /// Begins a row at an address whose angle is known.
+    pub(super) fn begin(&mut self, row: Row, first: u64, angle: f64) {
+        let zone = self.zone();
+        if zone.rows.is_empty() {
+            debug_assert_eq!(zone.start, first);
+            zone.angle = angle;
+        }
+        zone.rows.push(row);
+    }
+
+    /// A row has begun and holds up to an address. Whether with it something repeats is seen now.
+    pub(super) fn begun(&mut self, upto: u64) {
+        let habit = self.at.habit;
+        let noise = (4.0 * self.bench.noise).min(MOST_NOISE);
+        let tolerance = |slots: u64| f64::max(0.35 / slots as f64, noise);
+        let zone = self.zone();
+        let data = zone.rows.last().expect("begun").data;
+        if cycle::adopt(zone, habit, tolerance) {
+            let cycle = zone.cycle;
+            self.at.habit = cycle;
+        }
+        self.at.upto = upto;
+        self.at.step = data;
+        self.at.fitted = 0;
     }
 
     /// Returns true if all of these addresses, as far as there are such, are where they are expected.
@@ -278,108 +465,5 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             }
         }
         Ok(true)
-    }
-
-    /// Begins a zone at an address: finds the length of its tracks, where the next one begins, and
-    /// how much it is turned.
-    fn begin_zone(&mut self, start: u64) -> Result<(), ExtractError> {
-        let capacity = self.bench.capacity();
-        if let Some(last) = self.at.zones.last_mut() {
-            last.end = start;
-        }
-        let first = self.sure(start)?;
-        // A rate, in sectors a turn, from ever longer distances.
-        let (mut reach, mut rate) = (0, 0.0);
-        let mut slip: Option<(u64, u64)> = None;
-        let mut distance = 2_u64;
-        let mut bad = None;
-        while start + distance < capacity {
-            let passed = near(self.sure(start + distance)? - first);
-            if reach == 0 {
-                let ahead = if passed < 0.0 { passed + 1.0 } else { passed };
-                rate = distance as f64 / ahead;
-            } else {
-                let off = near(passed - distance as f64 / rate);
-                if off.abs() > self.tolerance_of(rate).max(1e-4 * distance as f64 / rate) {
-                    bad = Some(distance);
-                    break;
-                }
-                rate = distance as f64 / (distance as f64 / rate + off);
-            }
-            reach = distance;
-            distance = if distance < 16 {
-                distance * 2
-            } else {
-                distance + distance / 2
-            };
-            if distance as f64 > 4.0 * rate && reach > 64 {
-                break;
-            }
-        }
-        let per_track = libm::round(rate).max(1.0) as u64;
-        let mut zone = FoundZone {
-            start,
-            end: capacity,
-            sectors_per_track: per_track,
-            first_slot: 0,
-            angle: first,
-            skew: 0.0,
-            extras: Vec::new(),
-            slips: Vec::new(),
-        };
-        let line = |distance: u64| first + distance as f64 / per_track as f64;
-        let Some(mut high) = bad else {
-            return self.enter(zone, start + 1, 1);
-        };
-        let mut low = reach;
-        let tolerance = self.tolerance_of(per_track as f64);
-        let mut jump;
-        loop {
-            let passed = slip.map_or(0, |(_, count)| count);
-            while high - low > 1 {
-                let middle = low + (high - low) / 2;
-                let off = near(self.sure(start + middle)? - line(middle + passed));
-                if off.abs() < tolerance {
-                    low = middle;
-                } else {
-                    high = middle;
-                }
-            }
-            jump = near(self.sure(start + high)? - line(high + passed));
-            let sectors = jump * per_track as f64;
-            let whole = libm::round(sectors);
-            let is_slip =
-                slip.is_none() && (1.0..=4.0).contains(&whole) && (sectors - whole).abs() < 0.35;
-            if !is_slip {
-                break;
-            }
-            slip = Some((high, whole as u64));
-            // The end of the track is still to be found.
-            low = high;
-            high = low + 1;
-            while start + high < capacity {
-                let passed = whole as u64;
-                let off = near(self.sure(start + high)? - line(high + passed));
-                if off.abs() >= tolerance {
-                    break;
-                }
-                low = high;
-                high += (high - slip.map_or(0, |(at, _)| at)).max(1);
-            }
-        }
-        let passed = slip.map_or(0, |(_, count)| count);
-        zone.slips.extend(slip);
-        zone.first_slot = (per_track - (high + passed) % per_track) % per_track;
-        zone.angle = first - zone.first_slot as f64 / per_track as f64;
-        zone.skew = jump;
-        self.enter(zone, start + high + 1, 1)
-    }
-
-    fn enter(&mut self, zone: FoundZone, upto: u64, fitted: u64) -> Result<(), ExtractError> {
-        self.at.step = zone.sectors_per_track;
-        self.at.upto = upto;
-        self.at.fitted = fitted;
-        self.at.zones.push(zone);
-        Ok(())
     }
 }

@@ -1,135 +1,297 @@
-//! A zone as it was found: where its sectors are expected.
+//! Zones as they were found: rows of tracks, which repeat, and where sectors are expected by them.
 
-use super::turns::part;
+use super::turns::{near, part};
 use serde::{Deserialize, Serialize};
 
-/// Addresses on tracks of one length whose angles follow one rule.
+/// Tracks of one length that follow each other in the order of addresses, each turned against the one
+/// before it by the same: those of a cylinder, or those that the arm passes along a surface.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// How many; 0 as long as the row goes on.
+    pub tracks: u64,
+    /// Sectors that pass in a turn.
+    pub slots: u64,
+    /// Places on a track that have an address, or had one before they went bad.
+    pub data: u64,
+    /// By how much the first track is turned against the last one of the row before it.
+    pub enter: f64,
+    /// By how much each further track is turned against the one before it.
+    pub skew: f64,
+}
+
+impl Row {
+    /// Returns true if it is like another one, for turns that are known to a tolerance.
+    pub fn is_like(&self, other: &Row, tolerance: f64) -> bool {
+        let turned = |one: f64, other: f64| near(one - other).abs() < tolerance;
+        self.tracks == other.tracks
+            && self.begins_like(other, tolerance)
+            && (self.tracks == 1 || turned(self.skew, other.skew))
+    }
+
+    /// Returns true if its first track is like that of another one.
+    pub fn begins_like(&self, other: &Row, tolerance: f64) -> bool {
+        let same = (self.slots, self.data) == (other.slots, other.data);
+        same && near(self.enter - other.enter).abs() < tolerance
+    }
+
+    /// By how much its last track is turned against the last one of the row before it.
+    fn turned(&self) -> f64 {
+        self.enter + self.skew * self.tracks.saturating_sub(1) as f64
+    }
+}
+
+/// From an address on, places or angles are others.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The first address behind it.
+    pub at: u64,
+    /// Places that addresses from there on are later, in all.
+    pub places: u64,
+    /// Turns that tracks from there on are turned by, in all.
+    pub turned: f64,
+}
+
+/// Addresses on rows of tracks that repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FoundZone {
-    /// The first address.
+    /// The first address, which is place 0.
     pub start: u64,
     /// The address behind the last, once it is known.
     pub end: u64,
-    /// Sectors on a track.
-    pub sectors_per_track: u64,
-    /// The slot of the first address on its track, which is track 0 of the zone.
-    pub first_slot: u64,
-    /// The angle of slot 0 of track 0.
+    /// The angle of place 0.
     pub angle: f64,
-    /// By how much each track is turned against the one before it.
-    pub skew: f64,
-    /// Where it is turned by more.
-    pub extras: Vec<Extra>,
-    /// Places that no address has: the first, counted from that of the first address, and how many.
-    pub slips: Vec<(u64, u64)>,
+    pub rows: Vec<Row>,
+    /// The last so many rows repeat from there on; with 0 the last row goes on.
+    pub cycle: u64,
+    pub faults: Vec<Fault>,
 }
 
-/// A track that is turned by more than the skew, and every so many tracks the next such one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Extra {
-    /// The first track, counted from track 0.
-    pub at: u64,
-    /// Tracks from one to the next; 0 if there is only one.
-    pub every: u64,
-    /// By how much more, in turns.
-    pub skew: f64,
-}
-
-impl Extra {
-    /// How many of them there are up to and with a track.
-    pub fn count(&self, track: u64) -> u64 {
-        match (track.checked_sub(self.at), self.every) {
-            (None, _) => 0,
-            (Some(_), 0) => 1,
-            (Some(past), every) => 1 + past / every,
-        }
-    }
+/// Where a place is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Spot {
+    /// The row, and how often the cycle has come before.
+    pub row: usize,
+    pub times: u64,
+    /// The track in the row, and the place on it.
+    pub track: u64,
+    pub slot: u64,
+    /// Where the track's first place is.
+    pub zero: f64,
+    /// Tracks since the cycle, or without one the last row, began.
+    pub passed: u64,
 }
 
 impl FoundZone {
-    /// The place of an address, slot 0 of track 0 being place 0, and how many slips come before it.
-    pub fn place(&self, lba: u64) -> (u64, u64) {
-        let mut place = lba - self.start;
-        let mut passed = 0;
-        for &(first, count) in &self.slips {
-            if first > place {
-                break;
+    /// The place of an address, and how much its track is turned by faults.
+    pub fn place(&self, lba: u64) -> (u64, f64) {
+        let next = self.faults.partition_point(|fault| fault.at <= lba);
+        let last = next.checked_sub(1).map(|last| self.faults[last]);
+        let (places, turned) = last.map_or((0, 0.0), |fault| (fault.places, fault.turned));
+        (lba - self.start + places, turned)
+    }
+
+    /// Sectors on its longest tracks; 0 before one was found.
+    pub fn sectors_per_track(&self) -> u64 {
+        self.rows.iter().map(|row| row.slots).max().unwrap_or(0)
+    }
+
+    /// Places that no address has, as far as addresses behind them are later for it.
+    pub fn slipped(&self) -> u64 {
+        let before = [0]
+            .into_iter()
+            .chain(self.faults.iter().map(|fault| fault.places));
+        let steps = before.zip(&self.faults);
+        steps
+            .map(|(before, fault)| fault.places.saturating_sub(before))
+            .sum()
+    }
+
+    /// Rows before the cycle.
+    pub(super) fn once(&self) -> usize {
+        self.rows.len() - self.cycle as usize
+    }
+
+    pub(super) fn spot(&self, place: u64) -> Spot {
+        let once = self.once();
+        let (mut left, mut zero, mut passed, mut times) = (place, self.angle, 0, 0);
+        for (index, row) in self.rows.iter().enumerate() {
+            if index == once {
+                let cycle = &self.rows[once..];
+                let places: u64 = cycle.iter().map(|row| row.tracks * row.data).sum();
+                let tracks: u64 = cycle.iter().map(|row| row.tracks).sum();
+                let turned: f64 = cycle.iter().map(Row::turned).sum();
+                times = left / places;
+                left -= times * places;
+                zero += times as f64 * turned;
+                passed = times * tracks;
             }
-            place += count;
-            passed += count;
+            if index > 0 {
+                zero += row.enter;
+            }
+            let last = index + 1 == self.rows.len();
+            if left < row.tracks * row.data || last {
+                let track = left / row.data;
+                return Spot {
+                    row: index,
+                    times,
+                    track,
+                    slot: left % row.data,
+                    zero: part(zero + row.skew * track as f64),
+                    passed: match self.cycle {
+                        0 => track,
+                        _ if index < once => 0,
+                        _ => passed + track,
+                    },
+                };
+            }
+            left -= row.tracks * row.data;
+            passed += row.tracks;
+            zero += row.skew * row.tracks.saturating_sub(1) as f64;
+            if index < once {
+                passed = 0;
+            }
         }
-        (place + self.first_slot, passed)
+        unreachable!("a zone has rows")
     }
 
-    /// The address of a slot; `None` for a slipped one, and one outside the zone.
-    pub fn address(&self, track: u64, slot: u64) -> Option<u64> {
-        let place = (track * self.sectors_per_track + slot).checked_sub(self.first_slot)?;
-        let mut passed = 0;
-        for &(first, count) in &self.slips {
-            if first > place {
-                break;
-            }
-            if place < first + count {
-                return None;
-            }
-            passed += count;
+    /// The spot of an address, turned by faults.
+    pub(super) fn spot_of(&self, lba: u64) -> Spot {
+        let (place, turned) = self.place(lba);
+        let spot = self.spot(place);
+        Spot {
+            zero: part(spot.zero + turned),
+            ..spot
         }
-        let lba = self.start + place - passed;
-        (lba < self.end).then_some(lba)
     }
 
-    /// The track of an address, and the slot on it.
-    pub fn track(&self, lba: u64) -> (u64, u64) {
-        let (place, _) = self.place(lba);
-        (
-            place / self.sectors_per_track,
-            place % self.sectors_per_track,
-        )
-    }
-
-    /// Where slot 0 of a track is.
-    pub fn track_angle(&self, track: u64) -> f64 {
-        let extras: f64 = self
-            .extras
-            .iter()
-            .map(|extra| extra.skew * extra.count(track) as f64)
-            .sum();
-        part(self.angle + self.skew * track as f64 + extras)
+    /// The row of an address.
+    pub(super) fn row_of(&self, lba: u64) -> &Row {
+        &self.rows[self.spot(self.place(lba).0).row]
     }
 
     /// The angle of an address.
     pub fn angle_of(&self, lba: u64) -> f64 {
-        let (track, slot) = self.track(lba);
-        part(self.track_angle(track) + slot as f64 / self.sectors_per_track as f64)
+        let spot = self.spot_of(lba);
+        part(spot.zero + spot.slot as f64 / self.rows[spot.row].slots as f64)
     }
 
-    /// Adds a slip of `count` places in front of an address behind all others.
-    pub fn slip(&mut self, lba: u64, count: u64) {
-        let place = self.place(lba).0 - self.first_slot;
-        match self.slips.last_mut() {
-            Some(last) if last.0 + last.1 == place => last.1 += count,
-            _ => self.slips.push((place, count)),
-        }
-    }
-
-    /// Notes that a track is turned by more than it should be; one that was so before at the same
-    /// angle makes it a rule.
-    pub fn turn_more(&mut self, track: u64, skew: f64, tolerance: f64) {
-        let same = |extra: &&mut Extra| {
-            extra.every == 0
-                && extra.at < track
-                && super::turns::near(extra.skew - skew).abs() < tolerance
-        };
-        match self.extras.iter_mut().rev().find(same) {
-            Some(before) => {
-                before.every = track - before.at;
-                before.skew = (before.skew + skew) / 2.0;
+    /// The address of a place; `None` of a slipped one, and one outside the zone.
+    pub(super) fn address(&self, place: u64) -> Option<u64> {
+        let mut later = 0;
+        for fault in &self.faults {
+            let first = fault.at - self.start + fault.places;
+            if place >= first {
+                later = fault.places;
+            } else if place >= fault.at - self.start + later {
+                // Between what the address before the fault has and what that behind it has.
+                return None;
+            } else {
+                break;
             }
-            None => self.extras.push(Extra {
-                at: track,
-                every: 0,
-                skew,
-            }),
         }
+        let lba = (self.start + place).checked_sub(later)?;
+        (lba < self.end).then_some(lba)
+    }
+
+    /// From an address behind all other faults on, places are so many later in all, and tracks turned by
+    /// so much more.
+    pub(super) fn fault(&mut self, at: u64, places: u64, turn: f64) {
+        let turned = self.faults.last().map_or(0.0, |fault| fault.turned) + turn;
+        match self.faults.last_mut() {
+            Some(last) if last.at == at => (last.places, last.turned) = (places, turned),
+            _ => self.faults.push(Fault { at, places, turned }),
+        }
+    }
+
+    /// The sum of places that faults have made addresses later.
+    pub(super) fn later(&self) -> u64 {
+        self.faults.last().map_or(0, |fault| fault.places)
+    }
+
+    /// The tracks turn by `off` too little over those that passed since the cycle, or the row, began.
+    pub(super) fn refine(&mut self, passed: u64, off: f64) {
+        let each = off / passed as f64;
+        let once = self.once();
+        let (from, cycle) = match self.cycle {
+            0 => (self.rows.len() - 1, false),
+            _ => (once, true),
+        };
+        for row in &mut self.rows[from..] {
+            row.skew += each;
+            if cycle {
+                row.enter += each;
+            }
+        }
+    }
+
+    /// Ends it before an address, on which no rule holds any more: what repeated stands row by row, and the
+    /// last row ends. Returns false, having done nothing but to set the end, if that would be more than so
+    /// many rows.
+    pub(super) fn break_at(&mut self, lba: u64, most: u64) -> bool {
+        let (place, _) = self.place(lba - 1);
+        let spot = self.spot(place);
+        let once = self.once();
+        if self.cycle > 0 && spot.row >= once {
+            let rows = once as u64 + spot.times * self.cycle;
+            if rows > most {
+                self.end = lba;
+                return false;
+            }
+            let cycle = self.rows[once..].to_vec();
+            for _ in 0..spot.times {
+                self.rows.extend_from_slice(&cycle);
+            }
+            self.rows
+                .truncate(once + (spot.times * self.cycle) as usize + (spot.row - once) + 1);
+        } else {
+            self.rows.truncate(spot.row + 1);
+        }
+        self.cycle = 0;
+        let last = self.rows.last_mut().expect("a zone has rows");
+        let cut = spot.slot + 1;
+        if cut == last.data {
+            last.tracks = spot.track + 1;
+        } else if spot.track == 0 {
+            last.tracks = 1;
+            last.data = cut;
+        } else {
+            last.tracks = spot.track;
+            let tail = Row {
+                tracks: 1,
+                data: cut,
+                enter: last.skew,
+                ..*last
+            };
+            self.rows.push(tail);
+        }
+        true
+    }
+
+    /// All rows, what repeats written out, up to its end: each with its first place and the angle of that.
+    pub(super) fn flat(&self) -> Vec<(Row, u64, f64)> {
+        let mut flat = Vec::new();
+        let last = self.place(self.end - 1).0 + 1;
+        let (mut place, mut angle) = (0, self.angle);
+        let once = self.once();
+        let mut index = 0;
+        while place < last {
+            let row = self.rows[index];
+            if !flat.is_empty() {
+                angle += row.enter;
+            }
+            let room = (last - place).div_ceil(row.data);
+            let tracks = match row.tracks {
+                0 => room,
+                tracks => tracks.min(room),
+            };
+            flat.push((Row { tracks, ..row }, place, part(angle)));
+            place += tracks * row.data;
+            angle += row.skew * (tracks - 1) as f64;
+            index += 1;
+            if index == self.rows.len() {
+                index = once.min(self.rows.len() - 1);
+            }
+        }
+        flat
     }
 }

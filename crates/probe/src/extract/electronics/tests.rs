@@ -39,6 +39,7 @@ impl Given {
             astray: 0.0,
             places: (0..256).map(place).collect(),
             hit_below: turn / 8.0,
+            linger: 0.0,
         };
         Given {
             mechanics: Mechanics::new(truth),

@@ -526,9 +526,9 @@ fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
     let zones = walked.zones.iter().map(|zone| Tracks {
         from: zone.start,
         to: zone.end.min(walked.upto.max(zone.start + 1)),
-        sectors: zone.sectors_per_track,
+        sectors: zone.sectors_per_track(),
         skews: None,
-        slips: zone.slips.iter().map(|(_, count)| *count).sum(),
+        slips: zone.slipped(),
     });
     match extraction.stage() > Stage::Rotation {
         true => zones.collect(),

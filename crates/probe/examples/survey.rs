@@ -1,0 +1,139 @@
+//! Learns drives and prints a row for each: what was found, missed, wrong.
+//!
+//! ```text
+//! survey NAME|FROM..TO ...       NAME: a shipped profile; FROM..TO: seeds of drives that could have been
+//! ```
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use headtime_disk::profile::{Order, Profile, by_name};
+use headtime_probe::extract::{Extraction, Stage};
+use headtime_probe::{Modelled, Probe};
+use headtime_units::Nanos;
+
+/// Time of the drive's after which a drive is given up.
+const BUDGET: Nanos = Nanos::from_millis(180 * 60_000);
+
+fn main() {
+    let names = std::env::args()
+        .skip(1)
+        .flat_map(|arg| match arg.split_once("..") {
+            Some((from, to)) => {
+                let seed = |text: &str| text.parse::<u64>().expect("a seed");
+                (seed(from)..seed(to))
+                    .map(|seed| format!("plausible-{seed}"))
+                    .collect()
+            }
+            None => vec![arg],
+        });
+    for name in names {
+        let truth = by_name(&name).expect("a profile");
+        println!("{name:22} {:38} {}", what(&truth), row(&truth));
+    }
+}
+
+/// What a drive is, in short.
+fn what(truth: &Profile) -> String {
+    let zones = &truth.layout.zones;
+    let is = |yes: bool, word: &'static str| if yes { word } else { "" };
+    format!(
+        "{}/{:?}/{}h/{}z{}{}",
+        order(truth.layout.order),
+        truth.layout.sparing,
+        truth.geometry.heads,
+        zones.len(),
+        is(zones.iter().any(|zone| !zone.by_head.is_empty()), "/byhead"),
+        is(
+            zones.iter().any(|zone| zone.tracks_per_surface.is_some()),
+            "/byzone"
+        ),
+    )
+}
+
+fn order(order: Order) -> String {
+    match order {
+        Order::CylinderFirst => "cyl".to_owned(),
+        Order::Serpentine => "serp".to_owned(),
+        Order::SerpentineThroughout => "serpt".to_owned(),
+        Order::SurfaceSerpentine { tracks } => format!("surf{tracks}"),
+    }
+}
+
+/// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be
+/// others in each zone, and where cylinders are counted from is not seen.
+fn kind(order: Order) -> std::mem::Discriminant<Order> {
+    std::mem::discriminant(&match order {
+        Order::SerpentineThroughout => Order::Serpentine,
+        order => order,
+    })
+}
+
+fn row(truth: &Profile) -> String {
+    let mut probe = Modelled::new(truth, 7);
+    let mut extraction = Extraction::new(&probe, 7);
+    let result = extraction.run(&mut probe, BUDGET);
+    let minutes = extraction.spent.as_millis_f64() / 60_000.0;
+    let upto = extraction.walked.upto as f64 / probe.capacity().get() as f64;
+    if result.is_err() || extraction.profile().is_err() || extraction.stage() != Stage::Done {
+        let reason = match result {
+            Err(error) => error.to_string(),
+            Ok(()) => format!("{:?} after the budget", extraction.stage()),
+        };
+        return format!("FAIL at {upto:.3} after {minutes:.1} min: {reason}");
+    }
+    let found = common::compare(truth, &extraction, &probe);
+    let held = found.held;
+    let part = |count: u64| 100.0 * count as f64 / held.reads as f64;
+    let limit = if probe.capacity().get() * u64::from(probe.sector_bytes()) < 40_000_000_000 {
+        10
+    } else {
+        90
+    };
+    let mut bad = Vec::new();
+    let mut mark = |ok: bool, word: &'static str| {
+        if !ok {
+            bad.push(word)
+        }
+    };
+    mark(found.turn_ppm.abs() < 5.0, "rotation");
+    mark(found.lengths == 10_000, "lengths");
+    mark(found.borders.0 == found.borders.1, "borders");
+    mark(found.skew < 1.0, "skews");
+    mark(found.angles >= 9_900, "angles");
+    mark(found.heads.0 == found.heads.1, "surfaces");
+    mark(kind(found.order.0) == kind(found.order.1), "order");
+    mark(found.seeks < 50.0, "seeks");
+    mark(found.spent < Nanos::from_millis(limit * 60_000), "time");
+    format!(
+        "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}) heads {}/{} cyl {}/{} order {}/{} remap {}/{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
+        minutes,
+        found.turn_ppm,
+        found.lengths,
+        found.angles,
+        found.skew,
+        found.borders.0,
+        found.borders.1,
+        extraction.profile().unwrap().layout.zone_count(),
+        found.heads.0,
+        found.heads.1,
+        found.cylinders.0,
+        found.cylinders.1,
+        order(found.order.0),
+        order(found.order.1),
+        found.remaps.0,
+        found.remaps.1,
+        found.seeks,
+        part(held.within[0]),
+        part(held.within[1]),
+        part(held.within[2]),
+        part(held.late),
+        part(held.early),
+        part(held.hits),
+        if bad.is_empty() {
+            "all".to_owned()
+        } else {
+            format!("not {}", bad.join(" "))
+        },
+    )
+}

@@ -1,0 +1,327 @@
+//! Measures a row of tracks of which nothing is known but where it begins.
+
+use super::error::ExtractError;
+use super::turns::{near, part};
+use super::walk::Walk;
+use super::zone::Row;
+use crate::Probe;
+
+/// Angles on a track that differ by less than this part of a turn are the same, at first.
+const SAME: f64 = 2e-3;
+/// A row is tried to be measured beginning with such parts of a track.
+const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
+/// Tracks of so many sectors are whole.
+const LONG: u64 = 1_024;
+/// A slip on the first track that is measured, at most.
+const MOST_SLIPPED: f64 = 16.0;
+
+/// A track that was measured.
+struct Track {
+    /// Sectors that pass in a turn.
+    slots: u64,
+    /// A slip on it: before which address, counted from the first, and how many places.
+    slip: Option<(u64, u64)>,
+    /// Addresses up to the next track's first.
+    count: u64,
+    /// Enough of it was seen to know the slots.
+    sure: bool,
+}
+
+impl<P: Probe + ?Sized> Walk<'_, '_, P> {
+    /// Begins a row at an address: finds the length of its tracks, where the next one begins, and how much
+    /// it is turned.
+    pub(super) fn row(&mut self, start: u64) -> Result<(), ExtractError> {
+        for first_step in FIRST_STEPS {
+            if self.try_row(start, first_step)? {
+                return Ok(());
+            }
+            self.bench.forget();
+        }
+        // What agrees with nothing is taken as it is: what comes next will say.
+        self.try_row(start, 0).map(|_| ())
+    }
+
+    /// The same, once. Returns false, having done nothing, if what was seen does not agree: a late answer, for
+    /// instance.
+    fn try_row(&mut self, start: u64, first_step: u64) -> Result<bool, ExtractError> {
+        let first = self.look(start)?;
+        let enter = self.enter(start, first);
+        for guess in self.guesses() {
+            let row = Row {
+                tracks: 0,
+                enter,
+                ..guess
+            };
+            if self.fits(&row, start, first)? {
+                self.begin(row, start, first);
+                self.begun(start + row.data + 1);
+                return Ok(true);
+            }
+        }
+        let capacity = self.bench.capacity();
+        let Track {
+            slots,
+            slip,
+            count,
+            sure,
+        } = self.track(start, first, first_step.max(2))?;
+        // Of thousands of sectors a rate is not known to one. Such drives have no spares at the end of a track.
+        let slots = match slots >= LONG && slots.abs_diff(count) <= 2 {
+            true => count,
+            false => slots,
+        };
+        let known = self.slots_before();
+        let is_odd = |known: u64| !(0.6..1.6).contains(&(slots as f64 / known as f64));
+        if first_step > 0 && known.is_some_and(is_odd) {
+            return Ok(false);
+        }
+        let mut row = Row {
+            tracks: 0,
+            slots,
+            data: count,
+            enter,
+            skew: 0.0,
+        };
+        let next = start + count;
+        let mut upto = next.min(capacity);
+        if next < capacity {
+            row.skew = near(self.sure(next, slots)? - first);
+            // A slip makes the track shorter by as much.
+            row.data += slip.map_or(0, |(_, count)| count);
+            upto = next + 1;
+        }
+        // A track that is cut is looked at again where it ends: one late answer cuts none.
+        let passed = slip.map_or(0, |(_, count)| count);
+        if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {
+            let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
+            let [last, behind] = [count - 1, count].map(|at| (at + passed) as f64 / slots as f64);
+            let last = near(self.bench.look_again(next - 1)? - first - last);
+            let behind = near(self.bench.look_again(next)? - first - behind);
+            if last.abs() > tolerance || behind.abs() < tolerance {
+                return Ok(false);
+            }
+        }
+        // Two places on the track that were not looked at.
+        let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
+        for (part, of) in [(5, 7), (3, 11)] {
+            let at = count * part / of;
+            let passed = slip.filter(|(slip, _)| *slip <= at);
+            let at_slot = at + passed.map_or(0, |(_, count)| count);
+            let expected = first + at_slot as f64 / slots as f64;
+            if near(self.look(start + at)? - expected).abs() > tolerance && first_step > 0 {
+                return Ok(false);
+            }
+        }
+        let is_cut = row.data * 5 < slots * 4 && next < capacity;
+        if is_cut {
+            row.tracks = 1;
+        }
+        self.begin(row, start, first);
+        if let Some((at, count)) = slip {
+            let later = self.zone().later();
+            self.zone().fault(start + at, later + count, 0.0);
+        }
+        if is_cut {
+            // Of the tracks behind one that is cut it says nothing.
+            self.at.upto = upto;
+            self.row(next)?;
+        } else {
+            self.begun(upto);
+        }
+        Ok(true)
+    }
+
+    /// The angle of the first address of a track. Unless answers come when they should, one behind it says the
+    /// same.
+    fn sure(&mut self, lba: u64, slots: u64) -> Result<f64, ExtractError> {
+        let angle = self.look(lba)?;
+        let beside = lba + slots / 3;
+        if self.bench.is_quiet() || beside >= self.bench.capacity() {
+            return Ok(angle);
+        }
+        let other = self.look(beside)? - (slots / 3) as f64 / slots as f64;
+        match near(other - angle).abs() < self.tolerance_of(slots) {
+            true => Ok(angle),
+            false => self.bench.look_again(lba),
+        }
+    }
+
+    /// By how much a track that begins at an address with an angle is turned against the one before it.
+    fn enter(&mut self, start: u64, angle: f64) -> f64 {
+        if self.zone().rows.is_empty() {
+            return 0.0;
+        }
+        let before = self.zone().spot_of(start - 1).zero;
+        near(angle - before)
+    }
+
+    /// Slots on the last track before.
+    fn slots_before(&mut self) -> Option<u64> {
+        let zones = self.at.zones.iter().rev();
+        let mut rows = zones.filter_map(|zone| zone.rows.last());
+        rows.next().map(|row| row.slots)
+    }
+
+    /// Rows that may come: the one that came so many rows ago as make a cycle, its mirror image, the last.
+    fn guesses(&mut self) -> Vec<Row> {
+        let habit = self.at.habit as usize;
+        let zone = self.zone();
+        let n = zone.rows.len();
+        let mut guesses: Vec<Row> = Vec::new();
+        if habit > 0 && n >= habit {
+            guesses.push(zone.rows[n - habit]);
+        }
+        let longest = zone.rows.iter().map(|row| row.tracks).max().unwrap_or(0);
+        if longest > 1 {
+            // Outward on the surfaces by which it went inward: the last row, the one before it, ..
+            let slots: Vec<u64> = zone.rows.iter().map(|row| row.slots).collect();
+            let turn = (1..n).rev().find(|at| slots[*at] == slots[*at - 1]);
+            let mirrored = turn.and_then(|turn| (2 * turn).checked_sub(n + 1));
+            guesses.extend(mirrored.map(|at| zone.rows[at]));
+        }
+        guesses.extend(zone.rows.last());
+        // From long to short, so that what is looked at is not what was read ahead of a look.
+        guesses.sort_by_key(|row| std::cmp::Reverse(row.data));
+        guesses.dedup();
+        guesses
+    }
+
+    /// Returns true if a track that begins at an address is as expected, and so is the one behind it.
+    fn fits(&mut self, row: &Row, start: u64, first: f64) -> Result<bool, ExtractError> {
+        let capacity = self.bench.capacity();
+        let tolerance = self.tolerance_of(row.slots);
+        let expected = |at: u64| {
+            let (track, slot) = (at / row.data, at % row.data);
+            part(first + row.skew * track as f64 + slot as f64 / row.slots as f64)
+        };
+        for at in [row.data, row.data - 1, row.data / 2, row.data / 5] {
+            if start + at >= capacity {
+                return Ok(false);
+            }
+            if near(self.look(start + at)? - expected(at)).abs() > tolerance {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The track that begins at an address: sectors that pass in a turn, a slip on it, and addresses up to
+    /// the next one's first.
+    fn track(&mut self, start: u64, first: f64, first_step: u64) -> Result<Track, ExtractError> {
+        let capacity = self.bench.capacity();
+        // Tracks that follow each other are of about the same length, so that the rate is known to a part.
+        let known = self.slots_before();
+        let (mut reach, mut rate) = (0_u64, 0.0_f64);
+        let mut distance = known.map_or(2, |slots| (slots / first_step).max(2));
+        let mut bad = None;
+        while start + distance < capacity {
+            let passed = near(self.look(start + distance)? - first);
+            if reach == 0 {
+                let ahead = if passed < 0.0 { passed + 1.0 } else { passed };
+                rate = distance as f64 / ahead;
+                let odd = known.is_some_and(|slots| {
+                    !(0.6..1.5).contains(&(rate / slots as f64)) && distance > 2
+                });
+                if odd || !rate.is_finite() {
+                    // The track ends before, or the time was wrong: from near.
+                    if distance <= 2 {
+                        bad = Some(distance);
+                        break;
+                    }
+                    distance = 2;
+                    continue;
+                }
+            } else {
+                let off = near(passed - distance as f64 / rate);
+                // What the rate is not yet known to.
+                let tolerance = self.tolerance_of(rate as u64 + 1);
+                let unsure = tolerance * distance as f64 / reach as f64;
+                if off.abs() > unsure.max(tolerance).min(0.05) {
+                    bad = Some(distance);
+                    break;
+                }
+                rate = distance as f64 / (distance as f64 / rate + off);
+            }
+            reach = distance;
+            distance = if distance < 16 {
+                distance * 2
+            } else {
+                distance + distance / 2
+            };
+            if distance as f64 > 4.0 * rate && reach > 64 {
+                break;
+            }
+        }
+        let Some(mut high) = bad else {
+            let slots = libm::round(rate).max(1.0) as u64;
+            return Ok(Track {
+                slots,
+                slip: None,
+                count: capacity - start,
+                sure: true,
+            });
+        };
+        let mut low = reach;
+        // A track of which too little was seen is as long as the others.
+        let seen = reach as f64 > rate / 6.0;
+        let slots = match known {
+            Some(slots) if !seen => slots,
+            _ => libm::round(rate).max(1.0) as u64,
+        };
+        let tolerance = self.tolerance_of(slots).max(if seen { 0.0 } else { SAME });
+        let line = |distance: u64| first + distance as f64 / slots as f64;
+        let mut slip: Option<(u64, u64)> = None;
+        loop {
+            let passed = slip.map_or(0, |(_, count)| count);
+            // Most often the track is whole.
+            let whole = slots.saturating_sub(passed);
+            if low < whole && whole <= high {
+                for at in [whole, whole - 1] {
+                    if at > low && at < high {
+                        let off = near(self.look(start + at)? - line(at + passed));
+                        match off.abs() < tolerance {
+                            true => low = at,
+                            false => high = at,
+                        }
+                    }
+                }
+            }
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                let off = near(self.look(start + middle)? - line(middle + passed));
+                match off.abs() < tolerance {
+                    true => low = middle,
+                    false => high = middle,
+                }
+            }
+            let jump = near(self.look(start + high)? - line(high + passed));
+            let sectors = jump * slots as f64;
+            let count = libm::round(sectors);
+            let is_slip = slip.is_none()
+                && high + 1 < slots
+                && (1.0..=MOST_SLIPPED).contains(&count)
+                && (sectors - count).abs() < 0.35;
+            if !is_slip {
+                break;
+            }
+            // Behind a slip the track goes on to where it would have ended.
+            let passed = count as u64;
+            let end = slots.saturating_sub(passed);
+            let holds = |off: f64| off.abs() < tolerance;
+            let goes_on = end > high + 1
+                && holds(near(self.look(start + end - 1)? - line(end - 1 + passed)))
+                && !holds(near(self.look(start + end)? - line(end + passed)));
+            if !goes_on {
+                break;
+            }
+            slip = Some((high, passed));
+            (low, high) = (end - 1, end);
+        }
+        Ok(Track {
+            slots,
+            slip,
+            count: high,
+            sure: seen,
+        })
+    }
+}

@@ -1,0 +1,558 @@
+//! From rows of tracks in the order of addresses to the zones of a profile.
+//!
+//! A zone is taken as long as what it says of its tracks (their length, and how they are turned) is what was
+//! found; where it is not, the next one begins.
+
+use super::shape::{Shape, Spared};
+use super::strips::{Strip, strips};
+use super::turns::{near, part};
+use super::zone::FoundZone;
+use headtime_disk::profile::{Skew, Zone};
+
+/// Angles that differ by less than this part of a sector are the same.
+const SAME: f64 = 0.3;
+/// The same of tracks of thousands of sectors.
+const SAME_OF_MANY: f64 = 0.45;
+/// Slips before a track that turn it, at most.
+const MOST_TURNED: f64 = 64.0;
+
+/// The zones of a profile: as [`Shape`] has it, angles being those at which sectors begin.
+///
+/// `gaps` are the cylinders without data before each, as far as known.
+/// `late` is how much later, in turns of a track of so many sectors, a sector is answered than it
+/// begins.
+pub(super) fn zones(
+    found: &[FoundZone],
+    shape: Shape,
+    gaps: &[u32],
+    late: impl Fn(u64) -> f64,
+) -> Vec<Zone> {
+    let strips = strips(found, SAME_OF_MANY);
+    let mut taken = Taken {
+        strips: &strips,
+        next: 0,
+        rest: None,
+    };
+    let mut zones: Vec<Zone> = Vec::new();
+    let mut cylinder = 0_u32;
+    while taken.peek().is_some() {
+        let mut zone = match shape.group {
+            1 => by_cylinder(&mut taken, shape),
+            _ => by_surface(&mut taken, shape),
+        };
+        let gap = gaps.get(zones.len()).copied().unwrap_or(0);
+        let cylinders = zone.last_cylinder + 1;
+        zone.first_cylinder = cylinder + gap;
+        zone.last_cylinder = zone.first_cylinder + cylinders - 1;
+        cylinder = zone.last_cylinder + 1;
+        if let Skew::Turns(offset) = zone.offset {
+            // All heads alike: of tracks by head the first's.
+            let first = zone
+                .by_head
+                .first()
+                .copied()
+                .unwrap_or(zone.sectors_per_track);
+            zone.offset = Skew::Turns(part(offset - late(u64::from(first))));
+        }
+        zones.push(zone);
+    }
+    zones
+}
+
+/// Strips of which some were taken.
+struct Taken<'s> {
+    strips: &'s [Strip],
+    next: usize,
+    /// What is left of the strip before the next.
+    rest: Option<Strip>,
+}
+
+impl Taken<'_> {
+    fn peek(&self) -> Option<&Strip> {
+        self.rest.as_ref().or_else(|| self.strips.get(self.next))
+    }
+
+    /// The strip behind that.
+    fn second(&self) -> Option<&Strip> {
+        match self.rest {
+            Some(_) => self.strips.get(self.next),
+            None => self.strips.get(self.next + 1),
+        }
+    }
+
+    /// Up to so many tracks of the next strip.
+    fn take(&mut self, tracks: u64) -> Option<Strip> {
+        let strip = self.peek()?.clone();
+        if self.rest.take().is_none() {
+            self.next += 1;
+        }
+        let (front, rest) = strip.split(tracks);
+        self.rest = rest;
+        Some(front)
+    }
+}
+
+/// What a zone has of its strips so far.
+struct Filled {
+    start: u64,
+    end: u64,
+    /// Places that are slipped, as a zone counts them.
+    slips: Vec<u64>,
+}
+
+impl Filled {
+    fn of(strip: &Strip) -> Filled {
+        Filled {
+            start: strip.start,
+            end: strip.start,
+            slips: Vec::new(),
+        }
+    }
+
+    /// Takes a strip whose first place is `base` in the zone; tracks have `data` places of `slots`.
+    fn add(&mut self, strip: &Strip, base: u64) {
+        let (data, slots) = (strip.row.data, strip.row.slots);
+        self.end = strip.end;
+        self.slips.extend(
+            strip
+                .slips
+                .iter()
+                .map(|slip| base + slip / data * slots + slip % data),
+        );
+    }
+}
+
+fn turns(angle: f64) -> Skew {
+    Skew::Turns(part(angle))
+}
+
+/// A zone on whose cylinders addresses go through all heads first. The cylinders count from 0.
+fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> Zone {
+    let heads = shape.heads;
+    let first = taken.peek().expect("looked").clone();
+    let slots = first.row.slots;
+    let same = |strip: &&Strip| strip.row.slots == slots;
+    // How tracks are turned: as the first long row says; and rows, as the first that follow each other say.
+    let ahead: Vec<&Strip> = (taken.rest.iter())
+        .chain(&taken.strips[taken.next..])
+        .take(3 * heads as usize + 24)
+        .take_while(same)
+        .collect();
+    let skew = ahead.iter().filter(|strip| strip.row.tracks > 1);
+    let skew = skew
+        .max_by_key(|strip| strip.row.tracks)
+        .map(|strip| strip.row.skew);
+    // From the first place of one cylinder to that of the next.
+    let begins: Vec<(u64, f64, &Strip)> = {
+        let mut tracks = 0;
+        let begin = |strip: &&Strip| {
+            let at = tracks;
+            tracks += strip.row.tracks;
+            (at, strip.angle)
+        };
+        let all: Vec<(u64, f64)> = ahead.iter().map(begin).collect();
+        all.into_iter()
+            .zip(&ahead)
+            .map(|((at, angle), strip)| (at, angle, *strip))
+            .collect()
+    };
+    // Tracks of the first cylinder that come before the zone: those of later cylinders begin where turns differ.
+    let missing = match (&begins[..], skew) {
+        ([(0, _, one), (at, ..), (next, ..), ..], Some(_))
+            if *at < heads
+                && (next - at) % heads == 0
+                && one.row.data == slots
+                && matches!(shape.spared, Spared::ZoneEnd) =>
+        {
+            heads - at
+        }
+        _ => 0,
+    };
+    let track_skew = skew.unwrap_or(0.0);
+    // The angle that a cylinder's first track has more than the last one of the cylinder before.
+    let mut steps: Vec<f64> = begins
+        .windows(2)
+        .filter(|pair| (missing + pair[1].0) % heads == 0)
+        .map(|pair| near(pair[1].1 - pair[0].1 - track_skew * (pair[1].0 - pair[0].0 - 1) as f64))
+        .collect();
+    if shape.spared == Spared::CylinderFront {
+        // The first track of a cylinder is short in front.
+        steps = begins
+            .windows(3)
+            .filter(|three| (three[2].0 - three[0].0) == heads && three[0].2.row.data < slots)
+            .map(|three| near(three[2].1 - three[0].1 - track_skew * (heads - 1) as f64))
+            .collect();
+    }
+    let step = super::turns::median(&mut steps).unwrap_or(track_skew);
+    let short = slots - first.row.data;
+    // The first track is short in front if the next one is turned against where it would have begun.
+    let is_front = match (shape.spared, &begins[..]) {
+        (Spared::CylinderFront, _) => short > 0,
+        (Spared::ZoneEnd, [(_, angle, _), (1, next, _), ..]) => {
+            let turned = near(next - angle - track_skew) * slots as f64;
+            short > 0 && (turned + short as f64).abs() < SAME
+        }
+        _ => false,
+    };
+    let short = if is_front { short } else { 0 };
+    let offset = first.angle - short as f64 / slots as f64 - track_skew * missing as f64;
+    let expected = |track: u64| {
+        let cylinders = track / heads;
+        offset + step * cylinders as f64 + track_skew * (track - cylinders) as f64
+    };
+    let mut filled = Filled::of(&first);
+    let mut track = missing;
+    let mut spared = 0;
+    let mut turned = 0;
+    let mut turns_seen: Vec<(u64, u64)> = Vec::new();
+    while let Some(strip) = taken.peek() {
+        if strip.row.slots != slots {
+            break;
+        }
+        let front = match shape.spared {
+            Spared::CylinderFront if track % heads == 0 => slots - strip.row.data,
+            Spared::ZoneEnd if track == missing => short,
+            _ => 0,
+        };
+        let off = near(strip.angle - expected(track)) * slots as f64 - front as f64 - turned as f64;
+        let more = libm::round(off);
+        let turns = matches!(
+            shape.spared,
+            Spared::TrackEnd | Spared::CylinderEnd | Spared::CylinderFront
+        );
+        let fits = (off - more).abs() < SAME
+            && (more == 0.0 || turns && (0.0..MOST_TURNED).contains(&more));
+        if track > missing && !fits {
+            break;
+        }
+        if more > 0.0 {
+            turns_seen.push((track, more as u64));
+            turned += more as u64;
+        }
+        // By chance a zone may begin as if the one before it went on: each cylinder is looked at.
+        let tracks = match near(step - track_skew).abs() * (slots as f64) < SAME {
+            true => strip.row.tracks,
+            false => strip.row.tracks.min(heads - track % heads),
+        };
+        let strip = taken.take(tracks).expect("looked");
+        filled.add(&strip, track * slots + front);
+        track += tracks;
+        if matches!(shape.spared, Spared::ZoneEnd) && strip.row.data + front < slots {
+            // A track that is cut is the last one.
+            break;
+        }
+        match shape.spared {
+            Spared::ZoneEnd => {}
+            _ => spared = spared.max(slots - strip.row.data),
+        }
+    }
+    let addresses = filled.end - filled.start;
+    let in_front = missing * slots
+        + if shape.spared == Spared::ZoneEnd {
+            short
+        } else {
+            0
+        };
+    let needed = in_front + addresses + filled.slips.len() as u64;
+    let cylinders = track.div_ceil(heads).max(needed.div_ceil(heads * slots));
+    let room = cylinders * heads * slots;
+    let mut reserved = in_front;
+    let left = (room - reserved).saturating_sub(addresses);
+    let is_last = taken.peek().is_none();
+    let spares = match area(shape, slots) {
+        None => left,
+        Some((places, in_zone)) => {
+            let areas = (in_zone(cylinders)).max(1);
+            // Each area has as many, so that their number says it; the drive may end before the last zone does.
+            let spares = if is_last { spared } else { left / areas };
+            if !is_last {
+                reserved += left - spares * areas;
+            }
+            filled.slips = fitting(&filled.slips, &turns_seen, slots, places, spares, room);
+            spares
+        }
+    };
+    filled.slips.sort_unstable();
+    filled.slips.dedup();
+    Zone {
+        first_cylinder: 0,
+        last_cylinder: cylinders as u32 - 1,
+        sectors_per_track: slots as u32,
+        by_head: Vec::new(),
+        tracks_per_surface: None,
+        offset: turns(offset),
+        track_skew: turns(track_skew),
+        cylinder_skew: turns(step),
+        group_skew: None,
+        reserved,
+        spares,
+        slips: filled.slips,
+        remaps: Vec::new(),
+    }
+}
+
+/// Places of an area with spares of its own, if there are such, and the number of areas of so many cylinders.
+#[allow(clippy::type_complexity)]
+fn area(shape: Shape, slots: u64) -> Option<(u64, Box<dyn Fn(u64) -> u64>)> {
+    let heads = shape.heads;
+    match shape.spared {
+        Spared::ZoneEnd => None,
+        Spared::TrackEnd => Some((slots, Box::new(move |cylinders| cylinders * heads))),
+        Spared::CylinderEnd | Spared::CylinderFront => {
+            Some((heads * slots, Box::new(|cylinders| cylinders)))
+        }
+        Spared::Range(range) => {
+            let range = u64::from(range);
+            Some((
+                range * heads * slots,
+                Box::new(move |cylinders| cylinders / range),
+            ))
+        }
+    }
+}
+
+/// Slips as far as areas of so many places have spares for them, and those that turned tracks without being
+/// seen, which are put among the spares before.
+fn fitting(
+    slips: &[u64],
+    turned: &[(u64, u64)],
+    slots: u64,
+    places: u64,
+    spares: u64,
+    room: u64,
+) -> Vec<u64> {
+    let mut used: std::collections::BTreeMap<u64, u64> = std::collections::BTreeMap::new();
+    let mut fitting = Vec::new();
+    for slip in slips {
+        let area = slip / places;
+        let used = used.entry(area).or_default();
+        let is_spare = slip % places >= places - spares.min(places);
+        if *used < spares && !is_spare && (area + 1) * places <= room {
+            *used += 1;
+            fitting.push(*slip);
+        }
+    }
+    // Slips that were seen have turned what is behind them.
+    let mut known = 0;
+    let mut at = 0;
+    fitting.sort_unstable();
+    let seen = fitting.clone();
+    let mut all = 0;
+    for &(track, more) in turned {
+        all += more;
+        while at < seen.len() && seen[at] < track * slots {
+            at += 1;
+            known += 1;
+        }
+        let mut area = track * slots / places;
+        while known < all && area > 0 {
+            area -= 1;
+            let used = used.entry(area).or_default();
+            while *used < spares && known < all {
+                *used += 1;
+                known += 1;
+                fitting.push((area + 1) * places - *used);
+            }
+        }
+    }
+    fitting
+}
+
+/// A zone whose addresses go along a surface of a group of cylinders, then back on the next one. The
+/// cylinders count from 0.
+fn by_surface(taken: &mut Taken<'_>, shape: Shape) -> Zone {
+    let heads = shape.heads;
+    let first = taken.peek().expect("looked").clone();
+    // All surfaces of a group are one row where they are turned by as much.
+    let merged = shape.row == shape.group * heads && heads > 1;
+    let mut group = match merged {
+        true => first.row.tracks.div_ceil(heads),
+        false => first.row.tracks,
+    };
+    let mut missing = 0;
+    // Of the first group of the drive some may be kept back.
+    if let (0, Some(second)) = (first.start, taken.second())
+        && second.row.slots == first.row.slots
+        && second.row.tracks > first.row.tracks
+        && second.row.data == second.row.slots
+    {
+        missing = second.row.tracks - first.row.tracks;
+        group = match merged {
+            true => second.row.tracks.div_ceil(heads),
+            false => second.row.tracks,
+        };
+    }
+    let mut by_head: Vec<u64> = Vec::new();
+    let mut filled = Filled::of(&first);
+    let mut skews = Skews::default();
+    let (mut groups, mut rest) = (0, 0);
+    let mut base = missing * first.row.slots;
+    let mut last: Option<Strip> = None;
+    'groups: loop {
+        let mut length = group;
+        for surface in 0..heads {
+            let head = if groups % 2 == 0 {
+                surface
+            } else {
+                heads - 1 - surface
+            };
+            let known = by_head.get(head as usize).copied();
+            let Some(strip) = taken.peek() else {
+                break 'groups;
+            };
+            // What is short is the rest; at the front of a group it says how long that is.
+            if surface == 0 && groups > 0 {
+                let here = if merged {
+                    strip.row.tracks.div_ceil(heads)
+                } else {
+                    strip.row.tracks
+                };
+                if here < group {
+                    length = here;
+                }
+            }
+            let slots = strip.row.slots;
+            if known.is_some_and(|known| known != slots) {
+                break 'groups;
+            }
+            if let Some(last) = &last {
+                let turned = near(strip.angle - last.last_angle());
+                let way = match surface {
+                    0 => Way::Group,
+                    _ => Way::Track,
+                };
+                if !skews.fits(way, turned, slots) {
+                    break 'groups;
+                }
+                skews.note(way, turned);
+            }
+            if known.is_none() {
+                by_head.push(slots);
+            }
+            if surface == 0 && groups > 0 && length < group {
+                rest = length;
+            } else if surface == 0 {
+                groups += 1;
+            }
+            // Along the surface. A track that is cut is the zone's last.
+            let wanted = match (groups, surface) {
+                (1, 0) => length - missing.min(length),
+                _ => length,
+            };
+            let mut left = wanted;
+            while left > 0 {
+                let Some(strip) = taken.peek() else { break };
+                if strip.row.slots != slots {
+                    break;
+                }
+                if left < wanted {
+                    let turned = last
+                        .as_ref()
+                        .map_or(0.0, |last| strip.angle - last.last_angle());
+                    if !skews.fits(Way::Cylinder, near(turned), slots) {
+                        break;
+                    }
+                }
+                let strip = taken.take(left).expect("looked");
+                if strip.row.tracks > 1 {
+                    skews.note(Way::Cylinder, strip.row.skew);
+                }
+                filled.add(&strip, base);
+                base += strip.row.tracks * slots;
+                left -= strip.row.tracks;
+                let cut = strip.row.data < slots;
+                last = Some(strip);
+                if cut {
+                    break 'groups;
+                }
+            }
+            base += left * slots;
+        }
+        if rest > 0 {
+            break;
+        }
+    }
+    by_head.resize(heads as usize, first.row.slots);
+    let per_cylinder: u64 = by_head.iter().sum();
+    let addresses = filled.end - filled.start;
+    let needed = missing * first.row.slots + addresses + filled.slips.len() as u64;
+    // What was taken has room, whatever was not understood.
+    let cylinders = (groups * group + rest)
+        .max(1)
+        .max(needed.div_ceil(per_cylinder));
+    let most = by_head.iter().copied().max().expect("a head");
+    let uneven = by_head.iter().any(|slots| *slots != most);
+    let room = per_cylinder * cylinders;
+    let reserved = missing * first.row.slots;
+    let [track, cylinder, group_skew] = skews.turns();
+    Zone {
+        first_cylinder: 0,
+        last_cylinder: cylinders as u32 - 1,
+        sectors_per_track: most as u32,
+        by_head: match uneven {
+            true => by_head.iter().map(|slots| *slots as u32).collect(),
+            false => Vec::new(),
+        },
+        tracks_per_surface: (group != shape.group).then_some(group as u32),
+        offset: turns(first.angle - cylinder * missing as f64),
+        track_skew: turns(track),
+        cylinder_skew: turns(cylinder),
+        group_skew: Some(turns(group_skew)),
+        reserved,
+        spares: (room - reserved.min(room)).saturating_sub(addresses),
+        slips: filled.slips,
+        remaps: Vec::new(),
+    }
+}
+
+/// What comes between a track and the next.
+#[derive(Clone, Copy)]
+enum Way {
+    Track,
+    Cylinder,
+    Group,
+}
+
+/// How tracks of a zone are turned, as far as was seen.
+#[derive(Default)]
+struct Skews {
+    /// All that was seen, each less the first.
+    seen: [Vec<f64>; 3],
+    first: [f64; 3],
+}
+
+impl Skews {
+    fn fits(&self, way: Way, turned: f64, slots: u64) -> bool {
+        let last = self.seen[way as usize].last();
+        last.is_none_or(|last| {
+            let known = self.first[way as usize] + last;
+            near(turned - known).abs() * (slots as f64) < SAME_OF_MANY
+        })
+    }
+
+    fn note(&mut self, way: Way, turned: f64) {
+        let seen = &mut self.seen[way as usize];
+        if seen.is_empty() {
+            self.first[way as usize] = turned;
+        }
+        seen.push(near(turned - self.first[way as usize]));
+    }
+
+    /// The middle one: that of what repeats, which is known better than what the rule was found by.
+    fn known(&mut self, way: Way) -> Option<f64> {
+        let middle = super::turns::median(&mut self.seen[way as usize]);
+        middle.map(|middle| self.first[way as usize] + middle)
+    }
+
+    /// Of a track on another head, a cylinder, a group.
+    fn turns(&mut self) -> [f64; 3] {
+        let [track, cylinder, group] =
+            [Way::Track, Way::Cylinder, Way::Group].map(|way| self.known(way));
+        let cylinder = cylinder.or(track).unwrap_or(0.0);
+        [
+            track.unwrap_or(cylinder),
+            cylinder,
+            group.unwrap_or(cylinder),
+        ]
+    }
+}

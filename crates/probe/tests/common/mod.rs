@@ -1,0 +1,192 @@
+//! How well a drive was learned: a learned profile beside the drive's own.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
+use headtime_disk::{Layout, Mechanics};
+use headtime_probe::extract::{Extraction, Held, skews};
+use headtime_probe::{Modelled, Probe};
+use headtime_sched::Op;
+use headtime_units::{Lba, Nanos};
+
+/// How well a drive was learned.
+#[derive(Clone, Debug)]
+pub struct Accuracy {
+    /// The turn, in parts per million.
+    pub turn_ppm: f64,
+    /// Surfaces, as learned and as they are.
+    pub heads: (u16, u16),
+    /// Cylinders, as learned and as they are.
+    pub cylinders: (u32, u32),
+    /// The order of addresses, as learned and as it is.
+    pub order: (Order, Order),
+    /// Sectors of 10,000 whose track has the right length.
+    pub lengths: u32,
+    /// Sectors of 10,000 within 20 µs of their angle.
+    pub angles: u32,
+    /// The largest error of a skew, in sectors, of 10,000 sectors' zones.
+    pub skew: f64,
+    /// Borders of zones that are learned within a track, and all.
+    pub borders: (usize, usize),
+    /// Sectors whose data is elsewhere that are learned at their angle, and all.
+    pub remaps: (usize, usize),
+    /// Root mean square of the error of processing and seek, in microseconds, over the learned table.
+    pub seeks: f64,
+    pub held: Held,
+    pub spent: Nanos,
+}
+
+/// Addresses from all over a drive.
+fn addresses(capacity: u64) -> impl Iterator<Item = Lba> {
+    let step = (capacity as f64 * 0.618_033_988_7) as u64 | 1;
+    (0..10_000_u64).scan(capacity / 3, move |at, _| {
+        *at = (*at + step) % capacity;
+        Some(Lba::new(*at))
+    })
+}
+
+/// The zone of a profile in which an address is; `None` of a profile that is a map.
+fn zone_of<'p>(profile: &'p Profile, layout: &Layout, lba: Lba) -> Option<&'p Zone> {
+    let track = layout.locate(lba).track;
+    let zones = &profile.layout.zones;
+    zones
+        .iter()
+        .find(|zone| zone.last_cylinder >= track.cylinder.0)
+}
+
+pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Accuracy {
+    let learned = extraction.profile().unwrap();
+    let (ours, theirs) = (Layout::new(&learned), Layout::new(truth));
+    assert_eq!(ours.capacity(), theirs.capacity());
+    let capacity = probe.capacity().get();
+    let unit = probe.drive().turn().as_nanos() as f64;
+    let (mut lengths, mut angles, mut skew) = (0, 0, 0.0);
+    // Angle zero is where the probe began: the middle difference is no error.
+    let offset = |lba: Lba| {
+        let bits = |layout: &Layout| layout.locate(lba).angle.to_bits();
+        bits(&ours).wrapping_sub(bits(&theirs)) as i32
+    };
+    let mut offsets: Vec<i32> = addresses(capacity).map(offset).collect();
+    let first = offsets[0];
+    offsets
+        .iter_mut()
+        .for_each(|offset| *offset = offset.wrapping_sub(first));
+    let mut sorted = offsets.clone();
+    sorted.sort_unstable();
+    let middle = sorted[sorted.len() / 2];
+    let is_there = |offset: i32| {
+        let off = f64::from(offset.wrapping_sub(middle)) / 4_294_967_296.0;
+        (off * unit).abs() < 20_000.0
+    };
+    for (index, lba) in addresses(capacity).enumerate() {
+        let of = |layout: &Layout| layout.sectors_per_track(layout.locate(lba).track).unwrap();
+        let per_track = of(&theirs);
+        lengths += u32::from(of(&ours) == per_track);
+        angles += u32::from(is_there(offsets[index]));
+        if index % 50 == 0 {
+            let zones = [(&learned, &ours), (truth, &theirs)];
+            let [Some(one), Some(other)] =
+                zones.map(|(profile, layout)| zone_of(profile, layout, lba))
+            else {
+                continue;
+            };
+            for (one, other) in skews(one).into_iter().zip(skews(other)) {
+                let off = (one - other) - (one - other).round();
+                skew = f64::max(skew, off.abs() * f64::from(per_track));
+            }
+        }
+    }
+    let begins = |layout: &Layout| -> Vec<u64> {
+        layout.zones().map(|zone| zone.extent.start.get()).collect()
+    };
+    let learned_begins = begins(&ours);
+    let near = |begin: &&u64| {
+        let per_track = theirs.zone_of(Lba::new(**begin)).sectors_per_track;
+        learned_begins
+            .iter()
+            .any(|other| other.abs_diff(**begin) <= u64::from(per_track))
+    };
+    let mut all = begins(&theirs);
+    all.retain(|begin| *begin < capacity);
+    let borders = (all.iter().filter(near).count(), all.len());
+    let moved = moved(truth, &theirs);
+    let found = moved
+        .iter()
+        .filter(|lba| is_there(offset(**lba).wrapping_sub(first)))
+        .count();
+    let turn = extraction.spindle.as_ref().unwrap().turn;
+    Accuracy {
+        turn_ppm: (turn / unit - 1.0) * 1e6,
+        heads: (learned.geometry.heads, truth.geometry.heads),
+        cylinders: (learned.geometry.cylinders, truth.geometry.cylinders),
+        order: (learned.layout.order, truth.layout.order),
+        lengths,
+        angles,
+        skew,
+        borders,
+        remaps: (found, moved.len()),
+        seeks: seeks(truth, &learned),
+        held: extraction.held,
+        spent: extraction.spent,
+    }
+}
+
+/// Addresses whose data is not in the place that they would have without remaps.
+fn moved(truth: &Profile, layout: &Layout) -> Vec<Lba> {
+    if !layout.has_remaps() || truth.layout.zones.is_empty() {
+        return Vec::new();
+    }
+    let plain = truth.with(|spec: &mut headtime_disk::Spec| {
+        for zone in &mut spec.layout.zones {
+            zone.remaps.clear();
+        }
+    });
+    let plain = Layout::new(&plain.unwrap());
+    let mut moved = Vec::new();
+    for zone in truth
+        .layout
+        .zones
+        .iter()
+        .filter(|zone| !zone.remaps.is_empty())
+    {
+        let is_it =
+            |info: &headtime_disk::layout::ZoneInfo| info.first_cylinder.0 == zone.first_cylinder;
+        let Some(info) = layout.zones().find(is_it) else {
+            continue;
+        };
+        let mut lba = info.extent.start;
+        let end = info.extent.end().get().min(layout.capacity().get());
+        // Those of a drive with millions of runs are more than need to be looked at.
+        while lba.get() < end && moved.len() < 4_096 {
+            let run = layout.run(lba);
+            if run.len < 64 && plain.locate(lba) != layout.locate(lba) {
+                moved.extend((0..u64::from(run.len)).map(|part| Lba::new(lba.get() + part)));
+            }
+            lba = run.end();
+        }
+    }
+    moved
+}
+
+/// Root mean square of the error of processing and seek, in microseconds.
+fn seeks(truth: &Profile, learned: &Profile) -> f64 {
+    let mechanics = Mechanics::new(truth);
+    // What comes before the arm moves and what comes after the last sector have the same effect.
+    let fixed = |profile: &Profile| {
+        let overhead = &profile.overhead;
+        let before = overhead.per_command + overhead.read_miss_after_read;
+        (before + overhead.read_completion).as_nanos() as f64
+    };
+    let SeekCurve::Table { points, .. } = &learned.seek.read else {
+        return f64::NAN;
+    };
+    let squares = points
+        .iter()
+        .filter(|(distance, _)| *distance < truth.geometry.cylinders);
+    let squares = squares.map(|&(distance, time)| {
+        let said = time.as_nanos() as f64 + fixed(learned);
+        let is = mechanics.seek(distance, Op::Read).as_nanos() as f64 + fixed(truth);
+        (said - is) * (said - is)
+    });
+    (squares.sum::<f64>() / points.len() as f64).sqrt() / 1_000.0
+}
