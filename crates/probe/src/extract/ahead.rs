@@ -89,15 +89,11 @@ impl Ahead {
     ) -> Result<(), ExtractError> {
         match question {
             Question::Kind => self.kind(desk, told),
-            _ if self.kind == Some(ReadAhead::Off)
-                && !matches!(question, Question::Segment | Question::Free) =>
-            {
-                Ok(())
-            }
             Question::Segment => self.segment(desk, told),
+            Question::Free => self.free(desk, told),
+            _ if self.kind == Some(ReadAhead::Off) => Ok(()),
             Question::Requested => self.requested(desk, told),
             Question::IdleHit => self.idle_hit(desk, told),
-            Question::Free => self.free(desk, told),
             Question::Least => self.least(desk, told),
             Question::Second => self.second(desk, told),
         }
@@ -146,7 +142,8 @@ impl Ahead {
     ) -> Result<(), ExtractError> {
         let per_track = desk.per_track;
         let on = desk.votes(VOTES, |desk| {
-            Ahead::behind(desk, (1, per_track / 2, 1), 1, anywhere)
+            // A segment may be too small for the rest of the track.
+            Ahead::behind(desk, (1, per_track - EDGE, 1), 2, anywhere)
         })?;
         let key = "cache.read_ahead";
         match on.verdict() {
@@ -298,8 +295,15 @@ impl Ahead {
         }
         let behind = match self.kind {
             Some(ReadAhead::Off) => Some(0),
-            // To the end of the track behind the one on which it ends.
-            Some(ReadAhead::NextTrack) => Some(2 * desk.per_track - into),
+            // To the end of the track behind the one on which it ends, or a little more.
+            Some(ReadAhead::NextTrack) => {
+                let least = 2 * desk.per_track - into;
+                let more = desk.largest(desk.per_track, |desk, more| {
+                    let offset = (least + more) as i64;
+                    Ahead::behind(desk, (len, into, reach), offset, anywhere)
+                })?;
+                more.map(|more| least + more)
+            }
             _ => Ahead::held_behind(desk, (len, into, len), anywhere)?,
         };
         let Some(behind) = behind.filter(|behind| *behind < MOST) else {

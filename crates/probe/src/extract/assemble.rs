@@ -373,6 +373,7 @@ fn trust(read: &SeekCurve, written: bool) -> Vec<(String, Trust)> {
             },
         ),
         ("access", Trust::Learned),
+        ("access.zero_latency_write", Trust::Assumed),
         ("cache", Trust::Assumed),
         ("overhead", Trust::Learned),
         ("bus", Trust::Learned),

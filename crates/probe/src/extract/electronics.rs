@@ -11,7 +11,7 @@ use super::segments::Segments;
 use super::told::Told;
 use super::write_cache::{self, Reads, WriteCache};
 use crate::{Probe, Switch};
-use headtime_disk::profile::{CacheSpec, Spec, Trust};
+use headtime_disk::profile::{CacheSpec, ReadAhead, Spec, Trust};
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
 use headtime_units::{Extent, Track};
@@ -135,7 +135,25 @@ impl Electronics {
         result?;
         back?;
         self.at += 1;
-        Ok(self.at < steps().len())
+        let more = self.at < steps().len();
+        if !more {
+            self.tell_the_rest();
+        }
+        Ok(more)
+    }
+
+    /// Every key is known, or is not and has a reason.
+    fn tell_the_rest(&mut self) {
+        let why = match self.ahead.kind {
+            Some(ReadAhead::Off) => "the drive reads nothing ahead",
+            _ => "what it rests on is not known",
+        };
+        for key in Electronics::keys() {
+            let is_unknown = self.told.unknown.iter().any(|(other, _)| other == key);
+            if !is_unknown && !self.told.knows(key) {
+                self.told.doubt(key, why);
+            }
+        }
     }
 
     fn answer<P: Probe + ?Sized>(

@@ -58,23 +58,15 @@ impl Predictor {
         let steps = self
             .mechanics
             .walk(&self.layout, from, begin, extent, Op::Read, zero_latency);
-        // Sectors go over the bus one after the other, in order, each when it has passed.
+        // Sectors go over the bus one after the other, in order, each when it has passed. Those that passed
+        // before the first one wait for all before them.
         let mut steps: Vec<_> = steps.collect();
-        let taken = steps.iter().map(|step| step.end()).max().expect("a step");
-        let in_order = steps.is_sorted_by_key(|step| step.run.start);
+        steps.sort_by_key(|step| step.run.start);
         let mut sent_to = Time::ZERO;
-        if in_order {
-            for step in steps.drain(..) {
-                for count in 1..=step.run.len {
-                    sent_to = sent_to.max(step.sectors_end(count)) + self.sector;
-                }
+        for step in steps {
+            for count in 1..=step.run.len {
+                sent_to = sent_to.max(step.sectors_end(count)) + self.sector;
             }
-        } else {
-            // Those that are needed first pass last.
-            let first = steps.iter().filter(|step| step.run.start == extent.start);
-            let first = first.map(|step| step.sectors_end(1)).min().unwrap_or(taken);
-            let all = self.sector * extent.len.get();
-            sent_to = (first + all).max(taken + self.sector);
         }
         let model = (sent_to - sent).as_nanos() as f64;
         Nanos::from_nanos((model * self.turn / turn as f64) as u64)
@@ -157,5 +149,7 @@ pub(super) fn zero_latency<P: Probe + ?Sized>(
             votes[usize::from(off[1] < off[0])] += 1;
         }
     }
-    Ok((votes[0] + votes[1] >= 6).then_some(votes[1] > votes[0]))
+    let all = votes[0] + votes[1];
+    let agree = votes[0].max(votes[1]) * 5 >= all * 4;
+    Ok((all >= 6 && agree).then_some(votes[1] > votes[0]))
 }

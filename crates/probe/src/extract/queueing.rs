@@ -156,6 +156,8 @@ struct Kept {
     high: f64,
     /// Others that were served meanwhile.
     others: u32,
+    /// From one of them to the next, at least and at most.
+    gaps: [f64; 2],
 }
 
 impl Queueing {
@@ -321,6 +323,7 @@ impl Queueing {
         let sent = flight.send(last, far, 1)?;
         let (mut before, mut latest) = (sent, sent);
         let mut served = 0;
+        let mut gaps = [f64::INFINITY, 0.0];
         loop {
             let answer = flight.answer()?;
             if answer.tag == last {
@@ -329,10 +332,15 @@ impl Queueing {
                     low: (before - sent).as_nanos() as f64,
                     high: (latest - sent).as_nanos() as f64,
                     others: served,
+                    gaps,
                 }));
             }
             (before, latest) = (latest, answer.at);
             served += 1;
+            if served > 1 {
+                let gap = (latest - before).as_nanos() as f64;
+                gaps = [gaps[0].min(gap), gaps[1].max(gap)];
+            }
             if latest > sent + PATIENCE {
                 flight.empty()?;
                 return Ok(None);
@@ -404,18 +412,22 @@ impl Queueing {
         }
         // What a stream sets out for anew begins a new span, so that one may be longer.
         seen.sort_by(|one, other| f64::total_cmp(&one.high, &other.high));
-        let agreed = seen.windows(2).find_map(common);
+        let agreed = seen.windows(3).find_map(common);
         let limit = self.age_cap.unwrap_or(f64::INFINITY) - 50e6;
         match agreed {
             _ if seen.iter().all(|kept| kept.others <= 3) => {
                 self.stream_cap = Some(0.0);
                 told.know(key, 0.8);
             }
-            Some(cap) if cap < SOON => {
+            // Answers wait for each other there, and not for the arm.
+            Some(_) if seen.iter().all(|kept| kept.gaps[1] < 1.05 * kept.gaps[0]) => {
+                told.doubt(key, "the way to the host is slower than the medium");
+            }
+            Some(cap) if cap < SOON || seen[1].others < 3 * u32::from(depth.min(8)) => {
                 told.doubt(
                     key,
                     format!(
-                        "another command was kept waiting for {:.0} ms, less than a few tracks",
+                        "another command was kept waiting for {:.0} ms, which is too short to tell",
                         cap / 1e6
                     ),
                 );

@@ -50,7 +50,8 @@ pub(super) const QUESTIONS: [Question; 6] = [
     Question::Dedicated,
 ];
 
-pub(super) const KEYS: [&str; 8] = [
+pub(super) const KEYS: [&str; 9] = [
+    "access.zero_latency_write",
     "cache.write_back",
     "cache.write_segments",
     "cache.destage",
@@ -297,7 +298,7 @@ impl WriteCache {
             (0..=1, _) => WriteBack::Off,
             (_, 0..=1) => {
                 let stayed = pad.stayed()?;
-                match pad.read_after(0.0, VOTES)? < stayed {
+                match pad.read_after(0.0, 2 * VOTES + 1)? < stayed {
                     true => WriteBack::Full,
                     false => WriteBack::Flushed,
                 }
@@ -314,6 +315,8 @@ impl WriteCache {
         };
         self.write_back = Some(kind);
         told.know("cache.write_back", 0.9);
+        let why = "writes of whole tracks are not timed; it is taken to be that of reads";
+        told.doubt("access.zero_latency_write", why);
         Ok(())
     }
 
@@ -505,11 +508,18 @@ impl WriteCache {
             );
             return Ok(());
         }
+        let idle = match (self.write_back, self.delay) {
+            (_, Some(delay)) => delay,
+            (Some(WriteBack::Full), None) => LONGEST_DELAY,
+            _ => 0.0,
+        };
         let mut held = 0;
         for _ in 0..VOTES {
             pad.flush()?;
             let [far, place] = [pad.far_place(), pad.place()];
             pad.write(place, pad.unit)?;
+            // The arm has gone there and comes back.
+            pad.pause(idle + 3.0 * pad.ground.turn + 2.0 * pad.way);
             pad.read(far)?;
             pad.pause(pad.ground.turn);
             // After a write a hit may take another time.

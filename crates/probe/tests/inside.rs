@@ -1,0 +1,111 @@
+//! What is inside a drive, learned with the layout and the seeks that were learned before.
+
+use headtime_disk::profile::{FirmwarePolicy, Profile, Trust, WriteBack, by_name};
+use headtime_probe::extract::{Extraction, Stage};
+use headtime_probe::{Guarded, Modelled, Probe, Switch};
+use headtime_units::{Extent, Nanos};
+
+/// A drive like a shipped one, as a unit whose speed, seeks and processing vary.
+fn varied(name: &str) -> Profile {
+    let varied = |spec: &mut headtime_disk::Spec| {
+        spec.noise.speed_ppm = 1_000;
+        spec.noise.seek_sd = Nanos::from_micros(20);
+        spec.noise.seek_sd_relative = 0.01;
+        spec.noise.overhead_sd = Nanos::from_micros(30);
+    };
+    by_name(name).unwrap().with(varied).unwrap()
+}
+
+/// Learns a drive; a third of it may be written.
+fn learn(truth: &Profile, seed: u64) -> Extraction {
+    let mut probe = Modelled::new(truth, seed);
+    let switches = Switch::ALL.map(|which| probe.switch(which));
+    let capacity = probe.capacity().get();
+    let scratch = Extent::at(capacity / 3, capacity / 3);
+    let mut extraction = Extraction::new(&probe, seed).with_scratch(scratch);
+    let mut guarded = Guarded::new(&mut probe, Some(scratch));
+    extraction
+        .run(&mut guarded, Nanos::from_secs(90 * 60))
+        .unwrap();
+    drop(guarded);
+    assert_eq!(extraction.stage(), Stage::Done);
+    assert_eq!(Switch::ALL.map(|which| probe.switch(which)), switches);
+    extraction
+}
+
+#[test]
+fn the_buffer_of_a_learned_drive_is_that_of_the_drive() {
+    for name in [
+        "atlas10k",
+        "cheetah9lp",
+        "ibm18es",
+        "wd5000aaks",
+        "exos-x18",
+    ] {
+        let truth = varied(name);
+        let extraction = learn(&truth, 3);
+        let learned = extraction.profile().unwrap();
+        let (ours, theirs) = (&learned.cache, &truth.cache);
+        println!("{name}: {:?}", extraction.electronics.told.unknown);
+        assert_eq!(ours.segments, theirs.segments, "{name}");
+        assert_eq!(ours.segment_sectors, theirs.segment_sectors, "{name}");
+        assert_eq!(ours.room_sectors, theirs.room_sectors, "{name}");
+        assert_eq!(ours.read_ahead, theirs.read_ahead, "{name}");
+        assert_eq!(ours.read_free_sectors, theirs.read_free_sectors, "{name}");
+        assert_eq!(ours.write_back, theirs.write_back, "{name}");
+        let dedicated = (ours.dedicated_write_segment, theirs.dedicated_write_segment);
+        assert_eq!(dedicated.0, dedicated.1, "{name}");
+        if theirs.write_back == WriteBack::Full {
+            assert_eq!(ours.destage, theirs.destage, "{name}");
+            let runs = ours.destage_runs.abs_diff(theirs.destage_runs);
+            assert!(runs * 10 <= theirs.destage_runs, "{name}: {runs}");
+            let delay = ours.destage_delay.as_millis_f64() - theirs.destage_delay.as_millis_f64();
+            assert!(delay.abs() < 6.0, "{name}: {delay} ms");
+        }
+        let marked = |key: &str| learned.trust.iter().rfind(|(other, _)| other == key);
+        assert_eq!(marked("cache.segments").unwrap().1, Trust::Learned);
+        let sure = extraction.confidence();
+        assert!(
+            sure.iter()
+                .any(|(key, sure)| key == "cache.segments" && *sure > 0.5)
+        );
+        // A profile says all of it again.
+        let text = learned.to_toml();
+        assert_eq!(
+            Profile::from_toml("again.toml", &text).unwrap().cache,
+            learned.cache
+        );
+    }
+}
+
+#[test]
+fn the_queue_of_a_learned_drive_is_that_of_the_drive() {
+    for name in ["wd5000aaks", "exos-x18"] {
+        let truth = varied(name);
+        let extraction = learn(&truth, 3);
+        let learned = extraction.profile().unwrap();
+        let [ours, theirs] = [&learned.queue, &truth.queue];
+        let both = (ours.policy, theirs.policy);
+        let (
+            FirmwarePolicy::Sptf { margin, age_cap },
+            FirmwarePolicy::Sptf {
+                margin: is,
+                age_cap: aged,
+            },
+        ) = both
+        else {
+            panic!("{name}: {both:?}: {:?}", extraction.electronics.queueing);
+        };
+        let off = margin.as_millis_f64() - is.as_millis_f64();
+        assert!(
+            off.abs() < 0.12,
+            "{name}: {off} ms: {:?}",
+            extraction.electronics.queueing
+        );
+        let off = age_cap.unwrap().as_millis_f64() - aged.unwrap().as_millis_f64();
+        assert!(off.abs() < 20.0, "{name}: {off} ms");
+        let off = ours.stream_cap.as_millis_f64() - theirs.stream_cap.as_millis_f64();
+        assert!(off.abs() < 20.0, "{name}: {off} ms");
+        assert_eq!(ours.depth, theirs.depth);
+    }
+}
