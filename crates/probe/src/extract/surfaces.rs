@@ -20,6 +20,9 @@ use headtime_units::Extent;
 const MOST_HEADS: u64 = 32;
 /// Fewer tracks on a surface than this are the surfaces of a cylinder.
 const LEAST_GROUP: u64 = 8;
+/// Drives with shorter tracks, in sectors of 512 bytes, are of a time when addresses went through all heads of a
+/// cylinder first (Wong: until about 2000).
+const LEAST_BY_SURFACE: u64 = 600;
 /// Times that differ by less than this, in nanoseconds, may be equal.
 const EQUAL: f64 = 120_000.0;
 
@@ -44,6 +47,11 @@ pub(super) fn shape<P: Probe + ?Sized>(
     let mut ways = Ways { bench, zones };
     if row == 0 {
         return Ok(of(1, 1));
+    }
+    let slots = zones.iter().map(FoundZone::sectors_per_track).max();
+    let longest = slots.unwrap_or(0) * u64::from(ways.bench.probe.sector_bytes()) / 512;
+    if row <= MOST_HEADS && longest < LEAST_BY_SURFACE {
+        return ways.cylinders(of(row, 1));
     }
     if row < 2 * LEAST_GROUP {
         // A group of a surface's tracks is at least that; on a cylinder every track is a switch away.
@@ -94,7 +102,16 @@ pub(super) fn shape<P: Probe + ?Sized>(
             best = Some((best.map_or(time, |(least, _)| least.min(time)), heads));
         }
     }
-    let heads = best.map_or(1, |(_, heads)| heads);
+    let Some((back, heads)) = best.filter(|(_, heads)| *heads > 1) else {
+        return Ok(of(1, row));
+    };
+    // With one surface nothing comes back: then a nearer track is nearer in time, too.
+    let group = row / heads;
+    let near = ways.least(row, group - 1)?;
+    let heads = match is_longer(near, Some(back)) {
+        true => heads,
+        false => 1,
+    };
     Ok(of(heads, row / heads))
 }
 

@@ -327,6 +327,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let before = std::mem::replace(self.zone(), faulty);
             // Behind `high`, from far to near: what is read ahead of a look is in the buffer.
             let spot = self.zone().spot_of(high);
+            let row = self.zone().rows[spot.row];
             let left = row.data - spot.slot;
             let next = high + left;
             let mut tries = Vec::new();
