@@ -48,9 +48,9 @@ fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
         "\naccess       sectors of a track are taken in their order",
         "\nTracks by place\n",
         "\nSeeks by distance\n",
-        "\nseek.write_settle             not learned: nothing may be written without a scratch range\n",
-        "\ncache.segments                90 %\n",
-        "\nqueue                         assumed: not looked at\n",
+        "\nseek.write_settle              not learned: nothing may be written without a scratch range\n",
+        "\ncache.segments                 90 %\n",
+        "\nqueue.policy                   95 %\n",
         "\nAll was looked at: reads come when the profile says",
     ] {
         assert!(page.contains(part), "no {part} in {page}");
