@@ -26,6 +26,8 @@ mod losses;
 mod messages;
 #[path = "serve/nbd.rs"]
 mod nbd;
+#[path = "serve/probed.rs"]
+mod probed;
 #[path = "serve/races.rs"]
 mod races;
 #[path = "serve/starts.rs"]

@@ -17,7 +17,7 @@
 //! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
 //! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
 //!   device does not tell.
-//! - [`probed`]: a device as a probe, to learn it.
+//! - [`probed`]: a device, or what is behind an NBD server, as a probe, to learn it.
 //! - [`listen`]: the sockets of all that listens.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing; what Linux

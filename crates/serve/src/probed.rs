@@ -1,8 +1,10 @@
 //! A device as a probe: its commands are timed by the machine's clock.
 
 mod kernel;
+mod remote;
 
 pub use kernel::Kernel;
+pub use remote::Remote;
 
 use crate::buffer::Pool;
 use crate::device::{Device, Part, Parts};

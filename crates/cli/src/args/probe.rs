@@ -18,9 +18,17 @@ use std::str::FromStr;
 #[command(after_long_help = PROBE_HELP)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["device", "emulate"])))]
 pub struct Probe {
-    /// The block device, or a file on a disk; opened for reading only, past the page cache
+    /// The block device, or a file on a disk, opened for reading only, past the page cache; or the unix socket of an NBD server
     #[arg(value_name = "DEVICE")]
     pub device: Option<PathBuf>,
+    /// Of an NBD server with several exports, which
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "device",
+        conflicts_with = "quick"
+    )]
+    pub export: Option<String>,
     /// A simulated drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(long, value_name = "NAME|FILE")]
     pub emulate: Option<String>,

@@ -20,9 +20,10 @@ use headtime_disk::Profile;
 use headtime_probe::extract::{ExtractError, Extraction, Outlook, Stage};
 use headtime_probe::{Guarded, Modelled, Probe, ProbeError, Stopping, Switch};
 use headtime_serve::file::File;
-use headtime_serve::probed::Probed;
+use headtime_serve::probed::{Probed, Remote};
 use headtime_units::{Bytes, Nanos, Time};
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,6 +37,8 @@ const SHARES: u64 = 1_000;
 /// What is probed.
 enum Subject {
     Device(Box<Probed<File>>),
+    /// What is behind a socket.
+    Remote(Box<Remote>),
     Emulated(Emulated),
 }
 
@@ -147,6 +150,13 @@ impl Probe for Lasting<'_> {
 impl Subject {
     fn open(args: &Args, context: &mut Context<'_>) -> Result<Subject, Fault> {
         if let Some(path) = &args.device {
+            if fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
+                let export = args.export.as_deref().unwrap_or_default();
+                let remote = Remote::connect(path, export);
+                let remote =
+                    remote.map_err(|error| Fault::File(format!("{}: {error}", name(path))))?;
+                return Ok(Subject::Remote(Box::new(remote)));
+            }
             let writes = args.write_scratch.is_some();
             return Ok(Subject::Device(Box::new(device(path, writes)?)));
         }
@@ -163,6 +173,10 @@ impl Subject {
             Subject::Device(probe) => {
                 let bytes = probe.capacity().bytes(probe.sector_bytes());
                 format!("{}, {}", probe.identity(), Bytes(bytes))
+            }
+            Subject::Remote(probe) => {
+                let bytes = probe.capacity().bytes(probe.sector_bytes());
+                format!("NBD export {}, {}", probe.name(), Bytes(bytes))
             }
             Subject::Emulated(emulated) => format!(
                 "{}, simulated, seed {}, profile {}",
@@ -183,6 +197,7 @@ impl Subject {
         };
         match self {
             Subject::Device(probe) => new(Extraction::new(probe.as_ref(), args.seed)),
+            Subject::Remote(probe) => new(Extraction::new(probe.as_ref(), args.seed)),
             Subject::Emulated(emulated) => {
                 new(Extraction::new(&emulated.on(Nanos::ZERO), args.seed))
             }
@@ -193,6 +208,9 @@ impl Subject {
     fn put_back(&mut self, left: &[(Switch, bool)], record: &Record) -> Result<(), Fault> {
         let done = match self {
             Subject::Device(probe) => {
+                guarded(&mut **probe, None, Some(record)).restore_earlier(left)
+            }
+            Subject::Remote(probe) => {
                 guarded(&mut **probe, None, Some(record)).restore_earlier(left)
             }
             Subject::Emulated(emulated) => {
@@ -214,6 +232,7 @@ impl Subject {
     ) -> Result<Outlook, ExtractError> {
         match self {
             Subject::Device(probe) => step(&mut **probe, extraction, record, session),
+            Subject::Remote(probe) => step(&mut **probe, extraction, record, session),
             Subject::Emulated(emulated) => step(
                 &mut emulated.on(extraction.spent),
                 extraction,

@@ -1,0 +1,153 @@
+//! A served disk that is known by probing it through its own socket alone.
+
+use super::common::{Server, run};
+use super::nbd::{Ask, Client};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A drive whose sectors pass in a quarter of a millisecond: several times what the way through two processes varies by.
+const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/coarse.toml");
+const LOAD: u64 = 16;
+
+fn config(scheduler: &str) -> String {
+    format!(
+        "[[disk]]\nname = \"disk0\"\nemulate = \"{DRIVE}\"\nstore = \"memory\"\n{scheduler}\n\
+         [listen]\nnbd = \"unix:nbd.sock\"\n"
+    )
+}
+
+/// Random reads of 4 KiB, so many at a time, for so long; how many in a second.
+fn iops(socket: &Path, time: Duration) -> f64 {
+    let mut client = Client::connect(socket, "disk0").unwrap();
+    let pages = client.bytes / 4096;
+    let mut draw = 1_u64;
+    let mut send = |client: &mut Client, cookie| {
+        draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let page = (draw >> 33) % pages;
+        client
+            .send(Ask::Read, cookie, page * 4096, 4096, &[])
+            .unwrap();
+    };
+    for cookie in 0..LOAD {
+        send(&mut client, cookie);
+    }
+    let (since, mut answered) = (Instant::now(), 0);
+    while since.elapsed() < time {
+        let answer = client.answer(&mut [0; 4096]).unwrap();
+        assert_eq!(answer.error, 0);
+        answered += 1;
+        send(&mut client, answer.cookie);
+    }
+    f64::from(answered) / since.elapsed().as_secs_f64()
+}
+
+/// The same simulated.
+fn simulated(directory: &Path) -> f64 {
+    let scenario = format!(
+        "schedulers = [\"sptf\"]\n[drive]\nprofile = \"{DRIVE}\"\nbelief = \"learned.toml\"\n[engine]\ndepth = 2\n\
+         [[workload]]\nprocesses = {LOAD}\nsize = \"4KiB\"\n[run]\nwarm_up = \"1s\"\nduration = \"121s\"\n"
+    );
+    fs::write(directory.join("sim.toml"), scenario).unwrap();
+    let output = run(directory, &["sim", "run", "sim.toml", "--format", "json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    value["runs"][0]["iops"].as_f64().unwrap()
+}
+
+#[test]
+#[ignore = "two minutes of real time, and a machine that is not busy; .ci/nightly has it"]
+fn a_disk_that_is_probed_through_its_own_socket_is_scheduled_as_in_simulation() {
+    let mut server = Server::start("probed-noop", &config("scheduler = \"noop\""), &[]);
+    let probe = [
+        "drive",
+        "probe",
+        "nbd.sock",
+        "--time",
+        "75s",
+        "--out",
+        "learned.toml",
+    ];
+    let output = run(&server.directory, &probe);
+    let page = String::from_utf8(output.stdout).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    // What is left in this time is reads that check it.
+    assert!(
+        matches!(output.status.code(), Some(0 | 5)),
+        "{said}\n{page}"
+    );
+    let learned = fs::read_to_string(server.path("learned.toml"));
+    let learned = learned.unwrap_or_else(|_| panic!("no profile: {said}\n{page}"));
+    assert_eq!(server.terminate(), Some(0));
+
+    let scheduler = "scheduler = \"sptf\"\ndepth = 2\nbelief = \"learned.toml\"";
+    let directory = super::common::scratch("probed-sptf");
+    fs::write(directory.join("serve.toml"), config(scheduler)).unwrap();
+    fs::write(directory.join("learned.toml"), learned).unwrap();
+    let simulated = simulated(&directory);
+    let mut command = super::common::headtime(&directory, &["serve", "serve.toml", "--ready"]);
+    let mut server = Server::spawn(directory, &mut command);
+    let live = iops(&server.path("nbd.sock"), Duration::from_secs(30));
+    assert_eq!(server.terminate(), Some(0));
+    println!("{live:.1} a second live, {simulated:.1} simulated\n{page}");
+    let off = (live / simulated - 1.0).abs();
+    assert!(
+        off < 0.03,
+        "{live:.1} a second live, {simulated:.1} simulated\n{page}"
+    );
+}
+
+#[test]
+fn what_is_no_nbd_server_or_has_no_such_export_is_said() {
+    let mut server = Server::start("probed-wrong", &config("scheduler = \"noop\""), &[]);
+    let probe = |args: &[&str]| {
+        let output = run(&server.directory, &[&["drive", "probe"], args].concat());
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, said) = probe(&["nbd.sock", "--export", "disk7"]);
+    assert!(
+        code == Some(4) && said.contains("the export `disk7` cannot be had"),
+        "{said}"
+    );
+    // Somebody else, who says nothing of use and goes.
+    let other = std::os::unix::net::UnixListener::bind(server.path("other.sock")).unwrap();
+    let talk = std::thread::spawn(move || {
+        let (mut socket, _) = other.accept().unwrap();
+        std::io::Write::write_all(&mut socket, b"220 mail.example.org ESMTP\r\n").unwrap();
+    });
+    let (code, said) = probe(&["other.sock"]);
+    assert!(code == Some(4) && said.contains("no NBD server"), "{said}");
+    talk.join().unwrap();
+    // Nobody, behind a socket that was left.
+    let (code, said) = probe(&["other.sock"]);
+    assert!(code == Some(4) && said.contains("other.sock: "), "{said}");
+    // A server that ends meanwhile is said, with what is known.
+    let path = server.path("state");
+    let mut child = super::common::headtime(
+        &server.directory,
+        &["drive", "probe", "nbd.sock", "--state", "state"],
+    )
+    .stdout(std::process::Stdio::piped())
+    .stderr(std::process::Stdio::piped())
+    .spawn()
+    .unwrap();
+    super::common::wait_until(
+        || {
+            fs::metadata(&path).is_ok_and(|found| found.len() > 0)
+                || child.try_wait().unwrap().is_some()
+        },
+        || "there is no state".to_owned(),
+    );
+    assert_eq!(server.terminate(), Some(0));
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        output.status.code() == Some(1) && said.contains("was not learned: "),
+        "{said}"
+    );
+}
