@@ -21,6 +21,7 @@ mod desk;
 mod electronics;
 mod error;
 mod gaps;
+mod ground;
 mod holdout;
 mod known;
 mod of_model;
@@ -31,6 +32,7 @@ mod seeks;
 mod segments;
 mod shape;
 mod spindle;
+mod stalls;
 mod strips;
 mod surfaces;
 mod told;
@@ -45,7 +47,6 @@ mod zones;
 
 use crate::{Probe, Switch};
 use bench::Bench;
-pub use bench::Stalls;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_units::{Extent, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
@@ -61,6 +62,7 @@ pub use of_model::{UnlearnedModel, profile_of};
 pub use queueing::Queueing;
 pub use segments::Segments;
 pub use shape::{Shape, Spared};
+pub use stalls::Stalls;
 pub use told::Told;
 pub use transfer::Transfer;
 pub use verdict::{Finding, Known, Verdict, Worth};
@@ -339,7 +341,7 @@ impl Extraction {
             }
             Stage::Electronics => {
                 let profile = self.draft()?;
-                let ground = electronics::Ground {
+                let ground = ground::Ground {
                     layout: &Layout::new(&profile),
                     mechanics: &Mechanics::new(&profile),
                     turn: bench.turn(),

@@ -2,12 +2,12 @@
 
 use super::error::ExtractError;
 use super::known::{Mark, Spindle};
+use super::stalls::Stalls;
 use super::turns::{near, part};
 use crate::random::Random;
-use crate::{Answer, Obstacle, Probe};
+use crate::{Answer, Probe};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive under probe, and the phase of its platters.
@@ -38,34 +38,8 @@ pub(super) struct Bench<'a, P: ?Sized> {
     looked: BTreeMap<u64, (f64, bool)>,
 }
 
-/// Answers that took too long for any movement: how many of how many, and the longest.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stalls {
-    pub count: u64,
-    pub of: u64,
-    pub longest: Nanos,
-}
-
-/// One stall is a disk that starts, a few in an hour a disk that calibrates itself.
-const STALLS_MIN: u64 = 3;
-/// A disk that stalls oftener than once in so many commands is one that can't be learned.
-const STALLS_PART: u64 = 1_000;
 /// Longer commands are not looked at.
 const STALLS_SECTORS: u64 = 128;
-
-impl Stalls {
-    fn note(&mut self, took: Nanos) -> Result<(), ExtractError> {
-        self.of += 1;
-        if took >= Obstacle::STALL {
-            self.count += 1;
-            self.longest = self.longest.max(took);
-            if self.count >= STALLS_MIN && self.count * STALLS_PART > self.of {
-                return Err(ExtractError::Stalls(*self));
-            }
-        }
-        Ok(())
-    }
-}
 
 /// Where the platters are.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +117,10 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         match answer.failure {
             // Many sectors take long over a slow bus, and what is written or flushed may wait for more.
             None if !op.is_read() || extent.len.get() > STALLS_SECTORS => Ok(answer),
-            None => self.stalls.note(answer.at - answer.sent).map(|()| answer),
+            None if self.stalls.too_many(answer.at - answer.sent) => {
+                Err(ExtractError::Stalls(self.stalls))
+            }
+            None => Ok(answer),
             Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
                 op,
                 extent,

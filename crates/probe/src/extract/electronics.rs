@@ -6,15 +6,13 @@ use super::ahead::{self, Ahead};
 use super::bench::Bench;
 use super::desk::{Desk, HitTime};
 use super::error::ExtractError;
+use super::ground::Ground;
 use super::queueing::{self, Queueing};
 use super::segments::Segments;
 use super::told::Told;
 use super::write_cache::{self, Reads, WriteCache};
 use crate::{Probe, Switch};
 use headtime_disk::profile::{CacheSpec, ReadAhead, Spec, Trust};
-use headtime_disk::{Layout, Mechanics};
-use headtime_sched::Op;
-use headtime_units::{Extent, Track};
 use serde::{Deserialize, Serialize};
 
 /// What was learned of a drive's buffer, queue and write cache so far.
@@ -30,26 +28,6 @@ pub struct Electronics {
     /// Switches that can be turned, and whether they were on.
     pub switches: Vec<(String, bool)>,
     pub told: Told,
-}
-
-/// What is known of the drive already.
-pub(super) struct Ground<'l> {
-    pub layout: &'l Layout,
-    pub mechanics: &'l Mechanics,
-    /// In nanoseconds.
-    pub turn: f64,
-    /// What may be written.
-    pub scratch: Option<Extent>,
-    /// Sectors of the host in one of the medium, or in the largest that there are if it is not known.
-    pub unit: u64,
-}
-
-impl Ground<'_> {
-    /// How long the arm is on its way to a read, in nanoseconds.
-    pub fn way(&self, from: Track, to: Track) -> f64 {
-        let way = self.mechanics.reposition(from, to, Op::Read).total();
-        (way + self.mechanics.set_up(way, Op::Read)).as_nanos() as f64
-    }
 }
 
 /// Keys of the buffer that are asked for.

@@ -1,6 +1,6 @@
 //! Why a drive cannot be learned.
 
-use super::bench::Stalls;
+use super::stalls::Stalls;
 use crate::{Obstacle, ProbeError};
 use headtime_disk::ProfileError;
 

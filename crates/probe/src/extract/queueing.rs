@@ -5,8 +5,8 @@
 //! shows as in Lumb, Schindler and Ganger (FAST 2002, section 3.2): its choices are those of a model.
 
 use super::bench::Bench;
-use super::electronics::Ground;
 use super::error::ExtractError;
+use super::ground::Ground;
 use super::seeks::Target;
 use super::told::Told;
 use super::turns::{near, part};

@@ -5,8 +5,8 @@
 
 use super::bench::Bench;
 use super::desk::HitTime;
-use super::electronics::Ground;
 use super::error::ExtractError;
+use super::ground::Ground;
 use super::told::Told;
 use super::turns::median;
 use crate::Probe;

@@ -1,7 +1,7 @@
 //! The page of a whole probe: what the disk is, in words, tables and pictures; what is not known, and why.
 
 use super::super::curve::size;
-use super::sparse;
+use super::sparse::sparse;
 use crate::fault::{Fault, name};
 use crate::output::{TableColumn, Terminal, object, table};
 use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};

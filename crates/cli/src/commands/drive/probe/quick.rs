@@ -1,7 +1,8 @@
 //! `headtime drive probe --quick`
 
 use super::super::curve;
-use super::{device, sparse};
+use super::device::device;
+use super::sparse::sparse;
 use crate::args::{Emit, Probe, TextFormat};
 use crate::commands::compare;
 use crate::commands::context::Context;

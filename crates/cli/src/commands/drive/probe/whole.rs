@@ -3,7 +3,7 @@
 //! A simulated drive is switched on anew for each step, at the time that was spent: then whoever goes on from a state
 //! finds it as whoever did not stop.
 
-use super::device;
+use super::device::device;
 use super::page::{End, Page};
 use super::state::{Record, StateFile};
 use crate::args::{Probe as Args, TextFormat};

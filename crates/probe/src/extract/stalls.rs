@@ -1,0 +1,31 @@
+//! Answers that took too long for any movement.
+
+use crate::Obstacle;
+use headtime_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Answers that took too long for any movement: how many of how many, and the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stalls {
+    pub count: u64,
+    pub of: u64,
+    pub longest: Nanos,
+}
+
+/// One stall is a disk that starts, a few in an hour a disk that calibrates itself.
+const STALLS_MIN: u64 = 3;
+/// A disk that stalls oftener than once in so many commands is one that can't be learned.
+const STALLS_PART: u64 = 1_000;
+
+impl Stalls {
+    /// Counts an answer. Returns true if it is one stall too many.
+    pub(super) fn too_many(&mut self, took: Nanos) -> bool {
+        self.of += 1;
+        if took < Obstacle::STALL {
+            return false;
+        }
+        self.count += 1;
+        self.longest = self.longest.max(took);
+        self.count >= STALLS_MIN && self.count * STALLS_PART > self.of
+    }
+}
