@@ -303,7 +303,7 @@ impl Sending {
 
 /// What the steps of a request come to.
 #[derive(Debug)]
-struct Taken {
+struct Passed {
     extent: Extent,
     seek: Nanos,
     transfer: Nanos,
@@ -314,9 +314,9 @@ struct Taken {
     sending: Sending,
 }
 
-impl Taken {
-    fn new(profile: &Profile, extent: Extent, begin: Time) -> Taken {
-        Taken {
+impl Passed {
+    fn new(profile: &Profile, extent: Extent, begin: Time) -> Passed {
+        Passed {
             extent,
             seek: Nanos::ZERO,
             transfer: Nanos::ZERO,
@@ -411,7 +411,7 @@ impl Positioning for Model {
         let zero_latency = self.mechanics.zero_latency(op)
             && (op.is_read() || self.has_fetched(head.place.before, sent, extent, leaves));
         let begin = head.free.max(sent);
-        let mut taken = Taken::new(&self.profile, extent, begin);
+        let mut taken = Passed::new(&self.profile, extent, begin);
         // Most requests are one run, for which a walk is a long way round.
         let one = u64::from(run.len) >= extent.len.get();
         let run = run.truncated(extent.len.get());
@@ -441,7 +441,7 @@ impl Positioning for Model {
                 self.left_by(extent, op)
             }
         };
-        let Taken {
+        let Passed {
             seek,
             transfer,
             end,

@@ -129,24 +129,24 @@ impl Probe {
 
 /// One end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum RangeEnd {
     Sector(u64),
     Bytes(u64),
 }
 
-impl FromStr for End {
+impl FromStr for RangeEnd {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<End, String> {
+    fn from_str(text: &str) -> Result<RangeEnd, String> {
         let text = text.trim();
         if text.bytes().all(|sign| sign.is_ascii_digit()) {
             let number = text.parse();
             return number
-                .map(End::Sector)
+                .map(RangeEnd::Sector)
                 .map_err(|_| format!("`{text}` is no number of a sector"));
         }
         let size = text.parse::<Bytes>();
-        size.map(|size| End::Bytes(size.0))
+        size.map(|size| RangeEnd::Bytes(size.0))
             .map_err(|error| error.to_string())
     }
 }
@@ -154,8 +154,8 @@ impl FromStr for End {
 /// Sectors that may be written, as they were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScratchRange {
-    first: End,
-    end: End,
+    first: RangeEnd,
+    end: RangeEnd,
 }
 
 impl FromStr for ScratchRange {
@@ -179,12 +179,12 @@ impl ScratchRange {
     ///
     /// If there are none, or the disk does not have them all.
     pub fn on(&self, capacity: Sectors, sector_bytes: u32) -> Result<Extent, String> {
-        let sector = |end: End| match end {
-            End::Sector(sector) => Ok(sector),
-            End::Bytes(bytes) if bytes.is_multiple_of(u64::from(sector_bytes)) => {
+        let sector = |end: RangeEnd| match end {
+            RangeEnd::Sector(sector) => Ok(sector),
+            RangeEnd::Bytes(bytes) if bytes.is_multiple_of(u64::from(sector_bytes)) => {
                 Ok(bytes / u64::from(sector_bytes))
             }
-            End::Bytes(bytes) => Err(format!(
+            RangeEnd::Bytes(bytes) => Err(format!(
                 "--write-scratch: {bytes} bytes are not whole sectors of {sector_bytes}"
             )),
         };

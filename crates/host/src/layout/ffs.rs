@@ -35,12 +35,12 @@ const DATA: u64 = FIRST_INODE + GROUP_INODES as u64 * 128 / FRAGMENT_BYTES;
 pub struct Ffs {
     start: Lba,
     sectors_per_block: u64,
-    groups: Vec<Group>,
+    groups: Vec<FfsGroup>,
     root: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Group {
+struct FfsGroup {
     /// The group's fragments end here, from its beginning.
     end: u64,
     inodes: u32,
@@ -82,10 +82,10 @@ impl Ffs {
         let ends = (0..all.div_ceil(GROUP)).map(|group| (all - group * GROUP).min(GROUP));
         // What is left at the end is a group if it has room for data.
         let ends = ends.filter(|end| *end > DATA + FRAGMENTS);
-        let groups = ends.map(|end| Group {
+        let groups = ends.map(|end| FfsGroup {
             end: end / FRAGMENTS * FRAGMENTS,
             next: DATA.next_multiple_of(FRAGMENTS),
-            ..Group::default()
+            ..FfsGroup::default()
         });
         let mut fs = Ffs {
             start: partition.start,
@@ -120,7 +120,7 @@ impl Ffs {
             .map(|group| u64::from(group.free()))
             .sum();
         let mean = (free / self.groups.len() as u64) as u32;
-        let enough = |group: &&(usize, &Group)| group.1.free() >= mean;
+        let enough = |group: &&(usize, &FfsGroup)| group.1.free() >= mean;
         let groups = self.groups.iter().enumerate().collect::<Vec<_>>();
         let fewest = groups.iter().filter(enough);
         let fewest = fewest.min_by_key(|(_, group)| group.directories);
@@ -146,7 +146,7 @@ impl Ffs {
     }
 
     fn make(&mut self, wanted: usize, fragments: u64) -> Result<FfsEntry, LayoutError> {
-        let free = |group: &Group| group.free() > 0;
+        let free = |group: &FfsGroup| group.free() > 0;
         let at = self
             .near(wanted, free)
             .ok_or(LayoutError::Full { what: "inode" })?;
@@ -164,7 +164,7 @@ impl Ffs {
 
     /// The group that is wanted if it has what is asked for, or the first of those that are tried after it: ever
     /// twice as far, then one after the other.
-    fn near(&self, wanted: usize, has: impl Fn(&Group) -> bool) -> Option<usize> {
+    fn near(&self, wanted: usize, has: impl Fn(&FfsGroup) -> bool) -> Option<usize> {
         let count = self.groups.len();
         let steps = std::iter::successors(Some(1), |step| Some(step * 2));
         let steps = steps.take_while(|step| *step < count);
@@ -179,7 +179,8 @@ impl Ffs {
 
     /// Takes fragments in a group or near it; returns the first, counted from the beginning of the file system.
     fn fragments(&mut self, wanted: usize, count: u64) -> Result<u64, LayoutError> {
-        let has = |group: &Group| group.next + FRAGMENTS <= group.end || group.run(count).is_some();
+        let has =
+            |group: &FfsGroup| group.next + FRAGMENTS <= group.end || group.run(count).is_some();
         let full = LayoutError::Full { what: "block" };
         let at = self.near(wanted, has).ok_or(full)?;
         let group = &mut self.groups[at];
@@ -214,7 +215,7 @@ impl Ffs {
 /// Entries of a directory in a block, with names of up to seven bytes.
 const ENTRIES: u64 = 256;
 
-impl Group {
+impl FfsGroup {
     fn free(&self) -> u32 {
         GROUP_INODES - self.inodes
     }

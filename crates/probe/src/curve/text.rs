@@ -65,7 +65,7 @@ struct Curve {
     #[serde(deserialize_with = "backward")]
     backward: Millionths,
     #[serde(serialize_with = "rows")]
-    points_us: Vec<Row>,
+    points_us: Vec<CurveRow>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -73,7 +73,7 @@ struct Curve {
     rename = "[]",
     expecting = "[distance, curve, mean, deviation, samples], the times in us"
 )]
-struct Row {
+struct CurveRow {
     distance: u64,
     fit: Micros,
     mean: Micros,
@@ -131,7 +131,7 @@ impl Learned {
     pub fn to_toml(&self) -> String {
         let origin = &self.origin;
         let options = &origin.options;
-        let row = |point: &Point| Row {
+        let row = |point: &Point| CurveRow {
             distance: point.distance.get(),
             fit: Micros(point.fit),
             mean: Micros(point.mean),
@@ -196,7 +196,7 @@ impl Learned {
 }
 
 /// The points, each farther than the one before and no cheaper.
-fn points(rows: &[Row]) -> Result<Vec<Point>, CurveFileError> {
+fn points(rows: &[CurveRow]) -> Result<Vec<Point>, CurveFileError> {
     let error = |key: String, problem: &str| CurveFileError::new(Place::NoText, key, problem);
     // Nobody measures at more distances, and each takes time to be looked at.
     if !(1..=DISTANCES_MAX as usize).contains(&rows.len()) {

@@ -40,7 +40,7 @@ const VOTES: u32 = 6;
 
 /// The questions in their order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
+pub(super) enum AheadQuestion {
     Kind,
     Segment,
     Requested,
@@ -50,14 +50,14 @@ pub(super) enum Question {
     Second,
 }
 
-pub(super) const QUESTIONS: [Question; 7] = [
-    Question::Kind,
-    Question::Segment,
-    Question::Requested,
-    Question::IdleHit,
-    Question::Free,
-    Question::Least,
-    Question::Second,
+pub(super) const QUESTIONS: [AheadQuestion; 7] = [
+    AheadQuestion::Kind,
+    AheadQuestion::Segment,
+    AheadQuestion::Requested,
+    AheadQuestion::IdleHit,
+    AheadQuestion::Free,
+    AheadQuestion::Least,
+    AheadQuestion::Second,
 ];
 
 /// Where on its track a read ends that is to have much of the track behind it.
@@ -83,19 +83,19 @@ fn inside_cylinder(layout: &Layout, track: Extent) -> bool {
 impl Ahead {
     pub(super) fn ask<P: Probe + ?Sized>(
         &mut self,
-        question: Question,
+        question: AheadQuestion,
         desk: &mut Desk<'_, '_, '_, P>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         match question {
-            Question::Kind => self.kind(desk, told),
-            Question::Segment => self.segment(desk, told),
-            Question::Free => self.free(desk, told),
+            AheadQuestion::Kind => self.kind(desk, told),
+            AheadQuestion::Segment => self.segment(desk, told),
+            AheadQuestion::Free => self.free(desk, told),
             _ if self.kind == Some(ReadAhead::Off) => Ok(()),
-            Question::Requested => self.requested(desk, told),
-            Question::IdleHit => self.idle_hit(desk, told),
-            Question::Least => self.least(desk, told),
-            Question::Second => self.second(desk, told),
+            AheadQuestion::Requested => self.requested(desk, told),
+            AheadQuestion::IdleHit => self.idle_hit(desk, told),
+            AheadQuestion::Least => self.least(desk, told),
+            AheadQuestion::Second => self.second(desk, told),
         }
     }
 

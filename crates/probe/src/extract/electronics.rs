@@ -48,11 +48,11 @@ const BUFFER: [&str; 10] = [
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Hits,
-    Ahead(ahead::Question),
+    Ahead(ahead::AheadQuestion),
     Segments,
     Room,
-    Queue(queueing::Question),
-    Written(write_cache::Question),
+    Queue(queueing::QueueQuestion),
+    Written(write_cache::WriteQuestion),
 }
 
 fn steps() -> Vec<Step> {

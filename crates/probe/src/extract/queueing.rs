@@ -59,7 +59,7 @@ const MOST_MARGIN: f64 = 3e6;
 
 /// The questions in their order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
+pub(super) enum QueueQuestion {
     Sooner,
     Order,
     Age,
@@ -67,12 +67,12 @@ pub(super) enum Question {
     HitsPass,
 }
 
-pub(super) const QUESTIONS: [Question; 5] = [
-    Question::Sooner,
-    Question::Order,
-    Question::Age,
-    Question::Stream,
-    Question::HitsPass,
+pub(super) const QUESTIONS: [QueueQuestion; 5] = [
+    QueueQuestion::Sooner,
+    QueueQuestion::Order,
+    QueueQuestion::Age,
+    QueueQuestion::Stream,
+    QueueQuestion::HitsPass,
 ];
 
 pub(super) const KEYS: [&str; 6] = [
@@ -163,26 +163,26 @@ struct Kept {
 impl Queueing {
     pub(super) fn ask<P: Probe + ?Sized>(
         &mut self,
-        question: Question,
+        question: QueueQuestion,
         bench: &mut Bench<'_, P>,
         ground: &Ground<'_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let depth = bench.probe.depth();
-        if let Question::Sooner = question {
+        if let QueueQuestion::Sooner = question {
             if depth > 1 {
                 self.sooner = sooner(bench, ground)?;
             }
             return Ok(());
         }
-        if let Question::Order = question {
+        if let QueueQuestion::Order = question {
             return self.order(bench, ground, depth, told);
         }
-        if let Question::HitsPass = question {
+        if let QueueQuestion::HitsPass = question {
             return self.hits_pass(bench, ground, depth, told);
         }
         let key = match question {
-            Question::Age => "queue.age_cap",
+            QueueQuestion::Age => "queue.age_cap",
             _ => "queue.stream_cap",
         };
         let why = match (self.orders, depth) {
@@ -196,7 +196,7 @@ impl Queueing {
             return Ok(());
         }
         match question {
-            Question::Age => self.age(bench, depth, told),
+            QueueQuestion::Age => self.age(bench, depth, told),
             _ => self.stream(bench, depth, told),
         }
     }

@@ -32,7 +32,7 @@ pub struct WriteCache {
 
 /// The questions in their order.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Question {
+pub(super) enum WriteQuestion {
     Kind,
     Size,
     Delay,
@@ -41,13 +41,13 @@ pub(super) enum Question {
     Dedicated,
 }
 
-pub(super) const QUESTIONS: [Question; 6] = [
-    Question::Kind,
-    Question::Size,
-    Question::Delay,
-    Question::Age,
-    Question::ReadHits,
-    Question::Dedicated,
+pub(super) const QUESTIONS: [WriteQuestion; 6] = [
+    WriteQuestion::Kind,
+    WriteQuestion::Size,
+    WriteQuestion::Delay,
+    WriteQuestion::Age,
+    WriteQuestion::ReadHits,
+    WriteQuestion::Dedicated,
 ];
 
 pub(super) const KEYS: [&str; 9] = [
@@ -211,14 +211,14 @@ impl<P: Probe + ?Sized> Pad<'_, '_, '_, P> {
 impl WriteCache {
     pub(super) fn ask<P: Probe + ?Sized>(
         &mut self,
-        question: Question,
+        question: WriteQuestion,
         bench: &mut Bench<'_, P>,
         ground: &Ground<'_>,
         reads: Reads,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let mut none = |why: &str| {
-            if let Question::Kind = question {
+            if let WriteQuestion::Kind = question {
                 for key in KEYS {
                     told.doubt(key, why);
                 }
@@ -255,7 +255,7 @@ impl WriteCache {
         if way < 3e6 {
             return none("no place is far from the scratch range");
         }
-        if self.write_back.is_none() && !matches!(question, Question::Kind) {
+        if self.write_back.is_none() && !matches!(question, WriteQuestion::Kind) {
             return Ok(());
         }
         let mut pad = Pad {
@@ -268,12 +268,12 @@ impl WriteCache {
             way,
         };
         match question {
-            Question::Kind => self.kind(&mut pad, told),
-            Question::Size => self.size(&mut pad, told),
-            Question::Delay => self.delay(&mut pad, told),
-            Question::Age => self.age(&mut pad, told),
-            Question::ReadHits => self.read_hits(&mut pad, told),
-            Question::Dedicated => self.dedicated(&mut pad, told),
+            WriteQuestion::Kind => self.kind(&mut pad, told),
+            WriteQuestion::Size => self.size(&mut pad, told),
+            WriteQuestion::Delay => self.delay(&mut pad, told),
+            WriteQuestion::Age => self.age(&mut pad, told),
+            WriteQuestion::ReadHits => self.read_hits(&mut pad, told),
+            WriteQuestion::Dedicated => self.dedicated(&mut pad, told),
         }
     }
 

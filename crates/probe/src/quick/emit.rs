@@ -3,7 +3,7 @@
 use super::{Quick, RandomReads};
 
 /// What other programs are told.
-struct Told<'a> {
+struct Emitted<'a> {
     deepest: &'a RandomReads,
     fastest: f64,
     slowest: f64,
@@ -19,9 +19,9 @@ fn at_a_time(depth: u16) -> String {
 }
 
 impl Quick {
-    fn told(&self) -> Option<Told<'_>> {
+    fn told(&self) -> Option<Emitted<'_>> {
         let [fastest, slowest] = self.fastest_and_slowest()?;
-        Some(Told {
+        Some(Emitted {
             deepest: self.deepest()?,
             fastest,
             slowest,

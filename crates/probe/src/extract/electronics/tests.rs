@@ -7,6 +7,8 @@ use headtime_disk::Profile;
 use headtime_disk::profile::{
     FirmwarePolicy, Order, ReadAhead, RequestedData, WriteBack, by_name, shipped,
 };
+use headtime_disk::{Layout, Mechanics};
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// Why a probe has ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum End {
+pub(super) enum ProbeEnd {
     /// All was looked at.
     Done,
     /// The time is over.
@@ -39,14 +39,14 @@ struct Tracks {
 /// What is known when a probe has ended.
 pub(super) struct Page<'a> {
     extraction: &'a Extraction,
-    end: End,
+    end: ProbeEnd,
     profile: Option<Profile>,
     verdict: Verdict,
     tracks: Vec<Tracks>,
 }
 
 impl<'a> Page<'a> {
-    pub fn new(extraction: &'a Extraction, end: End) -> Page<'a> {
+    pub fn new(extraction: &'a Extraction, end: ProbeEnd) -> Page<'a> {
         let profile = extraction.profile().ok();
         let tracks = match &profile {
             Some(profile) => of_profile(profile),
@@ -79,16 +79,18 @@ impl<'a> Page<'a> {
             None => "; with --state it could be gone on with".to_owned(),
         };
         match &self.end {
-            End::Refused(why) => Err(Fault::Check(format!("{disk} was not learned: {why}{kept}"))),
-            End::Time => Err(Fault::Stopped(format!(
+            ProbeEnd::Refused(why) => {
+                Err(Fault::Check(format!("{disk} was not learned: {why}{kept}")))
+            }
+            ProbeEnd::Time => Err(Fault::Stopped(format!(
                 "{disk} was not learned in this time{kept}{on}"
             ))),
-            End::Told => Err(Fault::Stopped(format!("told to end{kept}{on}"))),
-            End::Done if self.verdict.worth < Worth::Rough => Err(Fault::Check(format!(
+            ProbeEnd::Told => Err(Fault::Stopped(format!("told to end{kept}{on}"))),
+            ProbeEnd::Done if self.verdict.worth < Worth::Rough => Err(Fault::Check(format!(
                 "{disk} was not learned: {}{kept}",
                 worth(self.verdict.worth)
             ))),
-            End::Done => Ok(()),
+            ProbeEnd::Done => Ok(()),
         }
     }
 
@@ -226,10 +228,10 @@ impl<'a> Page<'a> {
     fn sentence(&self) -> String {
         let stage = self.extraction.stage();
         let ended = match &self.end {
-            End::Done => return format!("All was looked at: {}.", worth(self.verdict.worth)),
-            End::Time => "The time was over".to_owned(),
-            End::Told => "It was told to end".to_owned(),
-            End::Refused(why) => format!("It ended: {why}. That was"),
+            ProbeEnd::Done => return format!("All was looked at: {}.", worth(self.verdict.worth)),
+            ProbeEnd::Time => "The time was over".to_owned(),
+            ProbeEnd::Told => "It was told to end".to_owned(),
+            ProbeEnd::Refused(why) => format!("It ended: {why}. That was"),
         };
         let left = self.extraction.progress().left.as_secs_f64() / 60.0;
         format!(
@@ -393,10 +395,10 @@ impl<'a> Page<'a> {
             object! { key: finding.key, confidence: confidence, why: why }
         });
         let ended = match &self.end {
-            End::Done => "done".to_owned(),
-            End::Time => "time".to_owned(),
-            End::Told => "told".to_owned(),
-            End::Refused(why) => why.clone(),
+            ProbeEnd::Done => "done".to_owned(),
+            ProbeEnd::Time => "time".to_owned(),
+            ProbeEnd::Told => "told".to_owned(),
+            ProbeEnd::Refused(why) => why.clone(),
         };
         object! {
             version: env!("CARGO_PKG_VERSION"),

@@ -24,7 +24,7 @@ const SWITCHES: &str = "# What a headtime drive probe is to put back ";
 
 /// The content of a state.
 #[derive(Deserialize, Serialize)]
-struct State {
+struct KeptState {
     version: String,
     /// Which disk it is of.
     disk: String,
@@ -80,7 +80,7 @@ impl StateFile {
         if content.is_empty() {
             return Ok((state, None));
         }
-        let found: State = parsed(path, STATE, &content, "another --state")?;
+        let found: KeptState = parsed(path, STATE, &content, "another --state")?;
         if found.version != VERSION {
             return Err(Fault::Input(format!(
                 "{}: was written by headtime {}; this is {VERSION}, which may learn otherwise. Go on with that one, or begin \
@@ -105,7 +105,7 @@ impl StateFile {
     ///
     /// If it cannot be written. What was there stays.
     pub fn write(&mut self, extraction: &Extraction) -> Result<(), Fault> {
-        let state = State {
+        let state = KeptState {
             version: VERSION.to_owned(),
             disk: self.disk.clone(),
             extraction: extraction.clone(),
@@ -116,22 +116,22 @@ impl StateFile {
     }
 
     /// What records switches that are turned.
-    pub fn record(&self) -> Record {
-        Record::beside(&self.path, &self.disk)
+    pub fn record(&self) -> SwitchRecord {
+        SwitchRecord::beside(&self.path, &self.disk)
     }
 }
 
 /// The file that says how switches of a disk are to be put back. It is there only while some are turned.
 #[derive(Clone, Debug)]
-pub(super) struct Record {
+pub(super) struct SwitchRecord {
     path: PathBuf,
     disk: String,
 }
 
-impl Record {
+impl SwitchRecord {
     /// The record of a disk beside its state.
-    pub fn beside(state: &Path, disk: &str) -> Record {
-        Record {
+    pub fn beside(state: &Path, disk: &str) -> SwitchRecord {
+        SwitchRecord {
             path: beside(state, "", ".switches"),
             disk: disk.to_owned(),
         }

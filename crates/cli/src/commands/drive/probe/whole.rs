@@ -4,8 +4,8 @@
 //! finds it as whoever did not stop.
 
 use super::device::device;
-use super::page::{End, Page};
-use super::state::{Record, StateFile};
+use super::page::{Page, ProbeEnd};
+use super::state::{StateFile, SwitchRecord};
 use crate::args::{Probe as Args, TextFormat};
 use crate::clock::Clock;
 use crate::commands::compare;
@@ -39,18 +39,18 @@ enum Subject {
     Device(Box<Probed<File>>),
     /// What is behind a socket.
     Remote(Box<Remote>),
-    Emulated(Emulated),
+    EmulatedDrive(EmulatedDrive),
 }
 
 /// A simulated drive while it is off.
-struct Emulated {
+struct EmulatedDrive {
     profile: Profile,
     seed: u64,
     /// Where it keeps its switches.
     switches: Option<PathBuf>,
 }
 
-impl Emulated {
+impl EmulatedDrive {
     /// Switches it on.
     fn on(&self, at: Nanos) -> Lasting<'_> {
         let mut drive = Modelled::new(&self.profile, self.seed);
@@ -160,7 +160,7 @@ impl Subject {
             let writes = args.write_scratch.is_some();
             return Ok(Subject::Device(Box::new(device(path, writes)?)));
         }
-        Ok(Subject::Emulated(Emulated {
+        Ok(Subject::EmulatedDrive(EmulatedDrive {
             profile: context.drive(args.emulate.as_deref().unwrap_or_default())?,
             seed: args.seed,
             switches: args.emulate_switches.clone(),
@@ -178,7 +178,7 @@ impl Subject {
                 let bytes = probe.capacity().bytes(probe.sector_bytes());
                 format!("NBD export {}, {}", probe.name(), Bytes(bytes))
             }
-            Subject::Emulated(emulated) => format!(
+            Subject::EmulatedDrive(emulated) => format!(
                 "{}, simulated, seed {}, profile {}",
                 emulated.profile.name,
                 emulated.seed,
@@ -198,14 +198,14 @@ impl Subject {
         match self {
             Subject::Device(probe) => new(Extraction::new(probe.as_ref(), args.seed)),
             Subject::Remote(probe) => new(Extraction::new(probe.as_ref(), args.seed)),
-            Subject::Emulated(emulated) => {
+            Subject::EmulatedDrive(emulated) => {
                 new(Extraction::new(&emulated.on(Nanos::ZERO), args.seed))
             }
         }
     }
 
     /// Puts switches back that a killed probe has left turned.
-    fn put_back(&mut self, left: &[(Switch, bool)], record: &Record) -> Result<(), Fault> {
+    fn put_back(&mut self, left: &[(Switch, bool)], record: &SwitchRecord) -> Result<(), Fault> {
         let done = match self {
             Subject::Device(probe) => {
                 guarded(&mut **probe, None, Some(record)).restore_earlier(left)
@@ -213,7 +213,7 @@ impl Subject {
             Subject::Remote(probe) => {
                 guarded(&mut **probe, None, Some(record)).restore_earlier(left)
             }
-            Subject::Emulated(emulated) => {
+            Subject::EmulatedDrive(emulated) => {
                 guarded(&mut emulated.on(Nanos::ZERO), None, Some(record)).restore_earlier(left)
             }
         };
@@ -227,13 +227,13 @@ impl Subject {
     fn step(
         &mut self,
         extraction: &mut Extraction,
-        record: Option<&Record>,
+        record: Option<&SwitchRecord>,
         session: &Session<'_>,
     ) -> Result<Outlook, ExtractError> {
         match self {
             Subject::Device(probe) => step(&mut **probe, extraction, record, session),
             Subject::Remote(probe) => step(&mut **probe, extraction, record, session),
-            Subject::Emulated(emulated) => step(
+            Subject::EmulatedDrive(emulated) => step(
                 &mut emulated.on(extraction.spent),
                 extraction,
                 record,
@@ -247,7 +247,7 @@ impl Subject {
 fn guarded<'a, P: Probe>(
     probe: &'a mut P,
     scratch: Option<headtime_units::Extent>,
-    record: Option<&'a Record>,
+    record: Option<&'a SwitchRecord>,
 ) -> Guarded<'a, P> {
     let guarded = Guarded::new(probe, scratch);
     match record {
@@ -260,7 +260,7 @@ fn guarded<'a, P: Probe>(
 fn step<P: Probe>(
     probe: &mut P,
     extraction: &mut Extraction,
-    record: Option<&Record>,
+    record: Option<&SwitchRecord>,
     session: &Session<'_>,
 ) -> Result<Outlook, ExtractError> {
     let end = session
@@ -342,7 +342,7 @@ fn take_state(
     let opened = StateFile::open(path, &disk);
     // However little of it can be gone on with, the disk is put right.
     if !matches!(opened, Err(Fault::File(_) | Fault::Usage(_))) {
-        let record = Record::beside(path, &disk);
+        let record = SwitchRecord::beside(path, &disk);
         let left = record.left()?;
         if !left.is_empty() {
             subject.put_back(&left, &record)?;
@@ -407,7 +407,7 @@ fn run(
     mut state: Option<&mut StateFile>,
     session: &Session<'_>,
     context: &Context<'_>,
-) -> Result<End, Fault> {
+) -> Result<ProbeEnd, Fault> {
     let record = state.as_ref().map(|state| state.record());
     let progress = Progress::new(context.progress);
     progress.begin(1);
@@ -415,10 +415,10 @@ fn run(
     let mut written = Clock::start();
     let end = loop {
         if extraction.stage() == Stage::Done {
-            break End::Done;
+            break ProbeEnd::Done;
         }
         if session.until.is_some_and(|until| extraction.spent >= until) {
-            break End::Time;
+            break ProbeEnd::Time;
         }
         match subject.step(extraction, record.as_ref(), session) {
             Ok(outlook) => {
@@ -432,9 +432,11 @@ fn run(
                     minutes(left)
                 ));
             }
-            Err(ExtractError::Probe(ProbeError::Stopped)) if session.is_told() => break End::Told,
-            Err(ExtractError::Probe(ProbeError::Stopped)) => break End::Time,
-            Err(error) => break End::Refused(error.to_string()),
+            Err(ExtractError::Probe(ProbeError::Stopped)) if session.is_told() => {
+                break ProbeEnd::Told;
+            }
+            Err(ExtractError::Probe(ProbeError::Stopped)) => break ProbeEnd::Time,
+            Err(error) => break ProbeEnd::Refused(error.to_string()),
         }
         if let Some(state) = &mut state
             && written.seconds() >= WRITE_S
