@@ -1,6 +1,6 @@
 //! What is inside a drive, learned with the layout and the seeks that were learned before.
 
-use headtime_disk::profile::{FirmwarePolicy, Profile, Trust, WriteBack, by_name};
+use headtime_disk::profile::{FirmwarePolicy, Preseek, Profile, Trust, WriteBack, by_name};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Guarded, Modelled, Probe, Switch};
 use headtime_units::{Extent, Nanos};
@@ -107,5 +107,34 @@ fn the_queue_of_a_learned_drive_is_that_of_the_drive() {
         let off = ours.stream_cap.as_millis_f64() - theirs.stream_cap.as_millis_f64();
         assert!(off.abs() < 20.0, "{name}: {off} ms");
         assert_eq!(ours.depth, theirs.depth);
+    }
+}
+
+/// One command at a time shows only the sum of processing and seek.
+#[test]
+fn processing_is_told_from_seeks_by_reads_that_wait_in_the_drive() {
+    // With the first seed the least positioning time, without the others, takes the time of a hit for processing.
+    for seed in [1, 2, 5] {
+        let truth = varied("atlas10k");
+        let queued = |spec: &mut headtime_disk::Spec| {
+            spec.queue.depth = 16;
+            spec.queue.policy = FirmwarePolicy::Sptf {
+                margin: Nanos::ZERO,
+                age_cap: None,
+            };
+            spec.queue.stream_cap = Nanos::ZERO;
+            spec.queue.preseek = Preseek::AtMediaEnd;
+            spec.cache.write_back = WriteBack::Off;
+            spec.bus.interface_sector = Nanos::from_nanos(6_400);
+        };
+        let truth = truth.with(queued).unwrap();
+        let learned = learn(&truth, seed).profile().unwrap();
+        let micros = |time: Nanos| time.as_millis_f64() * 1e3;
+        let off = |ours: Nanos, theirs: Nanos, most| (micros(ours) - micros(theirs)).abs() < most;
+        let [ours, theirs] = [&learned.overhead, &truth.overhead];
+        let [read, is] = [ours.read_miss_after_read, theirs.read_miss_after_read];
+        assert!(off(read, is, 40.0), "seed {seed}: {read} for {is}");
+        let [switch, is] = [learned.seek.head_switch, truth.seek.head_switch];
+        assert!(off(switch, is, 60.0), "seed {seed}: {switch} for {is}");
     }
 }

@@ -1,12 +1,12 @@
 //! A profile of what was learned.
 
-use super::Extraction;
 use super::error::ExtractError;
 use super::shape::Spared;
 use super::transfer::Transfer;
 use super::turns::part;
 use super::writes::Writes;
 use super::zones;
+use super::{Extraction, Stage};
 use headtime_disk::profile::{
     AccessSpec, BusSpec, CacheSpec, Geometry, Interpolation, LayoutSpec, Order, OverheadSpec,
     QueueSpec, Rotation, SeekCurve, SeekSpec, Skew, Sparing, Spec, Trust, Zone,
@@ -24,9 +24,19 @@ pub(super) struct Apart {
     pub head_switch: f64,
     /// By distance.
     pub seeks: Vec<(u32, f64)>,
-    /// The rule of the least positioning time told them apart; else the time of a hit did.
-    pub by_rule: bool,
+    pub by: Parting,
     pub writes: WritesApart,
+}
+
+/// What told overhead and ways apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parting {
+    /// Reads that already waited: their processing is over when the arm leaves.
+    Waiting,
+    /// The least positioning time.
+    Rule,
+    /// The time of a hit.
+    Hit,
 }
 
 /// The same of writes.
@@ -48,11 +58,15 @@ pub(super) struct WritesApart {
 /// (see [`headtime_disk::Mechanics::set_up`]). So the difference between the least time to the next
 /// cylinder and that to another head is a third of the former. Where the head switch is longer, that
 /// is no answer; then the processing of a miss is taken to be that of a hit.
+///
+/// A drive that has the next command already shows the way alone: the arm is there `sooner`, by nanoseconds, than these
+/// ways say. That counts where it is known, unless the arm is there so late that it must do something else before.
 fn apart(
     seeks: &[(u32, f64)],
     switch: Option<f64>,
     transfer: Transfer,
     writes: Option<&Writes>,
+    sooner: Option<f64>,
 ) -> Apart {
     let single = seeks
         .iter()
@@ -70,7 +84,15 @@ fn apart(
         }
         _ => None,
     };
-    let overhead = by_rule.unwrap_or(transfer.hit).min(least);
+    let assumed = by_rule.unwrap_or(transfer.hit).min(least);
+    // The arm leaves when the sector of the first read has gone over the bus.
+    let waiting = sooner.map(|sooner| assumed + sooner + transfer.sector);
+    let waiting = waiting.filter(|overhead| (-50e3..least).contains(overhead));
+    let (overhead, by) = match (waiting, by_rule) {
+        (Some(overhead), _) => (overhead.max(0.0), Parting::Waiting),
+        (None, Some(_)) => (assumed, Parting::Rule),
+        (None, None) => (assumed, Parting::Hit),
+    };
     let seeks: Vec<(u32, f64)> = seeks
         .iter()
         .map(|&(distance, time)| (distance, time - overhead))
@@ -84,7 +106,7 @@ fn apart(
         overhead,
         head_switch,
         seeks,
-        by_rule: by_rule.is_some(),
+        by,
         writes,
     }
 }
@@ -144,7 +166,13 @@ impl Extraction {
     /// What the parts of reads and writes take.
     pub(super) fn apart(&self) -> Apart {
         let transfer = self.transfer.unwrap_or_default();
-        apart(&self.seeks, self.switch, transfer, self.writes.as_ref())
+        // It was measured by ways that were taken apart without it, and those that it is compared with have to stay.
+        let sooner = match self.stage {
+            Stage::Done => self.electronics.queueing.sooner,
+            _ => None,
+        };
+        let writes = self.writes.as_ref();
+        apart(&self.seeks, self.switch, transfer, writes, sooner)
     }
 
     /// The layout with whatever else is known so far.
@@ -265,11 +293,14 @@ impl Extraction {
         let mut text = String::from(
             "Learned by timing reads from outside. Angles count from where the probe began.\n",
         );
-        text += match apart.by_rule {
-            true => {
+        text += match apart.by {
+            Parting::Waiting => {
+                "Processing and seeks were told apart by reads that waited in the drive.\n"
+            }
+            Parting::Rule => {
                 "Processing and seeks were told apart by the least positioning time of the model; the head switch is an upper bound.\n"
             }
-            false => {
+            Parting::Hit => {
                 "From outside only the sum of processing and seek is seen; processing is taken to be that of a hit.\n"
             }
         };
@@ -309,13 +340,16 @@ impl Extraction {
             keys.push(("geometry.heads", 0.9));
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
             let apart = self.apart();
-            let by_rule = apart.by_rule;
-            keys.push(("overhead", if by_rule { 0.7 } else { 0.4 }));
+            keys.push(match apart.by {
+                Parting::Waiting => ("overhead", 0.9),
+                Parting::Rule => ("overhead", 0.7),
+                Parting::Hit => ("overhead", 0.4),
+            });
             let written = apart.writes.settle.is_some();
-            let switch = match (by_rule, written) {
-                (true, false) => 0.3,
-                (false, _) => 0.6,
-                (true, true) => 0.8,
+            let switch = match (apart.by, written) {
+                (Parting::Rule, false) => 0.3,
+                (Parting::Hit, _) | (Parting::Waiting, false) => 0.6,
+                (Parting::Rule | Parting::Waiting, true) => 0.8,
             };
             keys.push(("seek.head_switch", switch));
             keys.push(("seek.write_settle", if written { 0.8 } else { 0.0 }));
