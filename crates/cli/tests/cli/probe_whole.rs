@@ -284,15 +284,20 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
         text(&switches),
     ]);
     let on = "LookAhead on\nWriteCache on\n";
-    let (mut turned, mut recorded) = (0, 0);
-    for round in 0..40_u64 {
+    fs::write(&switches, on).unwrap();
+    let whole = Instant::now();
+    let (code, said) = ended(&args);
+    assert!(code == 0 || code == 1, "{said}");
+    let whole = whole.elapsed();
+    let (mut turned, mut round) = (0, 0_u32);
+    // At points all over the probe, as fast as this machine is, until enough have met a turned switch.
+    while turned < 5 {
+        round += 1;
+        assert!(round < 400, "{turned} kills met a turned switch");
         fs::write(&switches, on).unwrap();
         let _ = fs::remove_file(&state);
         let mut child = spawn(&args);
-        // Killed at different points from when it is recorded on.
-        let seen = wait_until(|| record.exists() || child.try_wait().unwrap().is_some());
-        assert!(seen);
-        std::thread::sleep(Duration::from_micros(round * 997 % 9_000));
+        std::thread::sleep(whole.mul_f64(f64::from(round) * 0.618 % 1.0));
         let _ = child.kill();
         child.wait().unwrap();
         // Whatever is turned is recorded.
@@ -300,7 +305,6 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
             assert!(record.exists(), "round {round}: turned without a record");
             turned += 1;
         }
-        recorded += u32::from(record.exists());
         let had = record.exists();
         // The next start puts them back before it does anything else.
         let (code, said) = ended(&[&args[..], &["--time", "10s"]].concat());
@@ -312,10 +316,6 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
         );
         assert_eq!(told, had, "round {round}: {said}");
     }
-    assert!(
-        turned > 5,
-        "{turned} of {recorded} kills met a turned switch"
-    );
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn a_signal_while_switches_are_turned_puts_them_back() {
         text(&switches),
     ]);
     let mut met = 0;
-    for _ in 0..10 {
+    for _ in 0..200 {
         let _ = fs::remove_file(&state);
         let mut child = spawn(&args);
         wait_until(|| record.exists() || child.try_wait().unwrap().is_some());
@@ -342,8 +342,11 @@ fn a_signal_while_switches_are_turned_puts_them_back() {
         met += u32::from(child.wait().unwrap().code() == Some(5));
         assert_eq!(kept(&switches), "LookAhead on\nWriteCache on\n");
         assert!(!record.exists());
+        if met > 2 {
+            return;
+        }
     }
-    assert!(met > 0, "no signal came in time");
+    panic!("{met} signals came in time");
 }
 
 #[test]

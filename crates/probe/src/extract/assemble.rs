@@ -295,7 +295,7 @@ impl Extraction {
         );
         text += match apart.by {
             Parting::Waiting => {
-                "Processing and seeks were told apart by reads that waited in the drive.\n"
+                "Processing and seeks were told apart by reads that waited in the drive; what the arm reads on before it leaves counts as a seek.\n"
             }
             Parting::Rule => {
                 "Processing and seeks were told apart by the least positioning time of the model; the head switch is an upper bound.\n"
@@ -341,7 +341,7 @@ impl Extraction {
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
             let apart = self.apart();
             keys.push(match apart.by {
-                Parting::Waiting => ("overhead", 0.9),
+                Parting::Waiting => ("overhead", 0.7),
                 Parting::Rule => ("overhead", 0.7),
                 Parting::Hit => ("overhead", 0.4),
             });
