@@ -284,20 +284,16 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
         text(&switches),
     ]);
     let on = "LookAhead on\nWriteCache on\n";
-    fs::write(&switches, on).unwrap();
-    let whole = Instant::now();
-    let (code, said) = ended(&args);
-    assert!(code == 0 || code == 1, "{said}");
-    let whole = whole.elapsed();
-    let (mut turned, mut round) = (0, 0_u32);
-    // At points all over the probe, as fast as this machine is, until enough have met a turned switch.
-    while turned < 5 {
+    let (mut turned, mut round) = (0, 0_u64);
+    // For a short time only is a switch turned: killed when one is seen to be, or somewhat later, until enough were met.
+    while turned < 1 || round < 12 {
         round += 1;
-        assert!(round < 400, "{turned} kills met a turned switch");
+        assert!(round < 300, "{turned} kills met a turned switch");
         fs::write(&switches, on).unwrap();
         let _ = fs::remove_file(&state);
         let mut child = spawn(&args);
-        std::thread::sleep(whole.mul_f64(f64::from(round) * 0.618 % 1.0));
+        while kept(&switches) == on && child.try_wait().unwrap().is_none() {}
+        std::thread::sleep(Duration::from_micros(round % 3 * 400));
         let _ = child.kill();
         child.wait().unwrap();
         // Whatever is turned is recorded.
@@ -342,7 +338,7 @@ fn a_signal_while_switches_are_turned_puts_them_back() {
         met += u32::from(child.wait().unwrap().code() == Some(5));
         assert_eq!(kept(&switches), "LookAhead on\nWriteCache on\n");
         assert!(!record.exists());
-        if met > 2 {
+        if met > 0 {
             return;
         }
     }
