@@ -310,6 +310,8 @@ impl Drive {
             Some(fetched) => fetched.saturating_sub(sector * len),
             None => data.max(self.bus.free()),
         };
+        // A write that comes to an empty queue, while the arm is held for a stream's next read, ends that too.
+        self.going.alone = false;
         let leave = self.end_ahead(now, processed.max(now)).at;
         if let Some(id) = segment {
             self.cache.begin_write(id, extent);
