@@ -9,9 +9,11 @@ use headtime_serve::faulty::{Faulty, Switch};
 use headtime_units::{Nanos, Sectors};
 use std::convert::Infallible;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Says why a test is skipped, if this machine cannot mount.
 pub fn can_mount(test: &str) -> bool {
@@ -193,9 +195,28 @@ impl One {
 
     /// Unmounts, which nothing may prevent.
     pub fn end(mut self) {
-        self.mounted.unmount().expect("nothing is open");
+        unmount(&mut self.mounted);
         self.disk.stop().expect("stops");
     }
+}
+
+/// Unmounts what the test has no file open on. Another test's thread may be starting a program: until the child
+/// has become it, it has all files of this process open too.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nothing says when the other thread's child is a program of its own"
+)]
+pub fn unmount(mounted: &mut Mounted) {
+    const TRIES: u32 = 1_000;
+    for _ in 0..TRIES {
+        match mounted.unmount() {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            ended => return ended.expect("unmounts"),
+        }
+    }
+    panic!("a file is open");
 }
 
 /// Runs a future to its end.

@@ -1,7 +1,7 @@
 //! The file itself.
 
 use crate::common::{
-    Directory, Kind, One, can_mount, disk, export, faulty, needs, requests, run, wait,
+    Directory, Kind, One, can_mount, disk, export, faulty, needs, requests, run, unmount, wait,
 };
 use headtime_attach::fuse::{self, MountError};
 use headtime_attach::loopdev;
@@ -354,7 +354,7 @@ fn two_exports_of_one_disk_and_one_that_is_not_written_to() {
     assert_eq!(busy.raw_os_error(), Some(libc::EBUSY));
     assert!(!mounted.is_gone());
     drop((host, guest));
-    mounted.unmount().expect("nothing is open");
+    unmount(&mut mounted);
     assert!(mounted.is_gone());
     disk.stop().expect("stops");
 }
@@ -553,7 +553,7 @@ fn programs_are_told_what_went_wrong() {
     wait(disk.clear_failure()).expect("runs").expect("clears");
     file.write_all_at(&[2; 512], 0).expect("writes");
     drop(file);
-    mounted.unmount().expect("nothing is open");
+    unmount(&mut mounted);
     disk.stop().expect("stops");
 }
 
