@@ -12,6 +12,7 @@
 pub mod datasheet;
 pub mod layout;
 pub mod mechanics;
+mod passing;
 mod positioning;
 pub mod profile;
 

@@ -61,6 +61,7 @@ mod jiffies;
 mod lba_index;
 mod lba_table;
 mod nearest;
+mod passing;
 mod platter;
 mod policy;
 mod positioning;
@@ -90,6 +91,7 @@ pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
 pub use nise::{Nise, NiseBy, NiseConfig};
 pub use noop::Noop;
+pub use passing::{Pass, Passing};
 pub use platter::Platter;
 pub use policy::{
     Among, Built, CheckAmong, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts,
