@@ -4,10 +4,8 @@
 //! survey NAME|FROM..TO ...       NAME: a shipped profile; FROM..TO: seeds of drives that could have been
 //! ```
 
-#[path = "../tests/common/mod.rs"]
-mod common;
-
 use headtime_disk::profile::{Order, Profile, by_name};
+use headtime_probe::accuracy::compare;
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Modelled, Probe};
 use headtime_units::Nanos;
@@ -82,7 +80,7 @@ fn row(truth: &Profile) -> String {
         };
         return format!("FAIL at {upto:.3} after {minutes:.1} min: {reason}");
     }
-    let found = common::compare(truth, &extraction, &probe);
+    let found = compare(truth, &extraction, &probe);
     let held = found.held;
     let part = |count: u64| 100.0 * count as f64 / held.reads as f64;
     let limit = if probe.capacity().get() * u64::from(probe.sector_bytes()) < 40_000_000_000 {

@@ -2,7 +2,7 @@
 
 use crate::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::Extent;
 
 /// Why something could not be recorded.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -121,25 +121,15 @@ impl<P: Probe> std::fmt::Debug for Guarded<'_, P> {
     }
 }
 
-impl<P: Probe> Probe for Guarded<'_, P> {
-    fn name(&self) -> String {
-        self.probe.name()
+impl<P: Probe> crate::Layer for Guarded<'_, P> {
+    type Under = P;
+
+    fn under(&self) -> &P {
+        self.probe
     }
 
-    fn capacity(&self) -> Sectors {
-        self.probe.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.probe.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.probe.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.probe.now()
+    fn under_mut(&mut self) -> &mut P {
+        self.probe
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -157,16 +147,12 @@ impl<P: Probe> Probe for Guarded<'_, P> {
         self.probe.answer()
     }
 
-    fn pause(&mut self, span: Nanos) {
-        self.probe.pause(span);
-    }
-
     fn switch(&mut self, which: Switch) -> Option<bool> {
         self.switches.then(|| self.probe.switch(which)).flatten()
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        let Some(is_on) = self.switch(which) else {
+        let Some(is_on) = Probe::switch(self, which) else {
             return Err(ProbeError::NoSwitch(which));
         };
         if is_on == on {

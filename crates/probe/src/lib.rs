@@ -13,10 +13,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod accuracy;
 pub mod curve;
 pub mod extract;
 mod guarded;
 mod interface;
+mod layer;
 mod modelled;
 pub mod quick;
 mod random;
@@ -25,6 +27,7 @@ mod stopping;
 pub use curve::{CurveOptions, LearnError, Learned, curve_of, learn};
 pub use guarded::Guarded;
 pub use interface::{Answer, Probe, ProbeError, Switch};
+pub use layer::Layer;
 pub use modelled::Modelled;
 pub use quick::{Obstacle, Quick, QuickOptions};
 pub use stopping::Stopping;

@@ -1,8 +1,8 @@
 //! A probe that can be told to stop.
 
-use crate::{Answer, Probe, ProbeError, Switch};
+use crate::{Layer, Probe, ProbeError};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Time};
 
 /// A probe that sends nothing more once `stop` returns true, which is asked with the time before each
 /// command. What was sent is answered, and switches can still be put back.
@@ -23,25 +23,15 @@ impl<P: Probe> std::fmt::Debug for Stopping<'_, P> {
     }
 }
 
-impl<P: Probe> Probe for Stopping<'_, P> {
-    fn name(&self) -> String {
-        self.probe.name()
+impl<P: Probe> Layer for Stopping<'_, P> {
+    type Under = P;
+
+    fn under(&self) -> &P {
+        self.probe
     }
 
-    fn capacity(&self) -> Sectors {
-        self.probe.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.probe.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.probe.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.probe.now()
+    fn under_mut(&mut self) -> &mut P {
+        self.probe
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -50,21 +40,5 @@ impl<P: Probe> Probe for Stopping<'_, P> {
             return Err(ProbeError::Stopped);
         }
         self.probe.send(tag, op, extent)
-    }
-
-    fn answer(&mut self) -> Result<Answer, ProbeError> {
-        self.probe.answer()
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.probe.pause(span);
-    }
-
-    fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.probe.switch(which)
-    }
-
-    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        self.probe.set(which, on)
     }
 }

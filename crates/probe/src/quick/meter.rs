@@ -1,9 +1,9 @@
 //! A probe that counts, and says how far it is.
 
 use super::found::{Obstacle, Progress, READ_BYTES};
-use crate::{Answer, Probe, ProbeError, Switch};
+use crate::{Answer, Layer, Probe, ProbeError};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Time};
 
 /// So many stalls are no accident.
 const STALLS_MIN: u64 = 3;
@@ -79,25 +79,15 @@ impl<'a, P: Probe> Meter<'a, P> {
     }
 }
 
-impl<P: Probe> Probe for Meter<'_, P> {
-    fn name(&self) -> String {
-        self.probe.name()
+impl<P: Probe> Layer for Meter<'_, P> {
+    type Under = P;
+
+    fn under(&self) -> &P {
+        self.probe
     }
 
-    fn capacity(&self) -> Sectors {
-        self.probe.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.probe.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.probe.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.probe.now()
+    fn under_mut(&mut self) -> &mut P {
+        self.probe
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -126,17 +116,5 @@ impl<P: Probe> Probe for Meter<'_, P> {
             done: (elapsed / self.time.as_secs_f64()).min(1.0),
         });
         Ok(answer)
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.probe.pause(span);
-    }
-
-    fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.probe.switch(which)
-    }
-
-    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        self.probe.set(which, on)
     }
 }

@@ -57,25 +57,19 @@ impl Troubled {
     }
 }
 
-impl Probe for Troubled {
-    fn name(&self) -> String {
-        self.drive.name()
+impl crate::Layer for Troubled {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn depth(&self) -> u16 {
         OTHER
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -109,10 +103,6 @@ impl Probe for Troubled {
             _ => {}
         }
         Ok(answer)
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
     }
 }
 
@@ -190,25 +180,15 @@ struct Cached {
     hits: Vec<(u16, Time)>,
 }
 
-impl Probe for Cached {
-    fn name(&self) -> String {
-        self.drive.name()
+impl crate::Layer for Cached {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.drive.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -230,10 +210,6 @@ impl Probe for Cached {
             at: self.drive.now(),
             failure: None,
         })
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
     }
 }
 

@@ -2,14 +2,14 @@ use super::*;
 use crate::extract::holdout;
 use crate::extract::known::{Mark, Spindle};
 use crate::extract::turns::part;
-use crate::{Answer, Guarded, Modelled, ProbeError};
+use crate::{Guarded, Modelled, ProbeError};
 use headtime_disk::Profile;
 use headtime_disk::profile::{
     FirmwarePolicy, Order, ReadAhead, RequestedData, WriteBack, by_name, shipped,
 };
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -557,25 +557,15 @@ struct Failing {
     left: u32,
 }
 
-impl Probe for Failing {
-    fn name(&self) -> String {
-        self.drive.name()
+impl crate::Layer for Failing {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.drive.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -584,22 +574,6 @@ impl Probe for Failing {
             .checked_sub(1)
             .ok_or(ProbeError::NotScratch(extent))?;
         self.drive.send(tag, op, extent)
-    }
-
-    fn answer(&mut self) -> Result<Answer, ProbeError> {
-        self.drive.answer()
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
-    }
-
-    fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.drive.switch(which)
-    }
-
-    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        self.drive.set(which, on)
     }
 }
 

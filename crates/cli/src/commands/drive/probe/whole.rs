@@ -85,46 +85,15 @@ impl Lasting<'_> {
     }
 }
 
-impl Probe for Lasting<'_> {
-    fn name(&self) -> String {
-        self.drive.name()
+impl headtime_probe::Layer for Lasting<'_> {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> headtime_units::Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
-    }
-
-    fn depth(&self) -> u16 {
-        self.drive.depth()
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
-    }
-
-    fn send(
-        &mut self,
-        tag: u16,
-        op: headtime_sched::Op,
-        extent: headtime_units::Extent,
-    ) -> Result<(), ProbeError> {
-        self.drive.send(tag, op, extent)
-    }
-
-    fn answer(&mut self) -> Result<headtime_probe::Answer, ProbeError> {
-        self.drive.answer()
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
-    }
-
-    fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.drive.switch(which)
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {

@@ -3,9 +3,9 @@
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{Profile, WriteBack, by_name};
 use headtime_probe::extract::{Extraction, Stage};
-use headtime_probe::{Answer, Modelled, Probe, ProbeError, Switch};
+use headtime_probe::{Modelled, Probe, ProbeError, Switch};
 use headtime_sched::Op;
-use headtime_units::{Cylinder, Extent, Head, Nanos, Sectors, Time, Track};
+use headtime_units::{Cylinder, Extent, Head, Nanos, Track};
 
 const LONG: Nanos = Nanos::from_millis(90 * 60_000);
 
@@ -28,25 +28,19 @@ impl Watched {
     }
 }
 
-impl Probe for Watched {
-    fn name(&self) -> String {
-        self.drive.name()
+impl headtime_probe::Layer for Watched {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn depth(&self) -> u16 {
         1
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
     }
 
     fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
@@ -54,14 +48,6 @@ impl Probe for Watched {
             self.written.push(extent);
         }
         self.drive.send(tag, op, extent)
-    }
-
-    fn answer(&mut self) -> Result<Answer, ProbeError> {
-        self.drive.answer()
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
     }
 
     fn switch(&mut self, which: Switch) -> Option<bool> {

@@ -4,8 +4,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::by_name;
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Answer, Modelled, Probe, ProbeError};
-use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// A drive seen with a clock to which it turns up to 100 parts per million too fast or too slow, with a
 /// period of two minutes, and drifts by as much in an hour.
@@ -22,17 +21,15 @@ impl Wandering {
     }
 }
 
-impl Probe for Wandering {
-    fn name(&self) -> String {
-        self.0.name()
+impl headtime_probe::Layer for Wandering {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.0
     }
 
-    fn capacity(&self) -> Sectors {
-        self.0.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.0.sector_bytes()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.0
     }
 
     fn depth(&self) -> u16 {
@@ -43,18 +40,10 @@ impl Probe for Wandering {
         Wandering::shown(self.0.now())
     }
 
-    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
-        self.0.send(tag, op, extent)
-    }
-
     fn answer(&mut self) -> Result<Answer, ProbeError> {
         let answer = self.0.answer()?;
         let [sent, at] = [answer.sent, answer.at].map(Wandering::shown);
         Ok(Answer { sent, at, ..answer })
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.0.pause(span);
     }
 }
 

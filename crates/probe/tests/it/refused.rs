@@ -98,29 +98,19 @@ impl<F: FnMut(u64) -> Meddled> Between<F> {
     }
 }
 
-impl<F: FnMut(u64) -> Meddled> Probe for Between<F> {
-    fn name(&self) -> String {
-        self.drive.name()
+impl<F: FnMut(u64) -> Meddled> headtime_probe::Layer for Between<F> {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
     }
 
-    fn capacity(&self) -> Sectors {
-        self.drive.capacity()
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.drive.sector_bytes()
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
     }
 
     fn depth(&self) -> u16 {
         1
-    }
-
-    fn now(&mut self) -> Time {
-        self.drive.now()
-    }
-
-    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
-        self.drive.send(tag, op, extent)
     }
 
     fn answer(&mut self) -> Result<Answer, ProbeError> {
@@ -139,10 +129,6 @@ impl<F: FnMut(u64) -> Meddled> Probe for Between<F> {
                 ..answer
             }),
         }
-    }
-
-    fn pause(&mut self, span: Nanos) {
-        self.drive.pause(span);
     }
 }
 

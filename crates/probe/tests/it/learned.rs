@@ -1,10 +1,8 @@
 //! Learned profiles against the drives that they were learned from.
 
-mod common;
-
-use common::{Accuracy, compare};
 use headtime_disk::profile::{Profile, by_name, plausible};
 use headtime_probe::Modelled;
+use headtime_probe::accuracy::{Accuracy, compare};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_units::Nanos;
 

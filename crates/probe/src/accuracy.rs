@@ -1,11 +1,9 @@
-//! How well a drive was learned: a learned profile beside the drive's own.
+//! How well a simulated drive was learned: the learned profile beside the drive's own.
 
-#![allow(dead_code, reason = "each test uses a part of it")]
-
+use crate::extract::{Extraction, Held, skews};
+use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
-use headtime_probe::extract::{Extraction, Held, skews};
-use headtime_probe::{Modelled, Probe};
 use headtime_sched::Op;
 use headtime_units::{Lba, Nanos};
 

@@ -1,0 +1,108 @@
+//! A probe over another one.
+
+use crate::{Answer, Probe, ProbeError, Switch};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Sectors, Time};
+
+/// A probe over another one, of which it changes or watches some of what is asked.
+///
+/// Whatever an implementation leaves out goes to the probe under it. What a drive is called and how large it
+/// is are always that one's. Bring this into scope only where a layer is written: its methods are called by
+/// the names of [`Probe`]'s.
+pub trait Layer {
+    /// What is under it.
+    type Under: Probe;
+
+    fn under(&self) -> &Self::Under;
+
+    fn under_mut(&mut self) -> &mut Self::Under;
+
+    /// See [`Probe::depth`].
+    fn depth(&self) -> u16 {
+        self.under().depth()
+    }
+
+    /// See [`Probe::now`].
+    fn now(&mut self) -> Time {
+        self.under_mut().now()
+    }
+
+    /// See [`Probe::send`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Probe::send`].
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.under_mut().send(tag, op, extent)
+    }
+
+    /// See [`Probe::answer`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Probe::answer`].
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        self.under_mut().answer()
+    }
+
+    /// See [`Probe::pause`].
+    fn pause(&mut self, span: Nanos) {
+        self.under_mut().pause(span);
+    }
+
+    /// See [`Probe::switch`].
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        self.under_mut().switch(which)
+    }
+
+    /// See [`Probe::set`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Probe::set`].
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        self.under_mut().set(which, on)
+    }
+}
+
+impl<L: Layer> Probe for L {
+    fn name(&self) -> String {
+        self.under().name()
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.under().capacity()
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.under().sector_bytes()
+    }
+
+    fn depth(&self) -> u16 {
+        Layer::depth(self)
+    }
+
+    fn now(&mut self) -> Time {
+        Layer::now(self)
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        Layer::send(self, tag, op, extent)
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        Layer::answer(self)
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        Layer::pause(self, span);
+    }
+
+    fn switch(&mut self, which: Switch) -> Option<bool> {
+        Layer::switch(self, which)
+    }
+
+    fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+        Layer::set(self, which, on)
+    }
+}
