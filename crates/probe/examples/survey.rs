@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! survey NAME|FROM..TO ...       NAME: a shipped profile; FROM..TO: seeds of drives that could have been
+//! survey NAME*5                  five units of a drive, whose speed, seeks and processing vary
 //! ```
 
 use headtime_disk::profile::{Order, Profile, by_name};
@@ -26,9 +27,31 @@ fn main() {
             None => vec![arg],
         });
     for name in names {
-        let truth = by_name(&name).expect("a profile");
-        println!("{name:22} {:38} {}", what(&truth), row(&truth));
+        let (name, units) = match name.split_once('*') {
+            Some((name, units)) => (name, Some(units.parse::<u64>().expect("a number"))),
+            None => (name.as_str(), None),
+        };
+        let truth = by_name(name).expect("a profile");
+        let Some(units) = units else {
+            println!("{name:22} {:38} {}", what(&truth), row(&truth, 7));
+            continue;
+        };
+        let truth = varied(&truth);
+        for seed in 1..=units {
+            println!("{name:22} {:38} {}", what(&truth), row(&truth, seed));
+        }
     }
+}
+
+/// A drive whose units and commands vary as those of drives do.
+fn varied(truth: &Profile) -> Profile {
+    let varied = |spec: &mut headtime_disk::Spec| {
+        spec.noise.speed_ppm = 1_000;
+        spec.noise.seek_sd = Nanos::from_micros(20);
+        spec.noise.seek_sd_relative = 0.01;
+        spec.noise.overhead_sd = Nanos::from_micros(30);
+    };
+    truth.with(varied).expect("a profile")
 }
 
 /// What a drive is, in short.
@@ -67,9 +90,9 @@ fn kind(order: Order) -> std::mem::Discriminant<Order> {
     })
 }
 
-fn row(truth: &Profile) -> String {
-    let mut probe = Modelled::new(truth, 7);
-    let mut extraction = Extraction::new(&probe, 7);
+fn row(truth: &Profile, seed: u64) -> String {
+    let mut probe = Modelled::new(truth, seed);
+    let mut extraction = Extraction::new(&probe, seed);
     let result = extraction.run(&mut probe, BUDGET);
     let minutes = extraction.spent.as_millis_f64() / 60_000.0;
     let upto = extraction.walked.upto as f64 / probe.capacity().get() as f64;

@@ -173,7 +173,8 @@ fn seeks(truth: &Profile, learned: &Profile) -> f64 {
     let fixed = |profile: &Profile| {
         let overhead = &profile.overhead;
         let before = overhead.per_command + overhead.read_miss_after_read;
-        (before + overhead.read_completion).as_nanos() as f64
+        let bus = overhead.first_reselect + overhead.data_preparation + profile.bus.arbitration;
+        (before + bus + overhead.read_completion).as_nanos() as f64
     };
     let SeekCurve::Table { points, .. } = &learned.seek.read else {
         return f64::NAN;

@@ -148,6 +148,9 @@ pub struct Extraction {
     pub seeks: Vec<(u32, f64)>,
     /// The same to another surface.
     pub switch: Option<f64>,
+    /// The most that such a switch takes, since it fits between two tracks.
+    #[serde(default)]
+    crossing: Option<f64>,
     /// What may be written: the first sector, and how many.
     scratch: Option<(u64, u64)>,
     pub writes: Option<Writes>,
@@ -191,6 +194,7 @@ impl Extraction {
             tried: 0,
             seeks: Vec::new(),
             switch: None,
+            crossing: None,
             scratch: None,
             writes: None,
             zero_latency: None,
@@ -315,13 +319,20 @@ impl Extraction {
                 self.stage = Stage::Bus;
             }
             Stage::Bus => {
-                self.transfer = Some(transfer::measure(bench, hit_below)?);
+                let transfer = transfer::measure(bench, hit_below)?;
+                self.transfer = Some(transfer);
+                let draft = self.draft()?;
+                self.transfer = Some(transfer::begins(bench, transfer, &draft)?);
                 self.stage = Stage::Gaps;
             }
             Stage::Gaps => self.gap(bench, until)?,
             Stage::Seeks => self.seek(bench, until)?,
             Stage::Writes => self.write(bench)?,
             Stage::Access => {
+                let profile = self.draft()?;
+                let free = profile.with(|spec| spec.seek.head_switch = Nanos::ZERO)?;
+                let predictor = holdout::Predictor::new(&free, bench.turn());
+                self.crossing = holdout::crossing(bench, &predictor)?;
                 let profile = self.draft()?;
                 let predictor = holdout::Predictor::new(&profile, bench.turn());
                 self.zero_latency = holdout::zero_latency(bench, &predictor)?;
@@ -494,7 +505,9 @@ impl Extraction {
     fn target<'l>(&self, profile: &Profile, layout: &'l Layout) -> seeks::Target<'l> {
         seeks::Target {
             layout,
-            tail: self.transfer.map_or(0.0, |transfer| transfer.sector),
+            tail: self
+                .transfer
+                .map_or(0.0, |transfer| transfer.reconnect + transfer.sector),
             cylinders: profile.geometry.cylinders,
             heads: profile.geometry.heads,
             zones: profile

@@ -172,7 +172,10 @@ impl Extraction {
             _ => None,
         };
         let writes = self.writes.as_ref();
-        apart(&self.seeks, self.switch, transfer, writes, sooner)
+        let mut apart = apart(&self.seeks, self.switch, transfer, writes, sooner);
+        let most = self.crossing.unwrap_or(f64::INFINITY);
+        apart.head_switch = apart.head_switch.min(most);
+        apart
     }
 
     /// The layout with whatever else is known so far.
@@ -181,11 +184,12 @@ impl Extraction {
             return Err(ExtractError::TooEarly);
         };
         let turn = spindle.turn;
-        let tail = self.transfer.map_or(0.0, |transfer| transfer.sector);
-        let late = |per_track: u64| 1.0 / per_track as f64 + tail / turn;
+        let transfer = self.transfer.unwrap_or_default();
+        let tail = transfer.sector;
+        let late = |per_track: u64| 1.0 / per_track as f64 + (tail + transfer.reconnect) / turn;
         let zones = zones::zones(&self.walked.zones, shape, &self.gaps, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
-        let hit = self.transfer.map_or(0.0, |transfer| transfer.hit);
+        let hit = transfer.hit;
         let apart = self.apart();
         let small = cylinders <= 16_384;
         let interpolation = if small {
@@ -267,19 +271,27 @@ impl Extraction {
                 read_hit_after_write: nanos(hit),
                 read_miss_after_read: overhead,
                 read_miss_after_write: apart.writes.read_after.map_or(overhead, nanos),
+                first_reselect: nanos(transfer.reconnect),
                 write_miss_after_read: write[0],
                 write_miss_after_write: write[1],
-                write_completion: nanos(self.writes.as_ref().map_or(0.0, |writes| writes.tail)),
+                write_completion: nanos(
+                    self.writes
+                        .as_ref()
+                        .map_or(0.0, |writes| writes.tail - transfer.reconnect),
+                ),
                 ..OverheadSpec::default()
             },
             bus: BusSpec {
                 interface_sector: nanos(tail),
+                // A drive that asks for the bus late has it until all is sent.
+                hold_for_read: transfer.water > 0.0 || transfer.reconnect > 0.0,
                 ..BusSpec::default()
             },
             queue: QueueSpec::default(),
             noise: Default::default(),
         };
         self.electronics.apply(&mut spec);
+        spec.cache.read_high_water = transfer.water;
         let profile = spec.check()?;
         // The zones must have exactly the addresses that were walked.
         let layout = Layout::new(&profile);

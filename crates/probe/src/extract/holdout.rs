@@ -2,6 +2,8 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
+use super::transfer::Transfer;
+use super::turns::part;
 use crate::Probe;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_sched::Op;
@@ -29,7 +31,10 @@ pub(super) struct Predictor {
     layout: Layout,
     mechanics: Mechanics,
     overhead: Nanos,
-    sector: Nanos,
+    completion: Nanos,
+    transfer: Transfer,
+    /// The most sectors that are waited for before the bus is asked for.
+    room: u64,
     turn: f64,
 }
 
@@ -40,7 +45,9 @@ impl Predictor {
             layout: Layout::new(profile),
             mechanics: Mechanics::new(profile),
             overhead: overhead.per_command + overhead.read_miss_after_read,
-            sector: profile.bus.sector(true),
+            completion: overhead.read_completion,
+            transfer: Transfer::of(profile),
+            room: u64::from(profile.cache.segment_sectors),
             turn,
         }
     }
@@ -62,13 +69,16 @@ impl Predictor {
         // before the first one wait for all before them.
         let mut steps: Vec<_> = steps.collect();
         steps.sort_by_key(|step| step.run.start);
-        let mut sent_to = Time::ZERO;
-        for step in steps {
-            for count in 1..=step.run.len {
-                sent_to = sent_to.max(step.sectors_end(count)) + self.sector;
-            }
-        }
-        let model = (sent_to - sent).as_nanos() as f64;
+        let ends = steps
+            .iter()
+            .flat_map(|step| (1..=step.run.len).map(|count| step.sectors_end(count)));
+        let enough = self.transfer.waits_for(extent.len.get().min(self.room));
+        let water = ends.clone().take(enough as usize).max();
+        let reconnect = Nanos::from_nanos(self.transfer.reconnect as u64);
+        let sector = Nanos::from_nanos(self.transfer.sector as u64);
+        let begin = water.unwrap_or(sent) + reconnect;
+        let sent_to = ends.fold(begin, |sent_to, end| sent_to.max(end) + sector);
+        let model = (sent_to + self.completion - sent).as_nanos() as f64;
         Nanos::from_nanos((model * self.turn / turn as f64) as u64)
     }
 }
@@ -152,4 +162,53 @@ pub(super) fn zero_latency<P: Probe + ?Sized>(
     let all = votes[0] + votes[1];
     let agree = votes[0].max(votes[1]) * 5 >= all * 4;
     Ok((all >= 6 && agree).then_some(votes[1] > votes[0]))
+}
+
+/// Reads across the ends of tracks.
+const CROSSINGS: u32 = 16;
+/// Tracks that are looked at for one whose next one is on another surface.
+const LOOKED: u32 = 4_096;
+
+/// How long switching heads takes at most: what passes between the end of a track and where the next one begins, on
+/// another surface, if a drive that reads across it loses no turn. `predictor` has it that it takes no time.
+pub(super) fn crossing<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    predictor: &Predictor,
+) -> Result<Option<f64>, ExtractError> {
+    let layout = &predictor.layout;
+    let turn = predictor.turn;
+    let (mut made, mut missed) = (0, 0);
+    let mut least = f64::INFINITY;
+    for _ in 0..CROSSINGS {
+        let room = bench.capacity() - 8;
+        let ends = (0..LOOKED).find_map(|_| {
+            let lba = Lba::new(bench.random.up_to(room));
+            let end = layout.track_extent_of(lba).end();
+            let [last, next] = [Lba::new(end.get() - 1), end].map(|lba| layout.locate(lba));
+            let is_next = end.get() < room && last.track.head != next.track.head;
+            is_next.then_some((end, last, next))
+        });
+        let Some((end, last, next)) = ends else {
+            return Ok(None);
+        };
+        let passes = layout.sectors_per_track(last.track).map_or(0.0, f64::from);
+        let between = next.angle.to_bits().wrapping_sub(last.angle.to_bits());
+        let gap = part(f64::from(between) / 4_294_967_296.0 - 1.0 / passes) * turn;
+        bench.keep_phase()?;
+        let before = Extent::at(bench.random.up_to(room), 1);
+        bench.read(before.start.get(), 1)?;
+        bench.linger();
+        let now = bench.probe.now();
+        let extent = Extent::at(end.get() - 1, 2);
+        let said = predictor.time(bench.angle_at(now), before, extent, false);
+        let answer = bench.read(extent.start.get(), 2)?;
+        let off = (answer.at - answer.sent).as_nanos() as f64 - said.as_nanos() as f64;
+        if off.abs() < turn / 8.0 {
+            made += 1;
+            least = least.min(gap);
+        } else if (off - turn).abs() < turn / 8.0 {
+            missed += 1;
+        }
+    }
+    Ok((made >= CROSSINGS / 2 && missed * 8 <= made).then_some(least))
 }

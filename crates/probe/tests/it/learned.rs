@@ -3,7 +3,7 @@
 use headtime_disk::profile::{Profile, by_name, plausible};
 use headtime_probe::Modelled;
 use headtime_probe::accuracy::{Accuracy, compare};
-use headtime_probe::extract::{Extraction, Stage};
+use headtime_probe::extract::{Extraction, Stage, Worth, skews};
 use headtime_units::Nanos;
 
 /// A drive like a shipped one, as a unit whose speed, seeks and processing vary.
@@ -81,6 +81,34 @@ fn shipped_drives_are_learned_as_units_that_vary() {
 /// One unit in a debug build, five in a release build.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if cfg!(debug_assertions) { 1..=1 } else { 1..=5 }
+}
+
+#[test]
+fn a_drive_that_asks_for_its_bus_late_is_predicted_for_reads_of_any_size() {
+    // Its bus is slower than its medium, and is asked for when three quarters of a read have passed.
+    let truth = varied("hp-c2247a");
+    for seed in seeds() {
+        let (extraction, probe) = learn(&truth, seed);
+        judge("hp-c2247a", &compare(&truth, &extraction, &probe), 10);
+        let transfer = extraction.transfer.unwrap();
+        assert_eq!(transfer.water, truth.cache.read_high_water, "{transfer:?}");
+        let learned = extraction.profile().unwrap();
+        assert_eq!(learned.cache.read_high_water, truth.cache.read_high_water);
+        let [ours, theirs] = [&learned, &truth].map(|of| of.seek.head_switch);
+        // Tracks are turned so that reading across their ends loses no turn.
+        let skew = least_skew(&truth);
+        assert!(ours >= theirs && ours <= skew, "{ours} of {theirs}");
+        assert_eq!(extraction.verdict().worth, Worth::Predicts);
+    }
+}
+
+/// The least time that passes between two tracks of a cylinder.
+fn least_skew(truth: &Profile) -> Nanos {
+    let turn = truth.rotation.turn();
+    let zones = truth.layout.zones.iter();
+    let skews = zones.map(|zone| skews(zone)[0]);
+    // Units differ in speed.
+    Nanos::from_nanos((turn.as_nanos() as f64 * 1.01 * skews.fold(1.0, f64::min)) as u64)
 }
 
 #[test]
