@@ -20,6 +20,7 @@ mod guarded;
 mod interface;
 mod layer;
 mod modelled;
+mod period;
 pub mod quick;
 mod random;
 mod stopping;

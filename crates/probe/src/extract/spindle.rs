@@ -11,12 +11,9 @@ use super::error::ExtractError;
 use super::known::{Mark, Spindle};
 use super::turns::{median, near, part};
 use crate::Probe;
+use crate::period::{COHERENT, FASTEST, coherence, period};
 use headtime_units::Time;
-use std::f64::consts::TAU;
 
-/// Turns that are looked for: 2,000 to 25,000 a minute.
-const SLOWEST: f64 = 30.0e6;
-const FASTEST: f64 = 2.4e6;
 /// Rounds over all places.
 const ROUNDS: usize = 4;
 /// Places at first, and the most that are tried if the buffer holds so many.
@@ -38,15 +35,12 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
         let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
         // Places must be out of the buffer when their turn comes again, or they are none to find the phase by.
         let few_hits = seen as u64 * 10 > count * ROUNDS as u64 * 9;
-        // The shortest times between two reads of a place may be those of a large buffer that took long: a read
-        // in front of them went on to the next track.
-        let fits = [0, 8]
-            .into_iter()
-            .filter_map(|part| fit(&samples, hit_below, part));
-        let best_fit = fits.reduce(|one, other| if one.1 > 0.6 { one } else { other });
-        if let Some((spindle, coherence)) = best_fit {
+        if let Some((spindle, coherence)) = fit(&samples, hit_below) {
             best = f64::max(best, coherence);
-            if coherence > 0.6 && spindle.places.len() >= 8 && (few_hits || count >= MOST_PLACES) {
+            if coherence > COHERENT
+                && spindle.places.len() >= 8
+                && (few_hits || count >= MOST_PLACES)
+            {
                 // A sector that is just being read ahead comes when the command has been processed,
                 // later than a hit. What takes an eighth of a turn comes from the medium.
                 let hit_below = hit_below.max(spindle.turn / 8.0);
@@ -140,9 +134,7 @@ fn rounds<P: Probe + ?Sized>(
 }
 
 /// The turn, the angles of the places, and how well the times agree.
-///
-/// The search begins with the shortest times, or with those behind an eighth part of them.
-fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64, without: usize) -> Option<(Spindle, f64)> {
+fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
     let mut gaps: Vec<f64> = Vec::new();
     for (_, times) in samples {
         for (index, early) in times.iter().enumerate() {
@@ -151,63 +143,8 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64, without: usize) -> Option<(
             }
         }
     }
-    if gaps.len() < 16 {
-        return None;
-    }
-    gaps.sort_by(f64::total_cmp);
-    if let Some(skipped) = gaps.len().checked_div(without) {
-        if gaps.len() - skipped < 16 {
-            return None;
-        }
-        gaps.drain(..skipped);
-    }
-    let coherence = |turn: f64, gaps: &[f64]| {
-        let (mut cos, mut sin) = (0.0, 0.0);
-        for gap in gaps {
-            let (s, c) = libm::sincos(TAU * (gap / turn));
-            cos += c;
-            sin += s;
-        }
-        libm::hypot(cos, sin) / gaps.len() as f64
-    };
-    // The shorter the gap, the coarser the search may be.
-    let few = &gaps[..gaps.len().clamp(16, 64)];
-    let step = 1.0 / (few[few.len() - 1] * 10.0);
-    let mut rates: Vec<(f64, f64)> = Vec::new();
-    let mut rate = 1.0 / SLOWEST;
-    while rate < 1.0 / FASTEST {
-        rates.push((rate, coherence(1.0 / rate, few)));
-        rate += step;
-    }
-    let most = rates.iter().map(|(_, score)| *score).fold(0.0, f64::max);
-    // Multiples of the rate agree as well; the slowest that agrees is meant.
-    let at = rates.iter().position(|(_, score)| *score > 0.85 * most)?;
-    let peak = rates[at..]
-        .iter()
-        .take_while(|(_, score)| *score > 0.5 * most);
-    let (rate, _) = peak.max_by(|one, other| f64::total_cmp(&one.1, &other.1))?;
-    let mut turn = 1.0 / rate;
-    // Longer and longer gaps make it exact: a line through (turns, gap), outliers left out.
-    let mut known = few.len();
-    loop {
-        for _ in 0..3 {
-            let (mut up, mut down) = (0.0, 0.0);
-            for gap in &gaps[..known] {
-                let turns = libm::round(gap / turn);
-                if near(gap / turn).abs() < 0.1 {
-                    up += turns * gap;
-                    down += turns * turns;
-                }
-            }
-            if down > 0.0 {
-                turn = up / down;
-            }
-        }
-        if known == gaps.len() {
-            break;
-        }
-        known = (known * 3 / 2).min(gaps.len());
-    }
+    let found = period(&mut gaps)?;
+    let (turn, gaps) = (found.turn, &gaps[found.without..]);
     let astray = gaps.iter().filter(|gap| near(*gap / turn).abs() > 0.02);
     let astray = astray.count() as f64 / gaps.len() as f64;
     let mut seen: Vec<Seen> = Vec::new();
@@ -241,7 +178,7 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64, without: usize) -> Option<(
         hit_below,
         linger: 0.0,
     };
-    Some((spindle, coherence(turn, &gaps)))
+    Some((spindle, coherence(turn, gaps)))
 }
 
 /// A place that was seen.

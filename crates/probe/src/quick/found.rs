@@ -83,9 +83,9 @@ pub struct Rotation {
     pub turn_ns: f64,
     /// Standard error, as a share of the turn.
     pub error: f64,
-    /// Part of the times between reads that are whole turns, up to a tenth of one.
+    /// Part of the reads from the medium that come whole turns after others of their place, up to a tenth of one.
     pub agree: f64,
-    /// Times between reads that it rests on.
+    /// Reads that it rests on.
     pub reads: u64,
 }
 

@@ -3,6 +3,7 @@
 use super::found::{Obstacle, READ_BYTES, Rotation};
 use super::meter::Meter;
 use crate::Probe;
+use crate::period::{COHERENT, SLOWEST, period};
 use crate::random::Random;
 use headtime_units::{Extent, Nanos};
 
@@ -19,17 +20,11 @@ const ROUNDS_MAX: usize = 24;
 const PAUSES: usize = 512;
 const PAUSE_MAX: u64 = 12_000_000;
 
-/// Turns are looked for from 20,000 a minute to 2,400.
-const TURN_MIN: f64 = 3.0e6;
-const TURN_MAX: f64 = 25.0e6;
+/// With fewer times between reads it is not looked for.
+const GAPS_MIN: usize = 32;
 
-/// Times between reads that the search for the period takes.
-const SEARCHED: usize = 256;
-
-/// A mean cosine above this is a period. Among 256 times without one, the highest of 20,000 means is below
-/// 0.25 (four and a half deviations of 0.044); among the fewest that are searched, 32, below 0.6.
-const COHERENT: f64 = 0.65;
-const SEARCHED_MIN: usize = 32;
+/// A read that comes so far from where it is expected, in turns, is none of the medium.
+const ASTRAY: f64 = 0.1;
 
 /// A read of a place that was read before came from the buffer if it took less than this part of what the
 /// first reads take.
@@ -168,25 +163,22 @@ fn judge<P: Probe>(places: &[Place], meter: &mut Meter<'_, P>) -> Result<Rotatio
             read.map(|read| read.at).collect()
         })
         .collect();
-    let apart: Vec<f64> = read
-        .iter()
-        .flat_map(|times| times.windows(2).map(|pair| (pair[1] - pair[0]) as f64))
-        .collect();
-    if apart.len() < SEARCHED_MIN {
+    let mut gaps = gaps(&read);
+    if gaps.len() < GAPS_MIN {
         return Err(Obstacle::Slow {
             reads: meter.reads(),
             took: meter.elapsed(),
         });
     }
-    let found = period(&apart);
-    let turn = found.unwrap_or(TURN_MAX);
+    let found = period(&mut gaps).filter(|found| found.coherence > COHERENT);
+    let turn = found.map_or(SLOWEST, |found| found.turn);
     let late = share_of_late(places, below, turn);
     if late > LATE_MAX {
         return Err(Obstacle::Loaded {
             percent: libm::round(late * 100.0) as u64,
         });
     }
-    let Some(turn) = found else {
+    let Some(found) = found else {
         let again = || places.iter().flat_map(|place| place.reads.iter().skip(1));
         let reads = again().count() as u64;
         let sum: u64 = again().map(|read| read.took).sum();
@@ -195,7 +187,7 @@ fn judge<P: Probe>(places: &[Place], meter: &mut Meter<'_, P>) -> Result<Rotatio
             mean: Nanos::from_nanos(sum / reads.max(1)),
         });
     };
-    Ok(refine(&read, turn))
+    Ok(measure(&read, found.turn))
 }
 
 /// Part of the reads that took over a turn longer than the shortest of the same place. The place before is
@@ -218,89 +210,65 @@ fn share_of_late(places: &[Place], below: u64, turn: f64) -> f64 {
     late as f64 / all.max(1) as f64
 }
 
-/// The longest period that times are multiples of, if they have any.
-fn period(apart: &[f64]) -> Option<f64> {
-    // What comes back sooner was not read from a disk. The shortest tell the period at the coarsest steps.
-    let whole = apart.iter().filter(|&&time| time > 0.9 * TURN_MIN);
-    let mut apart: Vec<f64> = whole.copied().collect();
-    if apart.len() < SEARCHED_MIN {
-        return None;
+/// The times between any two reads of a place.
+fn gaps(read: &[Vec<u64>]) -> Vec<f64> {
+    let mut gaps = Vec::new();
+    for times in read {
+        for (index, early) in times.iter().enumerate() {
+            gaps.extend(times[index + 1..].iter().map(|late| (late - early) as f64));
+        }
     }
-    apart.sort_by(f64::total_cmp);
-    apart.truncate(SEARCHED);
-    let longest = *apart.last()?;
-    let coherence = |turn: f64| {
-        let turns = apart.iter().map(|time| time / turn);
-        let sum: f64 = turns
-            .map(|turns| libm::cos(std::f64::consts::TAU * (turns - libm::floor(turns))))
-            .sum();
-        sum / apart.len() as f64
-    };
-    // A step moves the longest time by an eighth of a turn.
-    let mut turn = TURN_MAX;
-    let mut found: Vec<(f64, f64)> = Vec::new();
-    while turn >= TURN_MIN {
-        found.push((turn, coherence(turn)));
-        turn *= 1.0 - (turn / (8.0 * longest)).min(0.01);
-    }
-    let best = found.iter().map(|found| found.1).fold(0.0, f64::max);
-    if best < COHERENT {
-        return None;
-    }
-    // Parts of the period are periods too. From the first that is as good as any, up to the top.
-    let begin = found.iter().position(|found| found.1 >= 0.8 * best)?;
-    let peak = found[begin..]
-        .iter()
-        .take_while(|found| found.1 >= 0.5 * best)
-        .max_by(|one, other| one.1.total_cmp(&other.1))?;
-    Some(peak.0)
+    gaps
 }
 
-/// The turn from ever longer times, each of which says it more exactly.
-fn refine(read: &[Vec<u64>], turn: f64) -> Rotation {
-    let rounds = read.iter().map(Vec::len).max().unwrap_or(0);
-    let mut rotation = Rotation {
-        turn_ns: turn,
-        error: 1.0,
-        agree: 0.0,
-        reads: 0,
-    };
-    let mut step = 1;
-    while step < rounds {
-        let apart = || {
-            read.iter().flat_map(move |times| {
-                let pairs = times.iter().zip(times.iter().skip(step));
-                pairs.map(|(one, other)| (other - one) as f64)
+/// The turn and its error, by least squares over the reads of each place. Each place has an angle of its own, so that the
+/// reads of one place tell as much as there are more of them than one.
+fn measure(read: &[Vec<u64>], turn: f64) -> Rotation {
+    let (mut products, mut squares, mut left) = (0.0, 0.0, 0.0);
+    let (mut agree, mut all, mut places) = (0_u64, 0_u64, 0_u64);
+    for times in read.iter().filter(|times| times.len() > 1) {
+        all += times.len() as u64;
+        // The read that most of the others agree with says where the place is.
+        let off = |from: u64, time: u64| {
+            let turns = (time as f64 - from as f64) / turn;
+            turns - libm::round(turns)
+        };
+        let near = |from: u64| {
+            let near = move |time: &&u64| off(from, **time).abs() < ASTRAY;
+            times.iter().filter(near)
+        };
+        let from = times.iter().max_by_key(|from| near(**from).count());
+        let from = *from.expect("two and more");
+        if near(from).count() < 2 {
+            continue;
+        }
+        // The turns of each read since that one, and by how much it is later than they take.
+        let seen = || {
+            near(from).map(|time| {
+                let turns = libm::round((*time as f64 - from as f64) / turn);
+                (turns, off(from, *time) * turn)
             })
         };
-        // Twice, since the first brings the turn nearer.
-        for _ in 0..2 {
-            let turn = rotation.turn_ns;
-            let (mut products, mut squares, mut errors) = (0.0, 0.0, 0.0);
-            let (mut agree, mut all) = (0_u64, 0_u64);
-            for time in apart() {
-                let turns = libm::round(time / turn);
-                let error = time - turns * turn;
-                all += 1;
-                if error.abs() < 0.1 * turn {
-                    agree += 1;
-                    products += turns * time;
-                    squares += turns * turns;
-                    errors += error * error;
-                }
-            }
-            if agree < SEARCHED_MIN as u64 / 2 {
-                return rotation;
-            }
-            let deviation = libm::sqrt(errors / agree as f64);
-            rotation = Rotation {
-                turn_ns: products / squares,
-                error: deviation / libm::sqrt(squares) / turn,
-                agree: agree as f64 / all as f64,
-                reads: agree,
-            };
+        let count = seen().count() as f64;
+        let (turns, late) = seen().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let middle = (turns / count, late / count);
+        for (turns, late) in seen() {
+            let (turns, late) = (turns - middle.0, late - middle.1);
+            products += turns * late;
+            squares += turns * turns;
+            left += late * late;
         }
-        step *= 2;
+        agree += count as u64;
+        places += 1;
     }
-    rotation
+    let more = products / squares;
+    // What is left when the turn is longer by that much.
+    let left = (left - more * products).max(0.0);
+    let free = agree.saturating_sub(places + 1).max(1);
+    Rotation {
+        turn_ns: turn + more,
+        error: libm::sqrt(left / free as f64 / squares) / turn,
+        agree: agree as f64 / all as f64,
+        reads: agree,
+    }
 }

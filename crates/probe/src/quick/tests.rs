@@ -316,6 +316,36 @@ fn the_turn_is_found_in_spite_of_noise_with_any_seed() {
 }
 
 #[test]
+fn the_turn_is_within_5_ppm_and_its_error_covers_the_miss_on_every_shipped_drive() {
+    // A buffer of hundreds of places leaves only gaps of about as many turns: one turn more or less fits nearly as well.
+    let mut profiles: Vec<Profile> = shipped().iter().map(|shipped| shipped.profile()).collect();
+    profiles.push(by_name("nearline-20tb-4kn").unwrap());
+    let names: Vec<&str> = profiles.iter().map(|profile| &*profile.name).collect();
+    assert!(names.contains(&"nearline-20tb"), "{names:?}");
+    let noisy: Vec<Profile> = names.into_iter().map(noisy).collect();
+    let (mut covered, mut all) = (0, 0);
+    for profile in profiles.iter().chain(&noisy) {
+        for seed in 1..=5 {
+            let mut probe = Modelled::new(profile, seed);
+            let mut nobody = |_| {};
+            let mut meter = Meter::new(&mut probe, Nanos::from_secs(120), &mut nobody);
+            let time = Nanos::from_secs(24);
+            let found = rotation::find(&mut meter, time, &mut Random::new(seed));
+            let rotation = found.unwrap();
+            let truth = probe.drive().turn().as_nanos() as f64;
+            let off = (rotation.turn_ns / truth - 1.0).abs();
+            let name = &profile.name;
+            assert!(off < 5e-6, "{name} {seed}: {:.2} ppm off", off * 1e6);
+            assert!(rotation.agree > 0.9, "{name} {seed}: {rotation:?}");
+            // Times are in whole nanoseconds, and so is the turn of the drive.
+            covered += u32::from(off <= 3.0 * rotation.error + 1e-7);
+            all += 1;
+        }
+    }
+    assert!(covered * 100 >= all * 98, "{covered} of {all}");
+}
+
+#[test]
 fn random_reads_are_as_many_as_the_drive_serves() {
     let profile = by_name("wd5000aaks").unwrap();
     let quick = learned(&mut Modelled::new(&profile, 1), 1);

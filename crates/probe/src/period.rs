@@ -1,0 +1,171 @@
+//! The time of a turn, as what times between two passes of one sector are multiples of.
+
+use std::f64::consts::TAU;
+
+/// Turns that are looked for: 2,000 to 25,000 a minute.
+pub(crate) const SLOWEST: f64 = 30.0e6;
+pub(crate) const FASTEST: f64 = 2.4e6;
+/// What comes again sooner was not read from a disk.
+const SHORTEST: f64 = 0.9 * FASTEST;
+/// The fewest gaps that tell a period, and the most that the search begins with.
+const FEWEST: usize = 16;
+const SEARCHED: usize = 64;
+/// A mean cosine above this is a period. Of 64 gaps without one, the highest of a million means is below 0.46 (the
+/// chance of more than r is exp(-64 r²) each); of more gaps it is lower.
+pub(crate) const COHERENT: f64 = 0.6;
+/// Peaks that are looked at. The turn is among the slowest: all that is faster is a part of it.
+const PEAKS: usize = 64;
+/// A period that agrees so well, measured by the best, may be it.
+const AS_GOOD: f64 = 0.85;
+
+/// What gaps have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Period {
+    /// In the unit of the gaps, which are nanoseconds.
+    pub turn: f64,
+    /// How well the gaps agree, 1 at best.
+    pub coherence: f64,
+    /// The shortest gaps, so many, are left out.
+    pub without: usize,
+}
+
+/// The longest time of which nearly all gaps are multiples, and how well they agree. `None` of too few.
+///
+/// The search begins with the shortest gaps, which allow the coarsest steps. These may be those of a large buffer
+/// that took long, as a read in front of them went on to the next track. So it begins once more behind an eighth
+/// of them.
+pub(crate) fn period(gaps: &mut Vec<f64>) -> Option<Period> {
+    gaps.retain(|gap| *gap > SHORTEST);
+    gaps.sort_by(f64::total_cmp);
+    let fits = [0, gaps.len() / 8].into_iter().filter_map(|without| {
+        let (turn, coherence) = fit(&gaps[without..])?;
+        Some(Period {
+            turn,
+            coherence,
+            without,
+        })
+    });
+    fits.reduce(
+        |one, other| {
+            if one.coherence > COHERENT { one } else { other }
+        },
+    )
+}
+
+/// How well gaps agree with a turn: the mean cosine of what is left of whole turns.
+pub(crate) fn coherence(turn: f64, gaps: &[f64]) -> f64 {
+    let sum: f64 = gaps.iter().map(|gap| libm::cos(TAU * (gap / turn))).sum();
+    sum / gaps.len() as f64
+}
+
+fn fit(gaps: &[f64]) -> Option<(f64, f64)> {
+    if gaps.len() < FEWEST {
+        return None;
+    }
+    let few = gaps.len().min(SEARCHED);
+    // The shortest gaps are about as long where a buffer holds hundreds of places: then a turn more or less in each of them
+    // is a peak too. Longer gaps tell.
+    let settled = peaks(&gaps[..few]).into_iter().map(|turn| {
+        let turn = settle(turn, gaps, few);
+        (turn, coherence(turn, gaps))
+    });
+    let settled: Vec<(f64, f64)> = settled.collect();
+    let best = settled.iter().map(|found| found.1).fold(0.0, f64::max);
+    // Parts of the turn agree as well; the longest that does is meant.
+    settled.into_iter().find(|found| found.1 > AS_GOOD * best)
+}
+
+/// The turns with which gaps agree best, the longest first.
+fn peaks(gaps: &[f64]) -> Vec<f64> {
+    // A step moves the longest gap by a tenth of a turn.
+    let step = 1.0 / (gaps[gaps.len() - 1] * 10.0);
+    let mut rates: Vec<(f64, f64)> = Vec::new();
+    let mut rate = 1.0 / SLOWEST;
+    while rate < 1.0 / FASTEST {
+        rates.push((rate, coherence(1.0 / rate, gaps)));
+        rate += step;
+    }
+    let most = rates.iter().map(|(_, score)| *score).fold(0.0, f64::max);
+    let hills = rates.split(|(_, score)| *score <= 0.5 * most);
+    let tops = hills.filter_map(|hill| hill.iter().max_by(|one, other| one.1.total_cmp(&other.1)));
+    let high = tops.filter(|(_, score)| *score > AS_GOOD * most);
+    high.take(PEAKS).map(|(rate, _)| 1.0 / rate).collect()
+}
+
+/// The turn from longer and longer gaps, which make it exact: a line through (turns, gap), outliers left out.
+fn settle(mut turn: f64, gaps: &[f64], few: usize) -> f64 {
+    let mut known = few;
+    loop {
+        for _ in 0..3 {
+            let (mut up, mut down) = (0.0, 0.0);
+            for gap in &gaps[..known] {
+                let turns = libm::round(gap / turn);
+                if (gap / turn - turns).abs() < 0.1 {
+                    up += turns * gap;
+                    down += turns * turns;
+                }
+            }
+            if down > 0.0 {
+                turn = up / down;
+            }
+        }
+        if known == gaps.len() {
+            return turn;
+        }
+        known = (known * 3 / 2).min(gaps.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const TURN: f64 = 8_333_333.0;
+
+    /// Gaps of so many turns, each up to 20 us off.
+    fn gaps(count: u64, from: u64, to: u64) -> Vec<f64> {
+        let mut random = Random::new(from + to);
+        let gap = |_| {
+            let turns = (from + random.up_to(to - from)) as f64;
+            turns * TURN + random.up_to(40_000) as f64 - 20_000.0
+        };
+        (0..count).map(gap).collect()
+    }
+
+    fn is_found(mut gaps: Vec<f64>) {
+        let found = period(&mut gaps).unwrap();
+        assert!((found.turn / TURN - 1.0).abs() < 1e-5, "{found:?}");
+        assert!(found.coherence > 0.9, "{found:?}");
+    }
+
+    #[test]
+    fn neither_a_part_of_the_turn_nor_one_turn_more_or_less_is_taken_for_it() {
+        is_found(gaps(400, 1, 30));
+        is_found(gaps(FEWEST as u64, 5, 40));
+        // The shortest are about as long: a turn one 640th longer fits them, too.
+        is_found([gaps(64, 630, 650), gaps(400, 650, 4_000)].concat());
+    }
+
+    #[test]
+    fn short_gaps_that_are_no_whole_turns_are_passed_over() {
+        let mut random = Random::new(7);
+        let hits = |_| (300 * 8_333_333 + random.up_to(200_000_000)) as f64;
+        let hits: Vec<f64> = (0..70).map(hits).collect();
+        is_found([hits, gaps(700, 600, 4_000)].concat());
+    }
+
+    #[test]
+    fn gaps_without_a_period_do_not_agree() {
+        let mut random = Random::new(3);
+        for count in [40, 400, 4_000] {
+            let mut gaps: Vec<f64> = (0..count)
+                .map(|_| random.up_to(4_000_000_000) as f64)
+                .collect();
+            let found = period(&mut gaps).unwrap();
+            assert!(found.coherence < COHERENT, "{count}: {found:?}");
+        }
+        assert!(period(&mut vec![100.0; 5_000]).is_none());
+        assert!(period(&mut gaps(FEWEST as u64 - 1, 1, 30)).is_none());
+    }
+}
