@@ -2,6 +2,7 @@
 //!
 //! What is not here: anything that another program would want. This is the only crate that prints.
 
+mod apart;
 pub mod args;
 pub mod batch;
 pub mod clock;

@@ -204,6 +204,13 @@ impl Extraction {
         }
     }
 
+    /// A smaller scratch range tells too little of a drive: 256 MiB, or an eighth of a drive of less than 2 GiB.
+    pub fn scratch_min(capacity: Sectors, sector_bytes: u32) -> Sectors {
+        let sectors = writes::BYTES_MIN.div_ceil(u64::from(sector_bytes));
+        let part = capacity.get().div_ceil(8);
+        Sectors::new(sectors.min(part).max(writes::SECTORS_MIN))
+    }
+
     /// Writes may be timed on these sectors, whose data is lost.
     #[must_use]
     pub fn with_scratch(mut self, range: Extent) -> Extraction {

@@ -3,6 +3,7 @@
 use super::trace::TextFormat;
 use clap::Args;
 use headtime_probe::QuickOptions;
+use headtime_probe::extract::Extraction;
 use headtime_units::{Bytes, Extent, Nanos, Sectors};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -26,7 +27,7 @@ pub struct Probe {
         long,
         value_name = "NAME",
         requires = "device",
-        conflicts_with = "quick"
+        conflicts_with_all = ["quick", "emulate"]
     )]
     pub export: Option<String>,
     /// A simulated drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
@@ -44,18 +45,15 @@ pub struct Probe {
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Nanos>,
     /// Keep what is known in a file, every few seconds, and go on with it if it is there
+    ///
+    /// An empty file is as none: what was killed before anything was known leaves one.
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     pub state: Option<PathBuf>,
     /// Time writes on these sectors; WHAT IS THERE IS LOST. As FIRST-END: numbers of sectors, or sizes as in 10GB-12GB
     ///
     /// Zeroes go there and nowhere else, and the device is opened for writing. A write cache that can be switched is off meanwhile; to
-    /// switch it on again even if this is killed there must be a --state.
-    #[arg(
-        long,
-        value_name = "RANGE",
-        requires = "state",
-        conflicts_with = "quick"
-    )]
+    /// switch it on again even if this is killed there must be a --state. The least is 256 MiB, or an eighth of a disk of less than 2 GiB.
+    #[arg(long, value_name = "RANGE", conflicts_with = "quick")]
     pub write_scratch: Option<ScratchRange>,
     /// The seed of the places, of the pauses and of a simulated drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
@@ -177,7 +175,7 @@ impl ScratchRange {
     ///
     /// # Errors
     ///
-    /// If there are none, or the disk does not have them all.
+    /// If they are too few to learn anything by, or the disk does not have them all.
     pub fn on(&self, capacity: Sectors, sector_bytes: u32) -> Result<Extent, String> {
         let sector = |end: RangeEnd| match end {
             RangeEnd::Sector(sector) => Ok(sector),
@@ -197,6 +195,14 @@ impl ScratchRange {
         if end > capacity.get() {
             return Err(format!(
                 "--write-scratch: ends at sector {end}; the disk ends at {capacity}"
+            ));
+        }
+        let least = Extraction::scratch_min(capacity, sector_bytes).get();
+        if end - first < least {
+            return Err(format!(
+                "--write-scratch: {} sectors are too few to learn by; of this disk {least} or more are needed, which are {}",
+                end - first,
+                Bytes(least * u64::from(sector_bytes))
             ));
         }
         Ok(Extent::at(first, end - first))
@@ -232,9 +238,10 @@ mod tests {
             let extent = range.on(Sectors::new(1_000_000), sector_bytes)?;
             Ok((extent.start.get(), extent.len.get()))
         };
-        assert_eq!(on("100-300", 512), Ok((100, 200)));
+        assert_eq!(on("100-200000", 512), Ok((100, 199_900)));
         assert_eq!(on("0-1000000", 512), Ok((0, 1_000_000)));
-        assert_eq!(on("1MiB-3MiB", 512), Ok((2048, 4096)));
+        assert_eq!(on("1MiB-65MiB", 512), Ok((2048, 131_072)));
+        assert_eq!(on("5-125005", 4096), Ok((5, 125_000)));
         assert_eq!(on("100MiB-1000000", 4096), Ok((25_600, 974_400)));
         for (text, said) in [
             ("5", "FIRST-END"),
@@ -246,6 +253,8 @@ mod tests {
             ("9-7", "there is none"),
             ("0-1000001", "the disk ends at 1000000"),
             ("0B-1kB", "not whole sectors"),
+            ("0-1", "1 sectors are too few"),
+            ("9-125008", "of this disk 125000 or more are needed"),
             ("0-99999999999999999999999", "no number"),
         ] {
             let error = on(text, 512).unwrap_err();

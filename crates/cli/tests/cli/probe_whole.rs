@@ -359,7 +359,20 @@ fn what_is_written_is_said_before() {
         "{said}"
     );
     for (args, code, part) in [
-        (little(&["--write-scratch", "0-8"]), 2, "--state"),
+        (little(&["--write-scratch", "0-10488"]), 2, "needs --state"),
+        // A range that cannot be used is said before what else it needs.
+        (
+            little(&["--write-scratch", "0-8"]),
+            2,
+            "8 sectors are too few",
+        ),
+        (little(&["--write-scratch", "8-8"]), 2, "there is none"),
+        (
+            little(&["--write-scratch", "0-83901"]),
+            2,
+            "the disk ends at 83900",
+        ),
+        (with("0-1"), 2, "of this disk 10488 or more are needed"),
         (with("0-83901"), 2, "the disk ends at 83900"),
         (with("8-8"), 2, "there is none"),
         (with("8"), 2, "FIRST-END"),
@@ -377,6 +390,89 @@ fn what_is_written_is_said_before() {
             "{args:?}: {found} {said}"
         );
     }
+}
+
+#[test]
+fn files_that_would_overwrite_each_other_are_refused_before_anything_is_opened() {
+    let directory = scratch("probe-apart");
+    let at = |name: &str| directory.join(name);
+    let (state, profile) = (at("state"), at("little.toml"));
+    fs::copy(data().join("little.toml"), &profile).unwrap();
+    fs::write(&state, "what was learned in hours").unwrap();
+    std::os::unix::fs::symlink("state", at("link.svg")).unwrap();
+    fs::hard_link(&state, at("hard.toml")).unwrap();
+    let (around, new) = (at("./state"), at("new.svg"));
+    let (link, hard, record) = (at("link.svg"), at("hard.toml"), at("state.switches"));
+    let of_state = |more: &[&'static str], path: &Path| {
+        let to = [text(&state), more[0], text(path)].map(str::to_owned);
+        let args = ["drive", "probe", "--emulate", "little.toml", "--state"].map(str::to_owned);
+        [&args[..], &to[..]].concat()
+    };
+    let mut runs = vec![
+        of_state(&["--out"], &state),
+        of_state(&["--out"], &around),
+        of_state(&["--out"], &hard),
+        of_state(&["--out"], &record),
+        of_state(&["--plot"], &link),
+    ];
+    let more = [
+        vec!["--emulate", text(&profile), "--out", text(&profile)],
+        vec![
+            "--emulate",
+            "little.toml",
+            "--out",
+            text(&new),
+            "--plot",
+            text(&new),
+        ],
+        vec![text(&link), "--quick", "--plot", text(&link)],
+    ];
+    for more in more {
+        let args = ["drive", "probe"].into_iter().chain(more);
+        runs.push(args.map(str::to_owned).collect());
+    }
+    let before = fs::read(&profile).unwrap();
+    for args in runs {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (code, said) = ended(&args);
+        let is_said = said.contains("one would overwrite the other");
+        assert!(code == 2 && is_said, "{args:?}: {code} {said}");
+    }
+    let kept = fs::read_to_string(&state).unwrap();
+    assert_eq!(kept, "what was learned in hours");
+    assert_eq!(fs::read(&profile).unwrap(), before);
+    assert!(!new.exists() && !record.exists());
+}
+
+#[test]
+fn what_does_not_go_together_or_is_no_disk_is_said() {
+    let directory = scratch("probe-wrong");
+    let file = directory.join("odd");
+    fs::write(&file, vec![0; 3_000_000]).unwrap();
+    let whole = directory.join("whole");
+    fs::write(&whole, vec![0; 4 << 20]).unwrap();
+    for (args, code, part) in [
+        (little(&["--export", "disk0"]), 2, "--emulate"),
+        (
+            vec!["drive", "probe", text(&whole), "--export", "disk0"],
+            2,
+            "is no socket",
+        ),
+        (
+            vec!["drive", "probe", text(&file)],
+            4,
+            "has 3000000 bytes; allowed is a multiple of 512",
+        ),
+    ] {
+        let (found, said) = ended(&args);
+        let is_said = said.contains(part);
+        assert!(found == code && is_said, "{args:?}: {found} {said}");
+    }
+    // As a probe leaves it that was killed at once.
+    let (empty, out) = (directory.join("empty"), directory.join("out.toml"));
+    fs::write(&empty, "").unwrap();
+    stdout(&little(&["--state", text(&empty), "--out", text(&out)]));
+    assert_eq!(fs::read_to_string(&out).unwrap(), through(&directory));
 }
 
 /// FNV-1a of a text and its end.

@@ -64,8 +64,6 @@ pub(super) const KEYS: [&str; 9] = [
 
 /// Trials that decide.
 const VOTES: usize = 7;
-/// Less is no scratch range.
-const LEAST: u64 = 4_096;
 /// More writes are not sent until one waits.
 const MOST: u64 = 20_000;
 /// Nothing idles for longer before it destages.
@@ -228,7 +226,7 @@ impl WriteCache {
         let Some(scratch) = ground.scratch else {
             return none("nothing may be written without a scratch range");
         };
-        if scratch.len.get() < LEAST {
+        if scratch.len.get() < super::writes::SECTORS_MIN {
             return none("the scratch range is too small");
         }
         let unit = ground.unit;

@@ -187,3 +187,25 @@ fn a_write_cache_that_cannot_be_turned_off_is_noticed() {
         "{provenance}"
     );
 }
+
+#[test]
+fn the_least_scratch_range_that_is_allowed_tells_how_writes_are_taken() {
+    for name in ["atlas10k", "hp-c2247a", "wd5000aaks", "exos-x18"] {
+        let mut probe = Watched::new(name, true);
+        let least = Extraction::scratch_min(probe.capacity(), probe.sector_bytes()).get();
+        let scratch = Extent::at(probe.capacity().get() / 3, least);
+        let extraction = learn(&mut probe, Some(scratch));
+        let writes = extraction.writes.as_ref();
+        assert!(
+            writes.is_some_and(|writes| writes.after_read.is_some() && writes.seeks.len() > 8),
+            "{name}: {writes:?}"
+        );
+        let learned = extraction.profile().unwrap();
+        let truth = by_name(name).unwrap();
+        assert_eq!(learned.cache.write_back, truth.cache.write_back, "{name}");
+        // Of places so near to each other the order is not always seen; then it is said.
+        let said = extraction.electronics.told.knows("cache.destage");
+        let is_right = learned.cache.destage == truth.cache.destage;
+        assert!(is_right || !said, "{name}: {:?}", learned.cache.destage);
+    }
+}

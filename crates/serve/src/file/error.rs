@@ -62,7 +62,7 @@ pub enum OpenError {
     },
     /// It is not made of whole sectors.
     #[error(
-        "{} has {bytes} bytes; it must be one sector or more, of {sector_bytes} bytes each",
+        "{} has {bytes} bytes; allowed is a multiple of {sector_bytes}, the bytes of a sector, from {sector_bytes} on",
         .path.display()
     )]
     Size {

@@ -112,7 +112,9 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     };
     assert_eq!(
         refusal(&sizeless),
-        format!("{shown} has 0 bytes; it must be one sector or more, of 512 bytes each")
+        format!(
+            "{shown} has 0 bytes; allowed is a multiple of 512, the bytes of a sector, from 512 on"
+        )
     );
     assert_eq!(file::look(&asked).ok(), Some(MIB));
     assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);

@@ -7,11 +7,29 @@ mod sparse;
 mod state;
 mod whole;
 
+use crate::apart::are_apart;
 use crate::args::Probe;
 use crate::commands::context::Context;
 use crate::fault::Fault;
+use std::path::Path;
 
 pub(in crate::commands) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault> {
+    let record = args.state.as_deref().map(state::record_beside);
+    let profile = args.emulate.as_deref().map(Path::new);
+    // By how they are given: what is read, and what is written.
+    let files = [
+        ("DEVICE", args.device.as_deref()),
+        ("--emulate", profile.filter(|path| path.is_file())),
+        ("--state", args.state.as_deref()),
+        ("the switches of --state", record.as_deref()),
+        ("--out", args.out.as_deref()),
+        ("--plot", args.plot.as_deref()),
+        ("--emulate-switches", args.emulate_switches.as_deref()),
+    ];
+    let files = files
+        .into_iter()
+        .filter_map(|(how, path)| Some((how, path?)));
+    are_apart(&files.collect::<Vec<_>>())?;
     match args.quick {
         true => quick::probe(args, context),
         false => whole::probe(args, context),

@@ -128,11 +128,16 @@ pub(super) struct SwitchRecord {
     disk: String,
 }
 
+/// The file beside a state that says how switches are to be put back.
+pub(super) fn record_beside(state: &Path) -> PathBuf {
+    beside(state, "", ".switches")
+}
+
 impl SwitchRecord {
     /// The record of a disk beside its state.
     pub fn beside(state: &Path, disk: &str) -> SwitchRecord {
         SwitchRecord {
-            path: beside(state, "", ".switches"),
+            path: record_beside(state),
             disk: disk.to_owned(),
         }
     }

@@ -126,7 +126,13 @@ impl Subject {
                     remote.map_err(|error| Fault::File(format!("{}: {error}", name(path))))?;
                 return Ok(Subject::Remote(Box::new(remote)));
             }
-            let writes = args.write_scratch.is_some();
+            if args.export.is_some() {
+                return Err(Fault::Usage(format!(
+                    "--export: {} is no socket of an NBD server",
+                    name(path)
+                )));
+            }
+            let writes = args.write_scratch.is_some() && args.state.is_some();
             return Ok(Subject::Device(Box::new(device(path, writes)?)));
         }
         Ok(Subject::EmulatedDrive(EmulatedDrive {
@@ -266,6 +272,13 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     }
     let mut subject = Subject::open(args, context)?;
     let mut extraction = subject.begin(args)?;
+    if args.write_scratch.is_some() && args.state.is_none() {
+        return Err(Fault::Usage(
+            "--write-scratch: needs --state FILE, so that a write cache that is off meanwhile is switched on again even if \
+             this is killed"
+                .to_owned(),
+        ));
+    }
     let mut state = None;
     if let Some(path) = &args.state {
         state = Some(take_state(path, &mut subject, &mut extraction, context)?);

@@ -1,0 +1,101 @@
+//! Files that must be different ones, under whatever names.
+
+use crate::fault::{Fault, name};
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What is one thing by all its names: hard links, mounts of one folder in two places, nodes of one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Thing {
+    /// A file system's number and the file's.
+    File(u64, u64),
+    /// A block device's number.
+    Device(u64),
+}
+
+/// What a path leads to, if that is there and could be a disk.
+pub(crate) fn thing(path: &Path) -> Option<Thing> {
+    let found = fs::metadata(path).ok()?;
+    let kind = found.file_type();
+    if kind.is_block_device() {
+        return Some(Thing::Device(found.rdev()));
+    }
+    kind.is_file()
+        .then(|| Thing::File(found.dev(), found.ino()))
+}
+
+/// The same path for all names of a file but hard links, also if it is not there.
+pub(crate) fn canonical(path: &Path) -> PathBuf {
+    fs::canonicalize(path)
+        .or_else(|_| {
+            let parent = path.parent().filter(|parent| *parent != Path::new(""));
+            let parent = fs::canonicalize(parent.unwrap_or(Path::new(".")))?;
+            Ok::<_, std::io::Error>(parent.join(path.file_name().unwrap_or_default()))
+        })
+        .unwrap_or_else(|_| path.to_owned())
+}
+
+/// Refuses files of which two are one; each comes with what it is given as. What only takes a stream, such as a
+/// terminal, a pipe or `/dev/null`, may be given often.
+///
+/// # Errors
+///
+/// If two are one.
+pub(crate) fn are_apart(files: &[(&str, &Path)]) -> Result<(), Fault> {
+    for (index, (one, path)) in files.iter().enumerate() {
+        let is_stream = fs::metadata(path).is_ok_and(|found| {
+            let kind = found.file_type();
+            kind.is_char_device() || kind.is_fifo()
+        });
+        if is_stream {
+            continue;
+        }
+        for (other, before) in &files[..index] {
+            let same_thing = thing(path).is_some_and(|this| thing(before) == Some(this));
+            if same_thing || canonical(path) == canonical(before) {
+                return Err(Fault::Usage(format!(
+                    "{one} {}: is {other} {}; one would overwrite the other",
+                    name(path),
+                    name(before)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_the_same_under_all_its_names() {
+        let directory = std::env::temp_dir().join(format!("headtime-apart-{}", std::process::id()));
+        fs::create_dir_all(directory.join("folder")).unwrap();
+        let at = |name: &str| directory.join(name);
+        fs::write(at("there"), "").unwrap();
+        fs::hard_link(at("there"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("there", at("soft")).unwrap();
+        std::os::unix::fs::symlink("folder", at("way")).unwrap();
+        for (one, other, are_one) in [
+            ("there", "there", true),
+            ("there", "./there", true),
+            ("there", "folder/../there", true),
+            ("there", "hard", true),
+            ("there", "soft", true),
+            ("new", "./new", true),
+            ("folder/new", "way/new", true),
+            ("there", "new", false),
+            ("new", "folder/new", false),
+            ("nowhere/new", "nowhere/other", false),
+        ] {
+            let (one, other) = (at(one), at(other));
+            let refused = are_apart(&[("--out", &one), ("--state", &other)]);
+            assert_eq!(refused.is_err(), are_one, "{one:?} {other:?}");
+        }
+        let null = Path::new("/dev/null");
+        are_apart(&[("--out", null), ("--plot", null)]).unwrap();
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
