@@ -3,7 +3,7 @@
 use crate::Model;
 use crate::layout::Run;
 use crate::positioning::ModelPlace;
-use headtime_sched::{Op, Pass, Passing};
+use headtime_sched::{Head, Op, Pass, Passing};
 use headtime_units::{Extent, Nanos, Sectors, Time, Track};
 
 impl Passing for Model {
@@ -27,8 +27,14 @@ impl Passing for Model {
         self.mechanics().reposition(from, to, op).total()
     }
 
+    fn arrives(&self, head: &Head<ModelPlace>, sent: Time, track: Track, op: Op) -> Time {
+        let way = self.way(head.place.track, track, op);
+        self.ready_at(head, sent, track, way, op)
+    }
+
     fn way_at_least(&self, cylinders: u32) -> Nanos {
-        self.mechanics().seek_at_least(cylinders)
+        self.mechanics()
+            .seek_at_least(cylinders.min(self.cylinders() - 1))
     }
 
     fn passing(&self, track: Track, from: Time, span: Nanos, each: &mut dyn FnMut(Pass)) {

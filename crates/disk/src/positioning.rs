@@ -216,6 +216,24 @@ impl Model {
         (leaves + way.max(self.minimum_seek_delay)).max(sent + lead.data + to.supply)
     }
 
+    /// The same for any sector of a track; a write takes one sector over the bus before.
+    pub(crate) fn ready_at(
+        &self,
+        head: &Head<ModelPlace>,
+        sent: Time,
+        track: Track,
+        way: Nanos,
+        op: Op,
+    ) -> Time {
+        let to = ModelPlace {
+            track,
+            phase: Nanos::ZERO,
+            supply: self.sector,
+            before: Before::Unknown,
+        };
+        self.ready(head, sent, &to, way, op)
+    }
+
     /// Returns true if the drive has all data of a write that was sent at `sent` when the arm `leaves` for it.
     fn has_fetched(&self, before: Before, sent: Time, extent: Extent, leaves: Time) -> bool {
         let len = extent.len.get();

@@ -23,7 +23,7 @@ use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
 use crate::volume::{Map, Volume};
 use crate::world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};
-use crate::{Command, Engine, Event, Member, Outcome, RequestId};
+use crate::{Command, Engine, Event, Lane, Member, Outcome, RequestId};
 use headtime_sched::{Foretold, Request, WaitStats};
 use headtime_units::{Nanos, Time};
 
@@ -120,6 +120,9 @@ impl<L: Sink> Core<L> {
     /// If there is no such member.
     pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
         self.jobs.resize_with(self.timeouts.count(), || None);
+        if let Some(tracker) = job.tracker() {
+            self.volume.engine(member).follow_with(tracker);
+        }
         self.jobs[member.index()] = Some(job);
     }
 
@@ -470,7 +473,9 @@ impl<L: Sink> Core<L> {
     /// Asks the job of a member for its next request.
     fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
         let job = self.jobs.get_mut(member.index())?.as_mut()?;
-        let (arrival, lane, join) = job.joins(at, &self.volume.engines()[member.index()])?;
+        let approach = self.volume.engine(member).approach(at, Lane(0));
+        let engine = &self.volume.engines()[member.index()];
+        let (arrival, lane, join) = job.joins(at, engine, approach.as_ref())?;
         let is_own = matches!(arrival.id, RequestId::Background(_));
         assert!(is_own, "a job asks as client {}", arrival.id);
         world.joined(member, &arrival, job.as_mut());
@@ -534,10 +539,16 @@ impl<L: Sink> Core<L> {
                 }
             }
             Command::Finish(done) if self.volume.is_one() => {
+                if let Some(Some(job)) = self.jobs.get_mut(member.index()) {
+                    job.seen(at, done);
+                }
                 world.finished(at, done)?;
                 self.foretell(world, at)?;
             }
             Command::Finish(done) => {
+                if let Some(Some(job)) = self.jobs.get_mut(member.index()) {
+                    job.seen(at, done);
+                }
                 world.part_finished(at, done);
                 if let Some(done) = self.volume.finished(done) {
                     world.finished(at, &done)?;

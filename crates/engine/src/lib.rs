@@ -32,6 +32,7 @@ mod delays;
 mod engine;
 mod event;
 mod few;
+mod freeblock;
 mod gate;
 mod in_drive;
 mod lane;
@@ -53,6 +54,9 @@ pub use delays::DelayCounts;
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
+pub use freeblock::{
+    Freeblock, FreeblockOptions, FreeblockStats, Gap, Limits, Pick, Search, Wanted,
+};
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
@@ -62,4 +66,4 @@ pub use predictions::{PredictionCounts, Predictions};
 pub use residuals::{Residual, Residuals};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
-pub use world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};
+pub use world::{Approach, Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};

@@ -6,7 +6,7 @@ use crate::{
     Arrival, Command, DriveTag, Engine, Event, Finished, Gate, GateOrder, Join, Lane, Member,
     Outcome,
 };
-use headtime_sched::{Backlog, Foretold, Request, Scheduler};
+use headtime_sched::{Backlog, Foretold, HeadState, Request, Scheduler, Track};
 use headtime_units::{Nanos, Time};
 
 /// A command that a device is done with.
@@ -110,12 +110,36 @@ pub enum Seen<'a> {
     GateSwapped(&'a str, &'a [String]),
 }
 
+/// What leads to the first request that is staged in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Approach {
+    /// The head behind all that goes before it.
+    pub head: HeadState,
+    /// When the drive should have room for the next command, as far as anybody predicts that; in the past if it has.
+    pub room: Option<Time>,
+}
+
 /// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
 /// no client is.
 pub trait Background {
     /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
     /// there are no more commands, until there is none.
-    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)>;
+    ///
+    /// `approach` is what leads to that request; `None` if nobody follows the head.
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)>;
+
+    /// What is to follow the head for this job, if no scheduler has it followed.
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        None
+    }
+
+    /// A client's request is over.
+    fn seen(&mut self, _now: Time, _done: &Finished) {}
 
     /// Writes into `data`, which holds anything before, what one of its requests is to write. Asked in a live server,
     /// when a write has joined; in simulation there are no data.

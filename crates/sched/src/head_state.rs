@@ -1,7 +1,7 @@
 //! Where the head is and what left it there, as far as a scheduler can know.
 
-use crate::{Op, Request, Tag};
-use headtime_units::{Lba, Nanos, Time};
+use crate::{Head, Op, Positioning, Request, Tag};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// The state of the head behind the request that was handed out last.
 ///
@@ -71,6 +71,23 @@ impl HeadState {
             due,
             ahead,
             in_drive: None,
+        }
+    }
+
+    /// The head as a model sees it, by the clock of the model. A head of which nobody knows when it is free is taken to be
+    /// free at `now`.
+    pub fn by<P: Positioning>(&self, model: &P, now: Time) -> Head<P::Place> {
+        const ONE: Sectors = Sectors::new(1);
+        let last = |lba| Extent::new(lba - ONE, ONE);
+        let place = match self.op {
+            _ if self.lba == Lba::ZERO => model.start(Extent::new(self.lba, ONE)),
+            Some(op) => model.left_by(last(self.lba), op),
+            None => model.end(last(self.lba)),
+        };
+        let free = self.free.or(self.due).unwrap_or(now);
+        Head {
+            place,
+            free: free + self.ahead,
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a model must know for a search of what to read in a gap: tracks, the ways between them, and what passes on them.
 
-use crate::{Op, Positioning};
+use crate::{Head, Op, Positioning};
 use headtime_units::{Extent, Nanos, Time, Track};
 
 /// Sectors of one track that pass under the head one after the other.
@@ -51,6 +51,9 @@ pub trait Passing: Positioning {
     /// How long the head takes from one track to another until it can read or write there.
     fn way(&self, from: Track, to: Track, op: Op) -> Nanos;
 
+    /// When the head can begin to read or write on a track, for a command that is sent at `sent` and comes behind `head`.
+    fn arrives(&self, head: &Head<Self::Place>, sent: Time, track: Track, op: Op) -> Time;
+
     /// A lower bound of [`Passing::way`] for all ways over this many cylinders or more.
     fn way_at_least(&self, cylinders: u32) -> Nanos;
 
@@ -79,6 +82,10 @@ impl<P: Passing + ?Sized> Passing for alloc::sync::Arc<P> {
 
     fn way(&self, from: Track, to: Track, op: Op) -> Nanos {
         (**self).way(from, to, op)
+    }
+
+    fn arrives(&self, head: &Head<P::Place>, sent: Time, track: Track, op: Op) -> Time {
+        (**self).arrives(head, sent, track, op)
     }
 
     fn way_at_least(&self, cylinders: u32) -> Nanos {

@@ -69,7 +69,7 @@ use crate::{
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
 
 /// Far above any use: with it, to have come 20 us earlier outweighs any positioning time.
 const AGE_WEIGHT_MAX: Millionths = Millionths(1_000 * Millionths::ONE.0);
@@ -246,23 +246,12 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// The head as the predictor sees it. A head of which nobody knows when it is free is taken to be free.
+    /// The head as the predictor sees it.
     fn from(&self, now: Time, head: &HeadState) -> Behind<P::Place> {
-        const ONE: Sectors = Sectors::new(1);
-        let last = |lba| Extent::new(lba - ONE, ONE);
-        let place = match head.op {
-            _ if head.lba == Lba::ZERO => self.positioning.start(Extent::new(head.lba, ONE)),
-            Some(op) => self.positioning.left_by(last(head.lba), op),
-            None => self.positioning.end(last(head.lba)),
-        };
-        let free = head.free.or(head.due).unwrap_or(now);
         Behind {
             lba: head.lba,
             sent: now + head.ahead,
-            head: Head {
-                place,
-                free: free + head.ahead,
-            },
+            head: head.by(&self.positioning, now),
         }
     }
 

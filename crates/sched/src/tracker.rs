@@ -64,6 +64,9 @@ pub trait Track: fmt::Debug {
     /// When the head should be free behind the commands in the drive; `None` if there are none, or if nobody knows.
     fn due(&mut self, now: Time) -> Option<Time>;
 
+    /// When the drive should answer the first of its commands; `None` if it has none, or nobody knows.
+    fn next_done(&mut self, now: Time) -> Option<Time>;
+
     /// Returns true if the tracker knows where the platter is.
     fn is_found(&self) -> bool;
 }
@@ -316,6 +319,15 @@ impl<P: Positioning> Track for Tracker<P> {
         }
         let free = head.map(|head| head.free.saturating_sub(ahead));
         HeadState::tracked(lba, op, free, busy, ahead)
+    }
+
+    fn next_done(&mut self, _now: Time) -> Option<Time> {
+        if self.in_drive.is_empty() || !self.serves_in_order() {
+            return None;
+        }
+        self.predict(1);
+        let first = &self.in_drive[0];
+        first.time.map(|time| time.done.saturating_sub(first.ahead))
     }
 
     fn due(&mut self, now: Time) -> Option<Time> {

@@ -7,7 +7,8 @@ use common::{Inbox, Tape, now, request, scheduler, submission, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::{
-    Arrival, Background, Engine, EngineSpec, Finished, Join, Lane, Outcome, RequestId, log,
+    Approach, Arrival, Background, Engine, EngineSpec, Finished, Join, Lane, Outcome, RequestId,
+    log,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Op, Origin};
@@ -50,7 +51,12 @@ struct Job {
 }
 
 impl Background for Job {
-    fn joins(&mut self, _: headtime_units::Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+    fn joins(
+        &mut self,
+        _: headtime_units::Time,
+        engine: &Engine,
+        _: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
         let (op, extent, join) = *self.wants.front()?;
         let arrival = Arrival {
             id: RequestId::Background(self.asked),

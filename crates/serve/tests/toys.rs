@@ -9,8 +9,8 @@ use common::{Inbox, Tape, now, request, scheduler, submission, submit};
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Decision, Record};
 use headtime_engine::{
-    Arrival, Background, DriveTag, Engine, EngineSpec, Event, Finished, Gate, GateOrder, Join,
-    Lane, Member,
+    Approach, Arrival, Background, DriveTag, Engine, EngineSpec, Event, Finished, Gate, GateOrder,
+    Join, Lane, Member,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Op, Request, Scheduler, Tag};
@@ -269,9 +269,14 @@ struct Keeping {
 }
 
 impl Background for Keeping {
-    fn joins(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
         let mut scrub = self.scrub.lock().expect("no panic");
-        Background::joins(&mut *scrub, now, engine)
+        Background::joins(&mut *scrub, now, engine, approach)
     }
 
     fn finished(&mut self, _: Time, done: &Finished, data: Option<&[u8]>) {

@@ -1,6 +1,6 @@
 //! A source of background reads that tries staged requests. Not for use.
 
-use headtime_engine::{Arrival, Background, Engine, Finished, Join, Lane, RequestId};
+use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler};
 use headtime_units::{Extent, Lba, Sectors, Time};
 use std::cell::RefCell;
@@ -90,7 +90,12 @@ impl Scrub {
 }
 
 impl Background for Scrub {
-    fn joins(&mut self, _: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+    fn joins(
+        &mut self,
+        _: Time,
+        engine: &Engine,
+        _: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
         Scrub::joins(self, engine)
     }
 
@@ -121,7 +126,12 @@ impl ShownScrub {
 }
 
 impl Background for ShownScrub {
-    fn joins(&mut self, _: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+    fn joins(
+        &mut self,
+        _: Time,
+        engine: &Engine,
+        _: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
         self.0.borrow_mut().joins(engine)
     }
 

@@ -3,8 +3,12 @@
 use super::Engine;
 use crate::event::{Arrival, Join};
 use crate::gate::{Gate, Lane};
+use crate::lane::Following;
+use crate::names::RequestId;
+use crate::predictions::Predictions;
 use crate::slots::Stage;
-use headtime_sched::{Flags, Op, Request, Scheduler, Tag};
+use crate::world::Approach;
+use headtime_sched::{Flags, Op, Request, Scheduler, Tag, Track};
 use headtime_units::{Sectors, Time};
 
 impl<S: Scheduler> Engine<S> {
@@ -123,6 +127,38 @@ impl<S: Scheduler> Engine<S> {
         let staged = self.lanes.get(lane.index())?.staged.iter().copied();
         let chosen = |(_, tag): &(usize, Tag)| self.shared.slots[*tag].chosen_by.is_some();
         staged.enumerate().find(chosen)
+    }
+
+    /// The first request that is staged in a lane and that others may join: its name, and its command as it is now.
+    pub fn joinable(&self, lane: Lane) -> Option<(RequestId, Request<()>)> {
+        let slot = &self.shared.slots[self.target(lane)?.1];
+        Some((slot.id, slot.merged.tagged(())))
+    }
+
+    /// What leads to that request; `None` if there is none, or nobody follows the head.
+    pub(crate) fn approach(&mut self, now: Time, lane: Lane) -> Option<Approach> {
+        let (before, _) = self.target(lane)?;
+        let slots = &self.shared.slots;
+        let staged = self.lanes[lane.index()].staged.iter().take(before);
+        let staged = staged.map(|tag| {
+            let request = &slots[*tag].merged;
+            (*tag, request.op, request.extent)
+        });
+        let tracker = &mut self.shared.following.as_mut()?.tracker;
+        let head = tracker.head(now, &mut { staged });
+        let room = match self.in_flight < self.depth {
+            true => Some(now),
+            false => tracker.next_done(now),
+        };
+        Some(Approach { head, room })
+    }
+
+    /// Has the head followed, unless it is.
+    pub(crate) fn follow_with(&mut self, tracker: Box<dyn Track>) {
+        self.shared.following.get_or_insert_with(|| Following {
+            tracker,
+            predictions: Predictions::default(),
+        });
     }
 
     /// Returns true if a request may join the first one that is staged in a lane.

@@ -1,0 +1,324 @@
+//! Reads a disk in the gaps of what others ask for.
+//!
+//! While the head waits for a foreground request's first sector, it can read something else on the way, if it is back in
+//! time: freeblock scheduling, from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). For each
+//! request that is chosen and not yet sent, [`Freeblock`] looks for the most wanted blocks that can be read before it: first
+//! on the destination track, where they become the front of the request's own command; then on other tracks, ever farther from
+//! where the head is and where it has to be, in a command of their own.
+//!
+//! What is not here: data, files, time.
+
+mod search;
+mod wanted;
+
+use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
+use headtime_sched::{Class, Flags, Op, Origin, Passing, Track, Tracker};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+pub use search::{Gap, Pick, Search};
+use std::collections::BTreeSet;
+use std::fmt;
+pub use wanted::Wanted;
+
+/// What a drive does with commands on one track.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limits {
+    /// From outside: a second command on a track may make the drive read ahead before it does anything else. No pick is alone on
+    /// the track of the request before it, which is in the drive already, or of that behind it (section 4.3).
+    #[default]
+    Outside,
+    /// In the firmware there is no such limit.
+    Firmware,
+}
+
+impl Limits {
+    fn same_track(self) -> bool {
+        self == Limits::Firmware
+    }
+}
+
+/// How gaps are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeblockOptions {
+    /// Added to the prediction of each seek to a pick and from it.
+    pub conservatism: Nanos,
+    /// The most picks in a gap.
+    pub picks: u32,
+    /// The most steps of a search.
+    pub steps: u64,
+    /// See there.
+    pub limits: Limits,
+    /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
+    pub block: Sectors,
+}
+
+impl Default for FreeblockOptions {
+    /// 0.3 ms (section 5.3), one pick, any number of steps, as from outside, blocks of a sector.
+    fn default() -> FreeblockOptions {
+        FreeblockOptions {
+            conservatism: Nanos::from_micros(300),
+            picks: 1,
+            steps: u64::MAX,
+            limits: Limits::Outside,
+            block: Sectors::new(1),
+        }
+    }
+}
+
+/// What was done in gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeblockStats {
+    /// Foreground requests before which was looked for something.
+    pub gaps: u64,
+    /// Picks before a request, in commands of their own.
+    pub before: u64,
+    /// Picks at the front of a request.
+    pub with: u64,
+    /// Blocks that were read so.
+    pub blocks: u64,
+    /// Blocks that others read.
+    pub read_by_others: u64,
+    /// Steps of all searches.
+    pub steps: u64,
+    /// The most of one.
+    pub steps_max: u64,
+}
+
+/// A pick that is on its way.
+struct Picked {
+    id: u64,
+    /// The blocks that were wanted, by their first sectors; others between them are read along.
+    blocks: Vec<Lba>,
+}
+
+/// Reads each wanted block of a disk once, in gaps alone.
+///
+/// What somebody else reads counts as read. A block of which the drive says that it cannot be read is asked for once more, alone,
+/// and then no longer ([`Freeblock::unreadable`]). Anything else that fails is wanted again.
+pub struct Freeblock<P: Passing> {
+    model: P,
+    options: FreeblockOptions,
+    wanted: Wanted,
+    turn: Nanos,
+    next: u64,
+    /// The request before which it looks, by name and arrival, and how many picks it has.
+    target: Option<(RequestId, Time, u32)>,
+    in_flight: Vec<Picked>,
+    /// Kept for their memory.
+    spare: Vec<Vec<Lba>>,
+    /// First sectors of blocks that were in a command of which the drive could not read all.
+    suspects: BTreeSet<Lba>,
+    unreadable: BTreeSet<Lba>,
+    stats: FreeblockStats,
+}
+
+impl<P: Passing> Freeblock<P> {
+    /// A scan of what is in `range` of a disk of this capacity; `None` if the model does not know where the platter is.
+    ///
+    /// # Panics
+    ///
+    /// If a block has no sectors, or the range leaves the disk.
+    pub fn new(
+        model: P,
+        capacity: Sectors,
+        range: Extent,
+        options: FreeblockOptions,
+    ) -> Option<Freeblock<P>> {
+        assert!(
+            range.end() <= Lba::ZERO + capacity,
+            "{range} leaves the disk"
+        );
+        let turn = model.turn()?;
+        let mut wanted = Wanted::none(&model, capacity, options.block);
+        wanted.add(&model, range);
+        Some(Freeblock {
+            wanted,
+            turn,
+            model,
+            options,
+            next: 0,
+            target: None,
+            in_flight: Vec::new(),
+            spare: Vec::new(),
+            suspects: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+            stats: FreeblockStats::default(),
+        })
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> FreeblockStats {
+        self.stats
+    }
+
+    /// The blocks that are still wanted.
+    pub fn wanted(&self) -> &Wanted {
+        &self.wanted
+    }
+
+    /// The first sectors of blocks that cannot be read.
+    pub fn unreadable(&self) -> impl Iterator<Item = Lba> + '_ {
+        self.unreadable.iter().copied()
+    }
+
+    /// As much of a pick as has no block that may be unreadable, or one such block alone. Nothing that may be unreadable goes in the
+    /// command of somebody else.
+    fn without_suspects(&self, pick: Pick) -> Option<Pick> {
+        let Extent { start, .. } = pick.extent;
+        let end = pick.extent.end();
+        let block = self.options.block;
+        let mut within = self.suspects.range(start..end);
+        let extent = match (pick.join, within.next(), within.next_back()) {
+            (_, None, _) => return Some(pick),
+            (Join::Before, Some(first), _) if *first == start => {
+                Extent::new(start, block.min(pick.extent.len))
+            }
+            (Join::Before, Some(first), _) => Extent::new(start, *first - start),
+            (Join::With, Some(first), last) => {
+                let after = *last.unwrap_or(first) + block;
+                Extent::new(after, end.max(after) - after)
+            }
+        };
+        let (blocks, within) = self.wanted.within(extent)?;
+        let extent = match pick.join {
+            Join::Before => within,
+            Join::With => Extent::new(within.start, end - within.start),
+        };
+        Some(Pick {
+            extent,
+            blocks,
+            ..pick
+        })
+    }
+
+    fn gap(&self, now: Time, approach: &Approach, op: Op, extent: Extent) -> Gap<P::Place> {
+        let source = approach.head.by(&self.model, now);
+        let sent = approach.room.unwrap_or(now).max(now) + approach.head.ahead;
+        Gap {
+            source,
+            sent,
+            then: source.free.max(sent),
+            op,
+            extent,
+        }
+    }
+}
+
+impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        Some(Box::new(Tracker::new(self.model.clone())))
+    }
+
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let lane = Lane(0);
+        let (id, request) = engine.joinable(lane)?;
+        let picks = match self.target {
+            Some((last, arrival, picks)) if (last, arrival) == (id, request.arrival) => picks,
+            _ => 0,
+        };
+        if picks >= self.options.picks || self.wanted.left() == 0 {
+            return None;
+        }
+        let approach = approach?;
+        let gap = self.gap(now, approach, request.op, request.extent);
+        let search = Search {
+            model: &self.model,
+            wanted: &self.wanted,
+            conservatism: self.options.conservatism,
+            limits: self.options.limits,
+            merged_max: engine.config().merge_sectors_max,
+            turn: self.turn,
+        };
+        let (pick, steps) = search.find(&gap, self.options.steps);
+        self.stats.gaps += u64::from(picks == 0);
+        self.stats.steps += steps;
+        self.stats.steps_max = self.stats.steps_max.max(steps);
+        self.target = Some((id, request.arrival, u32::MAX));
+        let pick = self.without_suspects(pick?)?;
+        let arrival = Arrival {
+            id: RequestId::Background(self.next),
+            op: Op::Read,
+            extent: pick.extent,
+            flags: if pick.join == Join::With {
+                request.flags
+            } else {
+                Flags::NONE
+            },
+            origin: Origin::default(),
+            class: Class::IDLE,
+        };
+        if !engine.may_join(&arrival, lane, pick.join) {
+            return None;
+        }
+        self.target = match pick.join {
+            Join::Before => Some((id, request.arrival, picks + 1)),
+            // Nothing fits in front of a request that begins as soon as it can.
+            Join::With => Some((id, request.arrival, u32::MAX)),
+        };
+        let mut blocks = self.spare.pop().unwrap_or_default();
+        blocks.clear();
+        blocks.extend(self.wanted.blocks_in(pick.extent));
+        let taken = self.wanted.take(&self.model, pick.extent);
+        debug_assert_eq!(taken, pick.blocks);
+        match pick.join {
+            Join::Before => self.stats.before += 1,
+            Join::With => self.stats.with += 1,
+        }
+        self.stats.blocks += taken;
+        self.in_flight.push(Picked {
+            id: self.next,
+            blocks,
+        });
+        self.next += 1;
+        Some((arrival, lane, pick.join))
+    }
+
+    fn seen(&mut self, _now: Time, done: &Finished) {
+        if done.request.op.is_read() && done.outcome == Outcome::Done {
+            self.stats.read_by_others += self.wanted.take(&self.model, done.request.extent);
+        }
+    }
+
+    fn finished(&mut self, _now: Time, done: &Finished, _data: Option<&[u8]>) {
+        let at = self.in_flight.iter().position(|asked| asked.id == done.id);
+        let Picked { blocks, .. } = self.in_flight.swap_remove(at.expect("it was asked for"));
+        match (done.outcome, blocks.as_slice()) {
+            (Outcome::Done, _) => {
+                if !self.suspects.is_empty() {
+                    for block in &blocks {
+                        self.suspects.remove(block);
+                    }
+                }
+            }
+            (Outcome::MediumError, [block]) => {
+                self.stats.blocks -= 1;
+                self.suspects.remove(block);
+                self.unreadable.insert(*block);
+            }
+            (outcome, _) => {
+                if outcome == Outcome::MediumError {
+                    self.suspects.extend(&blocks);
+                }
+                for block in &blocks {
+                    let extent = self.wanted.block_at(*block);
+                    self.stats.blocks -= self.wanted.add(&self.model, extent);
+                }
+            }
+        }
+        self.spare.push(blocks);
+    }
+}
+
+impl<P: Passing> fmt::Debug for Freeblock<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Freeblock")
+            .field("options", &self.options)
+            .field("left", &self.wanted.left())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,299 @@
+//! Finds what to read while the head would wait.
+
+use super::Limits;
+use super::wanted::Wanted;
+use crate::Join;
+use headtime_sched::{Head, Op, Pass, Passing};
+use headtime_units::{Cylinder, Extent, Nanos, Sectors, Time, Track};
+
+/// A foreground request that is chosen and not yet sent, and the head in front of it. All times are by the clock of the
+/// model.
+#[derive(Clone, Copy, Debug)]
+pub struct Gap<Place> {
+    /// The head behind all that goes before.
+    pub source: Head<Place>,
+    /// When the drive gets what is sent next.
+    pub sent: Time,
+    /// When it gets what is sent after that.
+    pub then: Time,
+    /// The foreground request.
+    pub op: Op,
+    /// Its sectors.
+    pub extent: Extent,
+}
+
+/// What can be read in a gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// What to read.
+    pub extent: Extent,
+    /// How it goes with the foreground request.
+    pub join: Join,
+    /// How many wanted blocks it has.
+    pub blocks: u64,
+}
+
+/// What a search may do.
+#[derive(Debug)]
+pub struct Search<'a, P: Passing> {
+    /// What is known of the drive.
+    pub model: &'a P,
+    /// What is to be read.
+    pub wanted: &'a Wanted,
+    /// Added to each seek that the foreground alone would not make.
+    pub conservatism: Nanos,
+    /// Where picks may be.
+    pub limits: Limits,
+    /// The most sectors of a command that both go in.
+    pub merged_max: Sectors,
+    /// A turn of the platter.
+    pub turn: Nanos,
+}
+
+/// What the foreground request is like without anything before it.
+struct Alone {
+    track: Track,
+    from: Track,
+    /// When its first sector comes.
+    begins: Time,
+    /// When the head is free behind it.
+    free: Time,
+}
+
+impl<P: Passing> Search<'_, P> {
+    /// The best pick for a gap, and the steps that it took to find: a step is a look at a cylinder or at a track. Ends after
+    /// `most` steps with the best so far.
+    pub fn find(&self, gap: &Gap<P::Place>, most: u64) -> (Option<Pick>, u64) {
+        let place = self.model.start(gap.extent);
+        let predicted = self
+            .model
+            .predict_behind(&gap.source, gap.sent, place, gap.op);
+        let alone = Alone {
+            track: self.model.track(place),
+            from: self.model.track(gap.source.place),
+            begins: gap.source.free.max(gap.sent) + predicted.positioning(),
+            free: self
+                .model
+                .follow(&gap.source, gap.sent, gap.extent, gap.op)
+                .head
+                .free,
+        };
+        let mut hunt = Hunt {
+            search: self,
+            gap,
+            alone: &alone,
+            best: None,
+            slack: alone.begins.saturating_since(gap.source.free.max(gap.sent)),
+            steps: 0,
+            most,
+        };
+        if gap.op.is_read() {
+            hunt.in_front();
+        }
+        hunt.outward();
+        (hunt.best, hunt.steps)
+    }
+}
+
+/// A search that goes on.
+struct Hunt<'a, P: Passing> {
+    search: &'a Search<'a, P>,
+    gap: &'a Gap<P::Place>,
+    alone: &'a Alone,
+    best: Option<Pick>,
+    /// From when the head is free until the request's first sector comes.
+    slack: Nanos,
+    steps: u64,
+    most: u64,
+}
+
+impl<P: Passing> Hunt<'_, P> {
+    fn blocks(&self) -> u64 {
+        self.best.map_or(0, |best| best.blocks)
+    }
+
+    /// What passes on the destination track directly before the request, which goes in its command (section 4.3).
+    fn in_front(&mut self) {
+        self.steps += 1;
+        let &Search {
+            model,
+            wanted,
+            conservatism,
+            merged_max,
+            ..
+        } = self.search;
+        let (gap, alone) = (self.gap, self.alone);
+        // Who comes too late for the front reads it a turn later.
+        let from = model.arrives(&gap.source, gap.sent, alone.track, gap.op) + conservatism;
+        if from >= alone.begins {
+            return;
+        }
+        let mut best = None;
+        model.passing(alone.track, from, alone.begins - from, &mut |pass: Pass| {
+            if pass.extent.end() == gap.extent.start {
+                best = wanted.within(pass.extent);
+            }
+        });
+        let Some((blocks, extent)) = best else { return };
+        let front = Extent::new(extent.start, gap.extent.start - extent.start);
+        let merged = Extent::new(front.start, front.len + gap.extent.len);
+        if merged.len > merged_max {
+            return;
+        }
+        let both = model.follow(&gap.source, gap.sent, merged, gap.op);
+        if both.head.free <= alone.free {
+            self.best = Some(Pick {
+                extent: front,
+                join: Join::With,
+                blocks,
+            });
+        }
+    }
+
+    /// Tracks ever farther from the source and the destination: from each towards the other, and away from it.
+    fn outward(&mut self) {
+        let model = self.search.model;
+        let (from, to) = (self.alone.from.cylinder.0, self.alone.track.cylinder.0);
+        let (near, far) = (from.min(to), from.max(to));
+        let apart = far - near;
+        let (mut between, mut beyond) = (true, true);
+        let mut distance = 0;
+        while between || beyond {
+            between &= distance <= apart / 2 && self.pays(distance, apart - distance);
+            beyond &= self.pays(distance, apart.saturating_add(distance));
+            let inner = |at: u32| Some(at).filter(|_| between);
+            let outer = |at: Option<u32>| at.filter(|_| beyond && distance > 0);
+            let mut four = [
+                inner(near + distance.min(apart)),
+                inner(far - distance.min(apart)),
+                outer(near.checked_sub(distance)),
+                outer(
+                    far.checked_add(distance)
+                        .filter(|at| *at < model.cylinders()),
+                ),
+            ];
+            if four[0] == four[1] {
+                four[1] = None;
+            }
+            for cylinder in four.into_iter().flatten() {
+                if self.steps >= self.most {
+                    return;
+                }
+                self.steps += 1;
+                self.cylinder(Cylinder(cylinder));
+            }
+            distance += 1;
+        }
+    }
+
+    /// Returns true if more than the best so far may be read so many cylinders from the one and from the other.
+    fn pays(&self, one: u32, other: u32) -> bool {
+        let model = self.search.model;
+        let ways = model.way_at_least(one) + model.way_at_least(other);
+        self.slack > ways + self.search.conservatism
+            && self.fits_more(
+                self.slack - ways - self.search.conservatism,
+                self.search.wanted.longest(),
+            )
+    }
+
+    /// Returns true if more blocks than those of the best so far may pass in a time, on a track of so many sectors.
+    fn fits_more(&self, time: Nanos, sectors: u64) -> bool {
+        let needed = u128::from((self.blocks() + 1) * self.search.wanted.block())
+            * u128::from(self.search.turn.as_nanos());
+        u128::from(time.as_nanos()) * u128::from(sectors) >= needed
+    }
+
+    fn cylinder(&mut self, cylinder: Cylinder) {
+        let wanted = self.search.wanted;
+        if wanted.on_cylinder(cylinder) <= self.blocks() {
+            return;
+        }
+        for head in 0..self.search.model.heads() {
+            let track = Track {
+                cylinder,
+                head: headtime_units::Head(head),
+            };
+            let same = track == self.alone.from || track == self.alone.track;
+            if (same && !self.search.limits.same_track()) || wanted.on_track(track) <= self.blocks()
+            {
+                continue;
+            }
+            self.steps += 1;
+            self.track(track);
+        }
+    }
+
+    /// What passes on a track between coming there and having to leave for the foreground request.
+    fn track(&mut self, track: Track) {
+        let &Search {
+            model,
+            wanted,
+            conservatism,
+            ..
+        } = self.search;
+        let (gap, alone) = (self.gap, self.alone);
+        let margin = |one: Track, other: Track| {
+            if one == other {
+                Nanos::ZERO
+            } else {
+                conservatism
+            }
+        };
+        let from =
+            model.arrives(&gap.source, gap.sent, track, Op::Read) + margin(alone.from, track);
+        let way = model.way(track, alone.track, gap.op) + margin(track, alone.track);
+        let until = alone.begins.saturating_sub(way);
+        if from >= until {
+            return;
+        }
+        let span = until - from;
+        if !self.fits_more(span, model.addresses(track).len.get()) {
+            return;
+        }
+        let mut best: Option<(u64, Extent)> = None;
+        model.passing(track, from, span, &mut |pass: Pass| {
+            if let Some((blocks, extent)) = wanted.within(pass.extent)
+                && best.is_none_or(|(most, _)| blocks > most)
+            {
+                best = Some((blocks, extent));
+            }
+        });
+        // The drive may have to read on, or to answer, before the arm leaves.
+        for _ in 0..3 {
+            let Some((blocks, extent)) = best else { return };
+            if blocks <= self.blocks() {
+                return;
+            }
+            let late = self.late(extent, margin(track, alone.track));
+            if late.is_zero() {
+                self.best = Some(Pick {
+                    extent,
+                    join: Join::Before,
+                    blocks,
+                });
+                return;
+            }
+            let all = model.addresses(track).len.get().max(1);
+            let sector = self.search.turn.as_nanos() / all;
+            let less = late.as_nanos() / sector.max(1) + 1;
+            let Some(len) = extent.len.get().checked_sub(less) else {
+                return;
+            };
+            best = wanted.within(Extent::new(extent.start, Sectors::new(len)));
+        }
+    }
+
+    /// How much too late the head is at the foreground request if it reads this before.
+    fn late(&self, extent: Extent, margin: Nanos) -> Nanos {
+        let &Search { model, .. } = self.search;
+        let (gap, alone) = (self.gap, self.alone);
+        let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
+        let comes = model.arrives(&first.head, gap.then, alone.track, gap.op) + margin;
+        if comes > alone.begins {
+            return comes - alone.begins;
+        }
+        let then = model.follow(&first.head, gap.then, gap.extent, gap.op);
+        then.head.free.saturating_since(alone.free)
+    }
+}

@@ -1,0 +1,505 @@
+//! Reading in the gaps of what others ask for: what is read, and what the others notice.
+
+use headtime_disk::Model;
+use headtime_disk::drive::{Drive, Fault};
+use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
+use headtime_engine::{
+    Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
+    FreeblockOptions, FreeblockStats, Gap, Join, Lane, Limits, Member, Order, Outcome, RequestId,
+    Search, Seen, Wanted,
+};
+use headtime_sched::{Flags, Head, Op, Pass, Passing, Positioning, Spec, Track as Follow};
+use headtime_sim::{Setup, run};
+use headtime_units::{Bytes, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An Atlas 10K as the paper's host has it, without noise.
+fn atlas(firmware_depth: u32) -> Profile {
+    let shipped = profile::by_name("atlas10k").expect("shipped");
+    let changed = shipped.with(|spec| {
+        spec.noise = Default::default();
+        spec.queue.preseek = Preseek::AtMediaEnd;
+        spec.queue.depth = firmware_depth;
+        spec.bus.interface_sector = Nanos::from_nanos(6_400);
+        spec.cache.write_back = WriteBack::Off;
+    });
+    changed.expect("it can be")
+}
+
+/// The same, whose seeks and overheads vary.
+fn noisy() -> Profile {
+    let changed = atlas(2).with(|spec| {
+        spec.noise.seek_sd = Nanos::from_micros(20);
+        spec.noise.overhead_sd = Nanos::from_micros(30);
+    });
+    changed.expect("it can be")
+}
+
+/// What became of a scan.
+#[derive(Default)]
+struct Read {
+    /// How often each sector was delivered.
+    times: BTreeMap<u64, u32>,
+    unreadable: Vec<Lba>,
+    left: u64,
+    stats: FreeblockStats,
+}
+
+/// A scan whose reads are counted.
+struct Counted {
+    scan: Freeblock<Arc<Model>>,
+    read: Rc<RefCell<Read>>,
+}
+
+impl Background for Counted {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        self.scan.joins(now, engine, approach)
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Follow>> {
+        self.scan.tracker()
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.scan.seen(now, done);
+        let mut read = self.read.borrow_mut();
+        read.left = self.scan.wanted().left();
+        read.stats = self.scan.stats();
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        self.scan.finished(now, done, data);
+        let mut read = self.read.borrow_mut();
+        read.unreadable = self.scan.unreadable().collect();
+        read.left = self.scan.wanted().left();
+        read.stats = self.scan.stats();
+        if done.outcome == Outcome::Done {
+            let extent = done.request.extent;
+            for sector in extent.start.get()..extent.end().get() {
+                *read.times.entry(sector).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// Ten programs at work on the first `megabytes`, two reads for each write.
+fn ten(seed: u64, count: u64, megabytes: u64) -> SyntheticSpec {
+    let one = ProcessSpec {
+        read_share: 0.667,
+        range: Some((Bytes(0), Bytes(megabytes * 1_000_000))),
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding: 1,
+        },
+        ..ProcessSpec::default()
+    };
+    SyntheticSpec {
+        count: Some(count),
+        ..SyntheticSpec::alike(seed, 10, &one)
+    }
+}
+
+fn config() -> Config {
+    Config {
+        depth: 2,
+        commit_ahead: true,
+        merge: false,
+        ..Config::default()
+    }
+}
+
+/// How each of the clients' requests went: when it was sent, when it ended, and how.
+type Timeline = Vec<(u64, Time, Time, Outcome)>;
+
+/// Runs the programs, with a scan of a range if one is asked for.
+fn simulate(
+    profile: &Profile,
+    scheduler: &str,
+    workload: &SyntheticSpec,
+    scan: Option<(Extent, FreeblockOptions)>,
+    change: impl FnOnce(&mut Setup<'_>),
+) -> (Timeline, Rc<RefCell<Read>>) {
+    let model = Arc::new(Model::new(profile));
+    let spec: Spec = scheduler.parse().expect("registered");
+    let built = spec.build(Some(Arc::clone(&model))).expect("built");
+    let mut source = Synthetic::new(workload, profile.geometry.capacity, 512).expect("in range");
+    let mut timeline = Vec::new();
+    let mut watch = |now: Time, _: Member, seen: Seen<'_>| {
+        if let Seen::Command(Command::Finish(done)) = seen {
+            timeline.push((done.id, done.issued, now, done.outcome));
+        }
+    };
+    let read = Rc::new(RefCell::new(Read::default()));
+    let drive = Drive::new(profile, 1);
+    let mut setup = Setup::new(drive, config(), built, &mut source);
+    setup.audit = true;
+    setup.observer = Some(&mut watch);
+    if let Some((range, options)) = scan {
+        let capacity = profile.geometry.capacity;
+        let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
+        let read = Rc::clone(&read);
+        setup.stations[0].background = Some(Box::new(Counted { scan, read }));
+    }
+    change(&mut setup);
+    run(setup).expect("runs");
+    (timeline, read)
+}
+
+/// Blocks that were delivered more than once, or neither delivered nor said to be unreadable. What others have read is theirs.
+fn wrong(read: &Read, range: Extent, theirs: &BTreeMap<u64, u32>) -> Vec<u64> {
+    let unreadable = |sector: u64| read.unreadable.contains(&Lba::new(sector));
+    let sectors = range.start.get()..range.end().get();
+    let right = |sector: &u64| match read.times.get(sector) {
+        None => theirs.contains_key(sector) || unreadable(*sector),
+        Some(_) => true,
+    };
+    sectors.filter(|sector| !right(sector)).collect()
+}
+
+#[test]
+fn with_endless_conservatism_the_others_see_no_difference() {
+    let endless = FreeblockOptions {
+        conservatism: Nanos::from_secs(1),
+        ..FreeblockOptions::default()
+    };
+    let whole = Extent::new(Lba::ZERO, noisy().geometry.capacity);
+    for scheduler in ["sptf", "sptf-sw60", "sstf", "deadline", "noop"] {
+        let workload = ten(3, 3_000, 5_000);
+        let (alone, _) = simulate(&noisy(), scheduler, &workload, None, |_| {});
+        let scan = Some((whole, endless));
+        let (beside, read) = simulate(&noisy(), scheduler, &workload, scan, |_| {});
+        assert_eq!(alone, beside, "{scheduler}");
+        assert_eq!(read.borrow().stats.blocks, 0);
+    }
+}
+
+#[test]
+fn without_noise_the_paper_s_conservatism_costs_the_others_nothing() {
+    let whole = Extent::new(Lba::ZERO, atlas(2).geometry.capacity);
+    let workload = ten(5, 3_000, 5_000);
+    let (alone, _) = simulate(&atlas(2), "noop", &workload, None, |_| {});
+    let (beside, read) = simulate(
+        &atlas(2),
+        "noop",
+        &workload,
+        Some((whole, FreeblockOptions::default())),
+        |_| {},
+    );
+    let ends = |timeline: &Timeline| timeline.last().expect("some").2.as_nanos() as f64;
+    let ratio = ends(&beside) / ends(&alone);
+    assert!(ratio < 1.001, "{ratio}");
+    let stats = read.borrow().stats;
+    // A third of the time is rotation; some of it is used.
+    assert!(stats.before > 1_000 && stats.blocks > 100_000, "{stats:?}");
+}
+
+#[test]
+fn every_block_is_read_once_whatever_fails() {
+    for (seed, block) in [(1, 1), (2, 1), (3, 16)] {
+        let range = Extent::at(1_000, 16_000);
+        let options = FreeblockOptions {
+            block: Sectors::new(block),
+            ..FreeblockOptions::default()
+        };
+        let mut theirs = BTreeMap::new();
+        let mut watch = |_: Time, _: Member, seen: Seen<'_>| {
+            if let Seen::Command(Command::Finish(done)) = seen
+                && done.request.op.is_read()
+                && done.outcome == Outcome::Done
+            {
+                let extent = done.request.extent;
+                for sector in extent.start.get()..extent.end().get() {
+                    *theirs.entry(sector).or_default() += 1;
+                }
+            }
+        };
+        let at = |seconds: u64| Time::ZERO + Nanos::from_secs(seconds);
+        let bad = |start, len| Fault::Unreadable {
+            extent: Extent::at(start, len),
+            retries: 2,
+        };
+        // The observer of `simulate` is replaced: this one counts.
+        let profile = noisy();
+        let model = Arc::new(Model::new(&profile));
+        let spec: Spec = "sptf".parse().expect("registered");
+        let built = spec.build(Some(Arc::clone(&model))).expect("built");
+        let workload = SyntheticSpec {
+            processes: ten(seed, 1, 64)
+                .processes
+                .into_iter()
+                .map(|one| ProcessSpec {
+                    read_share: 1.0,
+                    ..one
+                })
+                .collect(),
+            count: Some(30_000),
+            seed,
+        };
+        let capacity = profile.geometry.capacity;
+        let mut source = Synthetic::new(&workload, capacity, 512).expect("in range");
+        let read = Rc::new(RefCell::new(Read::default()));
+        let mut setup = Setup::new(Drive::new(&profile, 1), config(), built, &mut source);
+        setup.audit = true;
+        setup.timeout = Some(Nanos::from_millis(500));
+        setup.observer = Some(&mut watch);
+        setup.orders = vec![(
+            at(5),
+            Order::Swap {
+                member: Member::default(),
+                lane: Lane(0),
+                text: "sstf".to_owned(),
+                scheduler: "sstf"
+                    .parse::<Spec>()
+                    .unwrap()
+                    .build(Some(Arc::clone(&model)))
+                    .unwrap(),
+            },
+        )];
+        setup.stations[0].faults = vec![
+            (at(0), bad(2_000, 1)),
+            (at(0), bad(7_777, 3)),
+            (at(0), bad(16_990, 20)),
+            (at(1), Fault::LoseNext),
+            (at(2), Fault::Stall(Nanos::from_millis(900))),
+            (at(3), Fault::LoseNext),
+        ];
+        let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
+        let counted = Counted {
+            scan,
+            read: Rc::clone(&read),
+        };
+        setup.stations[0].background = Some(Box::new(counted));
+        run(setup).expect("runs");
+        let read = read.borrow();
+        let stats = read.stats;
+        if block == 1 {
+            assert_eq!(read.left, 0, "{stats:?}");
+            assert_eq!(wrong(&read, range, &theirs), Vec::<u64>::new());
+            assert!(!read.unreadable.is_empty());
+            let unreadable = read.unreadable.len() as u64;
+            let counted = stats.blocks + stats.read_by_others + unreadable;
+            assert_eq!(counted, range.len.get(), "each counts once: {stats:?}");
+            for lba in &read.unreadable {
+                let sector = lba.get();
+                let bad = [2_000..2_001, 7_777..7_780, 16_990..17_010];
+                assert!(bad.iter().any(|bad| bad.contains(&sector)), "{sector}");
+            }
+        } else {
+            // Blocks on two tracks are left.
+            assert!(read.left < 60, "{stats:?}");
+        }
+        assert!(stats.with > 0 && stats.before > 0, "{stats:?}");
+    }
+}
+
+/// A gap somewhere: the head behind one request, and another one.
+fn gap(
+    model: &Model,
+    random: &mut Pcg64,
+    around: u64,
+    reach: u64,
+) -> Gap<<Model as Positioning>::Place> {
+    let mut lba = || around + random.next_u64() % reach;
+    let (from, to) = (Extent::at(lba(), 8), Extent::at(lba(), 16));
+    let free = Time::from_nanos(1_000_000_000 + random.next_u64() % 6_000_000);
+    let source = Head {
+        place: model.left_by(from, Op::Read),
+        free,
+    };
+    Gap {
+        source,
+        sent: free - Nanos::from_millis(2),
+        then: free,
+        op: if random.next_u64().is_multiple_of(3) {
+            Op::Write
+        } else {
+            Op::Read
+        },
+        extent: to,
+    }
+}
+
+/// The most wanted blocks of any track that can be read and left in time: all tracks are looked at, all pieces, and all ends.
+fn most(
+    model: &Model,
+    wanted: &Wanted,
+    gap: &Gap<<Model as Positioning>::Place>,
+    margin: Nanos,
+) -> u64 {
+    let place = model.start(gap.extent);
+    let (from, to) = (model.track(gap.source.place), model.track(place));
+    let own = model.predict_behind(&gap.source, gap.sent, place, gap.op);
+    let begins = gap.source.free + own.positioning();
+    let alone = model
+        .follow(&gap.source, gap.sent, gap.extent, gap.op)
+        .head
+        .free;
+    let turn = model.turn().expect("it turns");
+    let mut most = 0;
+    for cylinder in 0..model.cylinders() {
+        if wanted.on_cylinder(Cylinder(cylinder)) == 0 {
+            continue;
+        }
+        for head in 0..model.heads() {
+            let track = Track {
+                cylinder: Cylinder(cylinder),
+                head: headtime_units::Head(head),
+            };
+            if track == from {
+                continue;
+            }
+            let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read) + margin;
+            let mut passes: Vec<Pass> = Vec::new();
+            if arrives < begins {
+                let span = (begins - arrives).min(turn);
+                model.passing(track, arrives, span, &mut |pass| passes.push(pass));
+            }
+            for pass in passes {
+                if track == to {
+                    if gap.op.is_read() && pass.extent.end() == gap.extent.start {
+                        let here = wanted.within(pass.extent).map_or(0, |(count, _)| count);
+                        most = most.max(here);
+                    }
+                    continue;
+                }
+                for len in 1..=pass.extent.len.get() {
+                    let part = Extent::new(pass.extent.start, Sectors::new(len));
+                    let Some((count, extent)) = wanted.within(part) else {
+                        continue;
+                    };
+                    let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
+                    let comes = model.arrives(&first.head, gap.then, to, gap.op) + margin;
+                    let then = model.follow(&first.head, gap.then, gap.extent, gap.op);
+                    if comes <= begins && then.head.free <= alone {
+                        most = most.max(count);
+                    }
+                }
+            }
+        }
+    }
+    most
+}
+
+#[test]
+fn a_search_without_limits_finds_the_most_there_is() {
+    let model = Model::new(&atlas(2));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(11);
+    let (mut found, mut less) = (0, 0);
+    for round in 0..60 {
+        // Scattered pieces not far from each other, here and there a whole track.
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
+        for _ in 0..12 {
+            let start = around + random.next_u64() % 300_000;
+            wanted.add(&model, Extent::at(start, random.next_u64() % 300));
+        }
+        let gap = gap(&model, &mut random, around, 300_000);
+        let margin = Nanos::from_micros(100 * (round % 4));
+        let search = Search {
+            model: &model,
+            wanted: &wanted,
+            conservatism: margin,
+            limits: Limits::Outside,
+            merged_max: Sectors::new(4_096),
+            turn: model.turn().expect("it turns"),
+        };
+        let (pick, steps) = search.find(&gap, u64::MAX);
+        let got = pick.map_or(0, |pick| pick.blocks);
+        let most = most(&model, &wanted, &gap, margin);
+        assert!(got <= most, "{got} of {most}: {pick:?}");
+        // A piece that does not fit is cut at its end until it does, which may be a sector too much.
+        assert!(got + 2 >= most, "{got} of {most} after {steps}: {gap:?}");
+        less += u64::from(got < most);
+        found += u64::from(got > 0);
+        // Who may take no step finds nothing, and who may take some finds no more than is there.
+        assert!(
+            search
+                .find(&gap, 0)
+                .0
+                .is_none_or(|pick| pick.join == Join::With)
+        );
+    }
+    assert!(found > 25 && less < 10, "{found}, {less} with less");
+}
+
+#[test]
+fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
+    let mut sync = ten(9, 2_000, 5_000);
+    for one in &mut sync.processes[..3] {
+        one.read_share = 0.0;
+        one.write_flags = Flags::PREFLUSH;
+    }
+    let whole = Extent::new(Lba::ZERO, atlas(2).geometry.capacity);
+    let (alone, _) = simulate(&atlas(2), "noop", &sync, None, |_| {});
+    let scan = Some((whole, FreeblockOptions::default()));
+    let (beside, read) = simulate(&atlas(2), "noop", &sync, scan, |_| {});
+    let ends = |timeline: &Timeline| timeline.last().expect("some").2.as_nanos() as f64;
+    let ratio = ends(&beside) / ends(&alone);
+    assert!(ratio < 1.005, "{ratio}");
+    assert!(read.borrow().stats.blocks > 0);
+}
+
+#[test]
+fn in_the_firmware_more_is_read_than_from_outside() {
+    let whole = Extent::new(Lba::ZERO, atlas(2).geometry.capacity);
+    let workload = ten(7, 3_000, 5_000);
+    let blocks = |limits, picks| {
+        let options = FreeblockOptions {
+            limits,
+            picks,
+            ..FreeblockOptions::default()
+        };
+        let (_, read) = simulate(
+            &atlas(2),
+            "sptf-sw60",
+            &workload,
+            Some((whole, options)),
+            |_| {},
+        );
+        let stats = read.borrow().stats;
+        assert!(stats.gaps >= stats.with && stats.steps >= stats.gaps);
+        stats.blocks as f64
+    };
+    let outside = blocks(Limits::Outside, 1);
+    assert!(blocks(Limits::Firmware, 1) > 1.05 * outside);
+    // On a disk of which all is wanted the first pick leaves no time for another.
+    assert!(blocks(Limits::Outside, 3) >= outside);
+}
+
+/// What the log has of a run with a scan makes the same run without one.
+#[test]
+fn picks_are_in_the_log() {
+    let whole = Extent::new(Lba::ZERO, atlas(2).geometry.capacity);
+    let mut joined = 0;
+    let mut watch = |_: Time, _: Member, seen: Seen<'_>| {
+        if let Seen::Event(Event::Joined { arrival, .. }) = seen {
+            assert!(matches!(arrival.id, RequestId::Background(_)));
+            joined += 1;
+        }
+    };
+    let profile = atlas(2);
+    let model = Arc::new(Model::new(&profile));
+    let spec: Spec = "sptf".parse().expect("registered");
+    let built = spec.build(Some(Arc::clone(&model))).expect("built");
+    let workload = ten(1, 500, 5_000);
+    let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
+    let mut setup = Setup::new(Drive::new(&profile, 1), config(), built, &mut source);
+    setup.observer = Some(&mut watch);
+    let capacity = profile.geometry.capacity;
+    let scan = Freeblock::new(model, capacity, whole, FreeblockOptions::default()).expect("turns");
+    setup.stations[0].background = Some(Box::new(scan));
+    run(setup).expect("runs");
+    assert!(joined > 300, "{joined}");
+}
