@@ -59,7 +59,7 @@ pub use error::ExtractError;
 pub use holdout::Held;
 pub use known::{Mark, Spindle};
 pub use of_model::{UnlearnedModel, profile_of};
-pub use queueing::Queueing;
+pub use queueing::{Leaves, Queueing};
 pub use segments::Segments;
 pub use shape::{Shape, Spared};
 pub use stalls::Stalls;

@@ -559,6 +559,25 @@ impl Ahead {
         Ok(())
     }
 
+    /// So many sectors are read behind a read before the arm leaves for one that waits.
+    pub(super) fn note_least(&mut self, read_on: u64, told: &mut Told) {
+        let key = "cache.read_ahead_min";
+        match self.least {
+            None => {
+                self.least = Some(read_on);
+                told.know(key, 0.9);
+            }
+            Some(least) if least == read_on => {}
+            Some(least) => {
+                self.least = None;
+                told.doubt(
+                    key,
+                    format!("{least} sectors are read before a command that comes later, {read_on} before one that waits"),
+                );
+            }
+        }
+    }
+
     fn second<P: Probe + ?Sized>(
         &mut self,
         desk: &mut Desk<'_, '_, '_, P>,

@@ -1,6 +1,7 @@
 //! A profile of what was learned.
 
 use super::error::ExtractError;
+use super::queueing::Leaves;
 use super::shape::Spared;
 use super::transfer::Transfer;
 use super::turns::part;
@@ -21,6 +22,8 @@ const UNEVEN: f64 = 60_000.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Apart {
     pub overhead: f64,
+    /// What comes behind the data, before the arm may leave.
+    pub completion: f64,
     pub head_switch: f64,
     /// By distance.
     pub seeks: Vec<(u32, f64)>,
@@ -31,8 +34,10 @@ pub(super) struct Apart {
 /// What told overhead and ways apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// Reads that already waited: their processing is over when the arm leaves.
+    /// Reads that already waited: their processing is over when the arm leaves, and when it leaves is known.
     Waiting,
+    /// The same, but when it leaves is not known.
+    Leaving,
     /// The least positioning time.
     Rule,
     /// The time of a hit.
@@ -59,14 +64,15 @@ pub(super) struct WritesApart {
 /// cylinder and that to another head is a third of the former. Where the head switch is longer, that
 /// is no answer; then the processing of a miss is taken to be that of a hit.
 ///
-/// A drive that has the next command already shows the way alone: the arm is there `sooner`, by nanoseconds, than these
-/// ways say. That counts where it is known, unless the arm is there so late that it must do something else before.
+/// A drive that has the next command already shows the way alone: the arm is there sooner, by nanoseconds, than these
+/// ways say. That counts where it is known, unless the arm is there so late that it must do something else before. If it
+/// leaves only when the data are sent and that is told, what the latter takes is no processing: it is waited for all the same.
 fn apart(
     seeks: &[(u32, f64)],
     switch: Option<f64>,
     transfer: Transfer,
     writes: Option<&Writes>,
-    sooner: Option<f64>,
+    (sooner, leaves): (Option<f64>, Option<Leaves>),
 ) -> Apart {
     let single = seeks
         .iter()
@@ -85,25 +91,54 @@ fn apart(
         _ => None,
     };
     let assumed = by_rule.unwrap_or(transfer.hit).min(least);
-    // The arm leaves when the sector of the first read has gone over the bus.
-    let waiting = sooner.map(|sooner| assumed + sooner + transfer.sector);
-    let waiting = waiting.filter(|overhead| (-50e3..least).contains(overhead));
-    let (overhead, by) = match (waiting, by_rule) {
-        (Some(overhead), _) => (overhead.max(0.0), Parting::Waiting),
+    let after = match leaves {
+        Some(Leaves::Later { after, .. }) => (after - transfer.sector).max(0.0),
+        _ => 0.0,
+    };
+    // What is in front of the way and behind the data, together.
+    let both = sooner.map(|sooner| match leaves {
+        Some(_) => assumed + sooner,
+        // Taken to be when the sector of the first read has gone over the bus.
+        None => assumed + sooner + transfer.sector,
+    });
+    let both = both.filter(|both| (-50e3..least).contains(both));
+    let (overhead, by) = match (both, by_rule) {
+        (Some(both), _) if leaves.is_some() => ((both - after).max(0.0), Parting::Waiting),
+        (Some(both), _) => (both.max(0.0), Parting::Leaving),
         (None, Some(_)) => (assumed, Parting::Rule),
         (None, None) => (assumed, Parting::Hit),
     };
+    let completion = match by {
+        Parting::Waiting => after,
+        _ => 0.0,
+    };
+    // Times are counted to where a sector begins as answers say, which is so much later than it does.
+    let late = |time: f64| (time - completion).max(0.0);
+    let switch = switch.map(late);
     let seeks: Vec<(u32, f64)> = seeks
         .iter()
-        .map(|&(distance, time)| (distance, time - overhead))
+        .map(|&(distance, time)| (distance, (late(time) - overhead).max(0.0)))
         .collect();
+    let writes = writes.map(|writes| Writes {
+        after_read: writes.after_read.map(late),
+        after_write: writes.after_write.map(late),
+        switch: writes.switch.map(late),
+        seeks: writes
+            .seeks
+            .iter()
+            .map(|&(by, time)| (by, late(time)))
+            .collect(),
+        read_after: writes.read_after.map(|(by, time)| (by, late(time))),
+        ..*writes
+    });
     let head_switch = switch.map_or(0.0, |switch| (switch - overhead).max(0.0));
-    let writes = writes.map(|writes| writes_apart(writes, &seeks, transfer.sector));
+    let writes = writes.map(|writes| writes_apart(&writes, &seeks, transfer.sector));
     let (writes, settled_switch) = writes.unwrap_or_default();
     // A write hides no head switch.
     let head_switch = settled_switch.unwrap_or(head_switch);
     Apart {
         overhead,
+        completion,
         head_switch,
         seeks,
         by,
@@ -167,12 +202,13 @@ impl Extraction {
     pub(super) fn apart(&self) -> Apart {
         let transfer = self.transfer.unwrap_or_default();
         // It was measured by ways that were taken apart without it, and those that it is compared with have to stay.
-        let sooner = match self.stage {
-            Stage::Done => self.electronics.queueing.sooner,
-            _ => None,
+        let queueing = &self.electronics.queueing;
+        let waiting = match self.stage {
+            Stage::Done => (queueing.sooner, queueing.leaves),
+            _ => (None, None),
         };
         let writes = self.writes.as_ref();
-        let mut apart = apart(&self.seeks, self.switch, transfer, writes, sooner);
+        let mut apart = apart(&self.seeks, self.switch, transfer, writes, waiting);
         let most = self.crossing.unwrap_or(f64::INFINITY);
         apart.head_switch = apart.head_switch.min(most);
         apart
@@ -186,11 +222,12 @@ impl Extraction {
         let turn = spindle.turn;
         let transfer = self.transfer.unwrap_or_default();
         let tail = transfer.sector;
-        let late = |per_track: u64| 1.0 / per_track as f64 + (tail + transfer.reconnect) / turn;
+        let apart = self.apart();
+        let behind = tail + transfer.reconnect + apart.completion;
+        let late = |per_track: u64| 1.0 / per_track as f64 + behind / turn;
         let zones = zones::zones(&self.walked.zones, shape, &self.gaps, late);
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
-        let hit = transfer.hit;
-        let apart = self.apart();
+        let hit = transfer.hit - apart.completion;
         let small = cylinders <= 16_384;
         let interpolation = if small {
             Interpolation::Linear
@@ -277,8 +314,10 @@ impl Extraction {
                 write_completion: nanos(
                     self.writes
                         .as_ref()
-                        .map_or(0.0, |writes| writes.tail - transfer.reconnect),
+                        .map_or(0.0, |writes| writes.tail - transfer.reconnect)
+                        + apart.completion,
                 ),
+                read_completion: nanos(apart.completion),
                 ..OverheadSpec::default()
             },
             bus: BusSpec {
@@ -307,7 +346,10 @@ impl Extraction {
         );
         text += match apart.by {
             Parting::Waiting => {
-                "Processing and seeks were told apart by reads that waited in the drive; what the arm reads on before it leaves counts as a seek.\n"
+                "Processing, seeks and what comes behind the data were told apart by reads that waited in the drive.\n"
+            }
+            Parting::Leaving => {
+                "Processing and seeks were told apart by reads that waited in the drive; when the arm leaves for them is not known, and what it does before counts as a seek.\n"
             }
             Parting::Rule => {
                 "Processing and seeks were told apart by the least positioning time of the model; the head switch is an upper bound.\n"
@@ -353,15 +395,16 @@ impl Extraction {
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
             let apart = self.apart();
             keys.push(match apart.by {
-                Parting::Waiting => ("overhead", 0.7),
+                Parting::Waiting => ("overhead", 0.9),
+                Parting::Leaving => ("overhead", 0.5),
                 Parting::Rule => ("overhead", 0.7),
                 Parting::Hit => ("overhead", 0.4),
             });
             let written = apart.writes.settle.is_some();
             let switch = match (apart.by, written) {
                 (Parting::Rule, false) => 0.3,
-                (Parting::Hit, _) | (Parting::Waiting, false) => 0.6,
-                (Parting::Rule | Parting::Waiting, true) => 0.8,
+                (Parting::Hit, _) | (Parting::Waiting | Parting::Leaving, false) => 0.6,
+                (Parting::Rule | Parting::Waiting | Parting::Leaving, true) => 0.8,
             };
             keys.push(("seek.head_switch", switch));
             keys.push(("seek.write_settle", if written { 0.8 } else { 0.0 }));

@@ -83,6 +83,17 @@ impl<'b, 'a, 'l, P: Probe + ?Sized> Desk<'b, 'a, 'l, P> {
         let area = zones
             .max_by_key(|extent| extent.len)
             .expect("a layout has zones");
+        Desk::in_zone(bench, layout, turn, hit, area)
+    }
+
+    /// The same with tracks in a zone of one's own choice.
+    pub fn in_zone(
+        bench: &'b mut Bench<'a, P>,
+        layout: &'l Layout,
+        turn: f64,
+        hit: HitTime,
+        area: Extent,
+    ) -> Desk<'b, 'a, 'l, P> {
         let mut lengths: Vec<u64> = (0..LENGTHS)
             .map(|_| {
                 let lba = area.start.get() + bench.random.up_to(area.len.get() - 1);
@@ -141,11 +152,16 @@ impl<'b, 'a, 'l, P: Probe + ?Sized> Desk<'b, 'a, 'l, P> {
         })
     }
 
-    /// Reads something far away.
-    pub fn away(&mut self, from: u64) -> Result<(), ExtractError> {
+    /// An address far away.
+    pub fn far(&mut self, from: u64) -> u64 {
         let capacity = self.bench.capacity();
         let far = capacity / 8 + self.bench.random.up_to(capacity / 4 * 3);
-        let lba = (from + far) % capacity;
+        (from + far) % capacity
+    }
+
+    /// Reads something far away.
+    pub fn away(&mut self, from: u64) -> Result<(), ExtractError> {
+        let lba = self.far(from);
         self.bench.read(lba, 1).map(|_| ())
     }
 

@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::desk::{Desk, HitTime};
 use super::error::ExtractError;
 use super::ground::Ground;
-use super::queueing::{self, Queueing};
+use super::queueing::{self, Buffered, Leaves, Queueing};
 use super::segments::Segments;
 use super::told::Told;
 use super::write_cache::{self, Reads, WriteCache};
@@ -160,7 +160,19 @@ impl Electronics {
             return Ok(());
         }
         if let Step::Queue(question) = step {
-            return self.queueing.ask(question, bench, ground, &mut self.told);
+            let held = Buffered {
+                hit: self.hit,
+                segments: self.segments.count.or(Some(self.segments.least)),
+                reads_ahead: self.ahead.kind.is_some_and(|kind| kind != ReadAhead::Off),
+            };
+            let told = &mut self.told;
+            self.queueing.ask(question, bench, ground, held, told)?;
+            let is_settled = matches!(question, queueing::QueueQuestion::Last);
+            let leaves = self.queueing.leaves.filter(|_| is_settled);
+            if let Some(read_on) = leaves.and_then(Leaves::read_on) {
+                self.ahead.note_least(read_on, told);
+            }
+            return Ok(());
         }
         if let Step::Written(question) = step {
             let reads = Reads {

@@ -14,11 +14,13 @@ pub struct Told {
 impl Told {
     pub(super) fn know(&mut self, key: &str, confidence: f64) {
         self.unknown.retain(|(other, _)| other != key);
+        self.known.retain(|(other, _)| other != key);
         self.known.push((key.to_owned(), confidence));
     }
 
     pub(super) fn doubt(&mut self, key: &str, why: impl Into<String>) {
         self.known.retain(|(other, _)| other != key);
+        self.unknown.retain(|(other, _)| other != key);
         self.unknown.push((key.to_owned(), why.into()));
     }
 

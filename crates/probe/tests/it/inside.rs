@@ -110,6 +110,50 @@ fn the_queue_of_a_learned_drive_is_that_of_the_drive() {
     }
 }
 
+/// Learns a drive of which nothing may be written.
+fn learn_by_reads(truth: &Profile, seed: u64) -> Extraction {
+    let mut probe = Modelled::new(truth, seed);
+    let mut extraction = Extraction::new(&probe, seed);
+    extraction
+        .run(&mut probe, Nanos::from_secs(90 * 60))
+        .unwrap();
+    extraction
+}
+
+#[test]
+fn when_the_arm_leaves_for_a_waiting_command_is_found_and_with_it_what_processing_takes() {
+    // Processing is in front of the way, behind the data, or hidden behind sectors that are read on.
+    for name in ["st3400620as", "wd5000aaks", "exos-x18"] {
+        let truth = varied(name);
+        let extraction = learn_by_reads(&truth, 4);
+        let learned = extraction.profile().unwrap();
+        let told = &extraction.electronics.told;
+        assert!(told.knows("queue.preseek"), "{name}: {:?}", told.unknown);
+        assert_eq!(learned.queue.preseek, truth.queue.preseek, "{name}");
+        let [ours, theirs] = [&learned, &truth].map(|of| {
+            let spec = &of.overhead;
+            let before = spec.per_command + spec.read_miss_after_read;
+            [before, spec.read_completion].map(|time| time.as_millis_f64() * 1e3)
+        });
+        for (ours, theirs) in ours.into_iter().zip(theirs) {
+            assert!(
+                (ours - theirs).abs() < 40.0,
+                "{name}: {ours} of {theirs} us"
+            );
+        }
+        let [ours, theirs] = [&learned, &truth].map(|of| of.cache.read_ahead_min);
+        assert_eq!(ours, theirs, "{name}");
+    }
+}
+
+#[test]
+fn when_the_arm_leaves_is_not_known_of_a_drive_with_one_command_at_a_time() {
+    let extraction = learn_by_reads(&varied("cheetah9lp"), 4);
+    let unknown = &extraction.electronics.told.unknown;
+    let why = unknown.iter().find(|(key, _)| key == "queue.preseek");
+    assert_eq!(why.unwrap().1, "there is one command at a time");
+}
+
 /// One command at a time shows only the sum of processing and seek.
 #[test]
 fn processing_is_told_from_seeks_by_reads_that_wait_in_the_drive() {

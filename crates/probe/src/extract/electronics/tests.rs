@@ -1,11 +1,12 @@
 use super::*;
 use crate::extract::holdout;
 use crate::extract::known::{Mark, Spindle};
+use crate::extract::queueing::Leaves;
 use crate::extract::turns::part;
 use crate::{Guarded, Modelled, ProbeError};
 use headtime_disk::Profile;
 use headtime_disk::profile::{
-    FirmwarePolicy, Order, ReadAhead, RequestedData, WriteBack, by_name, shipped,
+    FirmwarePolicy, Order, Preseek, ReadAhead, RequestedData, WriteBack, by_name, shipped,
 };
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
@@ -178,7 +179,8 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
         }),
         judge("read_ahead_max", e.ahead.most, most, |said| *said == most),
         judge("read_ahead_min", e.ahead.least, c.read_ahead_min, |said| {
-            *said == u64::from(c.read_ahead_min)
+            // The sector that is passing is read to its end in any case.
+            *said == u64::from(c.read_ahead_min) || (*said).max(u64::from(c.read_ahead_min)) == 1
         }),
         judge(
             "second_read_ahead_min",
@@ -209,6 +211,29 @@ fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
             knows("queue.policy").then_some(e.queueing.by_position == Some(true)),
             truth.queue.policy,
             |said| *said == is_sptf,
+        ),
+        judge(
+            "preseek",
+            knows("queue.preseek")
+                .then_some(e.queueing.leaves)
+                .flatten(),
+            truth.queue.preseek,
+            |said| {
+                let bus = truth.bus.sector(true) + truth.overhead.read_completion;
+                let per_track = truth.layout.sectors_per_track()[0].max(1);
+                // Nothing passes until the data are sent.
+                let slot = truth.rotation.turn() / u64::from(per_track);
+                let at_once = bus < slot.max(Nanos::from_micros(25));
+                match said {
+                    Leaves::AtMediaEnd { .. } => {
+                        at_once || truth.queue.preseek == Preseek::AtMediaEnd
+                    }
+                    Leaves::Later { after, .. } => {
+                        let off = (after - bus.as_nanos() as f64).abs();
+                        truth.queue.preseek != Preseek::AtMediaEnd && off < 40e3
+                    }
+                }
+            },
         ),
         judge("margin (80 us)", e.queueing.margin, margin, |said| {
             (*said - margin).abs() < 80e3

@@ -1,0 +1,207 @@
+//! Until when a command is kept waiting by others.
+
+use super::super::bench::Bench;
+use super::super::error::ExtractError;
+use super::super::told::Told;
+use super::flight::Flight;
+use super::{BATCH, Queueing};
+use crate::Probe;
+use headtime_units::Nanos;
+
+/// No command is waited for longer.
+const PATIENCE: Nanos = Nanos::from_millis(6_500);
+/// Trials of how long a command is kept waiting.
+const TRIALS: usize = 5;
+/// What is served sooner may come by its position.
+const EARLY: f64 = 800e6;
+/// Behind fewer others it may by chance come so at about the same time more than once.
+const FEW: u32 = 16;
+/// What is served sooner may come when a track ends.
+const SOON: f64 = 30e6;
+/// Sectors of the reads of a stream.
+const STREAM: u64 = 64;
+
+/// The time until another command was served although it waited.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    /// It was not yet too long, and it was.
+    low: f64,
+    high: f64,
+    /// Others that were served meanwhile.
+    others: u32,
+    /// From one of them to the next, at least and at most.
+    gaps: [f64; 2],
+}
+
+impl Queueing {
+    /// How long a command far away is kept waiting, while `near` sends another one for each that is answered. `None` if it
+    /// is for longer than anybody waits.
+    fn kept<P: Probe + ?Sized>(
+        bench: &mut Bench<'_, P>,
+        (depth, ahead, far): (u16, usize, u64),
+        mut near: impl FnMut(&mut Bench<'_, P>) -> (u64, u64),
+    ) -> Result<Option<Kept>, ExtractError> {
+        let mut flight = Flight::new(bench);
+        let (others, last) = (depth - 1, depth - 1);
+        for tag in 0..others {
+            let (lba, count) = near(flight.bench);
+            flight.send(tag, lba, count)?;
+        }
+        for _ in 0..ahead {
+            let tag = flight.answer()?.tag;
+            let (lba, count) = near(flight.bench);
+            flight.send(tag, lba, count)?;
+        }
+        let sent = flight.send(last, far, 1)?;
+        let (mut before, mut latest) = (sent, sent);
+        let mut served = 0;
+        let mut gaps = [f64::INFINITY, 0.0];
+        loop {
+            let answer = flight.answer()?;
+            if answer.tag == last {
+                flight.empty()?;
+                return Ok(Some(Kept {
+                    low: (before - sent).as_nanos() as f64,
+                    high: (latest - sent).as_nanos() as f64,
+                    others: served,
+                    gaps,
+                }));
+            }
+            (before, latest) = (latest, answer.at);
+            served += 1;
+            if served > 1 {
+                let gap = (latest - before).as_nanos() as f64;
+                gaps = [gaps[0].min(gap), gaps[1].max(gap)];
+            }
+            if latest > sent + PATIENCE {
+                flight.empty()?;
+                return Ok(None);
+            }
+            let (lba, count) = near(flight.bench);
+            flight.send(answer.tag, lba, count)?;
+        }
+    }
+
+    pub(super) fn age<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        depth: u16,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "queue.age_cap";
+        let capacity = bench.capacity();
+        let window = (capacity / 200).max(1);
+        let mut seen = Vec::new();
+        for _ in 0..TRIALS {
+            let far = capacity - 1 - bench.random.up_to(window);
+            let first = bench.random.up_to(window);
+            let kept = Queueing::kept(bench, (depth.min(BATCH), 8, far), |bench| {
+                (first + bench.random.up_to(window), 1)
+            })?;
+            let Some(kept) = kept else {
+                // It came by its position before, if it did.
+                told.know(key, 0.8);
+                return Ok(());
+            };
+            seen.push(kept);
+            seen.sort_by(|one, other| f64::total_cmp(&other.high, &one.high));
+            // It may come by its position early, but never late.
+            let needed = match seen[0] {
+                kept if kept.high < EARLY && kept.others < FEW => TRIALS,
+                kept if kept.high < EARLY => 3,
+                _ => 2,
+            };
+            if let Some(cap) = seen.get(..needed).and_then(common) {
+                self.age_cap = Some(cap);
+                told.know(key, 0.9);
+                return Ok(());
+            }
+        }
+        told.doubt(key, varied(&seen));
+        Ok(())
+    }
+
+    pub(super) fn stream<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        depth: u16,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "queue.stream_cap";
+        let capacity = bench.capacity();
+        let mut seen = Vec::new();
+        for _ in 0..TRIALS {
+            let far = capacity - 1 - bench.random.up_to(capacity / 200);
+            let mut next = bench.random.up_to(capacity / 8);
+            let kept = Queueing::kept(bench, (depth.min(8), 24, far), |_| {
+                next += STREAM;
+                (next - STREAM, STREAM)
+            })?;
+            let Some(kept) = kept else {
+                told.doubt(
+                    key,
+                    format!("a stream keeps another command waiting for more than {PATIENCE}"),
+                );
+                return Ok(());
+            };
+            seen.push(kept);
+        }
+        // What a stream sets out for anew begins a new span, so that one may be longer.
+        seen.sort_by(|one, other| f64::total_cmp(&one.high, &other.high));
+        let agreed = seen.windows(3).find_map(common);
+        let limit = self.age_cap.unwrap_or(f64::INFINITY) - 50e6;
+        match agreed {
+            _ if seen.iter().all(|kept| kept.others <= 3) => {
+                self.stream_cap = Some(0.0);
+                told.know(key, 0.8);
+            }
+            // Answers wait for each other there, and not for the arm.
+            Some(_) if seen.iter().all(|kept| kept.gaps[1] < 1.05 * kept.gaps[0]) => {
+                told.doubt(key, "the way to the host is slower than the medium");
+            }
+            Some(cap) if cap < SOON || seen[1].others < 3 * u32::from(depth.min(8)) => {
+                told.doubt(
+                    key,
+                    format!(
+                        "another command was kept waiting for {:.0} ms, which is too short to tell",
+                        cap / 1e6
+                    ),
+                );
+            }
+            Some(cap) if cap < limit => {
+                self.stream_cap = Some(cap);
+                told.know(key, 0.9);
+            }
+            Some(_) => told.doubt(
+                key,
+                "a stream keeps another command waiting until that is too old",
+            ),
+            None => told.doubt(key, varied(&seen)),
+        }
+        Ok(())
+    }
+}
+
+/// The time that all agree on, if they do.
+fn common(seen: &[Kept]) -> Option<f64> {
+    let low = seen.iter().map(|kept| kept.low).fold(0.0, f64::max);
+    let high = seen
+        .iter()
+        .map(|kept| kept.high)
+        .fold(f64::INFINITY, f64::min);
+    // Answers come a little after the arm is free.
+    (low < high + 3e6 && !seen.is_empty()).then_some((low + high) / 2.0)
+}
+
+fn varied(seen: &[Kept]) -> String {
+    let least = seen
+        .iter()
+        .map(|kept| kept.high)
+        .fold(f64::INFINITY, f64::min);
+    let most = seen.iter().map(|kept| kept.high).fold(0.0, f64::max);
+    format!(
+        "another command was kept waiting for {:.0} to {:.0} ms",
+        least / 1e6,
+        most / 1e6
+    )
+}

@@ -1,0 +1,358 @@
+//! What a drive does for a command that waits while it reads another.
+//!
+//! The arm leaves for it when the last sector has passed, when so many sectors behind it have passed, or when the data
+//! are sent and that is told. What is behind the sector and held in the end says how long the head has stayed: so
+//! many sectors wherever they are long and short, or so many microseconds.
+
+use super::super::bench::Bench;
+use super::super::desk::Desk;
+use super::super::error::ExtractError;
+use super::super::ground::Ground;
+use super::super::seeks::Target;
+use super::super::told::Told;
+use super::super::turns::{near, part};
+use super::flight::Flight;
+use super::{Buffered, Queueing};
+use crate::Probe;
+use headtime_units::{Extent, Lba, Nanos};
+use serde::{Deserialize, Serialize};
+
+/// When the arm leaves a read for a command that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Leaves {
+    /// When it has read so many sectors behind.
+    AtMediaEnd { read_on: u64 },
+    /// So many nanoseconds later, when the data are sent, and behind so many sectors at least.
+    Later { after: f64, read_on: u64 },
+}
+
+/// Pairs of reads that tell when the arm is there, anywhere and at the end of the disk.
+const SOONER: u32 = 300;
+const LAST: u32 = 60;
+/// Tracks in a zone in which reading on is looked at.
+const TRACKS: u64 = 64;
+/// Other reads that drive the end of the disk out of the buffer, at most.
+const MOST_EVICTIONS: u64 = 64;
+/// A time that noise makes of nothing in the mean, and one that it does not, in nanoseconds.
+const NOTHING: f64 = 25e3;
+const SOMETHING: f64 = 80e3;
+
+impl Leaves {
+    /// How long the head stays behind a sector, where one passes every `slot` nanoseconds.
+    pub(super) fn hold(self, slot: f64) -> f64 {
+        match self {
+            // The sector that is passing is read to its end.
+            Leaves::AtMediaEnd { read_on } => read_on.max(1) as f64 * slot,
+            Leaves::Later { after, read_on: 0 } => after + slot / 2.0,
+            Leaves::Later { after, read_on } => f64::max(after, read_on as f64 * slot),
+        }
+    }
+
+    /// Sectors that are read behind a read before the arm may leave, if that shows.
+    pub fn read_on(self) -> Option<u64> {
+        match self {
+            Leaves::AtMediaEnd { read_on } => Some(read_on),
+            Leaves::Later { read_on, .. } => (read_on > 0).then_some(read_on),
+        }
+    }
+
+    /// Of sectors that are held behind a read in two zones, each with the time of a sector.
+    ///
+    /// `None` if neither a number of them nor a time explains both.
+    fn of(held: [(u64, f64); 2]) -> Option<Leaves> {
+        let [(few, long), (many, short)] = match held[0].1 > held[1].1 {
+            true => held,
+            false => [held[1], held[0]],
+        };
+        if few.max(many) <= 1 {
+            return Some(Leaves::AtMediaEnd { read_on: 0 });
+        }
+        // The sector that was passing is not held. How many are may be off by one.
+        let (few, many) = (few as f64, many as f64);
+        let from = f64::max(few * long, many * short);
+        let to = f64::min((few + 1.0) * long, (many + 1.0) * short);
+        let is_time = from < to + long;
+        match (few == many, is_time) {
+            (true, false) => Some(Leaves::AtMediaEnd {
+                read_on: many as u64,
+            }),
+            (false, true) => Some(Leaves::Later {
+                after: (from + to) / 2.0,
+                read_on: 0,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl Queueing {
+    /// Finds how long the head stays behind a read although another waits.
+    pub(super) fn leaves<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+        held: Buffered,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "queue.preseek";
+        let why = match held {
+            _ if bench.probe.depth() < 2 => "there is one command at a time",
+            Buffered { hit: None, .. } => "nothing comes from a buffer",
+            Buffered {
+                segments: None | Some(0..2),
+                ..
+            } => "the buffer forgets what was read when another command comes",
+            Buffered {
+                reads_ahead: false, ..
+            } => "the drive reads nothing ahead",
+            _ => "sectors are as long everywhere",
+        };
+        let mut zones: Vec<(u64, Extent)> = ground
+            .layout
+            .zones()
+            .filter(|zone| zone.extent.len.get() >= TRACKS * u64::from(zone.sectors_per_track))
+            .map(|zone| (u64::from(zone.sectors_per_track), zone.extent))
+            .collect();
+        zones.sort_by_key(|(per_track, _)| *per_track);
+        let ends = match zones.as_slice() {
+            [short, .., long] if short.0 * 5 < long.0 * 4 => Some([*short, *long]),
+            _ => None,
+        };
+        let is_possible = bench.probe.depth() > 1 && held.reads_ahead;
+        let (Some(hit), Some(2..), Some(ends), true) = (held.hit, held.segments, ends, is_possible)
+        else {
+            told.doubt(key, why);
+            return Ok(());
+        };
+        let mut seen = [(0, 0.0); 2];
+        for (seen, (_, zone)) in seen.iter_mut().zip(ends) {
+            let mut desk = Desk::in_zone(bench, ground.layout, ground.turn, hit, zone);
+            desk.segments = held.segments;
+            let Some(count) = read_on(&mut desk)? else {
+                told.doubt(key, "how far it reads on behind a read differs");
+                return Ok(());
+            };
+            *seen = (count, ground.turn / desk.per_track as f64);
+        }
+        self.leaves = Leaves::of(seen);
+        match self.leaves {
+            Some(_) => told.know(key, 0.9),
+            None => {
+                let [(short, _), (long, _)] = seen;
+                told.doubt(
+                    key,
+                    format!("{short} sectors are read on where tracks are short, {long} where they are long"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a number of sectors is read on behind each read, finds whether the arm would leave otherwise: behind the last
+    /// sector of the disk there are none.
+    pub(super) fn last<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+        held: Buffered,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "queue.preseek";
+        let (Some(Leaves::AtMediaEnd { read_on: 2.. }), Some(sooner)) = (self.leaves, self.sooner)
+        else {
+            return Ok(());
+        };
+        let Some(count) = held.segments.filter(|count| *count <= MOST_EVICTIONS) else {
+            told.know(key, 0.6);
+            return Ok(());
+        };
+        let last = bench.capacity() - 1;
+        let alone = pairs(bench, ground, None, (LAST, -sooner), |bench| {
+            for _ in 0..count {
+                let lba = bench.random.up_to(last / 8 * 7);
+                bench.read(lba, 1)?;
+            }
+            Ok(last)
+        })?;
+        let Some(alone) = alone else {
+            told.know(key, 0.6);
+            return Ok(());
+        };
+        let Some(Leaves::AtMediaEnd { read_on }) = self.leaves else {
+            return Ok(());
+        };
+        let after = sooner - alone;
+        if after > SOMETHING {
+            self.leaves = Some(Leaves::Later { after, read_on });
+            told.know(key, 0.7);
+        } else if after < NOTHING {
+            told.know(key, 0.9);
+        } else {
+            told.know(key, 0.5);
+        }
+        Ok(())
+    }
+
+    pub(super) fn hits_pass<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+        depth: u16,
+        told: &mut Told,
+    ) -> Result<(), ExtractError> {
+        let key = "cache.sneaky_full_read_hits";
+        if depth < 2 {
+            told.doubt(key, "there is one command at a time");
+            return Ok(());
+        }
+        let capacity = bench.capacity();
+        let (mut passed, mut asked) = (0, 0);
+        for _ in 0..8 {
+            let held = bench.random.up_to(capacity / 4);
+            let far = capacity - 1 - bench.random.up_to(capacity / 4);
+            bench.read(held, 1)?;
+            bench
+                .probe
+                .pause(Nanos::from_nanos((0.2 * ground.turn) as u64));
+            let again = bench.read(held, 1)?;
+            let hit = (again.at - again.sent).as_nanos() as f64;
+            let mut flight = Flight::new(bench);
+            flight.send(0, far, 1)?;
+            // The arm is on its way.
+            flight.bench.probe.pause(Nanos::from_micros(900));
+            flight.send(1, held, 1)?;
+            let first = flight.answer()?;
+            let took = (first.at - first.sent).as_nanos() as f64;
+            if first.tag == 1 && took < hit + 300e3 {
+                passed += 1;
+            }
+            asked += 1;
+            flight.empty()?;
+        }
+        match passed {
+            0 => self.hits_pass = Some(false),
+            _ if passed * 4 >= asked * 3 => self.hits_pass = Some(true),
+            _ => {
+                told.doubt(
+                    key,
+                    format!("{passed} of {asked} hits passed a read of the medium"),
+                );
+                return Ok(());
+            }
+        }
+        told.know(key, 0.9);
+        Ok(())
+    }
+}
+
+/// About how many sectors are held behind a read while which another waits.
+fn read_on<P: Probe + ?Sized>(desk: &mut Desk<'_, '_, '_, P>) -> Result<Option<u64>, ExtractError> {
+    let into = 4.min(desk.per_track / 4).max(1);
+    let most = desk.per_track - into - 2;
+    let held = desk.about(most, |desk, count| {
+        desk.likely(|desk| {
+            let Some(track) = desk.track(0, |_, _| true) else {
+                return Ok(None);
+            };
+            let lba = track.start.get() + into;
+            desk.away(lba)?;
+            let turns = 0.5 + desk.bench.random.unit();
+            desk.pause(turns);
+            let far = desk.far(lba);
+            let mut flight = Flight::new(desk.bench);
+            flight.send(0, lba, 1)?;
+            flight.send(1, far, 1)?;
+            let first = flight.answer()?.tag;
+            flight.answer()?;
+            drop(flight);
+            desk.rest(0);
+            let held = desk.is_held(lba + count)?;
+            Ok((first == 0).then_some(held))
+        })
+    })?;
+    Ok(held.filter(|held| *held < most))
+}
+
+/// How much sooner than its way, and what the arm stays behind, says it reads a command that was in the drive when
+/// the one before was read.
+pub(super) fn sooner<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    ground: &Ground<'_>,
+    leaves: Option<Leaves>,
+) -> Result<Option<f64>, ExtractError> {
+    pairs(bench, ground, leaves, (SOONER, 0.0), |bench| {
+        let last = bench.capacity() - 1;
+        Ok(bench.random.up_to(last))
+    })
+}
+
+/// The same with first commands that `first` gives, looked for near `guess` nanoseconds later.
+///
+/// A sector that passes just late enough is caught as often as not. Where it is and where the first one ends says how
+/// long the way was; nothing of its processing is in it.
+fn pairs<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    ground: &Ground<'_>,
+    leaves: Option<Leaves>,
+    (rounds, guess): (u32, f64),
+    mut first: impl FnMut(&mut Bench<'_, P>) -> Result<u64, ExtractError>,
+) -> Result<Option<f64>, ExtractError> {
+    let (layout, turn) = (ground.layout, ground.turn);
+    let target = Target {
+        layout,
+        tail: 0.0,
+        cylinders: 0,
+        heads: layout.heads(),
+        zones: Vec::new(),
+    };
+    // How much later than said sectors began to pass.
+    let mut seen: Vec<f64> = Vec::new();
+    let mut at = guess;
+    for round in 0..rounds {
+        let first = first(bench)?;
+        let second = bench.random.up_to(bench.capacity() - 1);
+        let run = layout.run(Lba::new(first));
+        let to = layout.run(Lba::new(second)).track;
+        let begins = f64::from(layout.locate(Lba::new(first)).angle.to_bits()) / 4_294_967_296.0;
+        let ends = begins + 1.0 / f64::from(run.sectors_per_track);
+        let slot = turn / f64::from(run.sectors_per_track);
+        let hold = leaves.map_or(0.0, |leaves| leaves.hold(slot));
+        let way = ground.way(run.track, to) + hold;
+        let Some(aim) = target.aim(to, turn, part(ends + (way + at) / turn)) else {
+            continue;
+        };
+        let begins = aim.answered - aim.lead / turn;
+        // Nearly a turn after the way is a little before it.
+        let later = near(begins - ends - way / turn) * turn;
+        if (later - at).abs() > turn / 8.0 {
+            continue;
+        }
+        // What the drive has to read on by itself must not keep the first one waiting.
+        bench.probe.pause(Nanos::from_nanos((0.5 * turn) as u64));
+        let mut flight = Flight::new(bench);
+        flight.send(0, first, 1)?;
+        flight.send(1, aim.lba, 1)?;
+        let [one, other] = [flight.answer()?, flight.answer()?];
+        if (one.tag, other.tag) != (0, 1) {
+            continue;
+        }
+        let took = (other.at - one.at).as_nanos() as f64 - way - later - aim.lead;
+        let caught = match took / turn {
+            -0.3..0.3 => true,
+            0.7..1.3 => false,
+            _ => continue,
+        };
+        seen.push(later);
+        let width = 400e3 / libm::sqrt(f64::from(round + 1));
+        at += if caught { -width } else { width };
+    }
+    let third = seen.len() / 3;
+    if third * 6 < rounds as usize {
+        return Ok(None);
+    }
+    // Where half of them are caught (Robbins and Monro), with the way there left out.
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let [middle, end] = [&seen[third..2 * third], &seen[2 * third..]].map(mean);
+    let is_steady = (middle - end).abs() < 120e3;
+    Ok(is_steady.then_some(-mean(&seen[third..])))
+}
