@@ -91,10 +91,8 @@ fn apart(
         _ => None,
     };
     let assumed = by_rule.unwrap_or(transfer.hit).min(least);
-    let after = match leaves {
-        Some(Leaves::Later { after, .. }) => (after - transfer.sector).max(0.0),
-        _ => 0.0,
-    };
+    let after = leaves.and_then(|leaves| leaves.after);
+    let after = after.map_or(0.0, |after| (after - transfer.sector).max(0.0));
     // What is in front of the way and behind the data, together.
     let both = sooner.map(|sooner| match leaves {
         Some(_) => assumed + sooner,

@@ -130,9 +130,9 @@ impl Queueing {
         let Some(depth) = self.depth else { return };
         queue.depth = u32::from(depth).clamp(1, 256);
         if let Some(leaves) = self.leaves {
-            queue.preseek = match leaves {
-                Leaves::AtMediaEnd { .. } => Preseek::AtMediaEnd,
-                Leaves::Later { .. } => Preseek::Off,
+            queue.preseek = match leaves.after {
+                None => Preseek::AtMediaEnd,
+                Some(_) => Preseek::Off,
             };
         }
         if self.by_position != Some(true) {

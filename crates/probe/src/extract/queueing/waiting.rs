@@ -19,11 +19,11 @@ use serde::{Deserialize, Serialize};
 
 /// When the arm leaves a read for a command that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Leaves {
-    /// When it has read so many sectors behind.
-    AtMediaEnd { read_on: u64 },
-    /// So many nanoseconds later, when the data are sent, and behind so many sectors at least.
-    Later { after: f64, read_on: u64 },
+pub struct Leaves {
+    /// So many nanoseconds after the last sector has passed, when the data are sent; `None` if it is for no answer.
+    pub after: Option<f64>,
+    /// Behind so many more sectors at least.
+    pub read_on: u64,
 }
 
 /// Pairs of reads that tell when the arm is there, anywhere and at the end of the disk.
@@ -40,20 +40,17 @@ const SOMETHING: f64 = 80e3;
 impl Leaves {
     /// How long the head stays behind a sector, where one passes every `slot` nanoseconds.
     pub(super) fn hold(self, slot: f64) -> f64 {
-        match self {
-            // The sector that is passing is read to its end.
-            Leaves::AtMediaEnd { read_on } => read_on.max(1) as f64 * slot,
-            Leaves::Later { after, read_on: 0 } => after + slot / 2.0,
-            Leaves::Later { after, read_on } => f64::max(after, read_on as f64 * slot),
+        // The sector that is passing is read to its end.
+        match (self.after, self.read_on) {
+            (None, read_on) => read_on.max(1) as f64 * slot,
+            (Some(after), 0) => after + slot / 2.0,
+            (Some(after), read_on) => f64::max(after, read_on as f64 * slot),
         }
     }
 
     /// Sectors that are read behind a read before the arm may leave, if that shows.
     pub fn read_on(self) -> Option<u64> {
-        match self {
-            Leaves::AtMediaEnd { read_on } => Some(read_on),
-            Leaves::Later { read_on, .. } => (read_on > 0).then_some(read_on),
-        }
+        (self.after.is_none() || self.read_on > 0).then_some(self.read_on)
     }
 
     /// Of sectors that are held behind a read in two zones, each with the time of a sector.
@@ -65,7 +62,10 @@ impl Leaves {
             false => [held[1], held[0]],
         };
         if few.max(many) <= 1 {
-            return Some(Leaves::AtMediaEnd { read_on: 0 });
+            return Some(Leaves {
+                after: None,
+                read_on: 0,
+            });
         }
         // The sector that was passing is not held. How many are may be off by one.
         let (few, many) = (few as f64, many as f64);
@@ -73,11 +73,12 @@ impl Leaves {
         let to = f64::min((few + 1.0) * long, (many + 1.0) * short);
         let is_time = from < to + long;
         match (few == many, is_time) {
-            (true, false) => Some(Leaves::AtMediaEnd {
+            (true, false) => Some(Leaves {
+                after: None,
                 read_on: many as u64,
             }),
-            (false, true) => Some(Leaves::Later {
-                after: (from + to) / 2.0,
+            (false, true) => Some(Leaves {
+                after: Some((from + to) / 2.0),
                 read_on: 0,
             }),
             _ => None,
@@ -158,8 +159,10 @@ impl Queueing {
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "queue.preseek";
-        let (Some(Leaves::AtMediaEnd { read_on: 2.. }), Some(sooner)) = (self.leaves, self.sooner)
-        else {
+        let hidden = self
+            .leaves
+            .filter(|leaves| leaves.after.is_none() && leaves.read_on > 1);
+        let (Some(leaves), Some(sooner)) = (hidden, self.sooner) else {
             return Ok(());
         };
         let Some(count) = held.segments.filter(|count| *count <= MOST_EVICTIONS) else {
@@ -178,12 +181,12 @@ impl Queueing {
             told.know(key, 0.6);
             return Ok(());
         };
-        let Some(Leaves::AtMediaEnd { read_on }) = self.leaves else {
-            return Ok(());
-        };
         let after = sooner - alone;
         if after > SOMETHING {
-            self.leaves = Some(Leaves::Later { after, read_on });
+            self.leaves = Some(Leaves {
+                after: Some(after),
+                ..leaves
+            });
             told.know(key, 0.7);
         } else if after < NOTHING {
             told.know(key, 0.9);

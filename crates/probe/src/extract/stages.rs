@@ -1,0 +1,254 @@
+//! What is done in each stage.
+
+use super::bench::Bench;
+use super::error::ExtractError;
+use super::{
+    Extraction, HELD_OUT, Stage, gaps, ground, holdout, seeks, spindle, surfaces, transfer, walk,
+    writes,
+};
+use crate::{Probe, Switch};
+use headtime_disk::{Layout, Mechanics, Profile};
+use headtime_units::{Cylinder, Extent, Nanos, Time};
+
+/// Time of the drive's that a step takes, about.
+const STEP: Nanos = Nanos::from_millis(5_000);
+/// Borders of more zones than this are not looked at.
+const MOST_BORDERS: usize = 128;
+/// More zones than this within one part in a thousand of the disk are no zones.
+const MOST_ZONES: usize = 1_024;
+
+impl Extraction {
+    pub(super) fn work<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+    ) -> Result<(), ExtractError> {
+        let until = bench.probe.now() + STEP;
+        let Some(spindle) = &self.spindle else {
+            if self.capacity < 1 << 12 {
+                return Err(ExtractError::TooSmall {
+                    sectors: self.capacity,
+                });
+            }
+            self.spindle = Some(spindle::find(bench)?);
+            self.stage = Stage::Tracks;
+            return Ok(());
+        };
+        let hit_below = spindle.hit_below;
+        bench.lock(spindle)?;
+        match self.stage {
+            Stage::Rotation | Stage::Tracks => self.walk(bench, until)?,
+            Stage::Surfaces => {
+                self.shape = Some(surfaces::shape(bench, &self.walked.zones)?);
+                self.stage = Stage::Bus;
+            }
+            Stage::Bus => {
+                let transfer = transfer::measure(bench, hit_below)?;
+                self.transfer = Some(transfer);
+                let draft = self.draft()?;
+                self.transfer = Some(transfer::begins(bench, transfer, &draft)?);
+                self.stage = Stage::Gaps;
+            }
+            Stage::Gaps => self.gap(bench, until)?,
+            Stage::Seeks => self.seek(bench, until)?,
+            Stage::Writes => self.write(bench)?,
+            Stage::Access => {
+                let profile = self.draft()?;
+                let free = profile.with(|spec| spec.seek.head_switch = Nanos::ZERO)?;
+                let predictor = holdout::Predictor::new(&free, bench.turn());
+                self.crossing = holdout::crossing(bench, &predictor)?;
+                let profile = self.draft()?;
+                let predictor = holdout::Predictor::new(&profile, bench.turn());
+                self.zero_latency = holdout::zero_latency(bench, &predictor)?;
+                self.stage = Stage::HoldOut;
+            }
+            Stage::HoldOut => {
+                let profile = self.draft()?;
+                let predictor = holdout::Predictor::new(&profile, bench.turn());
+                let taken = self.zero_latency.unwrap_or(false);
+                while bench.probe.now() < until && self.held.reads < HELD_OUT {
+                    let count = (HELD_OUT - self.held.reads).min(50);
+                    self.held.compare(bench, &predictor, taken, count)?;
+                }
+                if self.held.reads >= HELD_OUT {
+                    self.stage = Stage::Electronics;
+                }
+            }
+            Stage::Electronics => {
+                let profile = self.draft()?;
+                let ground = ground::Ground {
+                    layout: &Layout::new(&profile),
+                    mechanics: &Mechanics::new(&profile),
+                    turn: bench.turn(),
+                    scratch: self.scratch(),
+                    unit: match &self.writes {
+                        Some(writes) => writes.unit.max(1),
+                        None => u64::from(4096 / self.sector_bytes.min(4096)),
+                    },
+                };
+                while bench.probe.now() < until {
+                    if !self.electronics.step(bench, &ground)? {
+                        self.stage = Stage::Done;
+                        break;
+                    }
+                }
+            }
+            Stage::Done => {}
+        }
+        // The turn as it was followed is the better one for the next step.
+        let turn = bench.turn();
+        if let Some(spindle) = &mut self.spindle {
+            spindle.turn = turn;
+        }
+        self.turns.push((self.spent, turn));
+        Ok(())
+    }
+
+    fn walk<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: Time,
+    ) -> Result<(), ExtractError> {
+        while bench.probe.now() < until {
+            let done = walk::Walk {
+                bench,
+                at: &mut self.walked,
+            }
+            .step()?;
+            let (zones, lba) = (self.walked.zones.len(), self.walked.upto);
+            if zones > 16 && zones as u64 * (self.capacity / 1024) > lba || zones > MOST_ZONES {
+                return Err(ExtractError::NoRule { zones, lba });
+            }
+            if done {
+                self.stage = Stage::Surfaces;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Measures short seeks, and with them how many cylinders stand between zones.
+    fn gap<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: Time,
+    ) -> Result<(), ExtractError> {
+        let profile = self.draft()?;
+        let layout = Layout::new(&profile);
+        let target = self.target(&profile, &layout);
+        if self.switch.is_none() && self.short == 0 {
+            self.switch = target.switch(bench, 1_500_000.0)?;
+        }
+        let short = seeks::distances(target.cylinders);
+        let known = short.partition_point(|distance| *distance <= gaps::KNOWN);
+        while self.short < known {
+            if bench.probe.now() >= until {
+                return Ok(());
+            }
+            let distance = short[self.short];
+            // What cannot be timed now is tried once more among all.
+            self.short += 1;
+            let guess = self.seeks.last().map_or(1_500_000.0, |(_, time)| *time);
+            self.time(bench, &target, distance, guess)?;
+        }
+        // Of surfaces and groups the cylinders are not that exact.
+        let zones = &profile.layout.zones;
+        if self.shape.is_some_and(|shape| shape.group == 1) && zones.len() <= MOST_BORDERS {
+            while self.gaps.len() < zones.len() {
+                let gap = match self.gaps.len() {
+                    0 => 0,
+                    next => {
+                        let end = Cylinder(zones[next - 1].last_cylinder);
+                        let begin = Cylinder(zones[next].first_cylinder);
+                        gaps::measure(bench, &target, (end, begin), &self.seeks)?
+                    }
+                };
+                self.gaps.push(gap);
+                if bench.probe.now() >= until {
+                    return Ok(());
+                }
+            }
+        }
+        self.stage = Stage::Seeks;
+        Ok(())
+    }
+
+    fn seek<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: Time,
+    ) -> Result<(), ExtractError> {
+        let profile = self.draft()?;
+        let layout = Layout::new(&profile);
+        let target = self.target(&profile, &layout);
+        let distances = seeks::coarse_first(seeks::distances(target.cylinders));
+        while bench.probe.now() < until && self.tried < distances.len() {
+            let distance = distances[self.tried];
+            self.tried += 1;
+            let guess = seeks::between(&self.seeks, distance).unwrap_or(4_000_000.0);
+            self.time(bench, &target, distance, guess)?;
+        }
+        if self.tried == distances.len() {
+            self.stage = Stage::Writes;
+        }
+        Ok(())
+    }
+
+    /// Times seeks over a distance, unless that was done.
+    fn time<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        target: &seeks::Target<'_>,
+        distance: u32,
+        guess: f64,
+    ) -> Result<(), ExtractError> {
+        let known = |&(other, _): &(u32, f64)| other < distance;
+        let at = self.seeks.partition_point(known);
+        if self
+            .seeks
+            .get(at)
+            .is_none_or(|(other, _)| *other != distance)
+            && let Some(time) = target.seek(bench, distance, guess)?
+        {
+            self.seeks.insert(at, (distance, time));
+        }
+        Ok(())
+    }
+
+    /// Times writes, without the write cache if it can be turned off, and turns it on again.
+    fn write<P: Probe + ?Sized>(&mut self, bench: &mut Bench<'_, P>) -> Result<(), ExtractError> {
+        if let Some((first, count)) = self.scratch {
+            let profile = self.draft()?;
+            let layout = Layout::new(&profile);
+            let target = self.target(&profile, &layout);
+            let reads = self.apart().seeks;
+            let cached = bench.probe.switch(Switch::WriteCache) == Some(true);
+            if cached {
+                bench.probe.set(Switch::WriteCache, false)?;
+            }
+            let measured = writes::measure(bench, &target, Extent::at(first, count), &reads, 1);
+            if cached {
+                bench.probe.set(Switch::WriteCache, true)?;
+            }
+            self.writes = measured?;
+        }
+        self.stage = Stage::Access;
+        Ok(())
+    }
+
+    fn target<'l>(&self, profile: &Profile, layout: &'l Layout) -> seeks::Target<'l> {
+        seeks::Target {
+            layout,
+            tail: self
+                .transfer
+                .map_or(0.0, |transfer| transfer.reconnect + transfer.sector),
+            cylinders: profile.geometry.cylinders,
+            heads: profile.geometry.heads,
+            zones: profile
+                .layout
+                .zones
+                .iter()
+                .map(|zone| (zone.first_cylinder, zone.last_cylinder))
+                .collect(),
+        }
+    }
+}
