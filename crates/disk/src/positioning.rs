@@ -249,6 +249,35 @@ impl Model {
         Extent::new(start, extent.len.clamp(Sectors::new(1), most))
     }
 
+    /// Where a drive that reads on behind a read, which ends at `end`, leaves the head, and when, if what it reads is not all directly
+    /// behind that: at the end of a track it is on the way to the next one, and goes there first.
+    fn reads_on_over(&self, next: Lba, place: ModelPlace, end: Time) -> (ModelPlace, Time) {
+        let capacity = Lba::ZERO + self.layout.capacity();
+        let last = next - Sectors::new(1);
+        let stop = match self.profile.cache.read_ahead {
+            ReadAhead::Off => next,
+            ReadAhead::TrackEnd => self.layout.track_extent_of(last).end(),
+            ReadAhead::CylinderEnd => self.layout.cylinder_end(last),
+            ReadAhead::SegmentFull | ReadAhead::NextTrack => capacity,
+        };
+        let least = u64::from(self.profile.cache.read_ahead_min);
+        let extent = Extent::new(next, (stop - next).min(Sectors::new(self.reads_on)));
+        let steps = self
+            .mechanics
+            .walk(&self.layout, place.track, end, extent, Op::Read, false);
+        let (mut track, mut free) = (place.track, end);
+        for step in steps {
+            // Of what it need not read it finishes the movement alone.
+            let moves = step.seek + step.switch;
+            free = match least == 0 && track != step.run.track {
+                true => step.begin + moves,
+                false => step.end(),
+            };
+            track = step.run.track;
+        }
+        (ModelPlace { track, ..place }, free)
+    }
+
     /// When the drive tells that a request is done whose last sector passes at `end`, and whose data, if it is a read, are
     /// sent by `sent`.
     fn done(&self, sent: Time, end: Time, op: Op) -> Time {
@@ -432,6 +461,7 @@ impl Positioning for Model {
         let mut taken = Passed::new(&self.profile, extent, begin);
         // Most requests are one run, for which a walk is a long way round.
         let one = u64::from(run.len) >= extent.len.get();
+        let mut behind_on_track = u64::from(run.len).saturating_sub(extent.len.get());
         let run = run.truncated(extent.len.get());
         let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
         let place = match one.flatten() {
@@ -456,6 +486,8 @@ impl Positioning for Model {
                 for step in walk {
                     taken.take(&step, self.reads_on);
                 }
+                let last = extent.end() - Sectors::new(1);
+                behind_on_track = u64::from(self.layout.run(last).len) - 1;
                 self.left_by(extent, op)
             }
         };
@@ -468,9 +500,13 @@ impl Positioning for Model {
             ..
         } = taken;
         let done = self.done(sending.end, end, op);
+        let (place, read_on) = match op.is_read() && behind_on_track < self.reads_on {
+            true => self.reads_on_over(extent.end(), place, end),
+            false => (place, end + behind),
+        };
         let free = match self.profile.queue.preseek {
             // A drive that reads on has begun with the next sectors, and finishes what it must read.
-            Preseek::AtMediaEnd if op.is_read() => end + behind,
+            Preseek::AtMediaEnd if op.is_read() => read_on,
             Preseek::AtMediaEnd => end,
             Preseek::AtCompletion if op.is_read() => {
                 done.saturating_sub(self.profile.overhead.read_completion)

@@ -89,12 +89,12 @@ fn head_times_are_predicted_to_the_microsecond_and_with_reading_ahead_nearly_all
                 let case = format!(
                     "{name}, depth {depth}, {reads} reads of ten, {policy:?}, ahead: {ahead}"
                 );
-                // What a drive reads ahead over the end of a track is not predicted, nor what it then has.
+                // What a drive has read ahead when a command comes late is not predicted, nor what the buffer then has.
                 // A write that takes sectors as they come ends by where the head lands, so by when it has left: a miss there
                 // shows, if by a sector or two.
                 let most = match (ahead, policy == by_position) {
-                    (true, true) => (80, 15),
-                    (true, false) => (60, 15),
+                    (true, true) => (60, 5),
+                    (true, false) => (40, 5),
                     (false, _) => (0, 0),
                 };
                 assert!(
