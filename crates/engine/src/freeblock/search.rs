@@ -50,6 +50,9 @@ pub struct Search<'a, P: Passing> {
     pub turn: Nanos,
 }
 
+/// A pick that does not fit is cut so often.
+const CUTS: usize = 4;
+
 /// What the foreground request is like without anything before it.
 struct Alone {
     track: Track,
@@ -259,8 +262,11 @@ impl<P: Passing> Hunt<'_, P> {
                 best = Some((blocks, extent));
             }
         });
-        // The drive may have to read on, or to answer, before the arm leaves.
-        for _ in 0..3 {
+        // The drive may have to read on, or to answer, before the arm leaves. At the end of a track it goes on to the next
+        // one first: a sector less saves that.
+        let all = model.addresses(track).len.get().max(1);
+        let sector = (self.search.turn.as_nanos() / all).max(1);
+        for cut in 0..CUTS {
             let Some((blocks, extent)) = best else { return };
             if blocks <= self.blocks() {
                 return;
@@ -274,9 +280,10 @@ impl<P: Passing> Hunt<'_, P> {
                 });
                 return;
             }
-            let all = model.addresses(track).len.get().max(1);
-            let sector = self.search.turn.as_nanos() / all;
-            let less = late.as_nanos() / sector.max(1) + 1;
+            let less = match cut {
+                0 => 1,
+                _ => late.as_nanos().div_ceil(sector),
+            };
             let Some(len) = extent.len.get().checked_sub(less) else {
                 return;
             };
