@@ -14,7 +14,9 @@
 //! answer that came too fast for the medium is asked for again when other reads have driven it out.
 
 mod ahead;
+mod apart;
 mod assemble;
+mod begun;
 mod bench;
 mod cycle;
 mod desk;
@@ -31,6 +33,7 @@ mod rows;
 mod seeks;
 mod segments;
 mod shape;
+mod solve;
 mod spindle;
 mod stages;
 mod stalls;

@@ -21,6 +21,8 @@ pub(super) struct Bench<'a, P: ?Sized> {
     linger: f64,
     /// Answers come when they should.
     quiet: bool,
+    /// The buffer holds hundreds of places.
+    holds_hundreds: bool,
     next_place: usize,
     hit_below: f64,
     /// The address of the last command.
@@ -69,6 +71,13 @@ pub(super) const AHEAD: u64 = 256;
 const MOST_TOUCHED: usize = 16_384;
 /// More reads than this until a sector is out of the buffer are dear.
 const DEAR: usize = 24;
+/// A drive of which more places than this were needed, so that each was out of the buffer when its turn came again,
+/// is one on which nothing is read twice.
+const HUNDREDS: usize = 384;
+/// Sectors that a track may have.
+pub(super) const MOST_TRACK: u64 = 8_192;
+/// Sectors around one that was read which may be in the buffer with it as far as nothing else is known.
+const AROUND: u64 = 8;
 /// Other reads until a sector is expected to be out of the buffer, at most.
 const MOST_EVICTIONS: usize = 4_096;
 
@@ -82,6 +91,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             places: Vec::new(),
             linger: 0.0,
             quiet: false,
+            holds_hundreds: false,
             next_place: 0,
             hit_below: 0.0,
             last: u64::MAX,
@@ -140,6 +150,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.hit_below = spindle.hit_below;
         self.linger = spindle.linger;
         self.quiet = spindle.astray < QUIET;
+        self.holds_hundreds = spindle.places.len() > HUNDREDS;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // Nothing is known of the time that passed: the phase on which most places agree.
         for _ in 0..4 {
@@ -323,6 +334,38 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         }
         self.touched.insert(lba);
         Ok(self.angle_at(answer.at))
+    }
+
+    /// The angle of a sector, read once; `None` if it is in the buffer, or may be.
+    pub fn glance(&mut self, lba: u64) -> Result<Option<f64>, ExtractError> {
+        let around = match self.linger > 0.0 {
+            true => lba.saturating_sub(AHEAD)..lba + AROUND,
+            false => lba..lba + AROUND,
+        };
+        if self.touched.range(around).next().is_some() {
+            return Ok(None);
+        }
+        self.keep_phase()?;
+        let behind = lba.saturating_sub(MOST_TRACK)..lba;
+        if self.linger > 0.0 && self.touched.range(behind).next().is_some() {
+            self.linger();
+        }
+        let answer = self.read(lba, 1)?;
+        if self.touched.len() > MOST_TOUCHED {
+            self.touched.clear();
+        }
+        self.touched.insert(lba);
+        Ok((!self.is_hit(&answer)).then(|| self.angle_at(answer.at)))
+    }
+
+    /// Returns true if the buffer holds hundreds of places, so that looks are to be on tracks of their own.
+    pub fn holds_hundreds(&self) -> bool {
+        self.holds_hundreds
+    }
+
+    /// Sectors that are one on the medium, at most: a read of any of them is answered when all have passed.
+    pub fn unit(&self) -> u64 {
+        u64::from(4096 / self.probe.sector_bytes().clamp(1, 4096))
     }
 
     /// Returns true if no answer was late for long.

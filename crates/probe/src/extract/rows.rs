@@ -147,7 +147,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     }
 
     /// By how much a track that begins at an address with an angle is turned against the one before it.
-    fn enter(&mut self, start: u64, angle: f64) -> f64 {
+    pub(super) fn enter(&mut self, start: u64, angle: f64) -> f64 {
         if self.zone().rows.is_empty() {
             return 0.0;
         }
@@ -156,14 +156,14 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     }
 
     /// Slots on the last track before.
-    fn slots_before(&mut self) -> Option<u64> {
+    pub(super) fn slots_before(&mut self) -> Option<u64> {
         let zones = self.at.zones.iter().rev();
         let mut rows = zones.filter_map(|zone| zone.rows.last());
         rows.next().map(|row| row.slots)
     }
 
     /// Rows that may come: the one that came so many rows ago as make a cycle, its mirror image, the last.
-    fn guesses(&mut self) -> Vec<Row> {
+    pub(super) fn guesses(&mut self) -> Vec<Row> {
         let habit = self.at.habit as usize;
         let zone = self.zone();
         let n = zone.rows.len();

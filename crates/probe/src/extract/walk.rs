@@ -80,9 +80,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 cycle: 0,
                 faults: Vec::new(),
             });
-            self.row(0)?;
+            if !self.bench.holds_hundreds() || !self.first_apart()? {
+                self.row(0)?;
+            }
         }
-        if self.at.upto < capacity {
+        if self.at.upto < capacity && self.bench.holds_hundreds() {
+            self.go_on_apart()?;
+        } else if self.at.upto < capacity {
             let good = self.at.upto - 1;
             let to = (good + self.at.step.max(1)).min(capacity - 1);
             let to = match self.row_end(good) {
@@ -116,6 +120,12 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// Where a row that goes on will end, as the rows before it did: its last address, and behind that the
     /// first one of the next.
     fn row_end(&mut self, good: u64) -> Option<u64> {
+        let left = self.left_of_row(good)?;
+        Some(good + if left > 1 { left - 1 } else { 1 })
+    }
+
+    /// Places from an address up to the end of its row, if that ends as the rows before it did: 0 behind it.
+    pub(super) fn left_of_row(&mut self, good: u64) -> Option<u64> {
         let habit = self.at.habit as usize;
         let zone = self.zone();
         let n = zone.rows.len();
@@ -130,8 +140,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let (place, _) = zone.place(good);
         let spot = zone.spot(place);
         let data = zone.rows[spot.row].data;
-        let left = (tracks * data).checked_sub(spot.track * data + spot.slot)?;
-        Some(good + if left > 1 { left - 1 } else { 1 })
+        (tracks * data).checked_sub(spot.track * data + spot.slot)
     }
 
     /// How far off a prediction may be on tracks of so many sectors: a third of a sector, unless angles are
@@ -143,7 +152,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         )
     }
 
-    fn tolerance_at(&mut self, lba: u64) -> f64 {
+    pub(super) fn tolerance_at(&mut self, lba: u64) -> f64 {
         let slots = self.zone().row_of(lba).slots;
         self.tolerance_of(slots)
     }
@@ -208,7 +217,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     }
 
     /// Takes the skew from a sector farther on than all before.
-    fn refine(&mut self, lba: u64, off: f64) {
+    pub(super) fn refine(&mut self, lba: u64, off: f64) {
         let fitted = self.at.fitted;
         let zone = self.zone();
         let spot = zone.spot_of(lba);
@@ -239,7 +248,11 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
 
     /// Narrows the gap between a good and a bad address to nothing, from above as far as it goes: what is read
     /// ahead of a look is in the buffer.
-    fn narrow_from_above(&mut self, good: u64, bad: u64) -> Result<(u64, u64), ExtractError> {
+    pub(super) fn narrow_from_above(
+        &mut self,
+        good: u64,
+        bad: u64,
+    ) -> Result<(u64, u64), ExtractError> {
         let (mut low, mut high) = (good, bad);
         while high - low > 1 {
             let step = ((high - low) / 8).max(1);
@@ -416,7 +429,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     }
 
     /// Ends the rule that held before an address.
-    fn break_at(&mut self, lba: u64) {
+    pub(super) fn break_at(&mut self, lba: u64) {
         if !self.zone().break_at(lba, SHORT_RULE) || self.zone().rows.len() > MOST_ROWS {
             self.zone().end = lba;
             let capacity = self.bench.capacity();

@@ -38,7 +38,7 @@ pub(super) fn zones(
     while taken.peek().is_some() {
         let mut zone = match shape.group {
             1 => by_cylinder(&mut taken, shape),
-            _ => by_surface(&mut taken, shape),
+            _ => by_surface(&mut taken, shape, &late),
         };
         let gap = gaps.get(zones.len()).copied().unwrap_or(0);
         let cylinders = zone.last_cylinder + 1;
@@ -360,7 +360,7 @@ fn fitting(
 
 /// A zone whose addresses go along a surface of a group of cylinders, then back on the next one. The
 /// cylinders count from 0.
-fn by_surface(taken: &mut Taken<'_>, shape: Shape) -> Zone {
+fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) -> Zone {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
     // All surfaces of a group are one row where they are turned by as much.
@@ -390,11 +390,12 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape) -> Zone {
     let mut last: Option<Strip> = None;
     'groups: loop {
         let mut length = group;
+        // Every other group is gone through from the last surface to the first.
+        let is_forward = groups % 2 == 0;
         for surface in 0..heads {
-            let head = if groups % 2 == 0 {
-                surface
-            } else {
-                heads - 1 - surface
+            let head = match is_forward {
+                true => surface,
+                false => heads - 1 - surface,
             };
             let known = by_head.get(head as usize).copied();
             let Some(strip) = taken.peek() else {
@@ -416,7 +417,9 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape) -> Zone {
                 break 'groups;
             }
             if let Some(last) = &last {
-                let turned = near(strip.angle - last.last_angle());
+                // On longer tracks a sector is answered sooner behind its begin.
+                let later = late(slots) - late(last.row.slots);
+                let turned = near(strip.angle - last.last_angle() - later);
                 let way = match surface {
                     0 => Way::Group,
                     _ => Way::Track,

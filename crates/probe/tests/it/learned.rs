@@ -78,6 +78,19 @@ fn shipped_drives_are_learned_as_units_that_vary() {
     }
 }
 
+#[test]
+fn a_drive_whose_buffer_holds_hundreds_of_places_is_learned_too() {
+    // 168 zones, tracks by head, groups by zone, slips and scratches: nothing on it is looked at twice.
+    let truth = by_name("nearline-20tb").unwrap();
+    for seed in seeds() {
+        let (extraction, probe) = learn(&truth, seed);
+        judge("nearline-20tb", &compare(&truth, &extraction, &probe), 90);
+        let [ours, theirs] =
+            [&extraction.profile().unwrap(), &truth].map(|of| of.layout.zones[0].by_head.clone());
+        assert_eq!(ours, theirs);
+    }
+}
+
 /// One unit in a debug build, five in a release build.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if cfg!(debug_assertions) { 1..=1 } else { 1..=5 }
