@@ -135,8 +135,8 @@ fn places(
         let mut end = f64::NAN;
         for part in parts.iter() {
             let y = scale.at(part.value);
-            // What is not known in between is left out.
-            match part.from == end {
+            // What is not known in between is left out, if it can be seen.
+            match along.at(part.from) - along.at(end) < 0.5 {
                 true => line.line_to(along.at(part.from), y),
                 false => line.move_to(along.at(part.from), y),
             }

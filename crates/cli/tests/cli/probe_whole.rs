@@ -83,6 +83,27 @@ fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
 }
 
 #[test]
+fn what_is_over_between_zones_is_neither_a_zone_nor_a_spike() {
+    // Three of its zones begin with less than a track that is none of the neighbour's groups.
+    let plot = scratch("probe-fragments").join("disk.svg");
+    let probe = ["drive", "probe", "--emulate", "wd5000aaks"];
+    let page = stdout(&[&probe[..], &["--plot", text(&plot)]].concat());
+    assert!(
+        page.contains(" 1750 sectors at the beginning, 875 at the end, 24 zones, "),
+        "{page}"
+    );
+    assert!(!page.contains("0.0000"), "{page}");
+    let value = json(&[&probe[..], &["--format", "json"]].concat());
+    assert!(value["tracks"].as_array().unwrap().len() > 24);
+    // The picture counts what is not learned, and the page lists it.
+    let picture = fs::read_to_string(&plot).unwrap();
+    let missing = page.matches(" not learned: ").count();
+    let said = format!(">{missing} keys of the profile are not learned<");
+    assert!(missing > 1 && picture.contains(&said), "{said}");
+    assert!(!picture.contains("not learned: "));
+}
+
+#[test]
 fn json_has_what_the_page_has() {
     let value = json(&little(&["--format", "json"]));
     for key in [

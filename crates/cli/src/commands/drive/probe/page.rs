@@ -36,6 +36,13 @@ struct Tracks {
     slips: u64,
 }
 
+impl Tracks {
+    /// A track or less, which is what is over between two zones: there is no next track to which it could be turned.
+    fn is_fragment(&self) -> bool {
+        self.to - self.from <= self.sectors
+    }
+}
+
 /// What is known when a probe has ended.
 pub(super) struct Page<'a> {
     extraction: &'a Extraction,
@@ -94,6 +101,14 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// The tracks without what is over between zones.
+    fn zones(&self) -> impl Iterator<Item = &Tracks> {
+        // A disk is more than fragments, unless next to nothing is known.
+        let all = self.tracks.iter().all(Tracks::is_fragment);
+        let tracks = self.tracks.iter();
+        tracks.filter(move |tracks| all || !tracks.is_fragment())
+    }
+
     fn capacity(&self) -> f64 {
         let bytes = self.extraction.capacity();
         bytes.bytes(self.extraction.sector_bytes()) as f64
@@ -132,9 +147,9 @@ impl<'a> Page<'a> {
             }
             lines.push(("rotation", text));
         }
-        if let (Some(first), Some(last)) = (self.tracks.first(), self.tracks.last()) {
+        if let (Some(first), Some(last)) = (self.zones().next(), self.zones().last()) {
             let slips: u64 = self.tracks.iter().map(|tracks| tracks.slips).sum();
-            let zones = self.tracks.len();
+            let zones = self.zones().count();
             let upto = match &self.profile {
                 Some(_) => String::new(),
                 None => format!(", as far as {}", size_of(self.bytes(last.to))),
@@ -308,7 +323,8 @@ impl<'a> Page<'a> {
     }
 
     fn table_of_tracks(&self, terminal: Terminal) -> String {
-        let some = sparse(&self.tracks);
+        let zones: Vec<&Tracks> = self.zones().collect();
+        let some = sparse(&zones);
         let from = some.iter().map(|tracks| size_of(self.bytes(tracks.from)));
         let mut columns = vec![
             TableColumn::numbers("from", from),
@@ -437,8 +453,11 @@ impl<'a> Page<'a> {
             .map(|(name, value)| format!("{name}: {value}"));
         let mut subtitle = words.collect::<Vec<_>>().join("\n");
         subtitle.push_str(&format!("\n{}", self.sentence()));
-        for (key, why) in self.verdict.missing() {
-            subtitle.push_str(&format!("\n{key}: not learned: {why}"));
+        // The page has the list.
+        match self.verdict.missing().count() {
+            0 => {}
+            1 => subtitle.push_str("\n1 key of the profile is not learned"),
+            many => subtitle.push_str(&format!("\n{many} keys of the profile are not learned")),
         }
         let stretch = |tracks: &Tracks, value: f64| Stretch {
             from: self.bytes(tracks.from),
@@ -446,7 +465,7 @@ impl<'a> Page<'a> {
             value,
         };
         let skews = self.skew_names().into_iter().map(|(at, name)| {
-            let parts = self.tracks.iter().filter_map(|tracks| {
+            let parts = self.zones().filter_map(|tracks| {
                 let skews = tracks.skews?;
                 Some(stretch(tracks, skews[at]))
             });
@@ -469,8 +488,7 @@ impl<'a> Page<'a> {
             subtitle,
             capacity: self.capacity(),
             tracks: self
-                .tracks
-                .iter()
+                .zones()
                 .map(|tracks| stretch(tracks, tracks.sectors as f64))
                 .collect(),
             skews: skews.filter(|(_, parts)| !parts.is_empty()).collect(),
