@@ -89,7 +89,8 @@ impl Mechanics {
         Mechanics {
             turn,
             turns_per_nano: u64::MAX / turn.as_nanos(),
-            least_positioning: read.time(1) * 2 / 3,
+            // With one cylinder the arm has nowhere to go.
+            least_positioning: read.time(1.min(cylinders - 1)) * 2 / 3,
             least: read.least_with(write.as_ref().unwrap_or(&read), soonest),
             read,
             write,

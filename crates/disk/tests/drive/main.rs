@@ -8,6 +8,7 @@ mod drawn;
 mod faults;
 mod partial;
 mod policies;
+mod promises;
 mod second;
 mod switches;
 mod written;
