@@ -1,0 +1,248 @@
+//! The buffer in a drive, as a profile says it.
+
+use super::form;
+use headtime_config::whole;
+use headtime_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The buffer in the drive. Names in brackets are DiskSim's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(default = "CacheSpec::unsaid")]
+pub struct CacheSpec {
+    /// Data stay in the buffer for later commands (`Enable caching in buffer`); else it only
+    /// matches the speeds of bus and medium.
+    pub enabled: bool,
+    /// Segments, 1 to 65,535 (`Number of buffer segments`).
+    #[serde(deserialize_with = "whole::<_, _, 1, 65535>")]
+    pub segments: u32,
+    /// Logical sectors in a segment, 1 to the capacity (`Segment size (in blks)`).
+    #[serde(deserialize_with = "whole::<_, _, 1, 0xffff_ffff>")]
+    pub segment_sectors: u32,
+    /// Logical sectors that all segments hold together; how many of them hold any then follows the load:
+    /// many short ones, or few full ones. Those that commands need are kept beyond it. Zero: as many as fit
+    /// into the segments. Not in DiskSim.
+    #[serde(skip_serializing_if = "form::is_none")]
+    pub room_sectors: u32,
+    /// How many of them may hold written data at a time, 1 to `segments`
+    /// (`Maximum number of write segments`).
+    pub write_segments: u32,
+    /// One segment is for writes alone (`Use separate write segment`). Needs two segments.
+    pub dedicated_write_segment: bool,
+    /// How far a read goes on by itself (`Buffer continuous read`).
+    pub read_ahead: ReadAhead,
+    /// Sectors read ahead before another command may interrupt (`Minimum read-ahead (blks)`).
+    pub read_ahead_min: u32,
+    /// Sectors read ahead at most (`Maximum read-ahead (blks)`).
+    #[serde(deserialize_with = "whole::<_, _, 0, 0xffff_fffe>")]
+    pub read_ahead_max: u32,
+    /// The same behind a read on the track of the read before it: so many sectors, and not beyond the end
+    /// of the track. Zero: as behind any other. Not in DiskSim.
+    #[serde(skip_serializing_if = "form::is_none")]
+    pub second_read_ahead_min: u32,
+    /// What becomes of the data of the command itself (`Read-ahead over requested`).
+    pub requested_data: RequestedData,
+    /// A full hit starts reading ahead if the drive is idle (`Read-ahead on idle hit`).
+    pub read_ahead_on_idle_hit: bool,
+    /// Sectors before the first one wanted are kept if they pass under the head while it waits
+    /// (`Read any free blocks`).
+    pub read_free_sectors: bool,
+    /// A read whose first sector is just being read ahead is a partial hit
+    /// (`Allow almost read hits`).
+    pub almost_read_hits: bool,
+    /// A full hit may use the bus while the arm is at work: for another command, or reading ahead in
+    /// another segment, which a hit ends else (`Allow sneaky full read hits`).
+    pub sneaky_full_read_hits: bool,
+    /// A partial hit may (`Allow sneaky partial read hits`).
+    pub sneaky_partial_read_hits: bool,
+    /// Queued reads are searched for hits whenever the bus is free
+    /// (`Allow sneaky intermediate read hits`).
+    pub sneaky_intermediate_read_hits: bool,
+    /// Written data serve later reads (`Allow read hits on write data`).
+    pub read_hits_on_write_data: bool,
+    /// Data of queued writes are fetched while the bus is free (`Allow write prebuffering`).
+    pub write_prebuffering: bool,
+    /// When a write completes (`Fast write level`).
+    pub write_back: WriteBack,
+    /// How long the drive must be idle before it destages what is dirty, where nothing else makes
+    /// it. Not in DiskSim; zero there.
+    #[serde(skip_serializing_if = "form::is_zero")]
+    pub destage_delay: Nanos,
+    /// How dirty data are kept and written where [`CacheSpec::write_back`] is full. Not in DiskSim.
+    pub destage: Destage,
+    /// The most runs of dirty sectors for [`Destage::Sweep`], 1 to 65,535.
+    pub destage_runs: u32,
+    /// The age at which dirty data go first, for [`Destage::Sweep`].
+    pub destage_age: Nanos,
+    /// Sequential writes share a segment (`Combine seq writes`).
+    pub combine_sequential_writes: bool,
+    /// Reading ahead stops within a sector, not only between two (`Stop prefetch in sector`).
+    pub stop_read_ahead_in_sector: bool,
+    /// The bus is given up if the arm still moves when all data of a write have come
+    /// (`Disconnect write if seek`).
+    pub disconnect_write_in_seek: bool,
+    /// A write hit ends reading ahead (`Write hit stop prefetch`).
+    pub write_hit_stops_read_ahead: bool,
+    /// A sector needs its place in the segment before it is read (`Read directly to buffer`).
+    pub read_direct_to_buffer: bool,
+    /// The cached part of a partial hit is sent at once (`Immed transfer partial hit`); else only
+    /// if there is more than the read water mark.
+    pub send_partial_hit_at_once: bool,
+    /// Part of dirty data below which a disconnected write asks for the bus again, 0 to 1
+    /// (`Low (write) water mark`).
+    pub write_low_water: f64,
+    /// Part of read data from which a disconnected read asks for the bus again, 0 to 1
+    /// (`High (read) water mark`).
+    pub read_high_water: f64,
+    /// The water marks are parts of the request, else of a segment (`Set watermark by reqsize`).
+    pub water_by_request: bool,
+}
+
+impl CacheSpec {
+    /// The most runs of dirty sectors where a profile does not say.
+    pub const DESTAGE_RUNS: u32 = 1024;
+
+    /// The age at which dirty data go first where a profile does not say.
+    pub const DESTAGE_AGE: Nanos = Nanos::from_millis(4_000);
+
+    /// Returns true if dirty data are kept in runs of their own, not in segments.
+    pub(crate) fn keeps_runs(&self) -> bool {
+        self.write_back == WriteBack::Full && self.destage == Destage::Sweep
+    }
+
+    /// How many segments there are for written data.
+    pub(crate) fn writable_segments(&self) -> u32 {
+        match self.dedicated_write_segment {
+            true => 1,
+            false => self.write_segments,
+        }
+    }
+
+    /// How many sectors of written data there is room for.
+    pub(crate) fn write_room(&self) -> u64 {
+        u64::from(self.writable_segments()) * u64::from(self.segment_sectors)
+    }
+
+    /// What a text does not say. Segments must be said; zero and the largest number are no values.
+    const fn unsaid() -> CacheSpec {
+        CacheSpec {
+            segments: 0,
+            segment_sectors: 0,
+            read_ahead_max: u32::MAX,
+            ..CacheSpec::plain()
+        }
+    }
+
+    /// One small segment that does what most drives do, and no read-ahead or write-back.
+    const fn plain() -> CacheSpec {
+        CacheSpec {
+            enabled: true,
+            segments: 1,
+            segment_sectors: 1,
+            room_sectors: 0,
+            write_segments: 1,
+            dedicated_write_segment: false,
+            read_ahead: ReadAhead::Off,
+            read_ahead_min: 0,
+            read_ahead_max: 0,
+            second_read_ahead_min: 0,
+            requested_data: RequestedData::Kept,
+            read_ahead_on_idle_hit: false,
+            read_free_sectors: false,
+            almost_read_hits: false,
+            sneaky_full_read_hits: false,
+            sneaky_partial_read_hits: false,
+            sneaky_intermediate_read_hits: false,
+            read_hits_on_write_data: true,
+            write_prebuffering: false,
+            write_back: WriteBack::Off,
+            destage_delay: Nanos::ZERO,
+            destage: Destage::Segment,
+            destage_runs: CacheSpec::DESTAGE_RUNS,
+            destage_age: CacheSpec::DESTAGE_AGE,
+            combine_sequential_writes: true,
+            stop_read_ahead_in_sector: false,
+            disconnect_write_in_seek: false,
+            write_hit_stops_read_ahead: true,
+            read_direct_to_buffer: true,
+            send_partial_hit_at_once: true,
+            write_low_water: 0.0,
+            read_high_water: 0.0,
+            water_by_request: true,
+        }
+    }
+}
+
+impl Default for CacheSpec {
+    /// No cache: one buffer as large as a command may need.
+    fn default() -> CacheSpec {
+        CacheSpec {
+            enabled: false,
+            segment_sectors: 1024,
+            ..CacheSpec::plain()
+        }
+    }
+}
+
+/// How far a read goes on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReadAhead {
+    /// Not at all (0).
+    Off,
+    /// To the end of the track of its last sector (1).
+    TrackEnd,
+    /// To the end of the cylinder of its last sector (2).
+    CylinderEnd,
+    /// Until the segment is full (3).
+    SegmentFull,
+    /// To the end of the next track if the track before was read not long ago, so that a sequential
+    /// reader finds one track ready (4).
+    NextTrack,
+}
+
+/// What becomes of the data that a command asked for, while reading ahead and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestedData {
+    /// Dropped when the command completes (-1).
+    Dropped,
+    /// Kept: reading ahead ends when the segment is full (0).
+    Kept,
+    /// Sectors read ahead may take its place (1).
+    Replaceable,
+}
+
+/// When a write completes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteBack {
+    /// When it is on the medium (0).
+    Off,
+    /// When it is in the buffer, as long as each command is a write that appends to the last (1).
+    Appending,
+    /// The same, but other commands may come between; they wait until the dirty data are on the
+    /// medium (2).
+    Flushed,
+    /// When it is in the buffer, whatever it is; dirty segments are destaged while the drive is
+    /// idle or needs room. What drives since about 2000 do. Not in DiskSim.
+    Full,
+}
+
+/// How dirty data are kept and written where writes complete in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Destage {
+    /// Each write takes a segment unless it continues another; a segment is written as a whole, the
+    /// nearest first if firmware looks at positions, else the one unused for longest.
+    Segment,
+    /// In runs, which as many segments are given up for as the data fill. They are written by position
+    /// among all of them; writes that touch become one; reads pass.
+    Sweep,
+}
+
+impl WriteBack {
+    /// Returns true if the arm sets out with a write at once although that completes in the buffer.
+    pub(crate) fn sets_out(self) -> bool {
+        matches!(self, WriteBack::Appending | WriteBack::Flushed)
+    }
+}
