@@ -21,8 +21,9 @@ pub(super) struct Bench<'a, P: ?Sized> {
     linger: f64,
     /// Answers come when they should.
     quiet: bool,
-    /// The buffer holds hundreds of places.
+    /// The buffer holds hundreds of places, or so many that to drive one out takes long.
     holds_hundreds: bool,
+    holds_many: bool,
     next_place: usize,
     hit_below: f64,
     /// The address of the last command.
@@ -74,6 +75,8 @@ const DEAR: usize = 24;
 /// A drive of which more places than this were needed, so that each was out of the buffer when its turn came again,
 /// is one on which nothing is read twice.
 const HUNDREDS: usize = 384;
+/// The same, if looking twice has taken long.
+const MANY: usize = 100;
 /// Sectors that a track may have.
 pub(super) const MOST_TRACK: u64 = 8_192;
 /// Sectors around one that was read which may be in the buffer with it as far as nothing else is known.
@@ -92,6 +95,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             linger: 0.0,
             quiet: false,
             holds_hundreds: false,
+            holds_many: false,
             next_place: 0,
             hit_below: 0.0,
             last: u64::MAX,
@@ -151,6 +155,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.linger = spindle.linger;
         self.quiet = spindle.astray < QUIET;
         self.holds_hundreds = spindle.places.len() > HUNDREDS;
+        self.holds_many = spindle.places.len() > MANY;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // Nothing is known of the time that passed: the phase on which most places agree.
         for _ in 0..4 {
@@ -336,8 +341,11 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         Ok(self.angle_at(answer.at))
     }
 
-    /// The angle of a sector, read once; `None` if it is in the buffer, or may be.
+    /// The angle of a sector, read once; `None` if it is in the buffer, or may be, or is behind the last one.
     pub fn glance(&mut self, lba: u64) -> Result<Option<f64>, ExtractError> {
+        if lba >= self.capacity() {
+            return Ok(None);
+        }
         let around = match self.linger > 0.0 {
             true => lba.saturating_sub(AHEAD)..lba + AROUND,
             false => lba..lba + AROUND,
@@ -356,6 +364,11 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         }
         self.touched.insert(lba);
         Ok((!self.is_hit(&answer)).then(|| self.angle_at(answer.at)))
+    }
+
+    /// Looking twice has taken long: looks are on tracks of their own from here on, if the buffer is large.
+    pub fn look_apart(&mut self) {
+        self.holds_hundreds |= self.holds_many;
     }
 
     /// Returns true if the buffer holds hundreds of places, so that looks are to be on tracks of their own.

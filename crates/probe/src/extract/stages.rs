@@ -14,6 +14,8 @@ use headtime_units::{Cylinder, Extent, Nanos, Time};
 const STEP: Nanos = Nanos::from_millis(5_000);
 /// Borders of more zones than this are not looked at.
 const MOST_BORDERS: usize = 128;
+/// A walk that has taken so long of a drive with a large buffer looks at nothing twice from then on.
+const LONG_WALK: Nanos = Nanos::from_millis(30 * 60_000);
 /// More zones than this within one part in a thousand of the disk are no zones.
 const MOST_ZONES: usize = 1_024;
 
@@ -108,6 +110,9 @@ impl Extraction {
         bench: &mut Bench<'_, P>,
         until: Time,
     ) -> Result<(), ExtractError> {
+        if self.stage_spent > LONG_WALK {
+            bench.look_apart();
+        }
         while bench.probe.now() < until {
             let done = walk::Walk {
                 bench,
