@@ -318,6 +318,11 @@ fn pairs<P: Probe + ?Sized>(
         let to = layout.run(Lba::new(second)).track;
         let begins = f64::from(layout.locate(Lba::new(first)).angle.to_bits()) / 4_294_967_296.0;
         let ends = begins + 1.0 / f64::from(run.sectors_per_track);
+        let read_on = leaves.map_or(0, |leaves| leaves.read_on);
+        if read_on > 1 && u64::from(run.len) <= read_on {
+            // It would read on over the end of the track.
+            continue;
+        }
         let slot = turn / f64::from(run.sectors_per_track);
         let hold = leaves.map_or(0.0, |leaves| leaves.hold(slot));
         let way = ground.way(run.track, to) + hold;
