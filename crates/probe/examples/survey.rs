@@ -81,15 +81,6 @@ fn order(order: Order) -> String {
     }
 }
 
-/// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be
-/// others in each zone, and where cylinders are counted from is not seen.
-fn kind(order: Order) -> std::mem::Discriminant<Order> {
-    std::mem::discriminant(&match order {
-        Order::SerpentineThroughout => Order::Serpentine,
-        order => order,
-    })
-}
-
 fn row(truth: &Profile, seed: u64) -> String {
     let mut probe = Modelled::new(truth, seed);
     let mut extraction = Extraction::new(&probe, seed);
@@ -106,26 +97,7 @@ fn row(truth: &Profile, seed: u64) -> String {
     let found = compare(truth, &extraction, &probe);
     let held = found.held;
     let part = |count: u64| 100.0 * count as f64 / held.reads as f64;
-    let limit = if probe.capacity().get() * u64::from(probe.sector_bytes()) < 40_000_000_000 {
-        10
-    } else {
-        90
-    };
-    let mut bad = Vec::new();
-    let mut mark = |ok: bool, word: &'static str| {
-        if !ok {
-            bad.push(word)
-        }
-    };
-    mark(found.turn_ppm.abs() < 5.0, "rotation");
-    mark(found.lengths == 10_000, "lengths");
-    mark(found.borders.0 == found.borders.1, "borders");
-    mark(found.skew < 1.0, "skews");
-    mark(found.angles >= 9_900, "angles");
-    mark(found.heads.0 == found.heads.1, "surfaces");
-    mark(kind(found.order.0) == kind(found.order.1), "order");
-    mark(found.seeks < 50.0, "seeks");
-    mark(found.spent < Nanos::from_millis(limit * 60_000), "time");
+    let bad = found.missed();
     format!(
         "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}) heads {}/{} cyl {}/{} order {}/{} remap {}/{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
         minutes,

@@ -32,6 +32,42 @@ pub struct Accuracy {
     pub seeks: f64,
     pub held: Held,
     pub spent: Nanos,
+    /// The time in which a drive of this size has to be learned.
+    pub limit: Nanos,
+}
+
+impl Accuracy {
+    /// What probing is to reach on every drive and did not, in a word each.
+    pub fn missed(&self) -> Vec<&'static str> {
+        let all = [
+            (self.turn_ppm.abs() < 5.0, "rotation"),
+            (self.lengths == 10_000, "lengths"),
+            (self.borders.0 == self.borders.1, "borders"),
+            (self.skew < 1.0, "skews"),
+            (self.angles >= 9_900, "angles"),
+            (self.heads.0 == self.heads.1, "surfaces"),
+            (kind(self.order.0) == kind(self.order.1), "order"),
+            (self.seeks < 50.0, "seeks"),
+            (self.spent < self.limit, "time"),
+        ];
+        let missed = all.into_iter().filter(|(reached, _)| !reached);
+        missed.map(|(_, word)| word).collect()
+    }
+}
+
+/// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be
+/// others in each zone, and where cylinders are counted from is not seen.
+fn kind(order: Order) -> std::mem::Discriminant<Order> {
+    std::mem::discriminant(&match order {
+        Order::SerpentineThroughout => Order::Serpentine,
+        order => order,
+    })
+}
+
+/// 10 minutes for drives of up to 40 GB, 90 for larger ones.
+fn limit(bytes: u64) -> Nanos {
+    let minutes = if bytes < 40_000_000_000 { 10 } else { 90 };
+    Nanos::from_secs(minutes * 60)
 }
 
 /// Addresses from all over a drive.
@@ -52,8 +88,13 @@ fn zone_of<'p>(profile: &'p Profile, layout: &Layout, lba: Lba) -> Option<&'p Zo
         .find(|zone| zone.last_cylinder >= track.cylinder.0)
 }
 
+/// Compares what was learned through a probe with the profile of the drive behind it.
+///
+/// # Panics
+///
+/// If there is no learned profile yet, or it is of a drive of another size.
 pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Accuracy {
-    let learned = extraction.profile().unwrap();
+    let learned = extraction.profile().expect("a profile was learned");
     let (ours, theirs) = (Layout::new(&learned), Layout::new(truth));
     assert_eq!(ours.capacity(), theirs.capacity());
     let capacity = probe.capacity().get();
@@ -126,6 +167,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         seeks: seeks(truth, &learned),
         held: extraction.held,
         spent: extraction.spent,
+        limit: limit(probe.capacity().bytes(probe.sector_bytes())),
     }
 }
 

@@ -286,6 +286,12 @@ fn a_killed_probe_goes_on_as_if_it_had_not_been() {
     assert!(fs::read(&out).unwrap() == fs::read(&through).unwrap());
 }
 
+/// A probe that turns switches, which the drive keeps in a file.
+fn switching<'a>(state: &'a Path, range: &'a str, switches: &'a Path) -> Vec<&'a str> {
+    let to = ["--state", text(state), "--write-scratch", range];
+    little(&[&to[..], &["--emulate-switches", text(switches)]].concat())
+}
+
 /// What the drive keeps while it is off.
 fn kept(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
@@ -296,14 +302,7 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
     let directory = scratch("probe-switches");
     let (state, switches) = (directory.join("state"), directory.join("drive"));
     let record = directory.join("state.switches");
-    let args = little(&[
-        "--state",
-        text(&state),
-        "--write-scratch",
-        "10MiB-30MiB",
-        "--emulate-switches",
-        text(&switches),
-    ]);
+    let args = switching(&state, "10MiB-30MiB", &switches);
     let on = "LookAhead on\nWriteCache on\n";
     let (mut turned, mut round) = (0, 0_u64);
     // For a short time only is a switch turned: killed when one is seen to be, or somewhat later, until enough were met.
@@ -340,14 +339,7 @@ fn a_signal_while_switches_are_turned_puts_them_back() {
     let directory = scratch("probe-switches-signal");
     let (state, switches) = (directory.join("state"), directory.join("drive"));
     let record = directory.join("state.switches");
-    let args = little(&[
-        "--state",
-        text(&state),
-        "--write-scratch",
-        "0-83900",
-        "--emulate-switches",
-        text(&switches),
-    ]);
+    let args = switching(&state, "0-83900", &switches);
     let mut met = 0;
     for _ in 0..200 {
         let _ = fs::remove_file(&state);

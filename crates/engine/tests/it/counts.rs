@@ -1,6 +1,6 @@
 //! What the engine says of itself: who waits and why, whether it is idle, and what it has counted.
 
-use crate::world::arrival;
+use crate::world::{arrival, poll, read};
 use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Plug};
 use headtime_sched::{Backlog, Noop, Op, Scheduler, Sstf, WorkConserving};
 use headtime_testkit::ToyAnticipator;
@@ -15,21 +15,6 @@ fn depth(depth: u32) -> Config {
         depth,
         ..Config::default()
     }
-}
-
-/// Where the commands begin that go to the drive.
-fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
-    let commands = std::iter::from_fn(|| engine.poll(now));
-    let starts = commands.filter_map(|command| match command {
-        Command::Issue(request) => Some(request.extent.start.get()),
-        _ => None,
-    });
-    starts.collect()
-}
-
-fn read<S: Scheduler>(engine: &mut Engine<S>, now: Time, id: u64, start: u64) -> Vec<u64> {
-    engine.handle(now, Event::Arrived(arrival(id, Op::Read, start, 8, 0)));
-    poll(engine, now)
 }
 
 fn complete<S: Scheduler>(engine: &mut Engine<S>, now: Time, outcome: Outcome) -> Vec<u64> {

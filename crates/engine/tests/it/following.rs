@@ -1,7 +1,7 @@
 //! The engine follows the head for a scheduler that asks where it is.
 
-use crate::world::arrival;
-use headtime_engine::{Command, Config, DriveTag, Engine, Event, Issue, Outcome};
+use crate::world::{arrival, poll, read};
+use headtime_engine::{Config, DriveTag, Engine, Event, Issue, Outcome};
 use headtime_sched::{Nise, NiseConfig, Op, Scheduler, Spec, Sptf, WorkConserving};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Nanos, Time};
@@ -22,20 +22,6 @@ fn two(issue: Issue) -> Config {
         issue,
         ..Config::default()
     }
-}
-
-fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
-    let commands = std::iter::from_fn(|| engine.poll(now));
-    let starts = commands.filter_map(|command| match command {
-        Command::Issue(request) => Some(request.extent.start.get()),
-        _ => None,
-    });
-    starts.collect()
-}
-
-fn read<S: Scheduler>(engine: &mut Engine<S>, now: Time, id: u64, start: u64) -> Vec<u64> {
-    engine.handle(now, Event::Arrived(arrival(id, Op::Read, start, 8, 0)));
-    poll(engine, now)
 }
 
 #[test]

@@ -158,6 +158,27 @@ pub(crate) fn arrival(id: u64, op: Op, start: u64, len: u64, process: u32) -> Ar
     }
 }
 
+/// Where the commands begin that go to the drive.
+pub(crate) fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> {
+    let commands = std::iter::from_fn(|| engine.poll(now));
+    let starts = commands.filter_map(|command| match command {
+        Command::Issue(request) => Some(request.extent.start.get()),
+        _ => None,
+    });
+    starts.collect()
+}
+
+/// Has a read of 8 sectors come, and says where the commands begin that go to the drive.
+pub(crate) fn read<S: Scheduler>(
+    engine: &mut Engine<S>,
+    now: Time,
+    id: u64,
+    start: u64,
+) -> Vec<u64> {
+    engine.handle(now, Event::Arrived(arrival(id, Op::Read, start, 8, 0)));
+    poll(engine, now)
+}
+
 /// Whether a request touches a sector of `bad`.
 pub(crate) fn touches(extent: Extent, bad: &[u64]) -> bool {
     bad.iter().any(|bad| extent.contains(Lba::new(*bad)))
