@@ -6,6 +6,7 @@
 
 mod flight;
 mod kept;
+mod leaves;
 mod order;
 mod waiting;
 
@@ -19,7 +20,7 @@ use headtime_disk::profile::{FirmwarePolicy, Preseek, QueueSpec};
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-pub use waiting::Leaves;
+pub use leaves::Leaves;
 
 /// What was found out about the queue. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -99,7 +100,7 @@ impl Queueing {
             QueueQuestion::Leaves => return self.leaves(bench, ground, held, told),
             QueueQuestion::Sooner => {
                 if depth > 1 {
-                    self.sooner = waiting::sooner(bench, ground, self.leaves)?;
+                    self.come_sooner(bench, ground)?;
                 }
                 return Ok(());
             }

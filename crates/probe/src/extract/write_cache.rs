@@ -6,14 +6,14 @@
 mod pad;
 
 use super::bench::Bench;
-use super::desk::HitTime;
 use super::error::ExtractError;
 use super::ground::Ground;
 use super::told::Told;
 use crate::Probe;
 use headtime_disk::profile::{CacheSpec, Destage, WriteBack};
 use headtime_units::{Extent, Lba, Nanos};
-use pad::Pad;
+pub(super) use pad::Reads;
+use pad::{Pad, VOTES};
 use serde::{Deserialize, Serialize};
 
 /// What was found out about written data. Times are nanoseconds.
@@ -63,20 +63,10 @@ pub(super) const KEYS: [&str; 9] = [
     "cache.dedicated_write_segment",
 ];
 
-/// Trials that decide.
-const VOTES: usize = 7;
 /// Nothing idles for longer before it destages.
 const LONGEST_DELAY: f64 = 400e6;
 /// No data become older than this.
 const LONGEST_AGE: f64 = 4_600e6;
-
-/// What is known of reads already.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reads {
-    pub hit: HitTime,
-    pub segment: Option<u64>,
-    pub segments: Option<u64>,
-}
 
 impl WriteCache {
     pub(super) fn ask<P: Probe + ?Sized>(

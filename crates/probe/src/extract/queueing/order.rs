@@ -6,7 +6,7 @@ use super::super::ground::Ground;
 use super::super::told::Told;
 use super::super::turns::part;
 use super::flight::Flight;
-use super::waiting::Leaves;
+use super::leaves::Leaves;
 use super::{BATCH, Queueing};
 use crate::Probe;
 use headtime_units::{Lba, Track};

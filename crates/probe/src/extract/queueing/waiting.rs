@@ -12,19 +12,10 @@ use super::super::seeks::Target;
 use super::super::told::Told;
 use super::super::turns::{near, part};
 use super::flight::Flight;
+use super::leaves::Leaves;
 use super::{Buffered, Queueing};
 use crate::Probe;
 use headtime_units::{Extent, Lba, Nanos};
-use serde::{Deserialize, Serialize};
-
-/// When the arm leaves a read for a command that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Leaves {
-    /// So many nanoseconds after the last sector has passed, when the data are sent; `None` if it is for no answer.
-    pub after: Option<f64>,
-    /// Behind so many more sectors at least.
-    pub read_on: u64,
-}
 
 /// Pairs of reads that tell when the arm is there, anywhere and at the end of the disk.
 const SOONER: u32 = 300;
@@ -36,55 +27,6 @@ const MOST_EVICTIONS: u64 = 64;
 /// A time that noise makes of nothing in the mean, and one that it does not, in nanoseconds.
 const NOTHING: f64 = 25e3;
 const SOMETHING: f64 = 80e3;
-
-impl Leaves {
-    /// How long the head stays behind a sector, where one passes every `slot` nanoseconds.
-    pub(super) fn hold(self, slot: f64) -> f64 {
-        // The sector that is passing is read to its end.
-        match (self.after, self.read_on) {
-            (None, read_on) => read_on.max(1) as f64 * slot,
-            (Some(after), 0) => after + slot / 2.0,
-            (Some(after), read_on) => f64::max(after, read_on as f64 * slot),
-        }
-    }
-
-    /// Sectors that are read behind a read before the arm may leave, if that shows.
-    pub fn read_on(self) -> Option<u64> {
-        (self.after.is_none() || self.read_on > 0).then_some(self.read_on)
-    }
-
-    /// Of sectors that are held behind a read in two zones, each with the time of a sector.
-    ///
-    /// `None` if neither a number of them nor a time explains both.
-    fn of(held: [(u64, f64); 2]) -> Option<Leaves> {
-        let [(few, long), (many, short)] = match held[0].1 > held[1].1 {
-            true => held,
-            false => [held[1], held[0]],
-        };
-        if few.max(many) <= 1 {
-            return Some(Leaves {
-                after: None,
-                read_on: 0,
-            });
-        }
-        // The sector that was passing is not held. How many are may be off by one.
-        let (few, many) = (few as f64, many as f64);
-        let from = f64::max(few * long, many * short);
-        let to = f64::min((few + 1.0) * long, (many + 1.0) * short);
-        let is_time = from < to + long;
-        match (few == many, is_time) {
-            (true, false) => Some(Leaves {
-                after: None,
-                read_on: many as u64,
-            }),
-            (false, true) => Some(Leaves {
-                after: Some((from + to) / 2.0),
-                read_on: 0,
-            }),
-            _ => None,
-        }
-    }
-}
 
 impl Queueing {
     /// Finds how long the head stays behind a read although another waits.
@@ -276,17 +218,20 @@ fn read_on<P: Probe + ?Sized>(desk: &mut Desk<'_, '_, '_, P>) -> Result<Option<u
     Ok(held.filter(|held| *held < most))
 }
 
-/// How much sooner than its way, and what the arm stays behind, says it reads a command that was in the drive when
-/// the one before was read.
-pub(super) fn sooner<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    ground: &Ground<'_>,
-    leaves: Option<Leaves>,
-) -> Result<Option<f64>, ExtractError> {
-    pairs(bench, ground, leaves, (SOONER, 0.0), |bench| {
-        let last = bench.capacity() - 1;
-        Ok(bench.random.up_to(last))
-    })
+impl Queueing {
+    /// Finds how much sooner than its way, and what the arm stays behind, says it reads a command that was in the drive
+    /// when the one before was read.
+    pub(super) fn come_sooner<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+    ) -> Result<(), ExtractError> {
+        self.sooner = pairs(bench, ground, self.leaves, (SOONER, 0.0), |bench| {
+            let last = bench.capacity() - 1;
+            Ok(bench.random.up_to(last))
+        })?;
+        Ok(())
+    }
 }
 
 /// The same with first commands that `first` gives, looked for near `guess` nanoseconds later.

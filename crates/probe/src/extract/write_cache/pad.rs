@@ -1,18 +1,28 @@
 //! A scratch range that is written and read.
 
 use super::super::bench::Bench;
+use super::super::desk::HitTime;
 use super::super::error::ExtractError;
 use super::super::ground::Ground;
 use super::super::turns::median;
-use super::{Reads, VOTES};
 use crate::Probe;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 
+/// Trials that decide.
+pub(super) const VOTES: usize = 7;
 /// More writes are not sent until one waits.
 const MOST: u64 = 20_000;
 /// Writes that wait, which show how fast room is made.
 const WAITING: usize = 8;
+
+/// What is known of reads already.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Reads {
+    pub hit: HitTime,
+    pub segment: Option<u64>,
+    pub segments: Option<u64>,
+}
 
 /// A drive, and where it may be written.
 pub(super) struct Pad<'b, 'a, 'g, P: ?Sized> {
