@@ -196,7 +196,8 @@ fn a_second_command_chosen_late_costs_nothing_and_one_chosen_at_once_can() {
                 "\"cheetah18lp\", ",
             ),
             (", \"st3400620as\", \"exos-x18\"]", "]"),
-            ("repeats = 3", "repeats = 1"),
+            // Of 3,000 requests the rate varies by 0.7 % from seed to seed.
+            ("requests = 3000", "requests = 10000"),
         ],
         "schedulers = [\"sptf\"]
          workload.processes = [4, 16]
