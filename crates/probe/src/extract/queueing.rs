@@ -32,7 +32,7 @@ pub struct Queueing {
     pub agree: [f64; 2],
     /// When the arm leaves for the next command, if that is in the drive already.
     pub leaves: Option<Leaves>,
-    /// By how much sooner than single commands show the arm is there then, beside what [`Leaves::hold`] says.
+    /// By how much sooner than single commands show the arm is there then, beside what [`Leaves`] says.
     pub sooner: Option<f64>,
     /// Choices are those of the shortest positioning time.
     pub by_position: Option<bool>,
