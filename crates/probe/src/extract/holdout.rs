@@ -184,9 +184,12 @@ pub(super) fn crossing<P: Probe + ?Sized>(
         let ends = (0..LOOKED).find_map(|_| {
             let lba = Lba::new(bench.random.up_to(room));
             let end = layout.track_extent_of(lba).end();
+            // Behind the last track there is none.
+            if end.get() >= room {
+                return None;
+            }
             let [last, next] = [Lba::new(end.get() - 1), end].map(|lba| layout.locate(lba));
-            let is_next = end.get() < room && last.track.head != next.track.head;
-            is_next.then_some((end, last, next))
+            (last.track.head != next.track.head).then_some((end, last, next))
         });
         let Some((end, last, next)) = ends else {
             return Ok(None);
