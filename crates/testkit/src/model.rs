@@ -127,7 +127,11 @@ impl Model {
         let grown = self.queued.get_mut(&kept).expect("found there");
         grown.parts.push(part);
         grown.request.extent = joined(grown.request.extent, new.extent);
-        grown.request.arrival = grown.request.arrival.min(new.arrival);
+        if new.arrival < grown.request.arrival {
+            // The older one's place counts, which nobody has overtaken since it came here.
+            grown.request.arrival = new.arrival;
+            grown.overtaken = 0;
+        }
         let grown = grown.request;
         let fits = |queued: &&Queued| {
             let other = &queued.request;
