@@ -294,7 +294,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                     }
                 }
             }
-            (Outcome::MediumError, [block]) => {
+            // Of more than the block it may be something else that cannot be read.
+            (Outcome::MediumError, [block])
+                if done.request.extent == self.wanted.block_at(*block) =>
+            {
                 self.stats.blocks -= 1;
                 self.suspects.remove(block);
                 self.unreadable.insert(*block);

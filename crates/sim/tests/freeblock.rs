@@ -207,7 +207,16 @@ fn without_noise_no_request_is_later_for_what_is_read_before_it() {
 
 #[test]
 fn every_block_is_read_once_whatever_fails() {
-    for (seed, block) in [(1, 1), (2, 1), (3, 16)] {
+    for (seed, block) in [
+        (1, 1),
+        (2, 1),
+        (3, 16),
+        (4, 1),
+        (5, 1),
+        (6, 1),
+        (7, 1),
+        (8, 1),
+    ] {
         let range = Extent::at(1_000, 16_000);
         let options = FreeblockOptions {
             block: Sectors::new(block),
@@ -302,6 +311,32 @@ fn every_block_is_read_once_whatever_fails() {
         }
         assert!(stats.with > 0 && stats.before > 0, "{stats:?}");
     }
+}
+
+/// The front of a request has more than what is wanted. What cannot be read there need not be that.
+#[test]
+fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
+    let (wanted, bad) = (Extent::at(100_000, 1), Extent::at(100_004, 1));
+    let mut workload = ten(1, 2_000, 5_000);
+    for one in &mut workload.processes {
+        one.read_share = 1.0;
+    }
+    // Reads of the eight sectors from 100,016 on, and others.
+    workload.processes[0].range = Some((Bytes(100_016 * 512), Bytes(100_024 * 512)));
+    let scan = Some((wanted, FreeblockOptions::default()));
+    let (_, read) = simulate(&atlas(2), "noop", &workload, scan, |setup| {
+        setup.stations[0].faults = vec![(
+            Time::ZERO,
+            Fault::Unreadable {
+                extent: bad,
+                retries: 0,
+            },
+        )];
+    });
+    let read = read.borrow();
+    assert!(read.stats.with > 0 && read.left == 0, "{:?}", read.stats);
+    assert_eq!(read.unreadable, []);
+    assert_eq!(read.times.get(&100_000), Some(&1));
 }
 
 /// A gap somewhere: the head behind one request, and another one.
