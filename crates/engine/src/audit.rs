@@ -120,6 +120,8 @@ impl Audit {
             | Event::Unplugged
             | Event::Foretold(_)
             | Event::Ordered(_)
+            | Event::Offering(_)
+            | Event::Offered(_)
             | Event::Behind { .. } => Ok(()),
             Event::Arrived(new) | Event::Joined { arrival: new, .. } => {
                 ensure!(

@@ -36,6 +36,8 @@ pub struct Due {
     /// A client that thinks for longer than 64 bits hold has not ended: that is `Some(Time::NEVER)`.
     arrival: Option<Time>,
     wake: Time,
+    /// When a job in the background wants to be asked.
+    job: Time,
 }
 
 impl Due {
@@ -43,6 +45,7 @@ impl Due {
     #[inline]
     pub fn at(&self) -> Option<Time> {
         let next = self.order.min(self.device).min(self.timeout).min(self.wake);
+        let next = next.min(self.job);
         match self.arrival {
             Some(at) => Some(next.min(at)),
             None => Some(next).filter(|next| *next < Time::NEVER),
@@ -113,11 +116,11 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    /// Has a job run in the background of a member.
+    /// Has a job run in the background of a member, in place of the one that did.
     ///
     /// # Panics
     ///
-    /// If there is no such member.
+    /// If there is no such member, or the former job still waits for a request.
     pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
         self.jobs.resize_with(self.timeouts.count(), || None);
         if let Some(tracker) = job.tracker() {
@@ -182,7 +185,18 @@ impl<L: Sink> Core<L> {
             timeout: earliest(&self.timeouts, Timeouts::next),
             arrival: world.next_arrival(),
             wake: earliest(self.volume.engines(), Engine::next_wakeup),
+            job: match self.jobs.is_empty() {
+                true => Time::NEVER,
+                false => self.next_job(),
+            },
         }
+    }
+
+    #[inline(never)]
+    fn next_job(&self) -> Time {
+        let jobs = self.volume.engines().iter().zip(&self.jobs);
+        let wakes = jobs.filter_map(|(engine, job)| job.as_ref()?.next_wakeup(engine));
+        wakes.min().unwrap_or(Time::NEVER)
     }
 
     /// Handles the first of the things that are `due` by `at`, and all commands that follow from it. If nothing is
@@ -219,6 +233,8 @@ impl<L: Sink> Core<L> {
                 return self.rare_commands(world, at);
             }
             (Member(0), event)
+        } else if due.job < due.wake {
+            return self.rare_commands(world, at);
         } else {
             (self.volume.wakes(), Event::Woke)
         };
@@ -429,11 +445,11 @@ impl<L: Sink> Core<L> {
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         self.foretell(world, at)?;
         self.drain(world, at)?;
+        if !self.jobs.is_empty() {
+            self.all_joined(world, at)?;
+        }
         for index in 0..self.volume.engines().count() {
             let member = Member(index as u16);
-            if !self.jobs.is_empty() {
-                self.joined(world, at, member)?;
-            }
             let backlog = self.volume.engines()[index].backlog();
             world.backlog(at, member, backlog);
         }
@@ -455,27 +471,56 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Tells a member of what its job asks for, until that is all.
+    /// Tells the members of what their jobs ask for, until that is all. What the drain of one does may concern another one.
     #[inline(never)]
+    fn all_joined<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        loop {
+            let mut any = false;
+            for index in 0..self.volume.engines().count() {
+                any |= self.joined(world, at, Member(index as u16))?;
+            }
+            if !any {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells a member of what its job asks for, until that is all. Returns true if it was anything.
     fn joined<W: World>(
         &mut self,
         world: &mut W,
         at: Time,
         member: Member,
-    ) -> Result<(), W::Error> {
+    ) -> Result<bool, W::Error> {
+        let mut any = false;
         while let Some(event) = self.joins(world, at, member) {
             self.handle(world, at, member, event)?;
             self.drain(world, at)?;
+            any = true;
         }
-        Ok(())
+        Ok(any)
     }
 
-    /// Asks the job of a member for its next request.
+    /// What a member is told next: what its job asks for, or that it asks for nothing more.
     fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
-        let job = self.jobs.get_mut(member.index())?.as_mut()?;
-        let approach = self.volume.engine(member).approach(at, Lane(0));
+        let engine = self.volume.engine(member);
+        let Some(job) = &mut self.jobs[member.index()] else {
+            return engine.is_offering().then_some(Event::Offering(false));
+        };
+        let offers = job.is_offered();
+        if offers != engine.is_offering() {
+            return Some(Event::Offering(offers));
+        }
+        let unoffered = engine.unoffered();
+        let lane = match offers {
+            true => unoffered,
+            false => Some(Lane(0)),
+        };
+        let approach = lane.and_then(|lane| engine.approach(at, lane));
         let engine = &self.volume.engines()[member.index()];
-        let (arrival, lane, join) = job.joins(at, engine, approach.as_ref())?;
+        let Some((arrival, lane, join)) = job.joins(at, engine, approach.as_ref()) else {
+            return unoffered.map(Event::Offered);
+        };
         let is_own = matches!(arrival.id, RequestId::Background(_));
         assert!(is_own, "a job asks as client {}", arrival.id);
         world.joined(member, &arrival, job.as_mut());

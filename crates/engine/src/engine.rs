@@ -40,7 +40,8 @@ use std::collections::VecDeque;
 /// # Staged requests
 ///
 /// What a scheduler has chosen and the gate has not taken is *staged*. A request can still join it
-/// ([`Event::Joined`]): before it, or as a part of the same command.
+/// ([`Event::Joined`]): before it, or as a part of the same command. While the engine [offers](Event::Offering) what is
+/// chosen, each request is staged until [`Event::Offered`], also where the gate would take it at once.
 ///
 /// # Errors of the drive
 ///
@@ -69,6 +70,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     outbox: VecDeque<Command>,
     /// Nothing is chosen before, since the drive will not be free for it so soon.
     late_until: Option<Time>,
+    /// Whether what is chosen is offered before it goes.
+    offering: bool,
     now: Time,
     /// Kept for its memory.
     to_raise: Vec<Tag>,
@@ -165,6 +168,7 @@ impl<S: Scheduler> Engine<S> {
             tags: DriveTags::default(),
             outbox: VecDeque::new(),
             late_until: None,
+            offering: false,
             now: Time::ZERO,
             to_raise: Vec::new(),
         })
@@ -201,6 +205,8 @@ impl<S: Scheduler> Engine<S> {
                 lane,
                 join,
             } => self.joined(now, arrival, lane, join),
+            Event::Offering(on) => self.offering = on,
+            Event::Offered(lane) => self.offered(lane),
             Event::Ordered(order) => self.ordered(now, &order),
             Event::Behind { origin, class } => self.waits_behind(origin, class),
             Event::Drained { from, to } => self.drain_lane(now, from, to),

@@ -53,16 +53,22 @@ pub enum Event {
     Unplugged,
     /// A request is certain to come. Only a simulation knows.
     Foretold(Foretold),
-    /// Somebody asks for something that is to go with the first request staged in a lane. Possible if
-    /// [`Engine::may_join`](crate::Engine::may_join) says so.
+    /// A job in the background asks for something that is to go with the first request staged in a lane, or while nothing
+    /// else waits. Possible if [`Engine::may_join`](crate::Engine::may_join) says so.
     Joined {
         /// The request that comes.
         arrival: Arrival,
-        /// Where the other one is staged.
+        /// Where the other one is staged, or where it goes alone.
         lane: Lane,
         /// How it goes with it.
         join: Join,
     },
+    /// From now on each request that is chosen waits for [`Event::Offered`] before it goes, so that others can join it
+    /// also where the drive has room; or no longer.
+    Offering(bool),
+    /// Whoever may join the first request that is staged in a lane has been asked, and nothing more joins it. Does nothing
+    /// if none is.
+    Offered(Lane),
     /// Somebody gives the gate an order.
     Ordered(GateOrder),
     /// A request waits outside the engine for the flush that waits here, as in a volume of several members, where what
@@ -90,6 +96,8 @@ pub enum Join {
     Before,
     /// In the same command, at the end of the other's sectors that it touches.
     With,
+    /// In a command of its own, while nobody else waits for anything that is not in the drive.
+    Alone,
 }
 
 /// A request that is over.

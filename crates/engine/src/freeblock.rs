@@ -49,6 +49,17 @@ pub struct FreeblockOptions {
     pub limits: Limits,
     /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
     pub block: Sectors,
+    /// Whether to read also while nobody asks for anything.
+    pub idle: Option<Idle>,
+}
+
+/// How a disk is read while nobody asks for anything: piece by piece in order of address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// For how long nobody has to have waited for anything. Whoever asks then waits for a piece at most.
+    pub after: Nanos,
+    /// The most sectors of a piece, rounded up to a block.
+    pub piece: Sectors,
 }
 
 impl Default for FreeblockOptions {
@@ -60,6 +71,7 @@ impl Default for FreeblockOptions {
             steps: u64::MAX,
             limits: Limits::Outside,
             block: Sectors::new(1),
+            idle: None,
         }
     }
 }
@@ -73,7 +85,11 @@ pub struct FreeblockStats {
     pub before: u64,
     /// Picks at the front of a request.
     pub with: u64,
-    /// Blocks that were read so.
+    /// Reads while nobody waited for anything.
+    pub alone: u64,
+    /// Blocks that were read by those.
+    pub blocks_alone: u64,
+    /// Blocks that were read in all of these ways.
     pub blocks: u64,
     /// Blocks that others read.
     pub read_by_others: u64,
@@ -81,6 +97,18 @@ pub struct FreeblockStats {
     pub steps: u64,
     /// The most of one.
     pub steps_max: u64,
+}
+
+/// A read of the job.
+fn arrival(id: u64, extent: Extent, flags: Flags) -> Arrival {
+    Arrival {
+        id: RequestId::Background(id),
+        op: Op::Read,
+        extent,
+        flags,
+        origin: Origin::default(),
+        class: Class::IDLE,
+    }
 }
 
 /// A pick that is on its way.
@@ -103,6 +131,10 @@ pub struct Freeblock<P: Passing> {
     /// The request before which it looks, by name and arrival, and how many picks it has.
     target: Option<(RequestId, Time, u32)>,
     in_flight: Vec<Picked>,
+    /// When a client's request last ended.
+    quiet_from: Time,
+    /// Where the next read is while nobody waits.
+    next_alone: Lba,
     /// Kept for their memory.
     spare: Vec<Vec<Lba>>,
     /// First sectors of blocks that were in a command of which the drive could not read all.
@@ -138,6 +170,8 @@ impl<P: Passing> Freeblock<P> {
             next: 0,
             target: None,
             in_flight: Vec::new(),
+            quiet_from: Time::ZERO,
+            next_alone: range.start,
             spare: Vec::new(),
             suspects: BTreeSet::new(),
             unreadable: BTreeSet::new(),
@@ -169,10 +203,10 @@ impl<P: Passing> Freeblock<P> {
         let mut within = self.suspects.range(start..end);
         let extent = match (pick.join, within.next(), within.next_back()) {
             (_, None, _) => return Some(pick),
-            (Join::Before, Some(first), _) if *first == start => {
+            (Join::Before | Join::Alone, Some(first), _) if *first == start => {
                 Extent::new(start, block.min(pick.extent.len))
             }
-            (Join::Before, Some(first), _) => Extent::new(start, *first - start),
+            (Join::Before | Join::Alone, Some(first), _) => Extent::new(start, *first - start),
             (Join::With, Some(first), last) => {
                 let after = *last.unwrap_or(first) + block;
                 Extent::new(after, end.max(after) - after)
@@ -180,7 +214,7 @@ impl<P: Passing> Freeblock<P> {
         };
         let (blocks, within) = self.wanted.within(extent)?;
         let extent = match pick.join {
-            Join::Before => within,
+            Join::Before | Join::Alone => within,
             Join::With => Extent::new(within.start, end - within.start),
         };
         Some(Pick {
@@ -188,6 +222,107 @@ impl<P: Passing> Freeblock<P> {
             blocks,
             ..pick
         })
+    }
+
+    /// What is asked for to read this, which may join.
+    fn ask(&mut self, pick: Pick, flags: Flags) -> Arrival {
+        let mut blocks = self.spare.pop().unwrap_or_default();
+        blocks.clear();
+        blocks.extend(self.wanted.blocks_in(pick.extent));
+        let taken = self.wanted.take(&self.model, pick.extent);
+        debug_assert_eq!(taken, pick.blocks);
+        self.stats.blocks += taken;
+        match pick.join {
+            Join::Before => self.stats.before += 1,
+            Join::With => self.stats.with += 1,
+            Join::Alone => {
+                self.stats.alone += 1;
+                self.stats.blocks_alone += taken;
+            }
+        }
+        self.in_flight.push(Picked {
+            id: self.next,
+            blocks,
+        });
+        let arrival = arrival(self.next, pick.extent, flags);
+        self.next += 1;
+        arrival
+    }
+
+    /// What goes with the request that is staged at the end of an approach.
+    fn in_gap(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: &Approach,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let lane = approach.lane;
+        let (id, request) = engine.joinable(lane)?;
+        let picks = match self.target {
+            Some((last, arrival, picks)) if (last, arrival) == (id, request.arrival) => picks,
+            _ => 0,
+        };
+        if picks >= self.options.picks || self.wanted.left() == 0 {
+            return None;
+        }
+        let gap = self.gap(now, approach, request.op, request.extent);
+        let search = Search {
+            model: &self.model,
+            wanted: &self.wanted,
+            conservatism: self.options.conservatism,
+            limits: self.options.limits,
+            merged_max: engine.config().merge_sectors_max,
+            turn: self.turn,
+        };
+        let (pick, steps) = search.find(&gap, self.options.steps);
+        self.stats.gaps += u64::from(picks == 0);
+        self.stats.steps += steps;
+        self.stats.steps_max = self.stats.steps_max.max(steps);
+        self.target = Some((id, request.arrival, u32::MAX));
+        let pick = self.without_suspects(pick?)?;
+        let flags = match pick.join {
+            Join::With => request.flags,
+            Join::Before | Join::Alone => Flags::NONE,
+        };
+        if !engine.may_join(&arrival(self.next, pick.extent, flags), lane, pick.join) {
+            return None;
+        }
+        // Nothing fits in front of a request that begins as soon as it can.
+        if pick.join == Join::Before {
+            self.target = Some((id, request.arrival, picks + 1));
+        }
+        Some((self.ask(pick, flags), lane, pick.join))
+    }
+
+    /// Since when nobody but this job has waited for anything, if that is so.
+    fn quiet_since(&self, engine: &Engine) -> Option<Time> {
+        let nobody = engine.in_flight() == 0 && self.in_flight.is_empty() && engine.is_quiet();
+        (nobody && self.wanted.left() > 0).then_some(self.quiet_from)
+    }
+
+    /// What is read while nobody waits for anything.
+    fn alone(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        let idle = self.options.idle?;
+        let since = self.quiet_since(engine)?;
+        if now < since.saturating_add(idle.after) {
+            return None;
+        }
+        let (blocks, extent) = self.wanted.next(self.next_alone, idle.piece)?;
+        let pick = self.without_suspects(Pick {
+            extent,
+            join: Join::Alone,
+            blocks,
+        })?;
+        let lane = engine.lane_of(Origin::default(), Class::IDLE);
+        if !engine.may_join(
+            &arrival(self.next, pick.extent, Flags::NONE),
+            lane,
+            pick.join,
+        ) {
+            return None;
+        }
+        self.next_alone = pick.extent.end();
+        Some((self.ask(pick, Flags::NONE), lane, pick.join))
     }
 
     fn gap(&self, now: Time, approach: &Approach, op: Op, extent: Extent) -> Gap<P::Place> {
@@ -214,70 +349,23 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        let lane = Lane(0);
-        let (id, request) = engine.joinable(lane)?;
-        let picks = match self.target {
-            Some((last, arrival, picks)) if (last, arrival) == (id, request.arrival) => picks,
-            _ => 0,
-        };
-        if picks >= self.options.picks || self.wanted.left() == 0 {
-            return None;
+        match approach {
+            Some(approach) => self.in_gap(now, engine, approach),
+            None => self.alone(now, engine),
         }
-        let approach = approach?;
-        let gap = self.gap(now, approach, request.op, request.extent);
-        let search = Search {
-            model: &self.model,
-            wanted: &self.wanted,
-            conservatism: self.options.conservatism,
-            limits: self.options.limits,
-            merged_max: engine.config().merge_sectors_max,
-            turn: self.turn,
-        };
-        let (pick, steps) = search.find(&gap, self.options.steps);
-        self.stats.gaps += u64::from(picks == 0);
-        self.stats.steps += steps;
-        self.stats.steps_max = self.stats.steps_max.max(steps);
-        self.target = Some((id, request.arrival, u32::MAX));
-        let pick = self.without_suspects(pick?)?;
-        let arrival = Arrival {
-            id: RequestId::Background(self.next),
-            op: Op::Read,
-            extent: pick.extent,
-            flags: if pick.join == Join::With {
-                request.flags
-            } else {
-                Flags::NONE
-            },
-            origin: Origin::default(),
-            class: Class::IDLE,
-        };
-        if !engine.may_join(&arrival, lane, pick.join) {
-            return None;
-        }
-        self.target = match pick.join {
-            Join::Before => Some((id, request.arrival, picks + 1)),
-            // Nothing fits in front of a request that begins as soon as it can.
-            Join::With => Some((id, request.arrival, u32::MAX)),
-        };
-        let mut blocks = self.spare.pop().unwrap_or_default();
-        blocks.clear();
-        blocks.extend(self.wanted.blocks_in(pick.extent));
-        let taken = self.wanted.take(&self.model, pick.extent);
-        debug_assert_eq!(taken, pick.blocks);
-        match pick.join {
-            Join::Before => self.stats.before += 1,
-            Join::With => self.stats.with += 1,
-        }
-        self.stats.blocks += taken;
-        self.in_flight.push(Picked {
-            id: self.next,
-            blocks,
-        });
-        self.next += 1;
-        Some((arrival, lane, pick.join))
     }
 
-    fn seen(&mut self, _now: Time, done: &Finished) {
+    fn is_offered(&self) -> bool {
+        self.wanted.left() > 0
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        let idle = self.options.idle?;
+        Some(self.quiet_since(engine)?.saturating_add(idle.after))
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.quiet_from = now;
         if done.request.op.is_read() && done.outcome == Outcome::Done {
             self.stats.read_by_others += self.wanted.take(&self.model, done.request.extent);
         }

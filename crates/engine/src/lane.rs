@@ -31,6 +31,8 @@ pub(crate) struct Shared {
 pub(crate) struct Following {
     pub tracker: Box<dyn Track>,
     pub predictions: Predictions,
+    /// Whether no scheduler has asked for it. Then no decision depends on it, and a replay can do without.
+    pub for_job: bool,
 }
 
 impl Following {
@@ -44,6 +46,7 @@ impl Following {
         Some(Following {
             tracker,
             predictions: Predictions::default(),
+            for_job: false,
         })
     }
 }
@@ -244,6 +247,7 @@ impl<S: Scheduler> Queue<S> {
                     tag.0
                 );
                 (slot.stage, slot.chosen_by) = (Stage::Staged, Some(self.lane));
+                slot.offered = false;
                 self.leave(tag, of);
                 Some(tag)
             }

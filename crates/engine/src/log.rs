@@ -18,6 +18,9 @@
 //! S 9400000 sstf                   swapped: time, the scheduler that came, and its lane if that is not lane 0
 //! G 9400000 ranks noop sstf        gate swapped: time, the gate that came, and a scheduler for each of its lanes
 //! J 9500000 b3 R 4088 8 0 0 0 0 2 0 with   joined: as arrived, then the lane, and `with` or `before`
+//! J 9500000 b4 R 8192 8 0 0 0 0 2 0 alone  the same, of what goes alone
+//! P 9500000 on                     offering: what is chosen is offered before it goes; or `off`
+//! R 9500000 0                      offered: the lane whose staged request nothing more joins
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
 //!                                  `window LANE FROM NANOSECONDS`
 //! B 9700000 12 3 1 0               behind:  time process program export class of what waits outside for a flush
@@ -213,6 +216,10 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
             write_arrival(out, arrival);
             writeln!(out, " {} {}", lane.0, join_word(*join))
         }
+        Event::Offering(on) => {
+            writeln!(out, "P {now} {}", if *on { "on" } else { "off" })
+        }
+        Event::Offered(lane) => writeln!(out, "R {now} {}", lane.0),
         Event::Ordered(order) => match order {
             GateOrder::Depth(depth) => writeln!(out, "O {now} depth {depth}"),
             GateOrder::Age(commands) => writeln!(out, "O {now} age {commands}"),
@@ -266,6 +273,7 @@ fn join_word(join: Join) -> &'static str {
     match join {
         Join::Before => "before",
         Join::With => "with",
+        Join::Alone => "alone",
     }
 }
 

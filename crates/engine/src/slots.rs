@@ -35,6 +35,8 @@ pub(crate) struct Slot {
     pub lane: Lane,
     /// The lane whose scheduler handed it out, if one did: the one to tell of what becomes of it.
     pub chosen_by: Option<Lane>,
+    /// Whether it has been offered to those that may join it, since it was chosen.
+    pub offered: bool,
     /// Whether it joined a request that was staged.
     pub joined: bool,
     /// Whether it must go alone: after an error of the request it was part of.
@@ -53,6 +55,12 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// Returns true if it was chosen, and nobody has been asked yet what joins it.
+    #[inline]
+    pub fn waits_for_offer(&self) -> bool {
+        self.chosen_by.is_some() && !self.offered
+    }
+
     /// Makes it a request of its own again, of the origin that the scheduler saw.
     pub fn unmerge(&mut self) {
         self.merged = Request {
@@ -83,6 +91,7 @@ impl Slots {
             stage: Stage::Held,
             lane,
             chosen_by: None,
+            offered: false,
             joined: false,
             alone: false,
             next: None,

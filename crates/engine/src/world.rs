@@ -113,6 +113,8 @@ pub enum Seen<'a> {
 /// What leads to the first request that is staged in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Approach {
+    /// That lane.
+    pub lane: Lane,
     /// The head behind all that goes before it.
     pub head: HeadState,
     /// When the drive should have room for the next command, as far as anybody predicts that; in the past if it has.
@@ -122,16 +124,29 @@ pub struct Approach {
 /// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
 /// no client is.
 pub trait Background {
-    /// A request that is to go with one that is staged; [`Engine::may_join`] says of it that it may. Asked when
+    /// A request that is to go with one that is staged, or alone; [`Engine::may_join`] says of it that it may. Asked when
     /// there are no more commands, until there is none.
     ///
-    /// `approach` is what leads to that request; `None` if nobody follows the head.
+    /// `approach` is what leads to that request; `None` if nothing is staged, or nobody follows the head. A job that is
+    /// offered each request hears of it once ([`Background::is_offered`]).
     fn joins(
         &mut self,
         now: Time,
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)>;
+
+    /// Returns true if each request that is chosen is to be offered to the job before it goes, also where the drive has room
+    /// for it. Otherwise only those are that wait for the drive.
+    fn is_offered(&self) -> bool {
+        false
+    }
+
+    /// When the job is to be asked though nothing happens; in the past means at once. A job that is asked then has to do
+    /// something, or to name a later time.
+    fn next_wakeup(&self, _engine: &Engine) -> Option<Time> {
+        None
+    }
 
     /// What is to follow the head for this job, if no scheduler has it followed.
     fn tracker(&self) -> Option<Box<dyn Track>> {

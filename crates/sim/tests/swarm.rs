@@ -277,7 +277,13 @@ fn ran(seed: u64) -> Ran {
     let members = world.map.members;
     let size = Sectors::new(world.map.stripe * world.map.stripes);
     let scrubs: Vec<ShownScrub> = (0..members)
-        .map(|_| ShownScrub::new(Scrub::new(size, Sectors::new(8), 60)))
+        .map(|_| {
+            let scrub = Scrub::new(size, Sectors::new(8), 60);
+            ShownScrub::new(match seed.is_multiple_of(2) {
+                true => scrub,
+                false => scrub.offered(),
+            })
+        })
         .collect();
     let station = |number: u16| {
         let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), u64::from(number));

@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// Reads a disk in the background, on the way to what others ask for.
 ///
 /// In turns it reads what lies directly before a staged read, in the same command, and the next piece of the disk,
-/// in a command that goes first.
+/// in a command that goes first. One that is [offered](Scrub::offered) each request also reads while nobody waits.
 #[derive(Debug)]
 pub struct Scrub {
     piece: Sectors,
@@ -18,6 +18,7 @@ pub struct Scrub {
     next: Lba,
     asked: u64,
     most: u64,
+    offered: bool,
     /// The request that was staged when it last asked for something.
     last: Option<Extent>,
     /// What it has asked for and not got.
@@ -35,27 +36,39 @@ impl Scrub {
             next: Lba::ZERO,
             asked: 0,
             most,
+            offered: false,
             last: None,
             waits: BTreeSet::new(),
             finished: 0,
         }
     }
 
+    /// The same, which is offered each request that is chosen.
+    pub fn offered(mut self) -> Scrub {
+        self.offered = true;
+        self
+    }
+
     /// What it asks for now: at most one request in each way for each staged one.
     pub fn joins<S: Scheduler>(&mut self, engine: &Engine<S>) -> Option<(Arrival, Lane, Join)> {
         let lane = Lane(0);
-        let staged = engine.staged(lane).last()?.extent;
-        if self.asked == self.most || self.last == Some(staged) {
+        let staged = engine.staged(lane).last().map(|staged| staged.extent);
+        if self.asked == self.most || (staged.is_some() && self.last == staged) {
             return None;
         }
-        self.last = Some(staged);
-        let join = match self.asked % 2 {
-            0 => Join::With,
-            _ => Join::Before,
-        };
-        let start = match join {
-            Join::With => Lba::new(staged.start.get().checked_sub(self.piece.get())?),
-            Join::Before => self.next,
+        let (join, start) = match staged {
+            None if !self.offered || engine.in_flight() > 0 => return None,
+            None => (Join::Alone, self.next),
+            Some(staged) => {
+                self.last = Some(staged);
+                match self.asked % 2 {
+                    0 => {
+                        let start = staged.start.get().checked_sub(self.piece.get())?;
+                        (Join::With, Lba::new(start))
+                    }
+                    _ => (Join::Before, self.next),
+                }
+            }
         };
         let arrival = Arrival {
             id: RequestId::Background(self.asked),
@@ -68,7 +81,7 @@ impl Scrub {
         if !engine.may_join(&arrival, lane, join) {
             return None;
         }
-        if join == Join::Before {
+        if join != Join::With {
             let end = arrival.extent.end();
             let fits = end + self.piece <= Lba::ZERO + self.capacity;
             self.next = if fits { end } else { Lba::ZERO };
@@ -97,6 +110,10 @@ impl Background for Scrub {
         _: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
         Scrub::joins(self, engine)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.offered
     }
 
     fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
@@ -133,6 +150,10 @@ impl Background for ShownScrub {
         _: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
         self.0.borrow_mut().joins(engine)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.0.borrow().offered
     }
 
     fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {

@@ -3,7 +3,7 @@
 use super::Engine;
 use crate::event::{Arrival, Join};
 use crate::gate::{Gate, Lane};
-use crate::lane::Following;
+use crate::lane::{Following, Queue};
 use crate::names::RequestId;
 use crate::predictions::Predictions;
 use crate::slots::Stage;
@@ -123,7 +123,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// The first request staged in a lane that its scheduler has chosen, and its place.
-    fn target(&self, lane: Lane) -> Option<(usize, Tag)> {
+    pub(super) fn target(&self, lane: Lane) -> Option<(usize, Tag)> {
         let staged = self.lanes.get(lane.index())?.staged.iter().copied();
         let chosen = |(_, tag): &(usize, Tag)| self.shared.slots[*tag].chosen_by.is_some();
         staged.enumerate().find(chosen)
@@ -150,7 +150,7 @@ impl<S: Scheduler> Engine<S> {
             true => Some(now),
             false => tracker.next_done(now),
         };
-        Some(Approach { head, room })
+        Some(Approach { lane, head, room })
     }
 
     /// Has the head followed, unless it is.
@@ -158,15 +158,31 @@ impl<S: Scheduler> Engine<S> {
         self.shared.following.get_or_insert_with(|| Following {
             tracker,
             predictions: Predictions::default(),
+            for_job: true,
         });
     }
 
-    /// Returns true if a request may join the first one that is staged in a lane.
+    /// Returns true if nobody waits for anything that is not in the drive, and no scheduler holds the drive for what comes
+    /// next.
+    pub fn is_quiet(&self) -> bool {
+        let quiet = |lane: &Queue<S>| !lane.has_any() && lane.idle_until.is_none();
+        self.waiting() == 0 && self.lanes.iter().all(quiet) && self.in_flight < self.depth
+    }
+
+    /// Returns true if a request may join the first one that is staged in a lane, or go alone.
     ///
     /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it. To
     /// go in the same command, it must touch the other, and be the same operation with the same flags; the
-    /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max).
+    /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max). To go alone, the engine
+    /// must be [quiet](Engine::is_quiet).
     pub fn may_join(&self, arrival: &Arrival, lane: Lane, join: Join) -> bool {
+        let conflicts = || self.order.conflicts(arrival.extent, arrival.op.changes());
+        if join == Join::Alone {
+            let moves = matches!(arrival.op, Op::Read | Op::Write);
+            let plain = moves && !arrival.flags.has(Flags::PREFLUSH) && !arrival.extent.is_empty();
+            let there = lane.index() < self.lanes.count();
+            return there && plain && self.is_quiet() && !conflicts();
+        }
         let Some((_, tag)) = self.target(lane) else {
             return false;
         };
@@ -185,24 +201,26 @@ impl<S: Scheduler> Engine<S> {
                 && extent.len <= most
                 && other.extent.len <= most - extent.len
         };
-        (join == Join::Before || fits()) && !self.order.conflicts(extent, arrival.op.changes())
+        (join == Join::Before || fits()) && !conflicts()
     }
 
     pub(super) fn joined(&mut self, now: Time, arrival: Arrival, lane: Lane, join: Join) {
         let may = self.may_join(&arrival, lane, join);
-        let target = self.target(lane).filter(|_| may);
-        let (at, target) = target.unwrap_or_else(|| panic!("{} may not join", arrival.id));
+        assert!(may, "{} may not join", arrival.id);
+        let target = self.target(lane);
         let tag = self.add(now, arrival, lane);
         self.live += 1;
         self.shared.stats.joined += 1;
         let starts = self.order.admit(&self.shared.slots[tag].own);
         assert!(starts, "it conflicts with nothing");
-        match join {
-            Join::Before => {
+        match (join, target) {
+            (Join::Before | Join::Alone, target) => {
                 self.shared.slots[tag].stage = Stage::Staged;
-                self.lanes[lane.index()].staged.insert(at, tag);
+                let before = target.map_or(0, |(at, _)| at);
+                self.lanes[lane.index()].staged.insert(before, tag);
             }
-            Join::With => {
+            (Join::With, None) => unreachable!("it may join"),
+            (Join::With, Some((_, target))) => {
                 let slots = &mut self.shared.slots;
                 slots[tag].joined = true;
                 slots.append_parts(target, tag);

@@ -20,6 +20,7 @@ impl<S: Scheduler> Engine<S> {
         if let Some(Following {
             tracker,
             predictions,
+            ..
         }) = &mut self.shared.following
         {
             let predicting = tracker.completed(now, drive_tag.0, outcome == Outcome::Done);

@@ -25,7 +25,7 @@ impl<S: Scheduler> Engine<S> {
         // The usual case, without a view of the lanes: that would cost more than the rest of this function.
         let (Some(queue), AnyGate::Fixed(gate)) = (self.lanes.only(), &self.gate) else {
             let command = self.next_of(now);
-            if command.is_none() {
+            if command.is_none() && self.unoffered().is_none() {
                 self.settle(now);
             }
             return command;
@@ -42,6 +42,7 @@ impl<S: Scheduler> Engine<S> {
     #[cold]
     fn is_early(&mut self, now: Time) -> bool {
         let following = self.shared.following.as_mut();
+        let following = following.filter(|following| !following.for_job);
         let due = following.and_then(|following| following.tracker.due(now));
         let from = due.map(|due| due.saturating_sub(Issue::LEAD));
         let room = (1..self.depth).contains(&self.in_flight);
@@ -54,16 +55,15 @@ impl<S: Scheduler> Engine<S> {
     fn next(&mut self, now: Time, mut room: bool) -> Option<Command> {
         let forced = !self.behind_flush.is_empty();
         let queue = &mut self.lanes[0];
-        let staged = match room {
-            true => queue.staged.pop_front(),
-            false => None,
-        };
-        let tag = match staged {
-            Some(tag) => {
+        let tag = match queue.staged.front() {
+            Some(tag) if room => {
+                if self.offering && self.shared.slots[*tag].waits_for_offer() {
+                    return None;
+                }
                 queue.ask = true;
-                tag
+                queue.staged.pop_front()?
             }
-            None => {
+            _ => {
                 let tag = queue.choose(now, forced, &mut self.shared)?;
                 if queue.proposes && self.propose_depth(now, Some(Lane(0))) {
                     // What was chosen may have to wait until fewer commands are in the drive.
@@ -72,7 +72,7 @@ impl<S: Scheduler> Engine<S> {
                 tag
             }
         };
-        if room {
+        if room && !(self.offering && self.shared.slots[tag].waits_for_offer()) {
             return Some(self.issue(now, tag, Lane(0)));
         }
         self.lanes[0].staged.push_back(tag);
@@ -111,6 +111,10 @@ impl<S: Scheduler> Engine<S> {
                             None => continue,
                         },
                     };
+                    if self.offering && self.shared.slots[tag].waits_for_offer() {
+                        self.lanes[from.index()].staged.push_front(tag);
+                        return None;
+                    }
                     if core::mem::take(&mut self.lanes[from.index()].refused) {
                         self.account.refused(self.shared.slots[tag].merged.class);
                     }
@@ -130,6 +134,31 @@ impl<S: Scheduler> Engine<S> {
         // Nothing is ready, so it is not the gate that holds.
         self.hold = None;
         None
+    }
+
+    /// The first lane in which a request waits for [`Event::Offered`](crate::Event::Offered), once [`Engine::poll`] has
+    /// returned `None`.
+    pub fn unoffered(&self) -> Option<Lane> {
+        if !self.offering {
+            return None;
+        }
+        let waits = |lane: &Lane| {
+            let target = self.target(*lane);
+            target.is_some_and(|(_, tag)| self.shared.slots[tag].waits_for_offer())
+        };
+        let mut lanes = (0..=u8::MAX).map(Lane).take(self.lanes.count());
+        lanes.find(waits)
+    }
+
+    /// Returns true if what is chosen is offered before it goes.
+    pub fn is_offering(&self) -> bool {
+        self.offering
+    }
+
+    pub(super) fn offered(&mut self, lane: Lane) {
+        if let Some((_, tag)) = self.target(lane) {
+            self.shared.slots[tag].offered = true;
+        }
     }
 
     /// Keeps account of what the gate does until something happens. What a lane would give now, the gate has refused.

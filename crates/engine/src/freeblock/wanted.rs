@@ -144,6 +144,36 @@ impl Wanted {
         blocks.map(|block| Lba::new(block * self.block))
     }
 
+    /// The first wanted blocks at or behind a sector, or from the beginning if there are none, that lie side by side: as many as
+    /// fit into `most` sectors, at least one.
+    pub fn next(&self, from: Lba, most: Sectors) -> Option<(u64, Extent)> {
+        let from = from.get().div_ceil(self.block);
+        let first = self.first(from..self.blocks());
+        let first = first.or_else(|| self.first(0..from.min(self.blocks())))?;
+        let most = (most.get() / self.block).max(1);
+        let end = (first + most).min(self.blocks());
+        let last = (first..end).find(|block| !self.has(*block)).unwrap_or(end);
+        let start = first * self.block;
+        let len = (last * self.block).min(self.capacity) - start;
+        Some((
+            last - first,
+            Extent::new(Lba::new(start), Sectors::new(len)),
+        ))
+    }
+
+    fn first(&self, range: core::ops::Range<u64>) -> Option<u64> {
+        let mut at = range.start;
+        while at < range.end {
+            let word = self.bits[(at / 64) as usize] >> (at % 64);
+            if word != 0 {
+                let found = at + u64::from(word.trailing_zeros());
+                return Some(found).filter(|found| *found < range.end);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
+    }
+
     /// The block that begins at a sector.
     pub fn block_at(&self, lba: Lba) -> Extent {
         let len = self.block.min(self.capacity.saturating_sub(lba.get()));

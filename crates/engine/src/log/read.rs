@@ -256,14 +256,25 @@ fn read_line(line: &str) -> Result<Record, String> {
                 join: match fields.word("way to join")? {
                     "before" => Join::Before,
                     "with" => Join::With,
+                    "alone" => Join::Alone,
                     word => {
                         return Err(format!(
-                            "\"{word}\" is no way to join; allowed are before and with"
+                            "\"{word}\" is no way to join; allowed are before, with and alone"
                         ));
                     }
                 },
             },
         ),
+        "P" => {
+            let time = fields.time()?;
+            let on = match fields.word("on or off")? {
+                "on" => true,
+                "off" => false,
+                word => return Err(format!("\"{word}\" is neither on nor off")),
+            };
+            Record::Event(time, Event::Offering(on))
+        }
+        "R" => Record::Event(fields.time()?, Event::Offered(fields.lane()?)),
         "O" => Record::Event(fields.time()?, Event::Ordered(fields.order()?)),
         "B" => Record::Event(
             fields.time()?,
@@ -328,7 +339,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, O, B, D, S, G, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, B, D, S, G, I, F and #"
             ));
         }
     };

@@ -275,8 +275,13 @@ impl<S: Scheduler> Replay<S> {
                     Event::Arrived(_)
                     | Event::Woke
                     | Event::Unplugged
+                    | Event::Offering(_)
                     | Event::Ordered(_)
                     | Event::Behind { .. } => false,
+                    Event::Offered(lane) => {
+                        self.has_lane(line, index, lane)?;
+                        false
+                    }
                     Event::Drained { from, to } => {
                         self.has_lane(line, index, from)?;
                         self.has_lane(line, index, to)?;

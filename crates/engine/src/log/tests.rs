@@ -24,7 +24,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, O, B, D, S, G, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, B, D, S, G, I, F and #",
         ),
         (
             "headtime-log1",
@@ -72,6 +72,14 @@ fn bad_lines_are_named() {
             "line 2: the id is \"c1\"; it must be a whole number, with `b` before it for the background",
         ),
         ("headtime-log 3\nD 3 1", "line 2: the lane is missing"),
+        (
+            "headtime-log 3\nP 3 1",
+            "line 2: \"1\" is neither on nor off",
+        ),
+        (
+            "headtime-log 3\nJ 3 b3 R 0 8 0 0 0 0 2 0 by",
+            "line 2: \"by\" is no way to join; allowed are before, with and alone",
+        ),
         (
             "headtime-log 3\nD 3 1 256",
             "line 2: the lane is 256, which is too large",
@@ -142,6 +150,24 @@ fn lines_round_trip() {
         ),
         Record::Event(Time::from_nanos(10), Event::Woke),
         Record::Event(Time::from_nanos(10), Event::Unplugged),
+        Record::Event(Time::from_nanos(10), Event::Offering(true)),
+        Record::Event(Time::from_nanos(10), Event::Offering(false)),
+        Record::Event(Time::from_nanos(10), Event::Offered(Lane(255))),
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Joined {
+                arrival: Arrival {
+                    id: RequestId::Background(4),
+                    op: Op::Read,
+                    extent: Extent::at(1, 2),
+                    flags: Flags::NONE,
+                    origin: Origin::default(),
+                    class: Class::IDLE,
+                },
+                lane: Lane(1),
+                join: Join::Alone,
+            },
+        ),
         Record::Event(
             Time::from_nanos(10),
             Event::Behind {

@@ -75,15 +75,19 @@ impl<G: Gate + Clone + 'static> Rig<G> {
 
     pub fn event(&mut self, event: Event) {
         self.feed(event);
-        while let Some((arrival, lane, join)) = match &mut self.scrub {
-            Some(scrub) => scrub.joins(&self.engine),
-            None => None,
-        } {
-            self.feed(Event::Joined {
+        loop {
+            let joins = self.scrub.as_mut();
+            let joins = joins.and_then(|scrub| scrub.joins(&self.engine));
+            let joined = joins.map(|(arrival, lane, join)| Event::Joined {
                 arrival,
                 lane,
                 join,
             });
+            let offered = || self.engine.unoffered().map(Event::Offered);
+            match joined.or_else(offered) {
+                Some(event) => self.feed(event),
+                None => return,
+            }
         }
     }
 

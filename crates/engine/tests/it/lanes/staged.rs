@@ -161,9 +161,12 @@ proptest! {
     fn a_scrub_that_joins_staged_requests_gets_all_it_asks_for(
         requests in prop::collection::vec((0..400_u64, 1..30_u64, any::<bool>()), 1..60),
         fails in prop::collection::vec(prop::bool::weighted(0.2), 200),
+        offered in any::<bool>(),
     ) {
         let mut rig = ahead();
-        rig.scrub = Some(Scrub::new(Sectors::new(400), Sectors::new(8), 50));
+        let scrub = Scrub::new(Sectors::new(400), Sectors::new(8), 50);
+        rig.scrub = Some(if offered { scrub.offered() } else { scrub });
+        rig.event(Event::Offering(offered));
         let clients = requests.len();
         let mut fails = fails.into_iter();
         for (id, (start, len, write)) in (0..).zip(requests) {
