@@ -1,6 +1,6 @@
 //! How well a simulated drive was learned: the learned profile beside the drive's own.
 
-use crate::extract::{Extraction, Held, skews};
+use crate::extract::{Extraction, Held, UnlearnedModel, learn_model, skews};
 use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
@@ -22,7 +22,9 @@ pub struct Accuracy {
     pub lengths: u32,
     /// Sectors of 10,000 within 20 µs of their angle.
     pub angles: u32,
-    /// The largest error of a skew, in sectors, of 10,000 sectors' zones.
+    /// Sectors of 10,000 in whose zone all skews are right within a sector.
+    pub skewed: u32,
+    /// The largest error of a skew, in sectors, of these zones.
     pub skew: f64,
     /// Borders of zones that are learned within a track, and all.
     pub borders: (usize, usize),
@@ -41,18 +43,40 @@ impl Accuracy {
     pub fn missed(&self) -> Vec<&'static str> {
         let all = [
             (self.turn_ppm.abs() < 5.0, "rotation"),
-            (self.lengths == 10_000, "lengths"),
+            (self.lengths == SECTORS, "lengths"),
             (self.borders.0 == self.borders.1, "borders"),
-            (self.skew < 1.0, "skews"),
+            (self.skewed == SECTORS, "skews"),
             (self.angles >= 9_900, "angles"),
             (self.heads.0 == self.heads.1, "surfaces"),
-            (kind(self.order.0) == kind(self.order.1), "order"),
+            (self.order_is_right(), "order"),
             (self.seeks < 50.0, "seeks"),
             (self.spent < self.limit, "time"),
         ];
         let missed = all.into_iter().filter(|(reached, _)| !reached);
         missed.map(|(_, word)| word).collect()
     }
+
+    /// Whether the order of addresses is of the right kind.
+    pub fn order_is_right(&self) -> bool {
+        kind(self.order.0) == kind(self.order.1)
+    }
+}
+
+/// Sectors of a drive that are compared.
+pub const SECTORS: u32 = 10_000;
+
+/// Time of the drive's after which a drive counts as not learned: twice what the largest may take.
+const BUDGET: Nanos = Nanos::from_secs(180 * 60);
+
+/// Learns a unit of a drive, as `seed` draws it, by reading alone, and compares what came out.
+///
+/// # Errors
+///
+/// If the unit cannot be learned, or not within three hours of its time.
+pub fn of_unit(truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
+    let mut probe = Modelled::new(truth, seed);
+    let extraction = learn_model(&mut probe, seed, None, BUDGET)?;
+    Ok(compare(truth, &extraction, &probe))
 }
 
 /// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be
@@ -73,7 +97,7 @@ fn limit(bytes: u64) -> Nanos {
 /// Addresses from all over a drive.
 fn addresses(capacity: u64) -> impl Iterator<Item = Lba> {
     let step = (capacity as f64 * 0.618_033_988_7) as u64 | 1;
-    (0..10_000_u64).scan(capacity / 3, move |at, _| {
+    (0..SECTORS).scan(capacity / 3, move |at, _| {
         *at = (*at + step) % capacity;
         Some(Lba::new(*at))
     })
@@ -99,7 +123,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     assert_eq!(ours.capacity(), theirs.capacity());
     let capacity = probe.capacity().get();
     let unit = probe.drive().turn().as_nanos() as f64;
-    let (mut lengths, mut angles, mut skew) = (0, 0, 0.0);
+    let (mut lengths, mut angles, mut skewed, mut skew) = (0, 0, 0, 0.0);
     // Angle zero is where the probe began: the middle difference is no error.
     let offset = |lba: Lba| {
         let bits = |layout: &Layout| layout.locate(lba).angle.to_bits();
@@ -122,18 +146,19 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         let per_track = of(&theirs);
         lengths += u32::from(of(&ours) == per_track);
         angles += u32::from(is_there(offsets[index]));
-        if index % 50 == 0 {
-            let zones = [(&learned, &ours), (truth, &theirs)];
-            let [Some(one), Some(other)] =
-                zones.map(|(profile, layout)| zone_of(profile, layout, lba))
-            else {
-                continue;
-            };
-            for (one, other) in skews(one).into_iter().zip(skews(other)) {
-                let off = (one - other) - (one - other).round();
-                skew = f64::max(skew, off.abs() * f64::from(per_track));
-            }
-        }
+        let zones = [(&learned, &ours), (truth, &theirs)];
+        let [Some(one), Some(other)] = zones.map(|(profile, layout)| zone_of(profile, layout, lba))
+        else {
+            continue;
+        };
+        let skews = skews(one).into_iter().zip(skews(other));
+        let off = skews.map(|(one, other)| {
+            let off = (one - other) - (one - other).round();
+            off.abs() * f64::from(per_track)
+        });
+        let off = off.fold(0.0, f64::max);
+        skewed += u32::from(off < 1.0);
+        skew = f64::max(skew, off);
     }
     let begins = |layout: &Layout| -> Vec<u64> {
         layout.zones().map(|zone| zone.extent.start.get()).collect()
@@ -161,6 +186,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         order: (learned.layout.order, truth.layout.order),
         lengths,
         angles,
+        skewed,
         skew,
         borders,
         remaps: (found, moved.len()),

@@ -62,6 +62,7 @@ pub use electronics::Electronics;
 pub use error::ExtractError;
 pub use holdout::Held;
 pub use known::{Mark, Spindle};
+pub(crate) use of_model::learn_model;
 pub use of_model::{UnlearnedModel, profile_of};
 pub use queueing::{Leaves, Queueing};
 pub use segments::Segments;

@@ -43,6 +43,8 @@ struct Text {
     common: Table,
     #[serde(default)]
     quick: OneOrList<String>,
+    /// Scenarios whose points are left out at the quick scale.
+    quick_without: Option<ScenarioNames>,
     scenario: Many<Placed<ScenarioText>>,
     point: Many<Placed<PointText>>,
     plot: Option<Many<Placed<PlotText>>>,
@@ -218,6 +220,14 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
             }
             points.push(point);
         }
+    }
+    let left_out = named_scenarios(&text.quick_without, &drafts)?;
+    if scale == Scale::Quick {
+        points.retain(|point| {
+            let runs = point.runs.iter();
+            let mut runs = runs.flat_map(|(own, others)| std::iter::once(own).chain(others));
+            !runs.any(|run| left_out.contains(&run.variant))
+        });
     }
     let plots = match &text.plot {
         Some(Many(sections)) => sections

@@ -10,6 +10,7 @@ use crate::report::Run;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
 use headtime_config::Many;
+use headtime_probe::accuracy;
 use std::collections::BTreeMap;
 
 /// The runs of several figures.
@@ -30,6 +31,8 @@ struct PlannedRun {
     scenario: Scenario,
     /// Whether its single requests are wanted.
     record: bool,
+    /// Whether its drive is to be learned from outside.
+    learn: bool,
     /// For whom, in messages.
     name: String,
 }
@@ -59,22 +62,25 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
         let measured = || {
             figure.points.iter().flat_map(|point| {
                 let pairs = point.runs.iter();
-                pairs.flat_map(|(own, others)| std::iter::once(own).chain(others))
+                let runs = pairs.flat_map(|(own, others)| std::iter::once(own).chain(others));
+                runs.map(|run| (run, point.metric.is_of_learning()))
             })
         };
-        let measured =
-            (0..figure.seeds).flat_map(|seed| measured().map(move |run| (run, seed, false)));
+        let measured = (0..figure.seeds)
+            .flat_map(|seed| measured().map(move |(run, learn)| (run, seed, false, learn)));
         // A picture of single requests is of the first seed.
-        let recorded = figure.recorded().map(|run| (run, 0, true));
-        for (run, seed, record) in measured.chain(recorded) {
+        let recorded = figure.recorded().map(|run| (run, 0, true, false));
+        for (run, seed, record, learn) in measured.chain(recorded) {
             let task = tasks
                 .entry(key(figure, run, seed))
                 .or_insert_with(|| PlannedRun {
                     scenario: scenario(figure, run, seed),
                     record: false,
+                    learn: false,
                     name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
                 });
             task.record |= record;
+            task.learn |= learn;
         }
     }
     tasks
@@ -154,7 +160,12 @@ fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
         stop: None,
     };
     let mut outcome = execute(&prepared, how, with)?;
-    let run = outcome.runs.pop().expect("a run for the one scheduler");
+    let mut run = outcome.runs.pop().expect("a run for the one scheduler");
+    if task.learn {
+        let drive = prepared.drives.first().expect("a run has a drive");
+        let learned = accuracy::of_unit(&drive.profile, prepared.scenario.seed);
+        run.learned = Some(learned.map_err(Fault::input)?);
+    }
     let samples = outcome.samples.pop().unwrap_or_default();
     Ok(FigureRun { run, samples })
 }

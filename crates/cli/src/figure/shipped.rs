@@ -51,6 +51,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "nise-any",
     "freeblock-fig7",
     "freeblock-fig8",
+    "probe-truth",
     "probe-comparison",
     "probe-tracking",
     "predict-nearline",

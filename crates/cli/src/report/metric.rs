@@ -2,6 +2,7 @@
 
 use crate::report::{AtPercents, PERCENTS, Run, SpreadValue};
 use headtime_disk::Part;
+use headtime_probe::accuracy::{Accuracy, SECTORS};
 use headtime_units::nearest;
 use std::sync::LazyLock;
 
@@ -25,6 +26,8 @@ enum Of {
     Value(fn(&Run) -> Option<f64>),
     /// By the place in [`PERCENTS`].
     Percentile(fn(&Run) -> Option<&AtPercents>, usize),
+    /// Of a drive that was learned from outside.
+    Learned(fn(&Accuracy) -> f64),
 }
 
 impl Metric {
@@ -33,7 +36,13 @@ impl Metric {
         match self.of {
             Of::Value(of) => of(run),
             Of::Percentile(of, place) => of(run).map(|values| values[place]),
+            Of::Learned(of) => run.learned.as_ref().map(of),
         }
+    }
+
+    /// Whether the drive of a run has to be learned for it, which takes up to seconds.
+    pub fn is_of_learning(&self) -> bool {
+        matches!(self.of, Of::Learned(_))
     }
 
     /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole
@@ -147,14 +156,24 @@ fn service_gain(run: &Run) -> Option<f64> {
     (high > 0.0 && low > 0.0).then(|| 100.0 * (1.0 - high / low))
 }
 
+/// So many sectors of those compared, in %.
+fn of_sectors(count: u32) -> f64 {
+    100.0 * f64::from(count) / f64::from(SECTORS)
+}
+
+/// So many reads of those that check a learned profile, in %.
+fn of_held(learned: &Accuracy, count: u64) -> f64 {
+    100.0 * count as f64 / learned.held.reads.max(1) as f64
+}
+
 macro_rules! metrics {
-    ($($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
+    ($kind:ident: $($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
         [$(Metric {
             name: $name,
             unit: $unit,
             more_is_better: metrics!($better),
             help: $help,
-            of: Of::Value($of),
+            of: Of::$kind($of),
         }),+]
     };
     (more) => { true };
@@ -164,7 +183,8 @@ macro_rules! metrics {
 /// All that can be measured. They stay as long as the program runs, and so do their names.
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let percentiles = DISTRIBUTIONS.iter().flat_map(percentiles);
-    VALUES.iter().copied().chain(percentiles).collect()
+    let values = VALUES.iter().chain(OF_LEARNING).copied();
+    values.chain(percentiles).collect()
 });
 
 /// A distribution of which figures measure percentiles: the beginning and the end of their names, the unit, what it is, and
@@ -229,7 +249,7 @@ fn percentiles(of: &'static Shown) -> impl Iterator<Item = Metric> {
 }
 
 /// All others: whether more or less is better, name, unit, what it is, and its value.
-const VALUES: &[Metric] = &metrics! {
+const VALUES: &[Metric] = &metrics! { Value:
     more "throughput_mb_s", "MB/s", "bytes that the disk moved for requests, per second of the run",
         |run| Some(run.throughput_mb_s);
     more "iops", "1/s", "requests per second",
@@ -329,6 +349,38 @@ const VALUES: &[Metric] = &metrics! {
         waiting_share;
     less "rotation_share", "%", "rotational latency as a share of the time in which the arm is busy",
         rotation_share;
+};
+
+/// What learning the drive of a run by reads alone came to, against its profile.
+const OF_LEARNING: &[Metric] = &metrics! { Learned:
+    less "probe_rotation_ppm", "ppm", "by how much the learned turn is off",
+        |learned| learned.turn_ppm.abs();
+    more "probe_lengths", "% of sectors", "sectors of 10,000 whose track has the learned length",
+        |learned| of_sectors(learned.lengths);
+    more "probe_borders", "% of borders", "borders of zones that are learned within a track",
+        |learned| 100.0 * learned.borders.0 as f64 / learned.borders.1.max(1) as f64;
+    more "probe_skews", "% of sectors", "sectors of 10,000 in whose zone all skews are learned within a sector",
+        |learned| of_sectors(learned.skewed);
+    more "probe_angles", "% of sectors", "sectors of 10,000 within 20 us of their learned angle",
+        |learned| of_sectors(learned.angles);
+    more "probe_surfaces", "learned over true", "surfaces",
+        |learned| f64::from(learned.heads.0) / f64::from(learned.heads.1);
+    more "probe_order", "% of units", "units whose order of surfaces is learned: cylinder-first, serpentine, or by groups",
+        |learned| if learned.order_is_right() { 100.0 } else { 0.0 };
+    less "probe_seeks_us", "us", "processing and seek, root mean square of the error over the learned table",
+        |learned| learned.seeks;
+    less "probe_minutes", "min", "time of the drive's that learning took",
+        |learned| learned.spent.as_millis_f64() / 60_000.0;
+    more "probe_held_50us", "% of reads", "5,000 reads that were not learned from, predicted within 50 us",
+        |learned| of_held(learned, learned.held.within[0]);
+    more "probe_held_150us", "% of reads", "the same, within 150 us",
+        |learned| of_held(learned, learned.held.within[1]);
+    more "probe_held_300us", "% of reads", "the same, within 300 us",
+        |learned| of_held(learned, learned.held.within[2]);
+    less "probe_held_late", "% of reads", "of these reads, a turn later than predicted",
+        |learned| of_held(learned, learned.held.late);
+    less "probe_held_early", "% of reads", "of these reads, a turn earlier",
+        |learned| of_held(learned, learned.held.early);
 };
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod text;
 use crate::scenario::Header;
 use headtime_disk::Part;
 use headtime_engine::{CLASSES, Predictions, Residual};
+use headtime_probe::accuracy::Accuracy;
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
@@ -127,6 +128,9 @@ pub struct Run {
     /// More of the distributions, for figures.
     #[serde(skip)]
     pub percentiles: Percentiles,
+    /// What learning the drive from outside came to, if a figure measures that.
+    #[serde(skip)]
+    pub learned: Option<Accuracy>,
     /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
     #[serde(skip)]
     pub recorded: bool,

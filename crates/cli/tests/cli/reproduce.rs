@@ -328,6 +328,54 @@ fn a_name_of_a_figure_stands_for_a_scheduler() {
 }
 
 #[test]
+fn a_scenario_can_be_left_out_at_the_quick_scale() {
+    let directory = scratch("reproduce-quick-without");
+    let path = changed(
+        &directory,
+        "seed = 7",
+        "seed = 7\nquick_without = [\"sixteen\"]",
+    );
+    let args = ["reproduce", path.to_str().unwrap(), "--format", "json"];
+    let points = |more: &[&str]| -> Vec<String> {
+        let json: Value = serde_json::from_str(&stdout(&[&args, more].concat())).unwrap();
+        let points = json["points"].as_array().unwrap();
+        points.iter().map(|point| point["x"].to_string()).collect()
+    };
+    assert_eq!(points(&[]).len(), 6);
+    // Both schedulers with four processes, and the calibrated point.
+    assert_eq!(points(&["--quick"]), ["4.0"; 3]);
+}
+
+#[test]
+fn learning_a_drive_is_measured_and_the_same_seed_gives_the_same_bytes() {
+    use headtime_probe::accuracy::of_unit;
+
+    let directory = scratch("reproduce-learning");
+    let judged = "series = \"gain\"\nscheduler = \"sstf\"\nscenario = \"sixteen\"\nmetric = \"response_mean_ms\"\n\
+                  transform = \"speedup\"\nof = \"noop\"\naccept = [1, inf]";
+    let learned = "series = \"minutes\"\nscheduler = \"sstf\"\nscenario = \"sixteen\"\n\
+                   metric = \"probe_minutes\"\naccept = [0, 10]";
+    let path = changed(&directory, judged, learned);
+    let text = fs::read_to_string(&path).unwrap();
+    let slower = "drive.profile = \"hp-c2247a\"\ndrive.override.noise.overhead_sd = \"30us\"";
+    let text = text.replacen("drive.profile = \"atlas10k\"", slower, 1);
+    fs::write(&path, text).unwrap();
+    let args = ["reproduce", path.to_str().unwrap(), "--format", "json"];
+    let first = stdout(&args);
+    assert_eq!(first, stdout(&args));
+    let json: Value = serde_json::from_str(&first).unwrap();
+    // It is a unit of the scenario's drive, with its changes, that was learned.
+    let truth = headtime_disk::profile::by_name("hp-c2247a").unwrap();
+    let noisy = truth.with(|spec| spec.noise.overhead_sd = headtime_units::Nanos::from_micros(30));
+    let minutes = of_unit(&noisy.unwrap(), 7).unwrap().spent.as_millis_f64() / 60_000.0;
+    assert!((point(&json, 4).0 - minutes).abs() < 1e-5, "{minutes}");
+    assert_ne!(
+        of_unit(&truth, 7).unwrap().spent.as_millis_f64() / 60_000.0,
+        minutes
+    );
+}
+
+#[test]
 fn ranges_are_checked() {
     let directory = scratch("reproduce-check");
     assert_eq!(ended(&["reproduce", "figure.toml", "--check"]).0, 0);

@@ -1,7 +1,7 @@
 //! What probing finds out about a simulated drive, where that is wanted in place of its profile.
 
 use super::{ExtractError, Extraction, Stage};
-use crate::Modelled;
+use crate::{Modelled, Probe};
 use headtime_disk::Profile;
 use headtime_units::{Extent, Nanos};
 
@@ -15,8 +15,12 @@ pub enum UnlearnedModel {
     #[error("{drive} cannot be learned: {source}")]
     Failed { drive: String, source: ExtractError },
     /// It takes too long.
-    #[error("{drive} is not learned within {BUDGET} of its time: it was still at {stage:?}")]
-    TooSlow { drive: String, stage: Stage },
+    #[error("{drive} is not learned within {budget} of its time: it was still at {stage:?}")]
+    TooSlow {
+        drive: String,
+        budget: Nanos,
+        stage: Stage,
+    },
 }
 
 /// The profile that is learned of a unit of a modelled drive, whose speed and noise are drawn from
@@ -26,21 +30,47 @@ pub enum UnlearnedModel {
 ///
 /// If the drive cannot be learned, or not within 90 minutes of its time.
 pub fn profile_of(truth: &Profile, seed: u64) -> Result<Profile, UnlearnedModel> {
-    let drive = || truth.name.clone();
-    let failed = |source| UnlearnedModel::Failed {
-        drive: drive(),
-        source,
-    };
     let mut probe = Modelled::new(truth, seed);
     let all = Extent::at(0, truth.geometry.capacity.get());
-    let mut extraction = Extraction::new(&probe, seed).with_scratch(all);
-    extraction.run(&mut probe, BUDGET).map_err(failed)?;
+    let extraction = learn_model(&mut probe, seed, Some(all), BUDGET)?;
+    extraction.profile().map_err(failed(&probe))
+}
+
+/// All that is learned of a unit of a modelled drive in so much of its time. A profile can be made of it. What
+/// `scratch` names may be written, if anything.
+///
+/// # Errors
+///
+/// If the drive cannot be learned, or not in that time.
+pub(crate) fn learn_model(
+    probe: &mut Modelled,
+    seed: u64,
+    scratch: Option<Extent>,
+    budget: Nanos,
+) -> Result<Extraction, UnlearnedModel> {
+    let mut extraction = Extraction::new(probe, seed);
+    if let Some(range) = scratch {
+        extraction = extraction.with_scratch(range);
+    }
+    extraction.run(probe, budget).map_err(failed(probe))?;
     match extraction.stage() {
-        Stage::Done => extraction.profile().map_err(failed),
-        stage => Err(UnlearnedModel::TooSlow {
-            drive: drive(),
-            stage,
-        }),
+        Stage::Done => extraction.profile().map_err(failed(probe))?,
+        stage => {
+            return Err(UnlearnedModel::TooSlow {
+                drive: probe.name(),
+                budget,
+                stage,
+            });
+        }
+    };
+    Ok(extraction)
+}
+
+fn failed(probe: &Modelled) -> impl Fn(ExtractError) -> UnlearnedModel {
+    let drive = probe.name();
+    move |source| UnlearnedModel::Failed {
+        drive: drive.clone(),
+        source,
     }
 }
 

@@ -35,7 +35,7 @@ fn judge(name: &str, accuracy: &Accuracy, minutes: u64) {
     assert!(accuracy.turn_ppm.abs() < 5.0, "{name}: {accuracy:?}");
     assert!(accuracy.lengths >= 9_995, "{name}: {accuracy:?}");
     assert!(accuracy.angles >= 9_900, "{name}: {accuracy:?}");
-    assert!(accuracy.skew < 1.0, "{name}: {accuracy:?}");
+    assert!(accuracy.skewed >= 9_950, "{name}: {accuracy:?}");
     assert_eq!(
         accuracy.borders.0, accuracy.borders.1,
         "{name}: {accuracy:?}"
