@@ -40,7 +40,8 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  a check did not hold (reproduce --check, sim fuzz, sim replay-log), a combination of a
-     sweep failed, control was refused, or a disk could not be learned
+     sweep failed, control was refused, a scrub found what cannot be read, or a disk could not
+     be learned
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written, or a socket not be used

@@ -30,5 +30,7 @@ mod nbd;
 mod probed;
 #[path = "serve/races.rs"]
 mod races;
+#[path = "serve/scrub.rs"]
+mod scrub;
 #[path = "serve/starts.rs"]
 mod starts;

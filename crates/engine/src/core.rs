@@ -74,6 +74,8 @@ pub struct Core<L> {
     audits: Vec<Audit>,
     /// By member; empty unless there are any.
     jobs: Vec<Option<Box<dyn Background>>>,
+    /// Whether they are asked for what they want.
+    asks_jobs: bool,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
@@ -103,6 +105,7 @@ impl<L: Sink> Core<L> {
             log,
             audits: Vec::new(),
             jobs: Vec::new(),
+            asks_jobs: true,
             waits: WaitStats::default(),
             now: Time::ZERO,
         }
@@ -127,6 +130,33 @@ impl<L: Sink> Core<L> {
             self.volume.engine(member).follow_with(tracker);
         }
         self.jobs[member.index()] = Some(job);
+    }
+
+    /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.
+    ///
+    /// # Panics
+    ///
+    /// Later, if it still waits for a request.
+    pub fn end_background(&mut self, member: Member) {
+        let job = self.jobs.get_mut(member.index()).and_then(Option::take);
+        if job.is_some() {
+            self.volume.engine(member).follow_no_longer();
+        }
+    }
+
+    /// Asks no job in the background any more. What they have asked for ends, and they are told so.
+    pub fn ask_no_more(&mut self) {
+        self.asks_jobs = false;
+    }
+
+    /// Asks the jobs in the background, as after an event: something has changed of which the engines know nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the world ends.
+    pub fn ask_jobs<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        let at = self.pass(at);
+        self.rare_commands(world, at)
     }
 
     /// Gives up on commands after this time; never if `None`, as it is at first.
@@ -185,7 +215,7 @@ impl<L: Sink> Core<L> {
             timeout: earliest(&self.timeouts, Timeouts::next),
             arrival: world.next_arrival(),
             wake: earliest(self.volume.engines(), Engine::next_wakeup),
-            job: match self.jobs.is_empty() {
+            job: match self.jobs.is_empty() || !self.asks_jobs {
                 true => Time::NEVER,
                 false => self.next_job(),
             },
@@ -406,8 +436,19 @@ impl<L: Sink> Core<L> {
             seen.map_err(|violation| Broken { at, violation })?;
         }
         world.seen(at, member, Seen::Event(&event));
+        if !self.jobs.is_empty() {
+            self.arrives(at, member, &event);
+        }
         self.volume.handle(at, member, event);
         Ok(())
+    }
+
+    /// Tells a member's job of a client's request that arrives.
+    #[inline(never)]
+    fn arrives(&mut self, at: Time, member: Member, event: &Event) {
+        if let (Event::Arrived(arrival), Some(job)) = (event, &mut self.jobs[member.index()]) {
+            job.arrives(at, arrival);
+        }
     }
 
     #[inline]
@@ -504,7 +545,8 @@ impl<L: Sink> Core<L> {
     /// What a member is told next: what its job asks for, or that it asks for nothing more.
     fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
         let engine = self.volume.engine(member);
-        let Some(job) = &mut self.jobs[member.index()] else {
+        let asked = self.jobs[member.index()].as_mut();
+        let Some(job) = asked.filter(|_| self.asks_jobs) else {
             return engine.is_offering().then_some(Event::Offering(false));
         };
         let offers = job.is_offered();

@@ -194,6 +194,37 @@ impl<P: Passing> Freeblock<P> {
         self.unreadable.iter().copied()
     }
 
+    /// Returns true if the block that begins at a sector cannot be read.
+    pub fn is_unreadable(&self, block: Lba) -> bool {
+        self.unreadable.contains(&block)
+    }
+
+    /// The blocks that one of its requests is to read, by their first sectors; none if it is not under way.
+    pub fn asked(&self, id: u64) -> &[Lba] {
+        let asked = self.in_flight.iter().find(|asked| asked.id == id);
+        asked.map_or(&[], |asked| &asked.blocks)
+    }
+
+    /// Requests that are under way.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// The blocks that lie whole in an extent are wanted, also if they have been read.
+    pub fn want(&mut self, extent: Extent) -> u64 {
+        self.wanted.add(&self.model, extent)
+    }
+
+    /// The blocks that lie whole in an extent are not wanted. Returns how many were.
+    pub fn skip(&mut self, extent: Extent) -> u64 {
+        self.wanted.take(&self.model, extent)
+    }
+
+    /// Somebody's request was over at this time, which is all that is to be known of it: what it read does not count.
+    pub fn disturbed(&mut self, now: Time) {
+        self.quiet_from = now;
+    }
+
     /// As much of a pick as has no block that may be unreadable, or one such block alone. Nothing that may be unreadable goes in the
     /// command of somebody else.
     fn without_suspects(&self, pick: Pick) -> Option<Pick> {
@@ -365,7 +396,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
-        self.quiet_from = now;
+        self.disturbed(now);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
             self.stats.read_by_others += self.wanted.take(&self.model, done.request.extent);
         }
@@ -391,7 +422,8 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                 self.unreadable.insert(*block);
             }
             (outcome, _) => {
-                if outcome == Outcome::MediumError {
+                // What takes a drive too long may be one block of many, too.
+                if matches!(outcome, Outcome::MediumError | Outcome::TimedOut) {
                     self.suspects.extend(&blocks);
                 }
                 for block in &blocks {

@@ -153,6 +153,9 @@ pub trait Background {
         None
     }
 
+    /// A client's request arrives; the drive has nothing of it yet.
+    fn arrives(&mut self, _now: Time, _arrival: &Arrival) {}
+
     /// A client's request is over.
     fn seen(&mut self, _now: Time, _done: &Finished) {}
 

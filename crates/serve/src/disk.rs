@@ -25,7 +25,7 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 pub use cause::{Cause, NotCleared};
-pub use options::{BuildGate, BuildJob, BuildScheduler, Options, StartError};
+pub use options::{BuildGate, BuildJob, BuildScheduler, MakeJob, Options, StartError};
 
 /// A request was not taken.
 #[derive(Debug)]
@@ -113,6 +113,11 @@ impl Disk {
     /// What it is.
     pub fn geometry(&self) -> &Geometry {
         &self.0.geometry
+    }
+
+    /// How many devices are behind it.
+    pub fn members(&self) -> usize {
+        self.0.members
     }
 
     /// Bytes of a sector.
@@ -307,6 +312,32 @@ impl Disk {
             self.order(Order::NamedGate(member, gate.clone()));
         }
         Ok(())
+    }
+
+    /// Has a job run in the background of a member, in place of the one that did. Requests of that one must be over, or the
+    /// disk's thread ends. As of [`Options::background`], a request of a job is at most as large as a buffer.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn run_in_background(&self, member: Member, job: MakeJob) {
+        self.check_member(member);
+        self.order(Order::Job(member, job));
+    }
+
+    /// Ends the job in the background of a member, whose requests must be over; does nothing if there is none.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn end_background(&self, member: Member) {
+        self.check_member(member);
+        self.order(Order::EndJob(member));
+    }
+
+    /// Asks jobs in the background again, as after an event: something has changed for them.
+    pub fn ask_jobs(&self) {
+        self.order(Order::AskJobs);
     }
 
     /// What its engines may do.

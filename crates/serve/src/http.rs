@@ -10,6 +10,9 @@
 //! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
 //! | `POST /disks/NAME/gate` | control | changes the gate; the body is its text |
+//! | `GET /disks/NAME/scrub` | control | JSON: how far the last [scrub](crate::scrub) is; `null` if there was none |
+//! | `POST /disks/NAME/scrub` | control | begins one, or goes on with it; the body is JSON, see [`scrub`] |
+//! | `POST /disks/NAME/scrub/VERB` | control | `pause`, `resume` or `stop` |
 //!
 //! Requests that change nothing are served at loopback addresses too. Requests that change
 //! something are served at a unix socket only; the permissions of its file say who may connect, by
@@ -20,6 +23,7 @@
 
 pub mod client;
 pub mod fault;
+pub mod scrub;
 mod sockets;
 mod status;
 
@@ -27,6 +31,7 @@ use crate::device::Control;
 use crate::disk::{BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Page, Snapshot};
 use crate::nbd::Counts;
+use crate::scrub::Scrubs;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
@@ -64,6 +69,8 @@ pub struct Watched {
     pub parse_scheduler: Arc<ParseScheduler>,
     /// Makes gates for it.
     pub parse_gate: Arc<ParseGate>,
+    /// Its scrubs.
+    pub scrubs: Arc<Scrubs>,
 }
 
 impl fmt::Debug for Watched {
@@ -153,6 +160,7 @@ impl Watched {
             backend: self.backend.clone(),
             sector_bytes: self.disk.sector_bytes(),
             exports: self.exports.clone(),
+            scrub: self.scrubs.status().map(Box::new),
             snapshot,
         }
     }
@@ -306,6 +314,8 @@ fn controlling() -> Router<Arc<Site>> {
         .route("/disks/{name}/clear-failure", post(clear_failure))
         .route("/disks/{name}/scheduler", post(scheduler))
         .route("/disks/{name}/gate", post(gate))
+        .route("/disks/{name}/scrub", get(scrub::status).post(scrub::begin))
+        .route("/disks/{name}/scrub/{verb}", post(scrub::tell))
         .layer(DefaultBodyLimit::max(BODY_MAX))
 }
 

@@ -17,6 +17,7 @@
 //! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
 //! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
 //!   device does not tell.
+//! - [`scrub`]: reads a disk to its end while others use it.
 //! - [`probed`]: a device, or what is behind an NBD server, as a probe, to learn it.
 //! - [`listen`]: the sockets of all that listens.
 //!
@@ -44,3 +45,4 @@ pub mod nbd;
 pub mod null;
 pub mod probed;
 pub mod request;
+pub mod scrub;

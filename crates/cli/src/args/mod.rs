@@ -7,6 +7,7 @@ mod new;
 mod output;
 mod probe;
 mod reproduce;
+mod scrub;
 mod serve;
 mod sim;
 mod sweep;
@@ -26,6 +27,7 @@ pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use probe::{Emit, Probe, ScratchRange};
 pub use reproduce::{FigureFormat, Reproduce};
+pub use scrub::{ByteRange, IdleAfter, Scrub, ScrubVerb};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs, SweepFormat};
@@ -86,6 +88,8 @@ pub enum Verb {
     Detach(Detach),
     /// Query or control a server over its control socket
     Control(Control),
+    /// Read a served disk to its end beside its clients, and name what cannot be read
+    Scrub(Scrub),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
     Generate(Generate),

@@ -8,13 +8,7 @@ use std::io;
 use std::path::Path;
 
 pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), Fault> {
-    let to = |disk: &str, what: &str| -> Result<String, Fault> {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-        match !disk.is_empty() && disk.bytes().all(plain) {
-            true => Ok(format!("/disks/{disk}/{what}")),
-            false => Err(Fault::Usage(format!("no disk can be called `{disk}`"))),
-        }
-    };
+    let to = disk_target;
     let mut body = "";
     let (method, target) = match &args.verb {
         ControlVerb::Status => ("GET", "/status".to_owned()),
@@ -32,9 +26,27 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
         }
         ControlVerb::Fault(fault) => ("POST", self::fault(fault, &to)?),
     };
-    let answer = ask(&args.socket, method, &target, body)
-        .map_err(|error| unanswered(&args.socket, &error))?;
-    context.print(&done(&args.socket, answer)?)
+    context.print(&ask_server(&args.socket, method, &target, body)?)
+}
+
+/// Where a disk is told something.
+pub(super) fn disk_target(disk: &str, what: &str) -> Result<String, Fault> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match !disk.is_empty() && disk.bytes().all(plain) {
+        true => Ok(format!("/disks/{disk}/{what}")),
+        false => Err(Fault::Usage(format!("no disk can be called `{disk}`"))),
+    }
+}
+
+/// What the server behind a control socket says if it has done what it was told.
+pub(super) fn ask_server(
+    socket: &Path,
+    method: &str,
+    target: &str,
+    body: &str,
+) -> Result<String, Fault> {
+    let answer = ask(socket, method, target, body).map_err(|error| unanswered(socket, &error))?;
+    done(socket, answer)
 }
 
 /// What the server says if it has done what it was told. Whatever it refuses is a [`Fault::Check`], also

@@ -10,6 +10,7 @@ mod examples;
 mod generate;
 mod replay_log;
 mod reproduce;
+mod scrub;
 mod serve;
 mod signals;
 mod sim;
@@ -49,6 +50,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         #[cfg(feature = "fuse")]
         Verb::Detach(args) => attach::detach(&args, context),
         Verb::Control(args) => control::control(&args, context),
+        Verb::Scrub(args) => scrub::scrub(&args, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),
     }

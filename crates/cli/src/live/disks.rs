@@ -14,6 +14,7 @@ use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
 use headtime_serve::null::Null;
+use headtime_serve::scrub::Scrubs;
 use headtime_stack::{Known, LogSettings, changed, drives, with_firmware};
 use headtime_units::{Bytes, Sectors};
 use std::io::Write;
@@ -403,6 +404,12 @@ impl PreparedDisk {
     pub fn gate_parser(&self) -> Arc<headtime_serve::http::ParseGate> {
         let (known, engine) = (Arc::clone(&self.known), self.engine.clone());
         Arc::new(move |text: &str| Ok(gate(&known, &engine, &text.parse()?)))
+    }
+
+    /// The scrubs of the disk that was started from it.
+    pub fn scrubs(&self, disk: &Disk) -> Scrubs {
+        let (belief, folder) = (self.known.belief().cloned(), self.config.scrub.as_deref());
+        Scrubs::new(disk.clone(), &self.backend(), belief, folder)
     }
 
     /// What builds its schedulers from their texts while it runs.

@@ -234,8 +234,11 @@ async fn serve(
     if let Some(path) = &listen.control {
         let _ = write!(text, " control=unix:{}", path.display());
     }
+    let disks: Vec<Watched> = running.iter().map(watched).collect();
+    // Before anybody asks for anything, so that a scrub misses nothing.
+    resume_scrubs(&disks).await;
     let site = Arc::new(Site {
-        disks: running.iter().map(watched).collect(),
+        disks,
         nbd: Some(nbd.counts()),
         messages_dropped: messages::dropped(),
         clock,
@@ -278,6 +281,18 @@ async fn serve(
     }
 }
 
+/// Goes on with scrubs that a former server has not finished. What is in the way of one is said, and the disk serves all the same.
+async fn resume_scrubs(disks: &[Watched]) {
+    for watched in disks {
+        let scrubs = Arc::clone(&watched.scrubs);
+        let resumed = tokio::task::spawn_blocking(move || scrubs.resume_unfinished()).await;
+        if let Err(error) = resumed.expect("a scrub that is resumed does not panic") {
+            let disk = watched.disk.name();
+            tracing::warn!(disk, "its scrub does not go on: {error}");
+        }
+    }
+}
+
 fn watched(running: &Running) -> Watched {
     let exports = running.exports.iter().map(|export| export.name.clone());
     Watched {
@@ -287,6 +302,7 @@ fn watched(running: &Running) -> Watched {
         faults: running.prepared.config.faults,
         parse_scheduler: running.prepared.parser(),
         parse_gate: running.prepared.gate_parser(),
+        scrubs: Arc::new(running.prepared.scrubs(&running.disk)),
     }
 }
 

@@ -9,13 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Commands that are not run, by what they contain, and why. Each must be printed somewhere.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 11] = [
     (
         "headtime serve disk.toml &",
         "serves until it is stopped; tests/serve.rs does that",
     ),
     (
         "headtime control control.sock",
+        "needs a server; tests/serve.rs has one",
+    ),
+    (
+        "headtime scrub control.sock",
         "needs a server; tests/serve.rs has one",
     ),
     (

@@ -162,6 +162,18 @@ impl<S: Scheduler> Engine<S> {
         });
     }
 
+    /// Has the head followed no longer, unless a scheduler asks for it.
+    pub(crate) fn follow_no_longer(&mut self) {
+        let following = &mut self.shared.following;
+        *following = following.take().filter(|following| !following.for_job);
+    }
+
+    /// Returns true if somebody follows the head and has found where the platter is.
+    pub fn platter_is_found(&self) -> bool {
+        let following = self.shared.following.as_ref();
+        following.is_some_and(|following| following.tracker.is_found())
+    }
+
     /// Returns true if nobody waits for anything that is not in the drive, and no scheduler holds the drive for what comes
     /// next.
     pub fn is_quiet(&self) -> bool {

@@ -132,7 +132,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     /// The lane of a request of this origin and class.
-    pub(crate) fn lane_of(&self, origin: Origin, class: Class) -> Lane {
+    pub fn lane_of(&self, origin: Origin, class: Class) -> Lane {
         self.gate.lane(origin, class)
     }
 
@@ -162,10 +162,13 @@ impl<S: Scheduler> Engine<S> {
         old
     }
 
-    /// Takes the trackers of new schedulers. The one that has followed the drive so far goes on.
+    /// Takes the trackers of new schedulers. The one that has followed the drive so far goes on, unless it did so for a job
+    /// alone: a replay, which has no job, begins with the scheduler's.
     pub(super) fn follow(&mut self) {
         let new = Following::of(self.lanes.iter_mut().map(|lane| &mut lane.scheduler));
-        self.shared.following = self.shared.following.take().or(new);
+        let old = self.shared.following.take();
+        let old = old.filter(|old| !old.for_job || new.is_none());
+        self.shared.following = old.or(new);
     }
 
     /// Moves what is queued and staged in a lane to another one, but for that for which somebody of a higher rank

@@ -97,8 +97,13 @@ impl Wanted {
             .map_or(0, u64::from)
     }
 
+    /// The bitmap: block `n` is bit `n % 64` of word `n / 64`, and set if it is wanted.
+    pub fn bits(&self) -> &[u64] {
+        &self.bits
+    }
+
     /// Returns true if a block is wanted.
-    fn has(&self, block: u64) -> bool {
+    pub fn has(&self, block: u64) -> bool {
         self.bits[(block / 64) as usize] & (1 << (block % 64)) != 0
     }
 

@@ -17,6 +17,9 @@ pub type BuildGate = Box<dyn FnMut(Member) -> Gated + Send>;
 /// Makes the job in the background of a member, if it has one, on the thread that the job will live on.
 pub type BuildJob = Box<dyn FnMut(Member) -> Option<Box<dyn Background>> + Send>;
 
+/// Makes a job in the background, on the thread that it will live on.
+pub type MakeJob = Box<dyn FnOnce() -> Box<dyn Background> + Send>;
+
 /// How a disk is to be run.
 pub struct Options {
     /// Its name, for messages.

@@ -1,7 +1,7 @@
 //! What the handle of a disk and its thread share.
 
 use super::cause::NotCleared;
-use super::options::BuildScheduler;
+use super::options::{BuildScheduler, MakeJob};
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Geometry};
@@ -34,6 +34,12 @@ pub(super) enum Order {
         Control,
         oneshot::Sender<Result<Sectors, ControlError>>,
     ),
+    /// Another job in the background, in place of the one that did.
+    Job(Member, MakeJob),
+    /// The job of a member ends.
+    EndJob(Member),
+    /// Jobs are to be asked again.
+    AskJobs,
     ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
     Stop,

@@ -1,6 +1,7 @@
 //! The state of a server as JSON.
 
 use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
+use crate::scrub::{ScrubState, ScrubStatus};
 use headtime_units::Nanos;
 use serde_json::{Map, Value, json};
 
@@ -112,6 +113,43 @@ fn disk(labelled: &Labelled) -> Value {
         "predictions": predictions,
         "lateness_ms": lateness,
         "exports": exports,
+        "scrub": labelled.scrub.as_ref().map(|status| scrub(status, labelled.sector_bytes)),
+    })
+}
+
+/// How far a scrub is. Its range is in bytes: the first one, and the one behind the last.
+pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
+    let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
+    let block = bytes(status.block.get());
+    let unreadable = status.unreadable.extents();
+    let unreadable = unreadable
+        .iter()
+        .map(|extent| json!({ "lba": extent.start.get(), "sectors": extent.len.get() }));
+    let why = match &status.state {
+        ScrubState::Held(why) => Some(why),
+        _ => None,
+    };
+    json!({
+        "state": status.state.name(),
+        "why": why,
+        "range": [bytes(status.range.start.get()), bytes(status.range.end().get())],
+        "block": block,
+        "blocks": status.blocks,
+        "left": status.left,
+        "share": status.share(),
+        "bytes_per_s": status.pace.blocks_per_s().map(|rate| (rate * block as f64).round()),
+        "remaining_s": status.remaining().map(Nanos::as_secs_f64),
+        "read": {
+            "in_gaps": status.in_gaps,
+            "in_idle_time": status.in_idle_time,
+            "by_others": status.by_others,
+        },
+        "errors": status.errors,
+        "unreadable_sectors": status.unreadable.sectors(),
+        "unreadable": unreadable.collect::<Vec<_>>(),
+        "gaps": status.gaps.text(),
+        "idle_ms": status.idle.map(|idle| idle.as_nanos() as f64 / 1e6),
+        "kept_in": status.kept,
     })
 }
 

@@ -4,6 +4,7 @@ mod writer;
 
 use super::{CLASS_NAMES, ExportMetrics, OPS, Snapshot, Times};
 use crate::nbd::Counts;
+use crate::scrub::{Gaps, ScrubState, ScrubStatus};
 use headtime_units::Nanos;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -25,6 +26,8 @@ pub struct Labelled {
     pub sector_bytes: u32,
     /// Names of its exports, by number.
     pub exports: Vec<String>,
+    /// Its last scrub, if there was one.
+    pub scrub: Option<Box<ScrubStatus>>,
     /// Its state.
     pub snapshot: Box<Snapshot>,
 }
@@ -375,7 +378,73 @@ impl Page {
                 })
             }),
         )?;
-        self.write_predictions(out)
+        self.write_predictions(out)?;
+        self.write_scrubs(out)
+    }
+
+    fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {
+        type Gauge = fn(&ScrubStatus) -> f64;
+        let gauges: [(&str, &str, Gauge); 5] = [
+            (
+                "scrub_running",
+                "1 if a scrub of the disk reads, 0 if it rests or is over",
+                |scrub| f64::from(u8::from(scrub.state == ScrubState::Running)),
+            ),
+            (
+                "scrub_blocks",
+                "Blocks of the last scrub of the disk",
+                |scrub| scrub.blocks as f64,
+            ),
+            (
+                "scrub_blocks_left",
+                "Blocks that the last scrub has still to read",
+                |scrub| scrub.left as f64,
+            ),
+            (
+                "scrub_unreadable_sectors",
+                "Sectors that the last scrub could not read",
+                |scrub| scrub.unreadable.sectors() as f64,
+            ),
+            (
+                "scrub_uses_gaps",
+                "1 if the scrub reads while the head would wait, 0 if it is confined to idle time",
+                |scrub| f64::from(u8::from(scrub.gaps == Gaps::Used)),
+            ),
+        ];
+        for (name, help, of) in gauges {
+            let scrubs = self.disks.iter().filter_map(move |disk| {
+                let value = of(disk.scrub.as_deref()?);
+                Some((vec![("disk", disk.disk.as_str())], value))
+            });
+            out.gauges((name, help, None), scrubs)?;
+        }
+        out.counters(
+            (
+                "scrub_blocks_read",
+                "Blocks that the last scrub has read since the server started, by when: in the gaps of requests, in idle time, or by others",
+                None,
+            ),
+            self.parts("when", |disk| {
+                disk.scrub.iter().flat_map(|scrub| {
+                    [
+                        ("gap", scrub.in_gaps),
+                        ("idle", scrub.in_idle_time),
+                        ("others", scrub.by_others),
+                    ]
+                })
+            }),
+        )?;
+        out.counters(
+            (
+                "scrub_errors",
+                "Reads of the last scrub that failed for something else than their sectors",
+                None,
+            ),
+            self.disks.iter().filter_map(|disk| {
+                let errors = disk.scrub.as_ref()?.errors;
+                Some((vec![("disk", disk.disk.as_str())], errors))
+            }),
+        )
     }
 
     fn write_predictions(&self, out: &mut Writer<'_>) -> fmt::Result {

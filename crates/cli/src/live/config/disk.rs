@@ -35,6 +35,7 @@ pub(super) struct DiskKeys {
     read_only: bool,
     #[serde(default)]
     faults: bool,
+    scrub: Option<PathBuf>,
     export: Option<OneOrList<Placed<ExportKeys>>>,
     #[serde(rename = "+stack")]
     stack: Stack,
@@ -141,6 +142,7 @@ pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig
         read_only: disk.read_only,
         create: disk.create,
         faults: disk.faults,
+        scrub: disk.scrub.clone(),
         exports,
         at: keys.map(|_| ()),
     })

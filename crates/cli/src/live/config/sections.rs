@@ -34,6 +34,8 @@ pub struct DiskConfig {
     pub create: bool,
     /// Whether faults may be injected.
     pub faults: bool,
+    /// The directory in which the progress of its scrubs is kept.
+    pub scrub: Option<PathBuf>,
     /// Under which names it is seen, at least one.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
@@ -182,6 +184,7 @@ impl DiskConfig {
             ("depth", self.depth != other.depth),
             ("read_only", self.read_only != other.read_only),
             ("faults", self.faults != other.faults),
+            ("scrub", self.scrub != other.scrub),
             ("export", self.exports != other.exports),
         ];
         let own = own

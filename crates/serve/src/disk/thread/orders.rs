@@ -71,6 +71,15 @@ impl Thread {
                     // Who asked may have gone.
                     let _ = answer.send(result);
                 }
+                Order::Job(member, make) => {
+                    core.run_in_background(member, make());
+                    kept(core.ask_jobs(live, at));
+                }
+                Order::EndJob(member) => {
+                    core.end_background(member);
+                    kept(core.ask_jobs(live, at));
+                }
+                Order::AskJobs => kept(core.ask_jobs(live, at)),
                 Order::ClearFailure(answer) => {
                     let _ = answer.send(live.clear_failure());
                 }
@@ -81,6 +90,9 @@ impl Thread {
                     live.shared.stopped.store(true, Ordering::SeqCst);
                     live.shared.room.notify_waiters();
                     live.stopping = true;
+                    // One that reads whenever nobody else does would have no end.
+                    core.ask_no_more();
+                    kept(core.ask_jobs(live, at));
                 }
             }
         }

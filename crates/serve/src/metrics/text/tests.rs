@@ -29,6 +29,7 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
         backend: "a \"drive\"".to_owned(),
         sector_bytes: 512,
         exports: exports.iter().map(|name| (*name).to_owned()).collect(),
+        scrub: None,
         snapshot: Box::new(Snapshot {
             now,
             scheduler: "stream(deadline)".to_owned(),

@@ -1,0 +1,116 @@
+//! `headtime scrub`
+
+use clap::{Args, ValueEnum};
+use headtime_units::{Bytes, Nanos};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::TextFormat;
+
+/// Read a served disk to its end beside its clients, and name what cannot be read
+///
+/// The server reads while the head would wait for a client's sector, if it believes in a drive and finds that the disk turns like
+/// it, and while nobody asks for anything. docs/scrub.md explains it. The command waits for the end; if it is ended before, the
+/// scrub goes on. The same command again shows a scrub that is under way, goes on with one that was paused, and begins the next one
+/// when the last is done.
+#[derive(Debug, Args)]
+#[command(after_help = SCRUB_EXIT_CODES)]
+pub struct Scrub {
+    /// The server's listen.control socket
+    #[arg(value_name = "SOCKET")]
+    pub socket: PathBuf,
+    /// The disk's name
+    #[arg(value_name = "DISK")]
+    pub disk: String,
+    /// What to do
+    #[arg(value_enum, default_value_t, hide_default_value = true)]
+    pub verb: ScrubVerb,
+    /// Read this part alone, such as 10GB-12GB; whole blocks are read
+    #[arg(long, value_name = "FIRST-END")]
+    pub range: Option<ByteRange>,
+    /// Read in blocks of this size, a power of two; by default 8KiB, and more on disks of more than 655 GB
+    #[arg(long, value_name = "SIZE")]
+    pub block: Option<Bytes>,
+    /// Read also when nobody has asked for anything for so long, 50ms by default; off: never
+    #[arg(long, value_name = "SPAN|off")]
+    pub idle: Option<IdleAfter>,
+    /// Do not wait for the end
+    #[arg(long)]
+    pub no_wait: bool,
+    /// The format of what is printed
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: TextFormat,
+}
+
+/// Those of them that scrub ends with.
+const SCRUB_EXIT_CODES: &str = "\
+Exit codes:
+  0  done, and everything could be read; or what was asked for was done
+  1  sectors cannot be read, which are printed; or the scrub was stopped or is held up; or the
+     server refuses
+  2  the command line is wrong, and nobody was asked
+  4  nobody answers at SOCKET, or it cannot be connected to";
+
+/// What a scrub is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ScrubVerb {
+    /// Begin one, or go on with it, and wait for its end
+    #[default]
+    Begin,
+    /// Print how far it is
+    Status,
+    /// Let it rest until it is resumed, also over restarts of the server
+    Pause,
+    /// Let it go on
+    Resume,
+    /// Give it up
+    Stop,
+}
+
+/// Bytes of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByteRange {
+    /// The first one.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
+}
+
+impl FromStr for ByteRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ByteRange, String> {
+        let ends = text.split_once('-');
+        let (first, end) = ends.ok_or("allowed is FIRST-END, sizes as in 10GB-12GB")?;
+        let size = |text: &str| match text {
+            "0" => Ok(0),
+            text => text.parse::<Bytes>().map(|bytes| bytes.0),
+        };
+        let range = ByteRange {
+            first: size(first).map_err(|error| error.to_string())?,
+            end: size(end).map_err(|error| error.to_string())?,
+        };
+        match range.first < range.end {
+            true => Ok(range),
+            false => Err("the first byte has to be before the end".to_owned()),
+        }
+    }
+}
+
+/// When idle time begins, if it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdleAfter(pub Option<Nanos>);
+
+impl FromStr for IdleAfter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<IdleAfter, String> {
+        match text {
+            "off" => Ok(IdleAfter(None)),
+            text => match text.parse::<Nanos>() {
+                Ok(span) => Ok(IdleAfter(Some(span))),
+                Err(error) => Err(format!("{error}; or off")),
+            },
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! `headtime scrub`
+
+use super::context::Context;
+use super::control::{ask_server, disk_target};
+use crate::args::{Scrub, ScrubVerb, TextFormat};
+use crate::fault::Fault;
+use headtime_units::{Bytes, Nanos};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Map, Value, json};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Between two looks at how far it is.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Extents of unreadable sectors that a table lists; JSON lists all.
+const LISTED: usize = 1000;
+
+pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault> {
+    let target = disk_target(&args.disk, "scrub")?;
+    let options = options(args);
+    if args.verb != ScrubVerb::Begin && (!options.is_empty() || args.no_wait) {
+        let problem = "--range, --block, --idle and --no-wait are for a scrub that begins";
+        return Err(Fault::Usage(problem.to_owned()));
+    }
+    let told = |verb: &str| ask_server(&args.socket, "POST", &format!("{target}/{verb}"), "");
+    let answer = match args.verb {
+        ScrubVerb::Begin => {
+            let body = Value::Object(options).to_string();
+            ask_server(&args.socket, "POST", &target, &body)?
+        }
+        ScrubVerb::Status => ask_server(&args.socket, "GET", &target, "")?,
+        ScrubVerb::Pause => told("pause")?,
+        ScrubVerb::Resume => told("resume")?,
+        ScrubVerb::Stop => told("stop")?,
+    };
+    let mut status = parse(&answer)?;
+    match args.verb {
+        ScrubVerb::Begin if args.no_wait => Ok(()),
+        ScrubVerb::Begin => {
+            let gaps = status["gaps"].as_str().unwrap_or_default();
+            if gaps != "used" && status["state"] != "done" {
+                context.note(&format!("gaps are {gaps}"));
+            }
+            if status["kept_in"].is_null() {
+                context.note(
+                    "its progress is not kept when the server ends; scrub = \"DIRECTORY\" in the configuration of the disk says where to",
+                );
+            }
+            status = follow(args, &target, status, context)?;
+            context.print(&shown(args, &status))?;
+            ended(&args.disk, &status)
+        }
+        ScrubVerb::Status => {
+            context.print(&shown(args, &status))?;
+            match unreadable(&status) {
+                0 => Ok(()),
+                sectors => Err(cannot_read(&args.disk, sectors)),
+            }
+        }
+        ScrubVerb::Pause | ScrubVerb::Resume | ScrubVerb::Stop => Ok(()),
+    }
+}
+
+/// What the server is told of how.
+fn options(args: &Scrub) -> Map<String, Value> {
+    let mut options = Map::new();
+    if let Some(range) = args.range {
+        options.insert("range".to_owned(), json!([range.first, range.end]));
+    }
+    if let Some(Bytes(block)) = args.block {
+        options.insert("block".to_owned(), json!(block));
+    }
+    if let Some(idle) = args.idle {
+        let span = idle.0.map(|span| span.as_nanos() as f64 / 1e6);
+        options.insert("idle_ms".to_owned(), json!(span));
+    }
+    options
+}
+
+fn parse(answer: &str) -> Result<Value, Fault> {
+    let problem = |error| Fault::File(format!("the server's answer: {error}"));
+    serde_json::from_str(answer).map_err(problem)
+}
+
+/// Waits until it reads no more and will not by itself.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "it waits for a server in real time"
+)]
+fn follow(
+    args: &Scrub,
+    target: &str,
+    mut status: Value,
+    context: &Context<'_>,
+) -> Result<Value, Fault> {
+    let bar = match context.progress {
+        true => ProgressBar::new(1000),
+        false => ProgressBar::hidden(),
+    };
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}") {
+        bar.set_style(style);
+    }
+    while matches!(status["state"].as_str(), Some("running" | "paused")) {
+        bar.set_position((status["share"].as_f64().unwrap_or(0.0) * 1000.0) as u64);
+        bar.set_message(progress(&status));
+        std::thread::sleep(LOOK_EVERY);
+        status = parse(&ask_server(&args.socket, "GET", target, "")?)?;
+    }
+    bar.finish_and_clear();
+    Ok(status)
+}
+
+/// How far it is, in a line.
+fn progress(status: &Value) -> String {
+    let percent = status["share"].as_f64().unwrap_or(0.0) * 100.0;
+    let mut text = format!("{percent:.2} %");
+    if status["state"] != "running" {
+        let _ = write!(text, ", {}", status["state"].as_str().unwrap_or_default());
+        return text;
+    }
+    if let Some(rate) = status["bytes_per_s"].as_f64() {
+        let _ = write!(text, ", {:.1} MB/s", rate / 1e6);
+    }
+    match status["remaining_s"].as_f64() {
+        Some(seconds) => {
+            let _ = write!(text, ", {} to go", span(seconds));
+        }
+        None => text.push_str(", how long it takes is not known yet"),
+    }
+    if let sectors @ 1.. = unreadable(status) {
+        let _ = write!(text, ", {sectors} sectors cannot be read");
+    }
+    text
+}
+
+/// A span of seconds to days as people say it.
+fn span(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {seconds} s"),
+        (0, _, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+fn unreadable(status: &Value) -> u64 {
+    status["unreadable_sectors"].as_u64().unwrap_or(0)
+}
+
+fn shown(args: &Scrub, status: &Value) -> String {
+    match args.format {
+        TextFormat::Json => format!("{status:#}\n"),
+        TextFormat::Table => table(&args.disk, status),
+    }
+}
+
+fn table(disk: &str, status: &Value) -> String {
+    if status.is_null() {
+        return format!("disk {disk}: no scrub so far\n");
+    }
+    let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    let bytes = |value: &Value| Bytes(number(value));
+    let mut rows = vec![("state", text("state"))];
+    if status["why"].is_string() {
+        rows.push(("because", text("why")));
+    }
+    let range = &status["range"];
+    rows.push((
+        "range",
+        format!("{}-{}", bytes(&range[0]), bytes(&range[1])),
+    ));
+    rows.push((
+        "blocks",
+        format!(
+            "{} of {}, {} left",
+            number(&status["blocks"]),
+            bytes(&status["block"]),
+            number(&status["left"])
+        ),
+    ));
+    rows.push(("progress", progress(status)));
+    let read = &status["read"];
+    rows.push((
+        "read",
+        format!(
+            "{} blocks in gaps, {} in idle time, {} by others, since the server started",
+            number(&read["in_gaps"]),
+            number(&read["in_idle_time"]),
+            number(&read["by_others"])
+        ),
+    ));
+    rows.push(("gaps", text("gaps")));
+    let idle = status["idle_ms"].as_f64();
+    let idle = idle.map(|millis| Nanos::from_nanos((millis * 1e6) as u64));
+    rows.push((
+        "idle time",
+        idle.map_or("not used".to_owned(), |idle| format!("used after {idle}")),
+    ));
+    let kept = status["kept_in"].as_str();
+    rows.push(("kept in", kept.unwrap_or("nothing").to_owned()));
+    if let errors @ 1.. = number(&status["errors"]) {
+        rows.push((
+            "errors",
+            format!("{errors} reads failed and were tried again"),
+        ));
+    }
+    rows.push(("unreadable", format!("{} sectors", unreadable(status))));
+    let mut out = format!("disk {disk}\n");
+    for (key, value) in rows {
+        let _ = writeln!(out, "  {key:<11} {value}");
+    }
+    let extents = status["unreadable"].as_array();
+    let extents = extents.map_or(&[][..], Vec::as_slice);
+    for extent in extents.iter().take(LISTED) {
+        let (lba, sectors) = (number(&extent["lba"]), number(&extent["sectors"]));
+        let _ = writeln!(out, "    lba {lba}, {sectors} sectors");
+    }
+    if extents.len() > LISTED {
+        let _ = writeln!(
+            out,
+            "    and {} more; see --format json",
+            extents.len() - LISTED
+        );
+    }
+    out
+}
+
+fn cannot_read(disk: &str, sectors: u64) -> Fault {
+    Fault::Check(format!("disk {disk}: {sectors} sectors cannot be read"))
+}
+
+/// Whether all could be read.
+fn ended(disk: &str, status: &Value) -> Result<(), Fault> {
+    match (status["state"].as_str(), unreadable(status)) {
+        (Some("done"), 0) => Ok(()),
+        (Some("done"), sectors) => Err(cannot_read(disk, sectors)),
+        (Some("held"), _) => {
+            let why = status["why"].as_str().unwrap_or_default();
+            let problem = format!("disk {disk}: the scrub is held up: {why}; then resume it");
+            Err(Fault::Check(problem))
+        }
+        _ => Err(Fault::Check(format!("disk {disk}: the scrub was stopped"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_as_long_as_they_are() {
+        let shown = [0.1, 59.0, 61.0, 3_600.0, 90_000.0].map(span);
+        assert_eq!(shown, ["1 s", "59 s", "1 min 1 s", "1 h 0 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn who_waited_learns_whether_all_could_be_read() {
+        let of = |state: &str, sectors: u64| {
+            let status = json!({ "state": state, "unreadable_sectors": sectors, "why": "x: full" });
+            match ended("d", &status) {
+                Ok(()) => "fine".to_owned(),
+                Err(fault) => fault.to_string(),
+            }
+        };
+        assert_eq!(of("done", 0), "fine");
+        assert_eq!(of("done", 3), "disk d: 3 sectors cannot be read");
+        assert_eq!(of("stopped", 0), "disk d: the scrub was stopped");
+        assert!(of("held", 0).contains("x: full"));
+    }
+}

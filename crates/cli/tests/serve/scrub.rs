@@ -1,0 +1,197 @@
+//! Scrubs, as the command line has them.
+
+use super::common::{Server, headtime, run, wait_until};
+use super::nbd::{Ask, Client};
+use serde_json::Value;
+use std::process::Output;
+
+fn config(more: &str) -> String {
+    format!(
+        r#"
+[[disk]]
+name = "disk0"
+emulate = "atlas10k"
+store = "disk0.img"
+create = true
+size = "16MiB"
+scheduler = "deadline"
+depth = 1
+faults = true
+{more}
+[listen]
+nbd = "unix:nbd.sock"
+control = "unix:control.sock"
+"#
+    )
+}
+
+fn scrub(server: &Server, args: &[&str]) -> Output {
+    let mut all = vec!["scrub", "control.sock", "disk0"];
+    all.extend(args);
+    run(&server.directory, &all)
+}
+
+fn done(server: &Server, args: &[&str]) -> String {
+    let output = scrub(server, args);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(server: &Server, args: &[&str]) -> (Option<i32>, String) {
+    let output = scrub(server, args);
+    let error = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), error)
+}
+
+fn status(server: &Server) -> Value {
+    let output = scrub(server, &["status", "--format", "json"]);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn left(server: &Server) -> u64 {
+    status(server)["left"].as_u64().unwrap()
+}
+
+#[test]
+fn a_scrub_lists_the_sectors_that_cannot_be_read_and_ends_with_1() {
+    let mut server = Server::start("scrub-lists", &config(""), &[]);
+    assert!(done(&server, &["status"]).contains("no scrub so far"));
+    server.told(&[
+        "fault",
+        "unreadable",
+        "disk0",
+        "--lba",
+        "4097",
+        "--sectors",
+        "2",
+        "--retries",
+        "0",
+    ]);
+    let output = scrub(&server, &["--idle", "1ms"]);
+    let (out, error) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(out.contains("\n    lba 4097, 2 sectors\n"), "{out}");
+    assert!(error.contains("2 sectors cannot be read"), "{error}");
+    assert!(error.contains("progress is not kept"), "{error}");
+    let metrics = server.told(&["metrics"]);
+    for line in [
+        "headtime_scrub_running{disk=\"disk0\"} 0.0",
+        "headtime_scrub_blocks{disk=\"disk0\"} 2048.0",
+        "headtime_scrub_blocks_left{disk=\"disk0\"} 0.0",
+        "headtime_scrub_unreadable_sectors{disk=\"disk0\"} 2.0",
+        "headtime_scrub_blocks_read_total{disk=\"disk0\",when=\"idle\"} 2047",
+        "headtime_scrub_errors_total{disk=\"disk0\"} 0",
+    ] {
+        assert!(metrics.contains(line), "no {line} in\n{metrics}");
+    }
+    assert_eq!(server.status()["disks"][0]["scrub"]["state"], "done");
+    // What is written can be read again.
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    let mut data = [7; 4096];
+    assert_eq!(client.ask(Ask::Write, 4096 * 512, &mut data).unwrap(), 0);
+    let out = done(&server, &["--idle", "1ms", "--range", "2MiB-3MiB"]);
+    assert!(out.contains("\n  unreadable  0 sectors\n"), "{out}");
+    drop(client);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_server_that_is_killed_goes_on_with_its_scrub_and_loses_a_second_at_most() {
+    let config = config("scrub = \"state\"");
+    let mut server = Server::start("scrub-killed", &config, &[]);
+    done(&server, &["--idle", "1ms", "--block", "4KiB", "--no-wait"]);
+    let blocks = 4096;
+    // So that more than a second of it is behind it.
+    std::thread::sleep(std::time::Duration::from_millis(1_500));
+    let before = status(&server);
+    let (left_before, rate) = (
+        before["left"].as_u64().unwrap(),
+        before["bytes_per_s"].as_f64().unwrap() / 4096.0,
+    );
+    assert!(left_before > 0 && left_before < blocks, "{before:#}");
+    server.signal("KILL");
+    server.end();
+    let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
+    let mut next = Server::spawn(server.directory.clone(), &mut again);
+    let after = left(&next);
+    let lost = after.saturating_sub(left_before) as f64;
+    assert!(
+        after < blocks && lost <= rate,
+        "{left_before}, then {after}"
+    );
+    // The same command waits for the rest.
+    let out = done(&next, &[]);
+    assert!(out.contains("\n  state       done\n"), "{out}");
+    assert_eq!(status(&next)["read"]["in_gaps"], 0);
+    assert_eq!(next.terminate(), Some(0));
+}
+
+#[test]
+fn a_scrub_is_paused_resumed_stopped_and_what_cannot_be_says_why() {
+    let mut server = Server::start("scrub-told", &config("scrub = \"state\""), &[]);
+    assert_eq!(
+        refused(&server, &["pause"]),
+        (
+            Some(1),
+            "error: disk disk0: no scrub is under way\n".to_owned()
+        )
+    );
+    for (args, code, problem) in [
+        (&["--range", "1MiB-20MiB"][..], 1, "allowed is a part"),
+        (&["--block", "3KiB"], 1, "powers of two"),
+        (&["--range", "2MiB-1MiB"], 2, "before the end"),
+        (&["--idle", "5"], 2, "or off"),
+        (
+            &["stop", "--block", "4KiB"],
+            2,
+            "are for a scrub that begins",
+        ),
+    ] {
+        let (exit, error) = refused(&server, args);
+        assert_eq!(exit, Some(code), "{error}");
+        assert!(error.contains(problem), "{args:?}: {error}");
+    }
+    let none = run(&server.directory, &["scrub", "control.sock", "disk9"]);
+    assert_eq!(none.status.code(), Some(1));
+    done(&server, &["--idle", "1ms", "--no-wait"]);
+    done(&server, &["pause"]);
+    wait_until(
+        || status(&server)["state"] == "paused",
+        || "it does not rest".to_owned(),
+    );
+    let (exit, error) = refused(&server, &["--block", "64KiB"]);
+    assert_eq!(exit, Some(1));
+    assert!(error.contains("another block"), "{error}");
+    done(&server, &["resume"]);
+    wait_until(|| left(&server) < 2_048, || "it does not go on".to_owned());
+    done(&server, &["stop"]);
+    wait_until(
+        || status(&server)["state"] == "stopped",
+        || "it does not stop".to_owned(),
+    );
+    assert!(!server.path("state/disk0.scrub").exists());
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_scrub_of_another_disk_is_left_alone_and_the_disk_serves() {
+    let config = config("scrub = \"state\"");
+    let mut server = Server::start("scrub-other", &config, &[]);
+    done(&server, &["--idle", "1ms", "--no-wait"]);
+    assert_eq!(server.terminate(), Some(0));
+    std::fs::rename(server.path("disk0.img"), server.path("whole.img")).unwrap();
+    let smaller = config.replace("16MiB", "8MiB");
+    std::fs::write(server.path("serve.toml"), smaller).unwrap();
+    let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
+    let mut next = Server::spawn(server.directory.clone(), &mut again);
+    next.wait_for("its scrub does not go on");
+    next.wait_for("it has shrunk from 16777216 bytes to 8388608");
+    let (exit, error) = refused(&next, &[]);
+    assert_eq!(exit, Some(1));
+    assert!(error.contains("of another disk"), "{error}");
+    assert_eq!(next.terminate(), Some(0));
+}

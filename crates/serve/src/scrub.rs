@@ -1,0 +1,23 @@
+//! Scrubs: a served disk is read to its end while others use it, to find what cannot be read.
+//!
+//! A scrub is a job in the background of its disk (`job`), which reads in the gaps of what clients ask for
+//! ([`Freeblock`](headtime_engine::Freeblock)), and while nobody asks for anything. [`Scrubs`] begins, pauses and stops it; each block that is done is a
+//! bit of a file (`progress`), by which the next server goes on.
+//!
+//! Gaps need a drive that is believed in, and one that is found to turn as it should; without that there is idle time. Of a block that
+//! cannot be read it is found out by halves, in idle time, which of its sectors cannot.
+//!
+//! # Threads
+//!
+//! The job lives on the disk's thread, and writes pages of its progress there, which the kernel takes at once. A thread of its own makes them
+//! durable. Whatever takes longer, such as building the account of a large disk's blocks, is done by who begins the scrub.
+
+mod control;
+mod flat;
+mod job;
+mod progress;
+mod status;
+
+pub use control::{ScrubAsk, ScrubError, Scrubs};
+pub use progress::ProgressError;
+pub use status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};

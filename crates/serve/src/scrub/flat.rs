@@ -1,0 +1,65 @@
+//! A model of a drive of which nothing is known.
+
+use headtime_sched::{Head, Op, Pass, Passing, Positioning, Predicted};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+
+/// A disk of which nothing is known but its size: one track, on which all is. Enough to keep account of blocks; nobody can look for
+/// gaps by it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flat(pub Sectors);
+
+impl Positioning for Flat {
+    type Place = ();
+
+    fn start(&self, _: Extent) {}
+
+    fn end(&self, _: Extent) {}
+
+    fn turn(&self) -> Option<Nanos> {
+        // Of no meaning, since no gap is looked for.
+        Some(Nanos::from_millis(1))
+    }
+
+    fn predict(&self, _: Time, (): (), (): (), _: Op) -> Predicted {
+        Predicted {
+            seek: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+        }
+    }
+
+    fn seek(&self, (): (), (): (), _: Op) -> Nanos {
+        Nanos::ZERO
+    }
+}
+
+impl Passing for Flat {
+    fn cylinders(&self) -> u32 {
+        1
+    }
+
+    fn heads(&self) -> u16 {
+        1
+    }
+
+    fn track(&self, (): ()) -> Track {
+        Track::default()
+    }
+
+    fn addresses(&self, _: Track) -> Extent {
+        Extent::new(Lba::ZERO, self.0)
+    }
+
+    fn way(&self, _: Track, _: Track, _: Op) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn arrives(&self, _: &Head<()>, sent: Time, _: Track, _: Op) -> Time {
+        sent
+    }
+
+    fn way_at_least(&self, _: u32) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn passing(&self, _: Track, _: Time, _: Nanos, _: &mut dyn FnMut(Pass)) {}
+}

@@ -1,0 +1,593 @@
+//! The scrub itself, on the thread of its disk.
+
+use super::progress::{Plan, Progress, Restored};
+use super::status::{Gaps, ScrubState, ScrubStatus};
+use crate::disk::Disk;
+use headtime_engine::{
+    Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, Member, Outcome,
+    RequestId,
+};
+use headtime_sched::{Class, Flags, Op, Origin, Passing, Track};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What the job and those who control it share.
+#[derive(Debug)]
+pub(super) struct Face {
+    status: Mutex<ScrubStatus>,
+    /// It is to rest.
+    pub paused: AtomicBool,
+    /// It is to go on, whatever held it.
+    pub goes_on: AtomicBool,
+    /// It is to end.
+    pub stopped: AtomicBool,
+}
+
+impl Face {
+    pub fn new(status: ScrubStatus) -> Face {
+        Face {
+            paused: AtomicBool::new(status.state == ScrubState::Paused),
+            goes_on: AtomicBool::new(false),
+            stopped: AtomicBool::new(false),
+            status: Mutex::new(status),
+        }
+    }
+
+    pub fn status(&self) -> MutexGuard<'_, ScrubStatus> {
+        // It is whole between statements.
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was done reaches its file at least so often: half of what may be lost.
+const KEEP_EVERY: Nanos = Nanos::from_millis(500);
+
+/// After a read that failed for something else than its sectors, doubled each time in a row.
+const REST: Nanos = Nanos::from_millis(100);
+const REST_MAX: Nanos = Nanos::from_secs(10);
+
+/// A block that the drive does not answer for in time, so often, alone, counts as unreadable.
+const TIMEOUTS: u8 = 3;
+
+/// Numbers of reads of parts of blocks begin here; those of the scan begin at zero.
+const PARTS_FROM: u64 = 1 << 63;
+
+/// Reads a range of a disk block by block, in gaps and in idle time.
+pub(super) struct Scrub<P: Passing> {
+    scan: Freeblock<P>,
+    plan: Plan,
+    /// Whether gaps are looked for at all, and why not.
+    may: Gaps,
+    gaps: Gaps,
+    face: Arc<Face>,
+    disk: Disk,
+    progress: Option<Progress>,
+    /// Makes what was written of the progress durable.
+    syncs: Option<SyncSender<()>>,
+    /// Blocks that were asked for and are not done.
+    open: BTreeSet<u64>,
+    /// Blocks that cannot be read as a whole, and how many parts of them are still to be read.
+    bad: BTreeMap<u64, u32>,
+    /// Those parts.
+    parts: Vec<Extent>,
+    /// The one that is being read.
+    part: Option<Extent>,
+    part_id: u64,
+    /// How often the drive did not answer in time for a block alone.
+    timeouts: BTreeMap<u64, u8>,
+    /// The one of its reads that went alone, while that is under way.
+    alone: Option<u64>,
+    /// Blocks that were read in gaps, and in idle time.
+    in_gaps: u64,
+    in_idle_time: u64,
+    quiet_from: Time,
+    keep_at: Time,
+    failures: u32,
+    rests_until: Time,
+    errors: u64,
+    paused: bool,
+    held: Option<String>,
+    over: bool,
+}
+
+impl<P: Passing> Scrub<P> {
+    /// The rest of a scrub, which `restored` says what of is done. `may` says whether gaps can be looked for.
+    pub fn new(
+        mut scan: Freeblock<P>,
+        plan: Plan,
+        may: Gaps,
+        disk: Disk,
+        (progress, restored): (Option<Progress>, Option<&Restored>),
+        face: Arc<Face>,
+    ) -> io::Result<Scrub<P>> {
+        if let Some(restored) = restored {
+            skip_done(&mut scan, &plan, &restored.done);
+        }
+        face.status().left = scan.wanted().left();
+        let syncs = progress.as_ref().map(syncing).transpose()?;
+        let paused = face.paused.load(Ordering::SeqCst);
+        Ok(Scrub {
+            scan,
+            plan,
+            may,
+            gaps: may,
+            face,
+            disk,
+            progress,
+            syncs,
+            open: BTreeSet::new(),
+            bad: BTreeMap::new(),
+            parts: Vec::new(),
+            part: None,
+            part_id: PARTS_FROM,
+            timeouts: BTreeMap::new(),
+            alone: None,
+            in_gaps: 0,
+            in_idle_time: 0,
+            quiet_from: Time::ZERO,
+            keep_at: Time::ZERO,
+            failures: 0,
+            rests_until: Time::ZERO,
+            errors: 0,
+            paused,
+            held: None,
+            over: false,
+        })
+    }
+
+    /// Blocks that are not done.
+    fn left(&self) -> u64 {
+        self.scan.wanted().left() + self.open.len() as u64
+    }
+
+    fn number(&self, block: Lba) -> u64 {
+        block.get() / self.plan.block.get()
+    }
+
+    /// Returns true if it asks for anything at present.
+    fn reads(&self) -> bool {
+        !self.over && !self.paused && self.held.is_none() && !self.is_stopped()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.face.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Does what it was told meanwhile, and what is to be done from time to time.
+    fn attend(&mut self, now: Time) {
+        if self.over {
+            return;
+        }
+        let paused = self.face.paused.load(Ordering::SeqCst);
+        if paused != self.paused {
+            self.paused = paused;
+            let state = if paused { "paused" } else { "running" };
+            let told = self.progress.as_mut().map(|kept| kept.state(state));
+            self.kept(told);
+            self.face.status().pace.forget();
+            self.publish(now);
+        }
+        if self.face.goes_on.swap(false, Ordering::SeqCst) {
+            (self.held, self.failures, self.rests_until) = (None, 0, now);
+            self.publish(now);
+        }
+        if now >= self.keep_at {
+            self.keep();
+            self.keep_at = now.saturating_add(KEEP_EVERY);
+        }
+        self.end_if_over(now);
+    }
+
+    /// Writes down what is done.
+    fn keep(&mut self) {
+        let Some(progress) = self.progress.as_mut().filter(|kept| kept.is_dirty()) else {
+            return;
+        };
+        let (wanted, open) = (self.scan.wanted().bits(), &self.open);
+        let written = progress.write(|word| {
+            let from = word as u64 * 64;
+            let open = open.range(from..from + 64);
+            let open = open.fold(0, |bits, block| bits | 1 << (block - from));
+            !(wanted.get(word).copied().unwrap_or(u64::MAX) | open)
+        });
+        self.kept(Some(written));
+        // If one is under way, the next time is soon enough.
+        if let Some(Err(TrySendError::Disconnected(()))) =
+            self.syncs.as_ref().map(|syncs| syncs.try_send(()))
+        {
+            self.syncs = None;
+        }
+    }
+
+    /// Goes on if its progress could be written.
+    fn kept(&mut self, written: Option<io::Result<()>>) {
+        if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
+            let problem = format!("{}: {error}", progress.path().display());
+            tracing::error!(disk = self.disk.name(), "the scrub rests: {problem}");
+            self.held = Some(problem);
+        }
+    }
+
+    /// A block is done.
+    fn close(&mut self, block: u64) {
+        self.open.remove(&block);
+        self.timeouts.remove(&block);
+        self.changed(block, 1);
+    }
+
+    fn changed(&mut self, block: u64, blocks: u64) {
+        if let Some(progress) = &mut self.progress {
+            for block in (block..block + blocks)
+                .step_by(64)
+                .chain([block + blocks - 1])
+            {
+                progress.changed(block);
+            }
+        }
+    }
+
+    /// These sectors cannot be read.
+    fn cannot_read(&mut self, extent: Extent) {
+        tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
+        self.face.status().unreadable.add(extent);
+        let written = self.progress.as_mut().map(|kept| kept.unreadable(extent));
+        self.kept(written);
+    }
+
+    /// A block cannot be read as a whole: which of its sectors cannot is found out while nobody asks for anything.
+    fn look_into(&mut self, block: Lba) {
+        let extent = self.scan.wanted().block_at(block);
+        let number = self.number(block);
+        if self.plan.idle.is_none() || extent.len == Sectors::new(1) {
+            self.cannot_read(extent);
+            self.close(number);
+            return;
+        }
+        self.bad.insert(number, 2);
+        self.parts.extend(halves(extent));
+    }
+
+    /// A part of a block was read, or cannot be read any smaller.
+    fn part_done(&mut self, part: Extent) {
+        let block = self.number(part.start);
+        if let Some(parts) = self.bad.get_mut(&block) {
+            *parts -= 1;
+            if *parts == 0 {
+                self.bad.remove(&block);
+                self.close(block);
+            }
+        }
+    }
+
+    /// Since when nobody waits for anything, if that is so.
+    fn quiet_since(&self, engine: &Engine) -> Option<Time> {
+        let busy = self.part.is_some() || self.scan.in_flight() > 0 || engine.in_flight() > 0;
+        (!busy && engine.is_quiet()).then_some(self.quiet_from)
+    }
+
+    /// When the next part may be read, if there are any and nobody waits for anything.
+    fn next_part(&self, engine: &Engine) -> Option<Time> {
+        let idle = self.plan.idle.filter(|_| !self.parts.is_empty())?;
+        Some(self.quiet_since(engine)?.saturating_add(idle))
+    }
+
+    fn read_part(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        self.next_part(engine).filter(|at| *at <= now)?;
+        let arrival = Arrival {
+            id: RequestId::Background(self.part_id),
+            op: Op::Read,
+            extent: *self.parts.last()?,
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class: Class::IDLE,
+        };
+        let lane = engine.lane_of(arrival.origin, arrival.class);
+        if !engine.may_join(&arrival, lane, Join::Alone) {
+            return None;
+        }
+        self.part = self.parts.pop();
+        self.part_id += 1;
+        Some((arrival, lane, Join::Alone))
+    }
+
+    fn part_finished(&mut self, now: Time, outcome: Outcome) {
+        let Some(part) = self.part.take() else { return };
+        match outcome {
+            Outcome::Done => self.part_done(part),
+            Outcome::MediumError | Outcome::TimedOut if part.len == Sectors::new(1) => {
+                self.cannot_read(part);
+                self.part_done(part);
+            }
+            Outcome::MediumError | Outcome::TimedOut => {
+                if let Some(parts) = self
+                    .bad
+                    .get_mut(&(part.start.get() / self.plan.block.get()))
+                {
+                    *parts += 1;
+                }
+                self.parts.extend(halves(part));
+            }
+            _ => {
+                self.parts.push(part);
+                self.failed(now);
+            }
+        }
+    }
+
+    /// A read failed, and not for its sectors. Whatever is wrong, more reads do not help.
+    fn failed(&mut self, now: Time) {
+        let rest = REST
+            .saturating_mul(1 << self.failures.min(10))
+            .min(REST_MAX);
+        self.errors += 1;
+        self.failures += 1;
+        self.rests_until = now.saturating_add(rest);
+    }
+
+    fn publish(&mut self, now: Time) {
+        let left = self.left();
+        let mut status = self.face.status();
+        if !self.over {
+            status.state = match (&self.held, self.paused) {
+                (Some(why), _) => ScrubState::Held(why.clone()),
+                (None, true) => ScrubState::Paused,
+                (None, false) => ScrubState::Running,
+            };
+        }
+        let read = status.blocks.saturating_sub(left);
+        status.left = left;
+        status.in_gaps = self.in_gaps;
+        status.in_idle_time = self.in_idle_time;
+        status.by_others = self.scan.stats().read_by_others;
+        status.errors = self.errors;
+        status.gaps = self.gaps;
+        status.pace.note(now, read);
+    }
+
+    /// Ends if there is nothing more to do and nothing under way.
+    fn end_if_over(&mut self, now: Time) {
+        let under_way = self.scan.in_flight() > 0 || self.part.is_some();
+        let stopped = self.is_stopped();
+        if self.over || under_way || !(stopped || self.left() == 0) {
+            return;
+        }
+        if !stopped {
+            self.keep();
+        }
+        let told = self.progress.as_mut().map(|kept| match stopped {
+            true => kept.remove(),
+            false => kept.state("done"),
+        });
+        self.kept(told);
+        if self.held.is_some() && !stopped {
+            // What it did is not written down.
+            self.publish(now);
+            return;
+        }
+        self.over = true;
+        // The next one locks the file.
+        (self.progress, self.syncs) = (None, None);
+        // Whoever sees that it is over may begin another one, which is to come behind this.
+        self.disk.end_background(Member(0));
+        self.publish(now);
+        self.face.status().state = match stopped {
+            true => ScrubState::Stopped,
+            false => ScrubState::Done,
+        };
+        let unreadable = self.face.status().unreadable.sectors();
+        match stopped {
+            true => tracing::info!(disk = self.disk.name(), "the scrub was stopped"),
+            false => {
+                tracing::info!(disk = self.disk.name(), unreadable, "the scrub is done");
+            }
+        }
+    }
+
+    /// Whether gaps can be used behind what leads to a request.
+    fn look_at(&mut self, engine: &Engine, approach: Option<&Approach>) {
+        if !matches!(self.may, Gaps::Used) {
+            return;
+        }
+        if !engine.platter_is_found() {
+            self.gaps = Gaps::NotFound;
+        } else if let Some(Approach { head, .. }) = approach {
+            self.gaps = match head.free.or(head.due) {
+                Some(_) => Gaps::Used,
+                None => Gaps::OtherOrder,
+            };
+        } else if self.gaps == Gaps::NotFound {
+            self.gaps = Gaps::Used;
+        }
+    }
+}
+
+impl<P: Passing + Clone + 'static> Background for Scrub<P> {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        self.attend(now);
+        self.look_at(engine, approach);
+        if !self.reads() || now < self.rests_until {
+            return None;
+        }
+        let asked = match approach {
+            Some(_) if self.gaps != Gaps::Used => None,
+            Some(_) => self.scan.joins(now, engine, approach),
+            None => match self.read_part(now, engine) {
+                Some(part) => return Some(part),
+                None => self.scan.joins(now, engine, None),
+            },
+        };
+        if let Some((arrival, _, join)) = &asked
+            && let RequestId::Background(id) = arrival.id
+        {
+            if *join == Join::Alone {
+                self.alone = Some(id);
+            }
+            let block = self.plan.block.get();
+            let blocks = self.scan.asked(id).iter();
+            self.open.extend(blocks.map(|lba| lba.get() / block));
+        }
+        asked
+    }
+
+    fn is_offered(&self) -> bool {
+        self.reads() && matches!(self.gaps, Gaps::Used | Gaps::OtherOrder) && self.scan.is_offered()
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        let keeps = self.progress.as_ref().filter(|kept| kept.is_dirty());
+        let keeps = keeps.filter(|_| self.held.is_none()).map(|_| self.keep_at);
+        let next = self.next_part(engine).into_iter();
+        let next = next.chain(self.scan.next_wakeup(engine)).min();
+        let reads = next.filter(|_| self.reads());
+        let reads = reads.map(|at| at.max(self.rests_until));
+        keeps.into_iter().chain(reads).min()
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        match self.may {
+            Gaps::Used => self.scan.tracker(),
+            _ => None,
+        }
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.quiet_from = now;
+        let before = self.scan.stats().read_by_others;
+        match self.reads() {
+            true => self.scan.seen(now, done),
+            false => self.scan.disturbed(now),
+        }
+        if self.scan.stats().read_by_others > before {
+            let block = self.plan.block.get();
+            let Extent { start, len } = done.request.extent;
+            let first = start.get() / block;
+            let last = (start.get() + len.get() - 1) / block;
+            self.changed(first, last - first + 1);
+            self.publish(now);
+            self.end_if_over(now);
+        }
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        if done.id >= PARTS_FROM {
+            self.part_finished(now, done.outcome);
+        } else {
+            let blocks = self.scan.asked(done.id).to_vec();
+            self.scan.finished(now, done, data);
+            let is_alone = self.alone.take_if(|id| *id == done.id).is_some();
+            if done.outcome == Outcome::Done {
+                match is_alone {
+                    true => self.in_idle_time += blocks.len() as u64,
+                    false => self.in_gaps += blocks.len() as u64,
+                }
+            }
+            for block in &blocks {
+                let number = self.number(*block);
+                if done.outcome == Outcome::Done {
+                    self.close(number);
+                } else if self.scan.is_unreadable(*block) {
+                    self.look_into(*block);
+                } else {
+                    self.open.remove(&number);
+                }
+            }
+            match (done.outcome, blocks.as_slice()) {
+                (Outcome::Done, _) => self.failures = 0,
+                (Outcome::MediumError, _) => {}
+                (Outcome::TimedOut, [block]) => {
+                    self.failed(now);
+                    self.timed_out(*block);
+                }
+                _ => self.failed(now),
+            }
+        }
+        self.publish(now);
+        self.attend(now);
+    }
+}
+
+impl<P: Passing> Scrub<P> {
+    /// The drive did not answer in time for a block alone.
+    fn timed_out(&mut self, block: Lba) {
+        let number = self.number(block);
+        let times = self.timeouts.entry(number).or_default();
+        *times += 1;
+        if *times >= TIMEOUTS {
+            let extent = self.scan.wanted().block_at(block);
+            self.scan.skip(extent);
+            self.cannot_read(extent);
+            self.close(number);
+        }
+    }
+}
+
+impl<P: Passing> Drop for Scrub<P> {
+    /// A server that ends loses nothing of it.
+    fn drop(&mut self) {
+        if !self.over {
+            self.keep();
+        }
+    }
+}
+
+/// What is done is not wanted.
+fn skip_done<P: Passing>(scan: &mut Freeblock<P>, plan: &Plan, done: &[u64]) {
+    let block = plan.block.get();
+    let (first, last) = (
+        plan.range.start.get() / block,
+        plan.range.end().get().div_ceil(block),
+    );
+    let mut skip = |from: u64, to: u64| {
+        let (start, end) = (from * block, (to * block).min(plan.range.end().get()));
+        scan.skip(Extent::at(start, end - start));
+    };
+    let mut from = None;
+    for number in first..last {
+        let is_done = done[(number / 64) as usize] >> (number % 64) & 1 == 1;
+        match (is_done, from) {
+            (true, None) => from = Some(number),
+            (false, Some(begun)) => {
+                skip(begun, number);
+                from = None;
+            }
+            _ => {}
+        }
+    }
+    if let Some(begun) = from {
+        skip(begun, last);
+    }
+}
+
+fn halves(extent: Extent) -> [Extent; 2] {
+    let half = extent.len.get() / 2;
+    [
+        Extent::at(extent.start.get() + half, extent.len.get() - half),
+        Extent::at(extent.start.get(), half),
+    ]
+}
+
+/// Makes a file durable whenever it is told to, on a thread of its own, which ends with who tells it.
+fn syncing(progress: &Progress) -> io::Result<SyncSender<()>> {
+    let file = progress.syncer()?;
+    let path = progress.path().display().to_string();
+    let (syncs, told) = sync_channel(1);
+    std::thread::Builder::new()
+        .name("scrub-sync".to_owned())
+        .spawn(move || {
+            while told.recv().is_ok() {
+                if let Err(error) = file.sync_data() {
+                    tracing::warn!("{path}: {error}");
+                }
+            }
+        })?;
+    Ok(syncs)
+}

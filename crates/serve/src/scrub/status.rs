@@ -1,0 +1,221 @@
+//! How far a scrub is, as everybody may see it.
+
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use std::collections::{BTreeSet, VecDeque};
+
+/// In what state a scrub is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScrubState {
+    /// It reads.
+    Running,
+    /// Somebody has told it to rest.
+    Paused,
+    /// Something is in its way, and it rests until somebody tells it to go on.
+    Held(String),
+    /// All has been read that can be.
+    Done,
+    /// It was given up.
+    Stopped,
+}
+
+impl ScrubState {
+    /// Its name, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            ScrubState::Running => "running",
+            ScrubState::Paused => "paused",
+            ScrubState::Held(_) => "held",
+            ScrubState::Done => "done",
+            ScrubState::Stopped => "stopped",
+        }
+    }
+
+    /// Returns true if there is nothing more to come of it.
+    pub fn is_over(&self) -> bool {
+        matches!(self, ScrubState::Done | ScrubState::Stopped)
+    }
+}
+
+/// Whether a scrub reads in gaps, and why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gaps {
+    /// It does.
+    Used,
+    /// It could, but nothing has shown yet where the platter is.
+    NotFound,
+    /// More commands are in the drive than anybody can say the order of.
+    OtherOrder,
+    /// Nobody says which drive it is.
+    NoBelief,
+    /// The drive that is believed in is not as large as the disk, or has other sectors.
+    WrongBelief,
+}
+
+impl Gaps {
+    /// The same, for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Gaps::Used => "used",
+            Gaps::NotFound => "not used: the angle of the platter is not known yet, or cannot be",
+            Gaps::OtherOrder => {
+                "not used: the drive has more commands at a time than can be predicted; depth = 1 makes room for them"
+            }
+            Gaps::NoBelief => "not used: no drive is believed in; give belief in the configuration",
+            Gaps::WrongBelief => "not used: the drive that is believed in is of another size",
+        }
+    }
+}
+
+/// How far a scrub is.
+#[derive(Clone, Debug)]
+pub struct ScrubStatus {
+    /// In what state it is.
+    pub state: ScrubState,
+    /// What is read.
+    pub range: Extent,
+    /// Sectors of a block.
+    pub block: Sectors,
+    /// Blocks of the range.
+    pub blocks: u64,
+    /// Those that are still to be read.
+    pub left: u64,
+    /// Blocks read in gaps since the server started.
+    pub in_gaps: u64,
+    /// The same, while nobody asked for anything.
+    pub in_idle_time: u64,
+    /// The same, by others.
+    pub by_others: u64,
+    /// Reads that failed, and were not for sectors that cannot be read.
+    pub errors: u64,
+    /// Sectors that cannot be read.
+    pub unreadable: Unreadable,
+    /// Whether gaps are used.
+    pub gaps: Gaps,
+    /// After how long without requests idle time is used; `None` if it is not.
+    pub idle: Option<Nanos>,
+    /// Where its progress is kept, if it is.
+    pub kept: Option<String>,
+    /// How fast it is.
+    pub pace: Pace,
+}
+
+impl ScrubStatus {
+    /// The share that has been read, 0 to 1.
+    pub fn share(&self) -> f64 {
+        match self.blocks {
+            0 => 1.0,
+            blocks => (blocks - self.left.min(blocks)) as f64 / blocks as f64,
+        }
+    }
+
+    /// How long it still takes at the pace of the last minutes, if that says anything.
+    pub fn remaining(&self) -> Option<Nanos> {
+        let rate = self.pace.blocks_per_s()?;
+        let seconds = self.left as f64 / rate;
+        let runs = self.state == ScrubState::Running && seconds < 1e9;
+        runs.then(|| Nanos::from_millis((seconds * 1e3) as u64))
+    }
+}
+
+/// Sectors that cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unreadable(BTreeSet<(u64, u64)>);
+
+impl Unreadable {
+    /// These cannot.
+    pub fn add(&mut self, extent: Extent) {
+        self.0.insert((extent.start.get(), extent.len.get()));
+    }
+
+    /// Them all in order of address, those side by side as one.
+    pub fn extents(&self) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        for (start, len) in &self.0 {
+            let end = start + len;
+            match extents.last_mut() {
+                Some(last) if last.end().get() >= *start => {
+                    let len = end.max(last.end().get()) - last.start.get();
+                    last.len = Sectors::new(len);
+                }
+                _ => extents.push(Extent::new(Lba::new(*start), Sectors::new(*len))),
+            }
+        }
+        extents
+    }
+
+    /// How many there are.
+    pub fn sectors(&self) -> u64 {
+        self.extents().iter().map(|extent| extent.len.get()).sum()
+    }
+}
+
+/// How fast blocks are read.
+#[derive(Clone, Debug, Default)]
+pub struct Pace {
+    /// How many were read by when, the oldest first.
+    seen: VecDeque<(Time, u64)>,
+}
+
+/// Between two looks.
+const LOOK_EVERY: Nanos = Nanos::from_secs(5);
+
+/// So many looks back: ten minutes.
+const LOOKS: usize = 120;
+
+impl Pace {
+    /// So many were read by now.
+    pub fn note(&mut self, now: Time, read: u64) {
+        let is_first = self.seen.len() < 2;
+        let before = self.seen.iter().nth_back(1);
+        if is_first || before.is_some_and(|(at, _)| now.saturating_since(*at) >= LOOK_EVERY) {
+            self.seen.push_back((now, read));
+            if self.seen.len() > LOOKS {
+                self.seen.pop_front();
+            }
+        } else if let Some(last) = self.seen.back_mut() {
+            *last = (now, read);
+        }
+    }
+
+    /// What was before says nothing of what comes.
+    pub fn forget(&mut self) {
+        self.seen.clear();
+    }
+
+    /// Blocks in a second; `None` if that is not known, or none were read.
+    pub fn blocks_per_s(&self) -> Option<f64> {
+        let ((from, before), (to, after)) = (self.seen.front()?, self.seen.back()?);
+        let span = to.saturating_since(*from).as_secs_f64();
+        let read = after.saturating_sub(*before) as f64;
+        (span > 0.2 && read > 0.0).then(|| read / span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_side_by_side_are_one_extent() {
+        let mut unreadable = Unreadable::default();
+        for (start, len) in [(10, 1), (8, 1), (9, 1), (20, 4), (22, 8), (8, 1)] {
+            unreadable.add(Extent::at(start, len));
+        }
+        assert_eq!(unreadable.extents(), [Extent::at(8, 3), Extent::at(20, 10)]);
+        assert_eq!(unreadable.sectors(), 13);
+    }
+
+    #[test]
+    fn the_pace_is_that_of_the_last_minutes() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.blocks_per_s(), None);
+        // A thousand a second for an hour, then a hundred.
+        let mut read = 0;
+        for second in 0..7_200_u64 {
+            pace.note(Time::ZERO + Nanos::from_secs(second), read);
+            read += if second < 3_600 { 1_000 } else { 100 };
+        }
+        let rate = pace.blocks_per_s().expect("it is known");
+        assert!((99.0..101.0).contains(&rate), "{rate}");
+    }
+}

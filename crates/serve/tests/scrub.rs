@@ -1,0 +1,530 @@
+//! Scrubs of a live disk: what is read and what cannot be, beside clients; what becomes of them when the disk fails, stops or is
+//! another one. Under the audit, with logs that replay.
+
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "a disk that is served runs in real time"
+)]
+
+mod common;
+
+use common::{Inbox, Tape, now, request, scheduler, submit};
+use headtime_disk::drive::Fault;
+use headtime_disk::profile::by_name;
+use headtime_engine::{Engine, EngineSpec, log};
+use headtime_linux::clock::Clock;
+use headtime_sched::Op;
+use headtime_serve::device::{Control, Device};
+use headtime_serve::disk::{Disk, Options};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::null::Null;
+use headtime_serve::scrub::{Gaps, ScrubAsk, ScrubError, ScrubState, ScrubStatus, Scrubs};
+use headtime_testkit::Folder;
+use headtime_units::{Extent, Nanos, Sectors};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const DRIVE: &str = "atlas10k";
+
+/// A disk under the audit, its log, and its scrubs.
+struct Rig {
+    disk: Disk,
+    log: Tape,
+    scrubs: Scrubs,
+}
+
+/// How a disk of a test is.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    sectors: u64,
+    depth: u32,
+    believes: bool,
+    device: &'a str,
+    folder: Option<&'a Folder>,
+}
+
+const USUAL: Of<'static> = Of {
+    sectors: 1 << 15,
+    depth: 1,
+    believes: true,
+    device: "a drive",
+    folder: None,
+};
+
+fn options(depth: u32, audit: bool) -> (Options, Tape) {
+    let log = Tape::default();
+    let build = Box::new(|| scheduler("deadline"));
+    let mut options = Options::new("disk0", Clock::start(), ("deadline".to_owned(), build));
+    options.engine = EngineSpec {
+        depth,
+        ..EngineSpec::default()
+    };
+    options.audit = audit;
+    options.log = Some(Box::new(log.clone()));
+    (options, log)
+}
+
+impl Rig {
+    fn emulated(of: Of<'_>) -> Rig {
+        Rig::timed(of, None)
+    }
+
+    fn timed(of: Of<'_>, timeout: Option<Nanos>) -> Rig {
+        let (mut options, log) = options(of.depth, true);
+        options.timeout = timeout;
+        let disk = Disk::start(options, move || {
+            let profile = by_name(DRIVE).expect("it is shipped").clone();
+            let options = emulated::EmulatedOptions {
+                size: Some(of.sectors * 512),
+                create: true,
+                ..emulated::EmulatedOptions::new(profile, StoreSpec::Memory)
+            };
+            emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
+        });
+        let disk = disk.expect("starts");
+        let belief = of
+            .believes
+            .then(|| by_name(DRIVE).expect("shipped").clone());
+        let folder = of.folder.map(|folder| folder.join("state"));
+        let scrubs = Scrubs::new(disk.clone(), of.device, belief, folder.as_deref());
+        Rig { disk, log, scrubs }
+    }
+
+    fn begin(&self, ask: &ScrubAsk) {
+        self.scrubs.begin(ask).expect("it begins");
+    }
+
+    fn status(&self) -> ScrubStatus {
+        self.scrubs.status().expect("there is one")
+    }
+
+    fn wait(&self, until: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
+        let since = Instant::now();
+        loop {
+            let status = self.status();
+            if until(&status) {
+                return status;
+            }
+            let waited = since.elapsed();
+            assert!(waited < Duration::from_secs(60), "{status:?}");
+            sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn to_the_end(&self) -> ScrubStatus {
+        self.wait(|status| status.state == ScrubState::Done)
+    }
+
+    fn inject(&self, what: Control) {
+        now(self.disk.control(what)).expect("runs").expect("can");
+    }
+
+    /// Stops the disk; its log must be whole and replay.
+    fn stop(self) -> String {
+        self.disk.stop().expect("stops");
+        let text = self.log.text();
+        assert!(text.ends_with("# end\n"));
+        let spec = EngineSpec {
+            depth: self.disk.engine_config().depth,
+            ..EngineSpec::default()
+        };
+        let engine = Engine::new(spec.config(512), scheduler("deadline")).expect("in range");
+        if let Err(error) = log::replay(&text, engine, |text| Some(scheduler(text))) {
+            panic!("{error}\n{text}");
+        }
+        text
+    }
+}
+
+fn soon() -> ScrubAsk {
+    ScrubAsk {
+        idle: Some(Some(Nanos::from_millis(1))),
+        ..ScrubAsk::default()
+    }
+}
+
+fn unreadable(lba: u64, sectors: u64, retries: u32) -> Control {
+    Control::Fault(Fault::Unreadable {
+        extent: Extent::at(lba, sectors),
+        retries,
+    })
+}
+
+/// The extents of what a log says was joined.
+fn joined(log: &str) -> usize {
+    log.matches("\nJ ").count()
+}
+
+#[test]
+fn without_a_belief_a_disk_is_read_in_order_while_nobody_asks() {
+    let rig = Rig::emulated(Of {
+        believes: false,
+        ..USUAL
+    });
+    rig.begin(&soon());
+    let done = rig.to_the_end();
+    assert_eq!((done.left, done.blocks), (0, 2048));
+    assert_eq!((done.in_gaps, done.in_idle_time), (0, 2048));
+    assert_eq!(done.gaps, Gaps::NoBelief);
+    assert!(done.unreadable.extents().is_empty());
+    // 512 sectors at a time.
+    assert_eq!(joined(&rig.stop()), 64);
+}
+
+#[test]
+fn a_device_that_does_not_turn_is_read_in_idle_time_alone_whatever_is_believed() {
+    let (options, _) = options(2, true);
+    let disk = Disk::start(options, || {
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(1 << 15), 32)) as Box<dyn Device>)
+    });
+    let disk = disk.expect("starts");
+    let belief = by_name(DRIVE).expect("shipped").clone();
+    let scrubs = Scrubs::new(disk.clone(), "null", Some(belief), None);
+    scrubs.begin(&soon()).expect("it begins");
+    let inbox = Inbox::new(64);
+    for cookie in 0..200 {
+        let lba = cookie * 7919 % 4000 * 8;
+        let to = Arc::clone(&inbox) as Arc<_>;
+        submit(&disk, request(&disk, cookie, Op::Read, lba, to));
+        inbox.wait();
+    }
+    let since = Instant::now();
+    let status = loop {
+        let status = scrubs.status().expect("there is one");
+        if status.state == ScrubState::Done {
+            break status;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{status:?}");
+    };
+    assert_eq!((status.gaps, status.in_gaps), (Gaps::NotFound, 0));
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn beside_clients_gaps_are_used_once_the_platter_is_found() {
+    let rig = Rig::emulated(Of {
+        // Over many tracks.
+        sectors: 1 << 20,
+        ..USUAL
+    });
+    rig.begin(&ScrubAsk {
+        idle: Some(None),
+        ..ScrubAsk::default()
+    });
+    let inbox = Inbox::new(64);
+    let mut asked = 0;
+    let ask = |nth: u64| {
+        let lba = nth * 7_919_013 % (1 << 17) * 8;
+        let to = Arc::clone(&inbox) as Arc<_>;
+        submit(&rig.disk, request(&rig.disk, nth, Op::Read, lba, to));
+    };
+    (0..8).for_each(ask);
+    let status = loop {
+        asked += 1;
+        inbox.wait();
+        let status = rig.status();
+        if status.in_gaps >= 50 || asked == 3_000 {
+            break status;
+        }
+        ask(asked + 8);
+    };
+    for _ in 1..8 {
+        inbox.wait();
+    }
+    assert!(status.in_gaps >= 50, "{asked}: {status:?}");
+    assert_eq!((status.gaps, status.in_idle_time), (Gaps::Used, 0));
+    rig.scrubs.stop().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Stopped);
+    rig.stop();
+}
+
+#[test]
+fn sectors_that_cannot_be_read_are_found_one_by_one_and_the_rest_is_read() {
+    let rig = Rig::emulated(USUAL);
+    for (lba, sectors) in [(2048, 1), (5003, 7), (32_767, 1)] {
+        rig.inject(unreadable(lba, sectors, 0));
+    }
+    rig.begin(&soon());
+    let done = rig.to_the_end();
+    let expected = [
+        Extent::at(2048, 1),
+        Extent::at(5003, 7),
+        Extent::at(32_767, 1),
+    ];
+    assert_eq!(done.unreadable.extents(), expected);
+    assert_eq!((done.left, done.errors), (0, 0));
+    rig.stop();
+}
+
+#[test]
+fn a_drive_that_takes_too_long_for_a_sector_holds_nothing_up_for_ever() {
+    let rig = Rig::timed(USUAL, Some(Nanos::from_millis(100)));
+    // 40 turns of 6 ms are more than the timeout.
+    rig.inject(unreadable(2048, 1, 40));
+    rig.begin(&soon());
+    let done = rig.to_the_end();
+    let extents = done.unreadable.extents();
+    assert_eq!(extents.len(), 1, "{extents:?}");
+    assert!(
+        extents[0].contains(headtime_units::Lba::new(2048)),
+        "{extents:?}"
+    );
+    rig.stop();
+}
+
+#[test]
+fn a_power_cut_holds_a_scrub_up_and_loses_nothing_of_it() {
+    let rig = Rig::emulated(USUAL);
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 1_800);
+    rig.inject(Control::PowerCut);
+    let cut = rig.wait(|status| status.errors >= 2);
+    assert_eq!(cut.state, ScrubState::Running);
+    rig.inject(Control::PowerOn);
+    let done = rig.to_the_end();
+    assert!(done.unreadable.extents().is_empty());
+    rig.stop();
+}
+
+#[test]
+fn a_scrub_rests_goes_on_and_ends_as_it_is_told() {
+    let rig = Rig::emulated(USUAL);
+    assert!(matches!(rig.scrubs.pause(), Err(ScrubError::None)));
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 2_000);
+    rig.scrubs.pause().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Paused);
+    // What was under way may end.
+    sleep(Duration::from_millis(60));
+    let left = rig.status().left;
+    sleep(Duration::from_millis(100));
+    assert_eq!(rig.status().left, left);
+    rig.scrubs.resume().expect("it rests");
+    rig.wait(|status| status.left < left);
+    rig.scrubs.stop().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Stopped);
+    assert!(matches!(rig.scrubs.stop(), Err(ScrubError::None)));
+    // Another one from the beginning, in the same place.
+    rig.begin(&soon());
+    rig.to_the_end();
+    rig.begin(&soon());
+    rig.to_the_end();
+    rig.stop();
+}
+
+#[test]
+fn a_disk_ends_though_its_scrub_has_much_to_do() {
+    let rig = Rig::emulated(Of {
+        sectors: 1 << 22,
+        ..USUAL
+    });
+    rig.begin(&soon());
+    rig.wait(|status| status.in_idle_time > 0);
+    let since = Instant::now();
+    rig.stop();
+    assert!(since.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn the_next_server_goes_on_where_the_last_one_was() {
+    let folder = Folder::new();
+    let of = Of {
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.inject(unreadable(3, 1, 0));
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 1_500 && status.unreadable.sectors() > 0);
+    let before = rig.status();
+    rig.stop();
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    let after = rig.status();
+    assert!(after.state == ScrubState::Running, "{after:?}");
+    let done = rig.to_the_end();
+    // The sector can be read now, but nobody has looked again.
+    assert_eq!(done.unreadable.extents(), [Extent::at(3, 1)]);
+    // It had read more by its end than when it was asked.
+    assert!(
+        done.in_idle_time <= before.left,
+        "{done:?} after {before:?}"
+    );
+    assert!(done.in_idle_time > 0);
+    rig.stop();
+    // A third one knows that it is over, and begins anew if it is told to.
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    let over = rig.status();
+    assert_eq!((over.state.clone(), over.left), (ScrubState::Done, 0));
+    assert_eq!(over.unreadable.sectors(), 1);
+    rig.begin(&soon());
+    let done = rig.to_the_end();
+    assert_eq!((done.in_idle_time, done.unreadable.sectors()), (2048, 0));
+    rig.stop();
+}
+
+#[test]
+fn one_that_rests_rests_also_after_a_restart() {
+    let folder = Folder::new();
+    let of = Of {
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 2_000);
+    rig.scrubs.pause().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Paused);
+    // What was under way may end.
+    sleep(Duration::from_millis(60));
+    let left = rig.status().left;
+    rig.stop();
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    sleep(Duration::from_millis(50));
+    let after = rig.status();
+    assert_eq!((after.state, after.left), (ScrubState::Paused, left));
+    rig.begin(&ScrubAsk::default());
+    rig.to_the_end();
+    rig.stop();
+}
+
+#[test]
+fn the_progress_of_another_disk_is_refused() {
+    let folder = Folder::new();
+    let of = Of {
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 2_000);
+    rig.stop();
+    for (other, problem) in [
+        (
+            Of {
+                device: "another drive",
+                ..of
+            },
+            "it was a drive, and is another drive",
+        ),
+        (
+            Of {
+                sectors: 1 << 14,
+                ..of
+            },
+            "it has shrunk from 16777216 bytes to 8388608",
+        ),
+        (
+            Of {
+                sectors: 1 << 16,
+                ..of
+            },
+            "it has grown from 16777216 bytes to 33554432",
+        ),
+    ] {
+        let rig = Rig::emulated(other);
+        for refused in [rig.scrubs.resume_unfinished(), rig.scrubs.begin(&soon())] {
+            let text = refused.expect_err("it is another disk").to_string();
+            assert!(text.contains(problem), "{text}");
+        }
+        assert!(rig.scrubs.status().is_none());
+        rig.stop();
+    }
+    // Nothing of it is lost.
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    let done = rig.to_the_end();
+    assert!(done.in_idle_time < 2_000);
+    rig.stop();
+}
+
+#[test]
+fn what_cannot_be_scrubbed_is_refused_with_a_reason() {
+    let rig = Rig::emulated(USUAL);
+    let refused = |ask: ScrubAsk| rig.scrubs.begin(&ask).expect_err("refused").to_string();
+    let range = |start, end| ScrubAsk {
+        range: Some((start, end)),
+        ..ScrubAsk::default()
+    };
+    for ask in [range(0, (1 << 24) + 1), range(7, 7), range(9, 8)] {
+        assert!(refused(ask).contains("allowed is a part of the disk's 0"));
+    }
+    let block = |bytes| ScrubAsk {
+        block: Some(bytes),
+        ..ScrubAsk::default()
+    };
+    for ask in [block(0), block(256), block(3 << 10), block(16 << 20)] {
+        assert!(refused(ask).contains("allowed are powers of two"));
+    }
+    rig.begin(&ScrubAsk {
+        range: Some((1 << 20, (1 << 20) + 1)),
+        ..soon()
+    });
+    let done = rig.to_the_end();
+    // The whole block in which that byte is.
+    assert_eq!((done.range, done.blocks), (Extent::at(2048, 16), 1));
+    rig.begin(&ScrubAsk::default());
+    assert!(refused(range(0, 512)).contains("another range"));
+    assert!(refused(block(64 << 10)).contains("another block"));
+    rig.begin(&ScrubAsk::default());
+    rig.stop();
+
+    let rig = Rig::emulated(Of {
+        believes: false,
+        ..USUAL
+    });
+    let never = ScrubAsk {
+        idle: Some(None),
+        ..ScrubAsk::default()
+    };
+    let text = rig.scrubs.begin(&never).expect_err("refused").to_string();
+    assert!(text.contains("nothing to read in"), "{text}");
+    rig.stop();
+}
+
+#[test]
+fn a_file_that_is_no_progress_is_refused_and_left_as_it_is() {
+    let folder = Folder::new();
+    let of = Of {
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let state = folder.join("state");
+    std::fs::create_dir(&state).expect("empty");
+    let file = state.join("disk0.scrub");
+    let rig = Rig::emulated(of);
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 2_000);
+    rig.scrubs.pause().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Paused);
+    rig.stop();
+    let whole = std::fs::read(&file).expect("there");
+    let mut broken: Vec<Vec<u8>> = [0, 10, 16 << 10, whole.len() / 2]
+        .iter()
+        .map(|len| whole[..*len].to_vec())
+        .collect();
+    broken.push([b"[1, 2]".as_slice(), &[0; 1 << 16]].concat());
+    broken.push([whole.as_slice(), b"nonsense 1\n"].concat());
+    for bytes in broken {
+        std::fs::write(&file, &bytes).expect("writable");
+        let rig = Rig::emulated(of);
+        let refused = rig.scrubs.begin(&soon()).expect_err("refused");
+        assert!(
+            refused.to_string().contains("not the progress"),
+            "{refused}"
+        );
+        assert_eq!(std::fs::read(&file).expect("there"), bytes);
+        rig.stop();
+    }
+    // Half a line is none.
+    std::fs::write(&file, [whole.as_slice(), b"unreadable 7"].concat()).expect("writable");
+    let rig = Rig::emulated(of);
+    rig.begin(&ScrubAsk::default());
+    assert_eq!(rig.to_the_end().unreadable.sectors(), 0);
+    rig.stop();
+}
