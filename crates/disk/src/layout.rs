@@ -18,6 +18,7 @@
 //!
 //! What is not here: time. An angle becomes a time in [`crate::mechanics`].
 
+mod buckets;
 mod by_head;
 mod divider;
 mod groups;

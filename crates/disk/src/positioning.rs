@@ -1,7 +1,7 @@
 //! A drive as a position-aware policy believes it to be: predicts positioning times.
 
 use crate::layout::{Layout, Run};
-use crate::mechanics::{Mechanics, Step};
+use crate::mechanics::{Mechanics, Step, Walk};
 use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
@@ -42,6 +42,8 @@ pub struct Model {
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
+    /// No track takes a write's sectors faster than the bus brings them.
+    bus_keeps_up: bool,
     /// Whether writes end in the buffer.
     buffers_writes: bool,
     /// Sectors of waiting writes that the drive fetches before their turn.
@@ -126,13 +128,21 @@ impl Model {
             arm: after_read.arm.max(after_write.arm),
             data: after_read.data.max(after_write.data),
         };
+        let (layout, mechanics) = (Layout::new(profile), Mechanics::new(profile));
+        let sector = profile.bus.sector(false);
+        let [_, longest] = profile.layout.sectors_per_track();
+        let spares = profile.layout.map.iter().flat_map(|map| &map.spare_tracks);
+        let longest = spares.fold(longest, |longest, spare| {
+            longest.max(spare.sectors_per_track)
+        });
         Model {
-            layout: Arc::new(Layout::new(profile)),
-            mechanics: Arc::new(Mechanics::new(profile)),
+            bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
+            layout: Arc::new(layout),
+            mechanics: Arc::new(mechanics),
             reads,
             writes: [after_read, after_write, unknown],
             minimum_seek_delay: spec.minimum_seek_delay,
-            sector: profile.bus.sector(false),
+            sector,
             fetches: match &profile.cache {
                 cache if cache.write_prebuffering => u64::MAX,
                 cache if profile.queue.policy != FirmwarePolicy::Fifo => {
@@ -165,12 +175,15 @@ impl Model {
         &self.mechanics
     }
 
-    /// The place of a request of `len` sectors that begins with a run.
-    fn start_of(&self, run: &Run, len: u64) -> ModelPlace {
+    /// The place of a request of `len` sectors that begins with a run; a write's will do for any operation.
+    fn start_of(&self, run: &Run, len: u64, op: Op) -> ModelPlace {
         ModelPlace {
             track: run.track,
             phase: self.mechanics.phase(run.angle(0)),
-            supply: self.supply(run, len),
+            supply: match op.is_read() {
+                true => Nanos::ZERO,
+                false => self.supply(run, len),
+            },
             before: Before::Unknown,
         }
     }
@@ -185,11 +198,16 @@ impl Model {
     /// Where the bus is so slow that it would take a whole turn's start, the head begins, and waits
     /// for turns in between.
     fn supply(&self, run: &Run, len: u64) -> Nanos {
-        let here = len.min(u64::from(run.len)).max(1);
-        let slot = self.mechanics.turn() / u64::from(run.sectors_per_track);
-        let behind = self.sector.saturating_sub(slot) * (here - 1);
         let lead = self.profile.overhead.write_lead(len);
         let first = self.sector * lead.max(1);
+        let behind = match self.bus_keeps_up {
+            true => Nanos::ZERO,
+            false => {
+                let here = len.min(u64::from(run.len)).max(1);
+                let slot = self.mechanics.turn() / u64::from(run.sectors_per_track);
+                self.sector.saturating_sub(slot) * (here - 1)
+            }
+        };
         if behind < self.mechanics.turn() {
             first.max(self.sector + behind)
         } else {
@@ -319,6 +337,7 @@ impl Sending {
     }
 
     /// The head has taken sectors.
+    #[inline(always)]
     fn take(&mut self, step: &Step) {
         let run = step.extent();
         if run.start != self.next {
@@ -351,38 +370,66 @@ impl Sending {
 /// What the steps of a request come to.
 #[derive(Debug)]
 struct Passed {
-    extent: Extent,
     seek: Nanos,
     transfer: Nanos,
     /// When the last step has ended.
     end: Time,
-    /// How long the sectors behind the last one take that the drive must read too.
+    /// If it is a read, how long the sectors behind the last one take that the drive must read too.
     behind: Nanos,
-    sending: Sending,
+    /// If it is a read, when all has been sent.
+    sent: Time,
 }
 
-impl Passed {
-    fn new(profile: &Profile, extent: Extent, begin: Time) -> Passed {
-        Passed {
-            extent,
+impl Model {
+    /// A request that is one step.
+    #[inline(always)]
+    fn passed_one(&self, step: &Step, op: Op) -> Passed {
+        let mut passed = Passed {
+            seek: step.seek + step.switch,
+            transfer: step.transfer,
+            end: step.end(),
+            behind: Nanos::ZERO,
+            sent: Time::ZERO,
+        };
+        if op.is_read() {
+            let mut sending = Sending::new(&self.profile, step.run.start);
+            sending.take(step);
+            passed.sent = sending.end;
+            passed.behind = self.behind(step);
+        }
+        passed
+    }
+
+    /// A request of several steps, from when it `begin`s.
+    #[inline(never)]
+    fn passed(&self, steps: Walk<'_>, extent: Extent, op: Op, begin: Time) -> Passed {
+        let mut passed = Passed {
             seek: Nanos::ZERO,
             transfer: Nanos::ZERO,
             end: begin,
             behind: Nanos::ZERO,
-            sending: Sending::new(profile, extent.start),
+            sent: Time::ZERO,
+        };
+        let mut sending = Sending::new(&self.profile, extent.start);
+        for step in steps {
+            passed.seek += step.seek + step.switch;
+            passed.transfer += step.transfer;
+            passed.end = step.end();
+            sending.take(&step);
+            passed.behind = match op.is_read() && step.extent().end() == extent.end() {
+                true => self.behind(&step),
+                // A zero-latency access took the last sector before others.
+                false => Nanos::ZERO,
+            };
         }
+        passed.sent = sending.end;
+        passed
     }
 
-    #[inline]
-    fn take(&mut self, step: &Step, reads_on: u64) {
-        self.seek += step.seek + step.switch;
-        self.transfer += step.transfer;
-        self.end = step.end();
-        self.behind = match step.extent().end() == self.extent.end() {
-            true => (self.end - step.sectors_end(step.run.len - 1)) * reads_on,
-            false => Nanos::ZERO,
-        };
-        self.sending.take(step);
+    /// How long the sectors behind a step take that the drive must read too.
+    #[inline(always)]
+    fn behind(&self, step: &Step) -> Nanos {
+        (step.end() - step.sectors_end(step.run.len - 1)) * self.reads_on
     }
 }
 
@@ -391,7 +438,7 @@ impl Positioning for Model {
 
     fn start(&self, extent: Extent) -> ModelPlace {
         let run = self.layout.run(self.clamp(extent.start));
-        self.start_of(&run, extent.len.get())
+        self.start_of(&run, extent.len.get(), Op::Write)
     }
 
     fn end(&self, extent: Extent) -> ModelPlace {
@@ -451,44 +498,37 @@ impl Positioning for Model {
     ) -> HeadTime<ModelPlace> {
         let extent = self.within(extent);
         let run = self.layout.run(extent.start);
-        let to = self.start_of(&run, extent.len.get());
+        let to = self.start_of(&run, extent.len.get(), op);
         let way = self.mechanics.reposition(head.place.track, to.track, op);
         let leaves = self.ready(head, sent, &to, way.total(), op) - way.total();
         // It takes a write's sectors as they come if all data are there when the arm leaves, so only one that has waited.
         let zero_latency = self.mechanics.zero_latency(op)
             && (op.is_read() || self.has_fetched(head.place.before, sent, extent, leaves));
         let begin = head.free.max(sent);
-        let mut taken = Passed::new(&self.profile, extent, begin);
         // Most requests are one run, for which a walk is a long way round.
         let one = u64::from(run.len) >= extent.len.get();
         let mut behind_on_track = u64::from(run.len).saturating_sub(extent.len.get());
         let run = run.truncated(extent.len.get());
         let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
-        let place = match one.flatten() {
+        let (passed, place) = match one.flatten() {
             Some(step) => {
-                taken.take(&step, self.reads_on);
-                ModelPlace {
+                let place = ModelPlace {
                     track: run.track,
                     phase: self.mechanics.phase(run.angle(run.len)),
                     supply: Nanos::ZERO,
                     before: Before::from(op),
-                }
+                };
+                (self.passed_one(&step, op), place)
             }
             None => {
-                let walk = self.mechanics.walk(
-                    &self.layout,
-                    head.place.track,
-                    leaves,
-                    extent,
-                    op,
-                    zero_latency,
-                );
-                for step in walk {
-                    taken.take(&step, self.reads_on);
-                }
+                let (layout, from) = (&self.layout, head.place.track);
+                let walk = self
+                    .mechanics
+                    .walk(layout, from, leaves, extent, op, zero_latency);
                 let last = extent.end() - Sectors::new(1);
-                behind_on_track = u64::from(self.layout.run(last).len) - 1;
-                self.left_by(extent, op)
+                behind_on_track = u64::from(layout.run(last).len) - 1;
+                let passed = self.passed(walk, extent, op, begin);
+                (passed, self.left_by(extent, op))
             }
         };
         let Passed {
@@ -496,10 +536,9 @@ impl Positioning for Model {
             transfer,
             end,
             behind,
-            sending,
-            ..
-        } = taken;
-        let done = self.done(sending.end, end, op);
+            sent: sent_by,
+        } = passed;
+        let done = self.done(sent_by, end, op);
         let (place, read_on) = match op.is_read() && behind_on_track < self.reads_on {
             true => self.reads_on_over(extent.end(), place, end),
             false => (place, end + behind),

@@ -1,7 +1,7 @@
 //! Tracks that differ by head, as those of drives do that write as densely as each head can.
 
 use super::divider::Divider;
-use super::groups::Groups;
+use super::groups::{Along, Groups};
 use super::place::step_of;
 
 /// The tracks of a cylinder of a zone, head by head.
@@ -9,9 +9,9 @@ use super::place::step_of;
 pub(super) struct ByHead {
     heads: Vec<Tracks>,
     /// Slots on the tracks of a cylinder before each head's, and on all of them.
-    forward: Vec<u64>,
+    forward: Sums,
     /// The same from the last head to the first.
-    backward: Vec<u64>,
+    backward: Sums,
     /// Divides by the slots of a group.
     by_group: Divider,
     group: u64,
@@ -26,30 +26,65 @@ struct Tracks {
     step: u64,
 }
 
-/// Sums of all that come before, and of all.
-fn sums<'a>(slots: impl Iterator<Item = &'a u32>) -> Vec<u64> {
-    let mut sums = vec![0];
-    sums.extend(slots.scan(0, |sum, slots| {
-        *sum += u64::from(*slots);
-        Some(*sum)
-    }));
-    sums
+/// Sums of numbers of slots: of all that come before each, and of all.
+#[derive(Clone, Debug)]
+struct Sums {
+    before: Vec<u64>,
+    /// For each `1 << shift` slots, no more than any of the numbers, how many sums after the first come
+    /// before them. So one more comes before any slot at most.
+    buckets: Vec<u16>,
+    shift: u32,
+}
+
+impl Sums {
+    fn new<'a>(slots: impl Iterator<Item = &'a u32> + Clone) -> Sums {
+        let mut before = vec![0];
+        before.extend(slots.clone().scan(0, |sum, slots| {
+            *sum += u64::from(*slots);
+            Some(*sum)
+        }));
+        let shift = slots.min().map_or(0, |least| least.ilog2());
+        let all = before[before.len() - 1];
+        let buckets = (0..=all >> shift).map(|bucket| {
+            let until = before.partition_point(|&sum| sum < bucket << shift);
+            until.saturating_sub(1) as u16
+        });
+        Sums {
+            buckets: buckets.collect(),
+            shift,
+            before,
+        }
+    }
+
+    fn all(&self) -> u64 {
+        self.before[self.before.len() - 1]
+    }
+
+    /// Whose slot it is, counted in the order of the sums, if it is one.
+    #[inline]
+    fn of_slot(&self, slot: u64) -> usize {
+        let least = usize::from(self.buckets[(slot >> self.shift) as usize]);
+        least + usize::from(self.before[least + 1] <= slot)
+    }
 }
 
 impl ByHead {
     /// For groups of so many cylinders; `None` if there are no slots by head.
     pub fn of(slots: &[u32], cylinders: u32) -> Option<ByHead> {
-        let forward = sums(slots.iter());
-        let group = forward.last()? * u64::from(cylinders);
+        if slots.is_empty() {
+            return None;
+        }
+        let forward = Sums::new(slots.iter());
+        let group = forward.all() * u64::from(cylinders);
         let tracks = |&slots: &u32| Tracks {
             slots,
             by: Divider::new(u64::from(slots)),
             step: step_of(slots),
         };
-        (!slots.is_empty()).then(|| ByHead {
+        Some(ByHead {
             heads: slots.iter().map(tracks).collect(),
             forward,
-            backward: sums(slots.iter().rev()),
+            backward: Sums::new(slots.iter().rev()),
             by_group: Divider::new(group),
             group,
         })
@@ -66,7 +101,7 @@ impl ByHead {
         self.by_group.divide(place)
     }
 
-    fn sums(&self, reversed: bool) -> &[u64] {
+    fn sums(&self, reversed: bool) -> &Sums {
         match reversed {
             true => &self.backward,
             false => &self.forward,
@@ -80,17 +115,28 @@ impl ByHead {
         }
     }
 
-    /// The track of a place within a group, counted from the zone's first, and the slot there.
-    pub fn track_at(&self, groups: &Groups, reversed: bool, group: u64, within: u64) -> (u64, u64) {
+    /// The track of a place within a group, and the slot there.
+    #[inline]
+    pub fn track_at(
+        &self,
+        groups: &Groups,
+        reversed: bool,
+        group: u64,
+        within: u64,
+    ) -> (Along, u64) {
         let (length, by_length) = groups.length(group);
         let sums = self.sums(reversed);
         // A surface's tracks in the group are as many as a cylinder's slots are repeated.
-        let along_cylinder = by_length.divide(within).0;
-        let surface = sums.partition_point(|&before| before <= along_cylinder) - 1;
-        let before = sums[surface] * u64::from(length);
+        let surface = sums.of_slot(by_length.divide(within).0);
+        let before = sums.before[surface] * u64::from(length);
         let (along, slot) = self.head(surface, reversed).by.divide(within - before);
-        let tracks = group * u64::from(groups.cylinders) * self.heads.len() as u64;
-        (tracks + surface as u64 * u64::from(length) + along, slot)
+        let along = Along {
+            group,
+            length,
+            surface: surface as u32,
+            along: along as u32,
+        };
+        (along, slot)
     }
 
     /// The first place of a track, by its number within a group.
@@ -98,7 +144,7 @@ impl ByHead {
         let (length, by_length) = groups.length(group);
         let (surface, along) = by_length.divide(within);
         let surface = surface as usize;
-        let before = group * self.group + self.sums(reversed)[surface] * u64::from(length);
+        let before = group * self.group + self.sums(reversed).before[surface] * u64::from(length);
         match along {
             // Behind the last track there is no head.
             0 => before,

@@ -4,7 +4,9 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Divider {
     by: u64,
-    /// (2^64 − 1) / by, rounded down.
+    /// The binary logarithm of `by`, rounded down.
+    shift: u32,
+    /// (2^(64 + shift) − 1) / by, rounded down; between 2^63 and 2^64.
     reciprocal: u64,
 }
 
@@ -12,24 +14,25 @@ impl Divider {
     /// Divides by `by`, which is not zero.
     pub(super) fn new(by: u64) -> Divider {
         assert!(by > 0);
+        let shift = by.ilog2();
+        let ones = (u128::from(u64::MAX) << shift) | ((1 << shift) - 1);
         Divider {
             by,
-            reciprocal: u64::MAX / by,
+            shift,
+            reciprocal: (ones / u128::from(by)) as u64,
         }
     }
 
-    /// Quotient and remainder of numbers below 2^44, by a divisor below 2^44.
+    /// Quotient and remainder of a number below 2^63.
     ///
-    /// With r = reciprocal and e = 2^64 − r·by (between 1 and by), (n + 1)·r lies above
-    /// 2^64·floor(n / by) as long as (n + 1)·e is less than 2^64, and below the next multiple
-    /// always: see the test for the corners. Larger divisors fall back on the division itself.
+    /// With k = 64 + shift, r = reciprocal and e = 2^k − r·by (between 1 and by, which is below
+    /// 2^(shift + 1)), (n + 1)·r lies above 2^k·floor(n / by) as long as (n + 1)·e is at most 2^k, and
+    /// below the next multiple always: see the test for the corners.
+    #[inline]
     pub(super) fn divide(&self, number: u64) -> (u64, u64) {
-        debug_assert!(number < 1 << 44);
-        let quotient = if self.by < 1 << 19 {
-            ((u128::from(number + 1) * u128::from(self.reciprocal)) >> 64) as u64
-        } else {
-            number / self.by
-        };
+        debug_assert!(number < 1 << 63);
+        let product = u128::from(number + 1) * u128::from(self.reciprocal);
+        let quotient = ((product >> 64) as u64) >> self.shift;
         (quotient, number - quotient * self.by)
     }
 }
@@ -41,30 +44,21 @@ mod tests {
 
     #[test]
     fn the_divider_is_exact_at_the_corners() {
-        for by in [
-            1,
-            2,
-            3,
-            5,
-            6,
-            7,
-            13,
-            334,
-            4096,
-            65_535,
-            (1 << 19) - 1,
-            1 << 19,
-            1 << 40,
-        ] {
+        let powers = (0..62).flat_map(|power| [(1_u64 << power) - 1, 1 << power, (1 << power) + 1]);
+        for by in powers
+            .chain([6, 13, 334, 75_040, 12_006_400])
+            .filter(|by| *by > 0)
+        {
             let divider = Divider::new(by);
-            for multiple in [0, 1, 2, 1000, ((1 << 44) - 1) / by] {
+            let last = (1 << 63) - 1;
+            for multiple in [0, 1, 2, 1000, last / by] {
                 for offset in [-1_i64, 0, 1] {
-                    let Some(number) = (multiple * by).checked_add_signed(offset) else {
+                    let exact = multiple.checked_mul(by);
+                    let number = exact.and_then(|exact| exact.checked_add_signed(offset));
+                    let Some(number) = number.filter(|number| *number <= last) else {
                         continue;
                     };
-                    if number < 1 << 44 {
-                        assert_eq!(divider.divide(number), (number / by, number % by));
-                    }
+                    assert_eq!(divider.divide(number), (number / by, number % by));
                 }
             }
         }
@@ -72,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_divider_divides_like_the_processor(number in 0_u64..1 << 44, by in 1_u64..1 << 20) {
+        fn the_divider_divides_like_the_processor(number in 0_u64..1 << 63, by in 1_u64..1 << 44) {
             prop_assert_eq!(Divider::new(by).divide(number), (number / by, number % by));
         }
     }

@@ -2,6 +2,19 @@
 
 use super::divider::Divider;
 
+/// A track by its group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Along {
+    /// Counted from the zone's first.
+    pub group: u64,
+    /// Cylinders of the group.
+    pub length: u32,
+    /// The surface, in the order of addresses.
+    pub surface: u32,
+    /// The number of the track on that, in the order of addresses.
+    pub along: u32,
+}
+
 /// Groups of cylinders of an order by surfaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Groups {
@@ -33,6 +46,25 @@ impl Groups {
     /// The group of a track, counted in the order of addresses, and the track's number in it.
     pub fn of_track(&self, ordinal: u64) -> (u64, u64) {
         self.by_tracks.divide(ordinal)
+    }
+
+    /// A track by its group.
+    pub fn along(&self, ordinal: u64) -> Along {
+        let (group, within) = self.of_track(ordinal);
+        let (length, by) = self.length(group);
+        let (surface, along) = by.divide(within);
+        Along {
+            group,
+            length,
+            surface: surface as u32,
+            along: along as u32,
+        }
+    }
+
+    /// The track's number in the order of addresses, of a disk of so many heads.
+    pub fn ordinal(&self, at: &Along, heads: u32) -> u64 {
+        let surfaces = at.group * u64::from(self.cylinders) * u64::from(heads);
+        surfaces + u64::from(at.surface) * u64::from(at.length) + u64::from(at.along)
     }
 
     /// The group of a cylinder, counted from the zone's first, and the cylinder's number in it.

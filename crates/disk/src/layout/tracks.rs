@@ -8,6 +8,7 @@ mod flat;
 #[cfg(test)]
 mod tests;
 
+use super::buckets::Buckets;
 use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle, step_of};
 use crate::profile::{MapRemap, MapSpec, ProfileError, SpareTrack};
 pub(crate) use flat::Misfit;
@@ -36,9 +37,8 @@ pub(super) struct TrackMap {
     /// The same by where the data is.
     moved: Vec<MapRemap>,
     spare_tracks: Vec<SpareTrack>,
-    /// For each `1 << shift` places the strip of the first of them.
-    buckets: Vec<u32>,
-    shift: u32,
+    /// By the first places of strips.
+    buckets: Buckets,
     capacity: u64,
 }
 
@@ -62,25 +62,16 @@ impl TrackMap {
     ) -> Result<TrackMap, Misfit> {
         let flats = flatten(map, cylinders, heads)?;
         let total = flats.last().map_or(0, Flat::end);
-        let shift = (total / BUCKETS).max(1).next_power_of_two().ilog2();
         let mut built = TrackMap {
             by_head: by_head(&flats, heads)?,
             slips: slips(map, total)?,
             remaps: Vec::new(),
             moved: Vec::new(),
             spare_tracks: Vec::new(),
-            buckets: Vec::new(),
-            shift,
+            buckets: Buckets::new(&flats, |flat| flat.first, BUCKETS),
             capacity: 0,
             flats,
         };
-        built.buckets = (0..=total >> shift)
-            .map(|bucket| {
-                let place = bucket << shift;
-                let after = built.flats.partition_point(|flat| flat.first <= place);
-                (after - 1) as u32
-            })
-            .collect();
         let room = total - built.slips.iter().map(|slip| slip.count).sum::<u64>();
         built.capacity = capacity.unwrap_or(room).min(room);
         built.add_spare_tracks(map, cylinders)?;
@@ -214,14 +205,7 @@ impl TrackMap {
     }
 
     fn strip_of_place(&self, place: u64) -> usize {
-        let bucket = (place >> self.shift) as usize;
-        let from = self.buckets[bucket] as usize;
-        let to = match self.buckets.get(bucket + 1) {
-            Some(&next) => next as usize + 1,
-            None => self.flats.len(),
-        };
-        let after = self.flats[from..to].partition_point(|flat| flat.first <= place);
-        from + after - 1
+        self.buckets.until(&self.flats, |flat| flat.first, place) - 1
     }
 
     fn strip_of_track(&self, track: Track) -> Option<&Flat> {

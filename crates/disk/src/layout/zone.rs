@@ -11,9 +11,10 @@
 //! they use none:       number ── slips of the zone ── area ── spares in front ──► place
 //! ```
 
+use super::buckets::Buckets;
 use super::by_head::ByHead;
 use super::divider::Divider;
-use super::groups::Groups;
+use super::groups::{Along, Groups};
 use super::place::{Run, Slot, ZoneInfo, fraction, slot_angle, step_of};
 use crate::profile::{Order, Skew, Sparing, Spec, Zone};
 use headtime_units::{Angle, Cylinder, Extent, Head, Lba, Track};
@@ -31,6 +32,36 @@ struct Slip {
     /// How many slips of the area (or zone) come before.
     before: u64,
 }
+
+/// What slips say of addresses: those of consecutive places say it once.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    /// That of the first address.
+    number: u64,
+    /// The area.
+    area: u64,
+    /// By how many places that address and all after it in the area (or zone) move on.
+    places: u64,
+}
+
+impl Move {
+    fn of(slips: &[Slip]) -> Vec<Move> {
+        let of_number = slips.chunk_by(|one, next| one.number == next.number);
+        let lasts = of_number.filter_map(|same| same.last());
+        lasts
+            .map(|slip| Move {
+                number: slip.number,
+                area: slip.area,
+                places: slip.before + 1,
+            })
+            .collect()
+    }
+}
+
+/// Buckets of the table that finds the slips before a number, for each of their numbers: nearly every
+/// bucket then has none.
+const BUCKETS_PER_MOVE: u64 = 8;
+const BUCKETS_MOST: u64 = 1 << 14;
 
 #[derive(Clone, Debug)]
 pub(super) struct ZoneMap {
@@ -53,6 +84,10 @@ pub(super) struct ZoneMap {
     /// Slips before the unit (a track or a cylinder, of so many places) that a track is in turn it.
     slips_turn: Option<Divider>,
     slips: Vec<Slip>,
+    /// For each number at which slips move addresses on, what the last of them says.
+    moves: Vec<Move>,
+    /// Of them by their numbers.
+    moved_by: Buckets,
     /// The places of all slips, also of those that no address passes.
     bad: Vec<u64>,
     /// Addresses are in consecutive places throughout.
@@ -238,6 +273,8 @@ impl ZoneMap {
             in_tracks: spec.layout.sparing == Sparing::TracksAtZoneEnd,
             slips_turn: slips_turn.map(Divider::new),
             slips: Vec::new(),
+            moves: Vec::new(),
+            moved_by: Buckets::default(),
             bad: zone.slips.clone(),
             remaps: zone.remaps.clone(),
             remapped: zone.remaps.iter().map(|&(from, to)| (to, from)).collect(),
@@ -267,6 +304,9 @@ impl ZoneMap {
                 slips.push(slip);
             }
         }
+        map.moves = Move::of(&slips);
+        let buckets = (map.moves.len() as u64 * BUCKETS_PER_MOVE).clamp(1, BUCKETS_MOST);
+        map.moved_by = Buckets::new(&map.moves, |at| at.number, buckets);
         map.slips = slips;
         map
     }
@@ -299,10 +339,17 @@ impl ZoneMap {
         match &self.by_head {
             None => self.by_track.divide(place),
             Some(by_head) => {
-                let (group, within) = by_head.group_of(place);
-                by_head.track_at(&self.groups, self.is_reversed(group), group, within)
+                let (at, slot) = self.along_at(by_head, place);
+                (self.groups.ordinal(&at, self.heads), slot)
             }
         }
+    }
+
+    /// The track of a place, by its group, and its slot there.
+    #[inline]
+    fn along_at(&self, by_head: &ByHead, place: u64) -> (Along, u64) {
+        let (group, within) = by_head.group_of(place);
+        by_head.track_at(&self.groups, self.is_reversed(group), group, within)
     }
 
     /// The place of a track's first slot; behind the last track, the end of the zone.
@@ -389,13 +436,13 @@ impl ZoneMap {
 
     /// Slips that move a number, and how many numbers from it on the next one does not move.
     fn slipped_before(&self, number: u64, area: u64) -> (u64, u64) {
-        let next = self.slips.partition_point(|slip| slip.number <= number);
-        let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
-            Some(last) if last.area == area => last.before + 1,
+        let next = self.moved_by.until(&self.moves, |at| at.number, number);
+        let passed = match next.checked_sub(1).map(|last| &self.moves[last]) {
+            Some(last) if last.area == area => last.places,
             _ => 0,
         };
         let room = self
-            .slips
+            .moves
             .get(next)
             .map_or(u64::MAX, |next| next.number - number);
         (passed, room)
@@ -537,8 +584,17 @@ impl ZoneMap {
     #[inline]
     pub(super) fn run(&self, address: u64) -> Run {
         let (place, room) = self.place(address);
-        let (ordinal, slot) = self.track_at(place);
-        let circle = self.circle(ordinal);
+        let (ordinal, circle, slot) = match &self.by_head {
+            None => {
+                let (ordinal, slot) = self.by_track.divide(place);
+                (ordinal, self.circle(ordinal), slot)
+            }
+            Some(by_head) => {
+                let (at, slot) = self.along_at(by_head, place);
+                let ordinal = self.groups.ordinal(&at, self.heads);
+                (ordinal, self.circle_along(ordinal, &at), slot)
+            }
+        };
         let (per_track, step) = self.track_of(circle.head);
         let room = room
             .min(u64::from(per_track) - slot)
@@ -590,47 +646,65 @@ impl ZoneMap {
     }
 
     /// The track with this ordinal.
+    #[inline]
     fn circle(&self, ordinal: u64) -> Circle {
         match self.order {
             Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
                 let (cylinder, along) = self.by_heads.divide(ordinal);
-                let along = along as u32;
-                let backward = self.runs_backward(cylinder);
-                Circle {
-                    cylinder: self.first_cylinder + cylinder as u32,
-                    head: if backward {
-                        self.heads - 1 - along
-                    } else {
-                        along
-                    },
-                    switches: ordinal - cylinder,
-                    steps: cylinder,
-                    group_steps: 0,
-                }
+                self.circle_on(ordinal, cylinder, along as u32)
             }
             Order::SurfaceSerpentine { .. } => {
-                let (group, within) = self.groups.of_track(ordinal);
-                let (length, by) = self.groups.length(group);
-                let (surface, along) = by.divide(within);
-                let (surface, along) = (surface as u32, along as u32);
-                let cylinder = if surface % 2 == 0 {
-                    along
-                } else {
-                    length - 1 - along
-                };
-                let switches = group * u64::from(self.heads - 1) + u64::from(surface);
-                Circle {
-                    cylinder: self.first_cylinder + group as u32 * self.groups.cylinders + cylinder,
-                    head: if group % 2 == 0 {
-                        surface
-                    } else {
-                        self.heads - 1 - surface
-                    },
-                    switches,
-                    steps: ordinal - switches - group,
-                    group_steps: group,
-                }
+                self.circle_along(ordinal, &self.groups.along(ordinal))
             }
+        }
+    }
+
+    /// The same of one whose place in its group is known.
+    #[inline]
+    fn circle_along(&self, ordinal: u64, at: &Along) -> Circle {
+        if !matches!(self.order, Order::SurfaceSerpentine { .. }) {
+            // A group is a cylinder.
+            return self.circle_on(ordinal, at.group, at.surface);
+        }
+        let Along {
+            group,
+            length,
+            surface,
+            along,
+        } = *at;
+        let cylinder = if surface % 2 == 0 {
+            along
+        } else {
+            length - 1 - along
+        };
+        let switches = group * u64::from(self.heads - 1) + u64::from(surface);
+        Circle {
+            cylinder: self.first_cylinder + group as u32 * self.groups.cylinders + cylinder,
+            head: if group % 2 == 0 {
+                surface
+            } else {
+                self.heads - 1 - surface
+            },
+            switches,
+            steps: ordinal - switches - group,
+            group_steps: group,
+        }
+    }
+
+    /// The same in an order by cylinders, of the `along`th track of a cylinder, counted from the zone's first.
+    #[inline]
+    fn circle_on(&self, ordinal: u64, cylinder: u64, along: u32) -> Circle {
+        let backward = self.runs_backward(cylinder);
+        Circle {
+            cylinder: self.first_cylinder + cylinder as u32,
+            head: if backward {
+                self.heads - 1 - along
+            } else {
+                along
+            },
+            switches: ordinal - cylinder,
+            steps: cylinder,
+            group_steps: 0,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The zones of a drive, and which of them an address or a track is in.
 
+use super::buckets::Buckets;
 use super::zone::ZoneMap;
 use crate::profile::Spec;
 use headtime_units::Track;
@@ -7,9 +8,8 @@ use headtime_units::Track;
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
     zones: Vec<ZoneMap>,
-    /// For each `1 << shift` addresses the first zone that has any of them.
-    buckets: Vec<u16>,
-    shift: u32,
+    /// By their ends.
+    buckets: Buckets,
     heads: u16,
     group_cylinders: u32,
     remapped: bool,
@@ -35,22 +35,13 @@ impl Zones {
                 map
             })
             .collect();
-        let shift = (capacity / BUCKETS).max(1).next_power_of_two().ilog2();
-        let buckets = (0..=capacity >> shift)
-            .map(|bucket| {
-                let address = bucket << shift;
-                let zone = zones.partition_point(|zone| zone.end <= address);
-                zone.min(zones.len() - 1) as u16
-            })
-            .collect();
         let groups = spec.layout.zones.iter();
         let group_cylinders = groups
             .map(|zone| zone.group_cylinders(spec.layout.order))
             .max();
         Zones {
+            buckets: Buckets::new(&zones, |zone| zone.end, BUCKETS),
             zones,
-            buckets,
-            shift,
             heads: spec.geometry.heads,
             group_cylinders: group_cylinders.unwrap_or(1),
             remapped: spec.layout.zones.iter().any(|zone| !zone.remaps.is_empty()),
@@ -75,11 +66,9 @@ impl Zones {
     }
 
     /// The zone of an address, which is below the capacity.
+    #[inline]
     pub(super) fn of(&self, address: u64) -> &ZoneMap {
-        let mut zone = usize::from(self.buckets[(address >> self.shift) as usize]);
-        while self.zones[zone].end <= address {
-            zone += 1;
-        }
+        let zone = self.buckets.until(&self.zones, |zone| zone.end, address);
         &self.zones[zone]
     }
 

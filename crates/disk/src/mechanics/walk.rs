@@ -44,12 +44,14 @@ impl Step {
     /// # Panics
     ///
     /// In debug builds, if the run has fewer.
+    #[inline(always)]
     pub fn sectors_end(&self, sectors: u32) -> Time {
         self.transfer_begin() + passing(&self.run, sectors, self.turn)
     }
 }
 
 /// How long the first `sectors` sectors of a run take to pass, exactly from slot to slot.
+#[inline(always)]
 fn passing(run: &Run, sectors: u32, turn: Nanos) -> Nanos {
     if sectors == 0 {
         return Nanos::ZERO;
@@ -58,6 +60,7 @@ fn passing(run: &Run, sectors: u32, turn: Nanos) -> Nanos {
 }
 
 /// The point of a turn at which a slot of the run begins.
+#[inline(always)]
 fn phase(run: &Run, sector: u32, turn: Nanos) -> Nanos {
     Nanos::from_nanos((u64::from(run.angle(sector).to_bits()) * turn.as_nanos()) >> 32)
 }
@@ -181,7 +184,7 @@ impl Mechanics {
     }
 
     /// Goes to `run` by `way`, waits for its first sector, and takes all.
-    #[inline]
+    #[inline(always)]
     fn pass(&self, run: Run, begin: Time, way: Reposition) -> Step {
         let from = phase(&run, 0, self.turn);
         let wait = self.wait(self.phase_at(begin + way.total()), from);
@@ -197,6 +200,7 @@ impl Mechanics {
     }
 
     /// The only step of an access that is one run; `None` if a zero-latency access takes it in two parts.
+    #[inline(always)]
     pub(crate) fn one_step(
         &self,
         run: Run,
