@@ -144,6 +144,7 @@ impl Cache {
     }
 
     /// Sectors of a segment, or of a row of reads, are others now.
+    #[inline]
     fn changed(&mut self, id: SegmentId) {
         self.near[id.index()] = Near::of(&self.segments[id.index()]);
         self.filled.count(id.index(), &self.segments[id.index()]);
@@ -151,7 +152,15 @@ impl Cache {
 
     /// Gives up what has gone unused for longest as long as the segments hold more than there is room
     /// for; not `growing`, which has just come to hold more.
+    #[inline]
     fn make_room(&mut self, growing: SegmentId) {
+        if self.filled.is_over() {
+            self.give_up_unused(growing);
+        }
+    }
+
+    #[cold]
+    fn give_up_unused(&mut self, growing: SegmentId) {
         while self.filled.is_over() {
             let unused = self.segments.iter().enumerate().filter(|(index, segment)| {
                 segment.state == State::Clean && segment.users == 0 && *index != growing.index()

@@ -244,6 +244,7 @@ impl Drive {
     }
 
     /// From here on times are the drive's own.
+    #[inline(always)]
     fn take(&mut self, now: Time, command: Command) {
         assert!(
             command.op == Op::Flush
@@ -317,6 +318,7 @@ impl Drive {
         Some(done)
     }
 
+    #[inline(always)]
     fn done(&mut self, now: Time) -> Option<Completion> {
         self.advance(now);
         let (at, index) = self.finished.pop_front()?;

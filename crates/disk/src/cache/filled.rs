@@ -29,10 +29,16 @@ impl Filled {
     }
 
     /// The segment at a place may hold more or less than before.
+    #[inline]
     pub fn count(&mut self, index: usize, segment: &Segment) {
-        let Some(counted) = self.sectors.get_mut(index) else {
-            return;
-        };
+        if !self.sectors.is_empty() {
+            self.count_one(index, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn count_one(&mut self, index: usize, segment: &Segment) {
+        let counted = &mut self.sectors[index];
         let now = match segment.state {
             State::Empty => 0,
             // It is given up as a whole.
@@ -46,6 +52,7 @@ impl Filled {
     }
 
     /// Returns true if the segments hold more than there is room for.
+    #[inline]
     pub fn is_over(&self) -> bool {
         !self.sectors.is_empty() && self.sum > self.room
     }

@@ -35,6 +35,21 @@ impl Wander {
     fn own(&self, host: u64) -> u64 {
         host - self.lag(host).min(host)
     }
+
+    /// The first time of the host's at which the drive's own is `wanted` or later.
+    fn host(&self, wanted: u64) -> u64 {
+        let mut host = wanted;
+        for _ in 0..4 {
+            host = wanted + self.lag(host);
+        }
+        while self.own(host) < wanted {
+            host += 1;
+        }
+        while host > 0 && self.own(host - 1) >= wanted {
+            host -= 1;
+        }
+        host
+    }
 }
 
 impl Clock {
@@ -54,6 +69,7 @@ impl Clock {
     }
 
     /// The drive's own time when the host's is `host`.
+    #[inline]
     pub fn own(&self, host: Time) -> Time {
         match &self.0 {
             None => host,
@@ -62,20 +78,12 @@ impl Clock {
     }
 
     /// The first time of the host's at which the drive's own is `own` or later.
+    #[inline]
     pub fn host(&self, own: Time) -> Time {
-        let Some(wander) = &self.0 else { return own };
-        let wanted = own.as_nanos();
-        let mut host = wanted;
-        for _ in 0..4 {
-            host = wanted + wander.lag(host);
+        match &self.0 {
+            None => own,
+            Some(wander) => Time::from_nanos(wander.host(own.as_nanos())),
         }
-        while wander.own(host) < wanted {
-            host += 1;
-        }
-        while host > 0 && wander.own(host - 1) >= wanted {
-            host -= 1;
-        }
-        Time::from_nanos(host)
     }
 
     /// The head time as the host counts it: what the drive lags behind belongs to no part of its work.

@@ -2,6 +2,7 @@
 
 use super::arm::Passing;
 use super::{Drive, Piece};
+use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::Step;
 use headtime_sched::Op;
@@ -68,12 +69,11 @@ impl Feed {
 }
 
 impl Drive {
-    /// The noise of the first movement to `lba`: its difference from the mechanics.
-    fn seek_error(&mut self, from: Track, lba: Lba, op: Op) -> i64 {
+    /// The noise of the first movement to a track: its difference from the mechanics.
+    fn seek_error(&mut self, from: Track, to: Track, op: Op) -> i64 {
         if !self.noise.seeks_vary() {
             return 0;
         }
-        let to = self.layout.run(lba).track;
         let seek = self.mechanics.reposition(from, to, op).total();
         self.noise.seek(seek)
     }
@@ -81,20 +81,19 @@ impl Drive {
     /// Reads `extent`, whose sectors from `wanted` on are taken down in `self.pieces` as they become
     /// available in order of addresses. Sectors before `wanted` were read before.
     ///
-    /// `fresh` says that the arm sets out for it; else it is in the middle of it.
+    /// `first` is the run that it begins with, if the arm sets out for it; else it is in the middle of it.
     pub(super) fn read_media(
         &mut self,
         from: Track,
         begin: Time,
         extent: Extent,
         wanted: Lba,
-        fresh: bool,
+        first: Option<Run>,
     ) -> Motion {
-        let zero_latency = fresh && self.mechanics.zero_latency(Op::Read);
-        let error = if fresh {
-            self.seek_error(from, extent.start, Op::Read)
-        } else {
-            0
+        let zero_latency = first.is_some() && self.mechanics.zero_latency(Op::Read);
+        let error = match &first {
+            Some(run) => self.seek_error(from, run.track, Op::Read),
+            None => 0,
         };
         let mut motion = Motion::new(from, begin);
         self.pieces.clear();
@@ -104,6 +103,7 @@ impl Drive {
         let walk = self
             .mechanics
             .walk(&self.layout, from, begin, extent, Op::Read, zero_latency)
+            .with_first(first)
             .with_seek_error(error);
         for step in walk {
             let run = step.extent();
@@ -166,24 +166,34 @@ impl Drive {
     ) -> Motion {
         let whole = self.physical(extent);
         let mut motion = Motion::new(from, begin);
-        let error = self.seek_error(from, whole.start, Op::Write);
+        let first = self.layout.run(whole.start);
+        let error = self.seek_error(from, first.track, Op::Write);
         if whole != extent && !self.has_rest(extent) {
             // The arm stays where it has read; the write of the same sectors comes a turn later.
-            let mut first = true;
+            let mut sets_out = true;
             let walk = self
                 .mechanics
-                .walk(&self.layout, from, begin, whole, Op::Read, false);
+                .walk(&self.layout, from, begin, whole, Op::Read, false)
+                .with_first(Some(first));
             for step in walk.with_seek_error(error) {
                 motion.add(&StepTimes::of(&step));
                 // To get there is what the write would cost too.
-                let spare = if first { Spare::Sectors } else { Spare::All };
+                let spare = if sets_out { Spare::Sectors } else { Spare::All };
                 StepTimes::of(&step).enter_spare(&mut self.ledger, destage, spare);
-                first = false;
+                sets_out = false;
             }
             let from = motion.track;
-            self.write_fed(&mut motion, from, whole, feed, 0, destage, true);
+            self.write_fed(&mut motion, from, whole, feed, (first, 0), destage, true);
         } else {
-            self.write_fed(&mut motion, from, whole, feed, error, destage, false);
+            self.write_fed(
+                &mut motion,
+                from,
+                whole,
+                feed,
+                (first, error),
+                destage,
+                false,
+            );
         }
         motion
     }
@@ -214,11 +224,13 @@ impl Drive {
     /// the arm comes by again.
     pub(super) fn read_rest(&mut self, from: Track, begin: Time, extent: Extent) -> Motion {
         let whole = self.physical(extent);
-        let error = self.seek_error(from, whole.start, Op::Read);
+        let first = self.layout.run(whole.start);
+        let error = self.seek_error(from, first.track, Op::Read);
         let mut motion = Motion::new(from, begin);
         let walk = self
             .mechanics
-            .walk(&self.layout, from, begin, whole, Op::Read, false);
+            .walk(&self.layout, from, begin, whole, Op::Read, false)
+            .with_first(Some(first));
         for step in walk.with_seek_error(error) {
             motion.add(&StepTimes::of(&step));
             StepTimes::of(&step).enter_spare(&mut self.ledger, true, Spare::All);
@@ -226,8 +238,8 @@ impl Drive {
         motion
     }
 
-    /// Writes from where `motion` has come to, each sector when it has come over the bus; `again` if
-    /// the head has just been there to read them.
+    /// Writes from where `motion` has come to, each sector when it has come over the bus; `first` is the
+    /// first run, with the noise of the way there. `again` if the head has just been there to read them.
     #[expect(clippy::too_many_arguments, reason = "what a write is, taken apart")]
     fn write_fed(
         &mut self,
@@ -235,7 +247,7 @@ impl Drive {
         from: Track,
         extent: Extent,
         feed: Option<Feed>,
-        error: i64,
+        (first, error): (Run, i64),
         destage: bool,
         mut again: bool,
     ) {
@@ -247,7 +259,7 @@ impl Drive {
             let walk =
                 self.mechanics
                     .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
-            for step in walk.with_seek_error(error) {
+            for step in walk.with_first(Some(first)).with_seek_error(error) {
                 motion.add(&StepTimes::of(&step));
                 StepTimes::of(&step).enter_written(&mut self.ledger, destage, &mut again);
                 self.written.passing(Passing {

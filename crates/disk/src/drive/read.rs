@@ -9,7 +9,7 @@ use crate::cache::{ReadLookup, SegmentId, State};
 use crate::ledger::Part;
 use crate::profile::{Preseek, ReadAhead};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// How a read comes to be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -437,23 +437,23 @@ impl Drive {
         let motion = if let Some(ahead) = self.ahead {
             // It is on its way already.
             let rest = Extent::new(ahead.next, extent.end() - ahead.next);
-            self.read_media(ahead.track, ahead.at, rest, have, false)
+            self.read_media(ahead.track, ahead.at, rest, have, None)
         } else {
             let rest = Extent::new(have, extent.end() - have);
-            let depart = depart + self.set_up(have, leave);
+            let first = self.layout.run(have);
+            let depart = depart + self.set_up(have, first.track, leave);
             self.ledger.plan(depart, have, Part::Overhead);
-            self.read_media(self.track, depart, rest, have, true)
+            self.read_media(self.track, depart, rest, have, Some(first))
         };
         self.track = motion.track;
         self.read_last = (motion.end, extent.end());
         Some(motion)
     }
 
-    /// What a read at `lba` takes longer than its movement: [`Mechanics::set_up`](crate::Mechanics).
+    /// What a read at `lba`, on track `to`, takes longer than its movement: [`Mechanics::set_up`](crate::Mechanics).
     ///
     /// A head that still reads on the track, or has just read the sector before, goes on.
-    fn set_up(&self, lba: Lba, leave: Leave) -> Nanos {
-        let to = self.layout.run(lba).track;
+    fn set_up(&self, lba: Lba, to: Track, leave: Leave) -> Nanos {
         let goes_on = leave.reads && to == self.track || self.read_last == (leave.at, lba);
         if goes_on {
             return Nanos::ZERO;

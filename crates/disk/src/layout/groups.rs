@@ -44,11 +44,13 @@ impl Groups {
     }
 
     /// The group of a track, counted in the order of addresses, and the track's number in it.
+    #[inline]
     pub fn of_track(&self, ordinal: u64) -> (u64, u64) {
         self.by_tracks.divide(ordinal)
     }
 
     /// A track by its group.
+    #[inline]
     pub fn along(&self, ordinal: u64) -> Along {
         let (group, within) = self.of_track(ordinal);
         let (length, by) = self.length(group);
@@ -62,6 +64,7 @@ impl Groups {
     }
 
     /// The track's number in the order of addresses, of a disk of so many heads.
+    #[inline]
     pub fn ordinal(&self, at: &Along, heads: u32) -> u64 {
         let surfaces = at.group * u64::from(self.cylinders) * u64::from(heads);
         surfaces + u64::from(at.surface) * u64::from(at.length) + u64::from(at.along)
@@ -73,6 +76,7 @@ impl Groups {
     }
 
     /// Cylinders of a group, and what divides by them.
+    #[inline]
     pub fn length(&self, group: u64) -> (u32, &Divider) {
         match group < self.complete {
             true => (self.cylinders, &self.by_cylinders),

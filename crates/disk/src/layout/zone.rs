@@ -346,7 +346,7 @@ impl ZoneMap {
     }
 
     /// The track of a place, by its group, and its slot there.
-    #[inline]
+    #[inline(always)]
     fn along_at(&self, by_head: &ByHead, place: u64) -> (Along, u64) {
         let (group, within) = by_head.group_of(place);
         by_head.track_at(&self.groups, self.is_reversed(group), group, within)
@@ -584,23 +584,50 @@ impl ZoneMap {
     #[inline]
     pub(super) fn run(&self, address: u64) -> Run {
         let (place, room) = self.place(address);
-        let (ordinal, circle, slot) = match &self.by_head {
-            None => {
-                let (ordinal, slot) = self.by_track.divide(place);
-                (ordinal, self.circle(ordinal), slot)
-            }
-            Some(by_head) => {
-                let (at, slot) = self.along_at(by_head, place);
-                let ordinal = self.groups.ordinal(&at, self.heads);
-                (ordinal, self.circle_along(ordinal, &at), slot)
-            }
-        };
-        let (per_track, step) = self.track_of(circle.head);
+        if let Some(by_head) = &self.by_head {
+            return self.run_by_head(by_head, address, place, room);
+        }
+        let (ordinal, slot) = self.by_track.divide(place);
+        let circle = self.circle(ordinal);
+        self.run_on(
+            address,
+            room,
+            (ordinal, slot),
+            &circle,
+            (self.per_track, self.step),
+        )
+    }
+
+    /// The same where tracks differ by head. Apart, so that others do not carry it along.
+    #[inline(never)]
+    fn run_by_head(&self, by_head: &ByHead, address: u64, place: u64, room: u64) -> Run {
+        let (at, slot) = self.along_at(by_head, place);
+        let ordinal = self.groups.ordinal(&at, self.heads);
+        let circle = self.circle_along(ordinal, &at);
+        self.run_on(
+            address,
+            room,
+            (ordinal, slot),
+            &circle,
+            by_head.track(circle.head),
+        )
+    }
+
+    /// The run of an address on a track of so many slots, of which no more than `room` follow each other.
+    #[inline(always)]
+    fn run_on(
+        &self,
+        address: u64,
+        room: u64,
+        (ordinal, slot): (u64, u64),
+        circle: &Circle,
+        (per_track, step): (u32, u64),
+    ) -> Run {
         let room = room
             .min(u64::from(per_track) - slot)
             .min(self.end - address);
         let slot = slot as u32;
-        let (zero_index, zero) = self.zero(ordinal, &circle);
+        let (zero_index, zero) = self.zero(ordinal, circle);
         let mut index = zero_index + slot;
         if index >= per_track {
             index -= per_track;
@@ -646,7 +673,7 @@ impl ZoneMap {
     }
 
     /// The track with this ordinal.
-    #[inline]
+    #[inline(always)]
     fn circle(&self, ordinal: u64) -> Circle {
         match self.order {
             Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => {
@@ -660,7 +687,7 @@ impl ZoneMap {
     }
 
     /// The same of one whose place in its group is known.
-    #[inline]
+    #[inline(always)]
     fn circle_along(&self, ordinal: u64, at: &Along) -> Circle {
         if !matches!(self.order, Order::SurfaceSerpentine { .. }) {
             // A group is a cylinder.
@@ -692,7 +719,7 @@ impl ZoneMap {
     }
 
     /// The same in an order by cylinders, of the `along`th track of a cylinder, counted from the zone's first.
-    #[inline]
+    #[inline(always)]
     fn circle_on(&self, ordinal: u64, cylinder: u64, along: u32) -> Circle {
         let backward = self.runs_backward(cylinder);
         Circle {
@@ -740,6 +767,7 @@ impl ZoneMap {
     }
 
     /// Where slot 0 of a track begins: sectors from the track's zero, and the angle of that.
+    #[inline(always)]
     fn zero(&self, ordinal: u64, circle: &Circle) -> (u32, Angle) {
         let skews = &self.skews;
         let mut index = 0;

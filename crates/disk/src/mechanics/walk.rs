@@ -147,6 +147,8 @@ pub struct Walk<'a> {
     /// The same if all of it is one run, which is the rule.
     left_out_run: Option<Run>,
     first: bool,
+    /// The run at `next`, if it has been looked up.
+    known: Option<Run>,
     seek_error: i64,
 }
 
@@ -179,6 +181,7 @@ impl Mechanics {
             left_out: Extent::at(0, 0),
             left_out_run: None,
             first: true,
+            known: None,
             seek_error: 0,
         }
     }
@@ -252,6 +255,13 @@ impl<'a> Walk<'a> {
     /// than zero). Without a movement there is no error.
     pub fn with_seek_error(mut self, nanos: i64) -> Walk<'a> {
         self.seek_error = nanos;
+        self
+    }
+
+    /// The same access, whose first run may have been looked up.
+    pub(crate) fn with_first(mut self, run: Option<Run>) -> Walk<'a> {
+        debug_assert!(run.is_none_or(|run| run == self.layout.run(self.next)));
+        self.known = run;
         self
     }
 
@@ -380,7 +390,8 @@ impl Iterator for Walk<'_> {
             if self.next >= self.end {
                 return None;
             }
-            let run = self.layout.run(self.next);
+            let known = self.known.take();
+            let run = known.unwrap_or_else(|| self.layout.run(self.next));
             let wanted = self.end - self.next;
             let whole = run.truncated(wanted.get());
             if !self.zero_latency || wanted == Sectors::new(1) {
