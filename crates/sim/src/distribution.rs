@@ -85,8 +85,24 @@ impl Distribution {
         }
     }
 
+    /// Records a span.
     #[inline]
     pub(crate) fn record(&mut self, span: Nanos) {
+        let index = self.index(span.as_nanos() / STEP.as_nanos());
+        // The rule, for which there is room without further ado.
+        if let Counts::Small(counts) = &mut self.counts
+            && self.count < SMALL_MAX
+            && let Some(count) = counts.get_mut(index)
+        {
+            *count += 1;
+            self.add_up(span, 1);
+        } else {
+            self.record_seldom(span);
+        }
+    }
+
+    #[cold]
+    fn record_seldom(&mut self, span: Nanos) {
         self.record_many(span, 1);
     }
 
@@ -110,6 +126,11 @@ impl Distribution {
             Counts::Small(counts) => counts[index] += times as u32,
             Counts::Large(counts) => counts[index] += times,
         }
+        self.add_up(span, times);
+    }
+
+    #[inline(always)]
+    fn add_up(&mut self, span: Nanos, times: u64) {
         self.count += times;
         self.sum += u128::from(span.as_nanos()) * u128::from(times);
         self.least = self.least.min(span);
