@@ -195,3 +195,68 @@ fn a_scrub_of_another_disk_is_left_alone_and_the_disk_serves() {
     assert!(error.contains("of another disk"), "{error}");
     assert_eq!(next.terminate(), Some(0));
 }
+
+#[test]
+fn a_block_that_changed_behind_the_server_is_named_also_after_a_kill_and_one_that_was_written_to_is_not()
+ {
+    let config = r#"
+[[disk]]
+name = "disk0"
+device = "disk0.img"
+direct = false
+create = true
+size = "4MiB"
+scheduler = "deadline"
+scrub = "state"
+[listen]
+nbd = "unix:nbd.sock"
+control = "unix:control.sock"
+"#;
+    let mut server = Server::start("scrub-hash", config, &[]);
+    let hash = ["--hash", "hashes", "--idle", "1ms"];
+    let out = done(&server, &hash);
+    assert!(out.contains("\n  state       done\n"), "{out}");
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    let mut data = [7; 4096];
+    assert_eq!(client.ask(Ask::Write, 1 << 20, &mut data).unwrap(), 0);
+    // Acknowledged, and nobody has had time for anything.
+    server.signal("KILL");
+    server.end();
+    let image = std::fs::OpenOptions::new()
+        .write(true)
+        .open(server.path("disk0.img"));
+    std::os::unix::fs::FileExt::write_all_at(&image.unwrap(), b"x", 3 << 20).unwrap();
+    let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
+    let mut next = Server::spawn(server.directory.clone(), &mut again);
+    let output = scrub(&next, &hash);
+    let (out, error) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        out.contains("\n  changed     16 sectors\n    lba 6144, 16 sectors\n"),
+        "{out}"
+    );
+    assert!(error.contains("16 sectors have changed"), "{error}");
+    assert_eq!(next.terminate(), Some(0));
+}
+
+#[test]
+fn a_copy_is_the_disk_and_nothing_is_written_over() {
+    let mut server = Server::start("scrub-copy", &config("scrub = \"state\""), &[]);
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    let mut data = [7; 8192];
+    assert_eq!(client.ask(Ask::Write, 8192, &mut data).unwrap(), 0);
+    std::fs::write(server.path("there"), "mine").unwrap();
+    let (exit, error) = refused(&server, &["--copy", "there"]);
+    assert_eq!(exit, Some(1));
+    assert!(error.contains("File exists"), "{error}");
+    assert_eq!(std::fs::read(server.path("there")).unwrap(), b"mine");
+    done(&server, &["--copy", "copy.img", "--idle", "1ms"]);
+    let copy = std::fs::read(server.path("copy.img")).unwrap();
+    assert_eq!(copy.len(), 16 << 20);
+    let expected = |at: usize| if (8192..16384).contains(&at) { 7 } else { 0 };
+    assert!((0..copy.len()).all(|at| copy[at] == expected(at)));
+    assert_eq!(server.terminate(), Some(0));
+}
