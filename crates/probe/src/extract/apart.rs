@@ -241,7 +241,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let before = self.zone().clone();
         let mut last = low;
         let (mut holds, mut counts) = (0, 0);
-        let (mut places, mut common, mut most) = (self.zone().later(), 0, 0);
+        let (mut places, mut common, mut most) = (self.zone().later(low), 0, 0);
         for look in seen {
             if !self.agrees(*look) {
                 let faults = self.zone().faults.clone();
@@ -249,8 +249,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                     break;
                 }
                 // As many sectors of the medium on each track, or twice that.
-                let more = self.zone().later().abs_diff(places);
-                places = self.zone().later();
+                let more = self.zone().later(look.lba).abs_diff(places);
+                places = self.zone().later(look.lba);
                 (common, most) = (divisor(common, more), most.max(more));
                 if most > 2 * common {
                     self.zone().faults = faults;
@@ -284,7 +284,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// Returns true, having noted it, if a look is where it should be with some places slipped behind `last`.
     fn slip_before(&mut self, last: u64, look: Glance) -> bool {
         let row = *self.zone().row_of(look.lba);
-        let later = self.zone().later();
+        let later = self.zone().later(last);
         let off = self.off_of(look);
         // By a slip, what was the end of a track may have come to the next one.
         let counts = [off, off - row.skew, off - row.enter]

@@ -196,7 +196,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             return Ok(false);
         }
         self.take(border, solved.again_from(border));
-        let later = self.zone().later();
+        let later = self.zone().later(border);
         self.zone().fault(border + slots, later + count, 0.0);
         Ok(true)
     }

@@ -118,7 +118,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         }
         self.begin(row, start, first);
         if let Some((at, count)) = slip {
-            let later = self.zone().later();
+            let later = self.zone().later(start);
             self.zone().fault(start + at, later + count, 0.0);
         }
         if is_cut {

@@ -34,7 +34,7 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
             let mut slips = Vec::new();
             let mut turn = turned;
             while let Some(fault) = faults.peek() {
-                let first = fault.at - zone.start + later;
+                let first = fault.at - zone.start + later.min(fault.places);
                 if first >= behind {
                     break;
                 }

@@ -15,7 +15,7 @@
 use super::bench::{AHEAD, Bench};
 use super::cycle;
 use super::error::ExtractError;
-use super::turns::near;
+use super::turns::{near, part};
 use super::zone::{FoundZone, Row};
 use crate::Probe;
 use serde::{Deserialize, Serialize};
@@ -43,6 +43,8 @@ const MOST_SLIPPED: u64 = 24;
 const MOST_TURNED: u64 = 4;
 /// What repeated less often than makes so many rows, and then did not, may be part of a longer rule.
 const SHORT_RULE: u64 = 64;
+/// Areas with spares of their own that are looked into one by one.
+const MOST_AREAS: u64 = 8_192;
 /// Rows without a rule.
 const MOST_ROWS: usize = 512;
 
@@ -89,6 +91,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         } else if self.at.upto < capacity {
             let good = self.at.upto - 1;
             let to = (good + self.at.step.max(1)).min(capacity - 1);
+            // Slips that the spares of an area end are seen within it alone.
+            let to = match self.zone().area(good + 1) {
+                Some(area) if capacity / (area.end - area.begin) <= MOST_AREAS => {
+                    to.min(area.end - 1)
+                }
+                _ => to,
+            };
             let to = match self.row_end(good) {
                 Some(end) if end <= to => {
                     // Its end and what comes behind it, in the order in which the buffer has neither.
@@ -307,7 +316,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// spare places behind earlier ones end the shift.
     fn slip(&mut self, low: u64, high: u64) -> Result<bool, ExtractError> {
         let row = *self.zone().row_of(high);
-        let later = self.zone().later();
+        let later = self.zone().later(high);
+        let area = self.zone().area(high);
         // By how many places, and by how many sectors tracks are turned.
         let mut faults: Vec<(i64, u64)> = Vec::new();
         let boundary = self.boundary(low, high);
@@ -318,7 +328,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 faults.extend([(back, later), (back, 0)]);
             }
             // Where tracks are slipped, it is whole ones.
-            faults.extend([row.data, 2 * row.data].map(|places| (places as i64, 0)));
+            if self.zone().cycle > 0 {
+                faults.extend([row.data, 2 * row.data].map(|places| (places as i64, 0)));
+            }
             if self.zone().cycle > 0 {
                 faults.extend((1..=MOST_TURNED).map(|turned| (0, turned)));
             }
@@ -333,7 +345,10 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             };
             let places = later.wrapping_add_signed(count);
             let mut faulty = self.zone().clone();
-            faulty.fault(at, places, turned as f64 / row.slots as f64);
+            match area {
+                Some(area) if slips => faulty.slip_in(area, at, places),
+                _ => faulty.fault(at, places, turned as f64 / row.slots as f64),
+            }
             if near(angle - faulty.angle_of(high)).abs() >= self.tolerance_of(row.slots) {
                 continue;
             }
@@ -360,7 +375,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if !slips {
                 tries.push(at);
             }
-            if self.all_hold(&tries)? {
+            if self.all_hold(&tries)? && !(slips && self.goes_straight_on(high, next)?) {
                 self.at.upto = high + 1;
                 self.at.step = (self.at.step / 4).max(row.slots / 2);
                 return Ok(true);
@@ -368,6 +383,21 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             *self.zone() = before;
         }
         Ok(false)
+    }
+
+    /// Returns true if the medium passes on where a track should end behind an address with a slip before it. Then no
+    /// place was slipped: a track was cut and another one began, by chance at the angle of the rest of the first. That
+    /// is so only until a rule is known, on a drive whose tracks are cut amid a rule.
+    fn goes_straight_on(&mut self, behind: u64, next: u64) -> Result<bool, ExtractError> {
+        let has_areas = |zone: &FoundZone| zone.area(zone.end - 1).is_some();
+        let may_be_cut = self.zone().cycle == 0 && self.at.zones.iter().any(has_areas);
+        if !may_be_cut || next >= self.bench.capacity() || self.holds(next)? {
+            return Ok(false);
+        }
+        let slots = self.zone().row_of(behind).slots;
+        let passed = part((next - behind) as f64 / slots as f64);
+        let straight = self.zone().angle_of(behind) + passed;
+        Ok(near(self.look(next)? - straight).abs() < self.tolerance_of(slots))
     }
 
     /// The first address of a track between two addresses, the second included.

@@ -66,6 +66,19 @@ pub struct FoundZone {
     pub faults: Vec<Fault>,
 }
 
+/// Addresses that share spare places behind the last of them, on the rows of a rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Area {
+    /// The first address, and that of the next area.
+    pub begin: u64,
+    pub end: u64,
+    /// What faults before it have come to.
+    places: u64,
+    turned: f64,
+    /// Sectors that pass in a turn on its last track.
+    slots: u64,
+}
+
 /// Where a place is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spot {
@@ -84,9 +97,7 @@ pub(super) struct Spot {
 impl FoundZone {
     /// The place of an address, and how much its track is turned by faults.
     pub fn place(&self, lba: u64) -> (u64, f64) {
-        let next = self.faults.partition_point(|fault| fault.at <= lba);
-        let last = next.checked_sub(1).map(|last| self.faults[last]);
-        let (places, turned) = last.map_or((0, 0.0), |fault| (fault.places, fault.turned));
+        let (places, turned) = self.fault_of(lba);
         (lba - self.start + places, turned)
     }
 
@@ -193,9 +204,9 @@ impl FoundZone {
         (lba < self.end).then_some(lba)
     }
 
-    /// From an address behind all other faults on, places are so many later in all, and tracks turned by
-    /// so much more.
+    /// From an address on, places are so many later in all, and tracks turned by so much more.
     pub(super) fn fault(&mut self, at: u64, places: u64, turn: f64) {
+        self.faults.retain(|fault| fault.at <= at);
         let turned = self.faults.last().map_or(0.0, |fault| fault.turned) + turn;
         match self.faults.last_mut() {
             Some(last) if last.at == at => (last.places, last.turned) = (places, turned),
@@ -203,9 +214,93 @@ impl FoundZone {
         }
     }
 
-    /// The sum of places that faults have made addresses later.
-    pub(super) fn later(&self) -> u64 {
-        self.faults.last().map_or(0, |fault| fault.places)
+    /// By how many places faults have made an address later.
+    pub(super) fn later(&self, lba: u64) -> u64 {
+        self.fault_of(lba).0
+    }
+
+    /// Places and turns of the last fault up to an address.
+    fn fault_of(&self, lba: u64) -> (u64, f64) {
+        let next = self.faults.partition_point(|fault| fault.at <= lba);
+        let last = next.checked_sub(1).map(|last| self.faults[last]);
+        last.map_or((0, 0.0), |fault| (fault.places, fault.turned))
+    }
+
+    /// The area with spares of its own in which an address is, if the rule has such: each ends with a track that is
+    /// cut.
+    pub(super) fn area(&self, lba: u64) -> Option<Area> {
+        let (before, cycle) = self.rows.split_at(self.once());
+        let whole = cycle.iter().map(|row| row.data).max()?;
+        let is_cut = |row: &Row| row.data < whole;
+        // A track that is cut in front is turned by what it lacks.
+        let ends = |at: usize| {
+            let last = &cycle[(at + cycle.len() - 1) % cycle.len()];
+            let same = near(cycle[at].enter - last.skew).abs() < 0.35 / last.slots as f64;
+            cycle[at].tracks == 1 && last.tracks > 1 && !is_cut(last) && same
+        };
+        let cut = |at: &usize| is_cut(&cycle[*at]);
+        if !(0..cycle.len()).any(|at| cut(&at)) || !(0..cycle.len()).filter(cut).all(ends) {
+            return None;
+        }
+        let count = |rows: &[Row]| rows.iter().map(|row| row.tracks * row.data).sum::<u64>();
+        let (once, each) = (count(before), count(cycle));
+        let mut index = self.faults.partition_point(|fault| fault.at <= lba);
+        loop {
+            let fault = index.checked_sub(1).map(|index| self.faults[index]);
+            let (places, turned) = fault.map_or((0, 0.0), |fault| (fault.places, fault.turned));
+            let place = lba - self.start + places;
+            let passed = place.checked_sub(once)?;
+            // Ends of areas around the place, counted from where the rule begins.
+            let rule = passed / each * each;
+            let mut at = rule;
+            let (mut begin, mut end, mut slots) = (None, None, 0);
+            for row in cycle.iter().chain(cycle) {
+                at += row.tracks * row.data;
+                if is_cut(row) && at <= passed {
+                    begin = Some(at);
+                } else if is_cut(row) {
+                    (end, slots) = (Some(at), row.slots);
+                    break;
+                }
+            }
+            let last = cycle.iter().rposition(is_cut)?;
+            let behind = count(&cycle[last + 1..]);
+            let begin = begin.unwrap_or(rule.saturating_sub(behind));
+            let address = |at: u64| self.start + once + at - places;
+            let area = Area {
+                begin: address(begin),
+                end: address(end?),
+                places,
+                turned,
+                slots,
+            };
+            match fault {
+                // It is one of the area's own.
+                Some(fault) if fault.at > area.begin => index -= 1,
+                _ => return Some(area),
+            }
+        }
+    }
+
+    /// From an address on, places are so many later in all, up to the end of its area, whose spares take what is
+    /// moved there: the next one begins where it would have.
+    pub(super) fn slip_in(&mut self, area: Area, at: u64, places: u64) {
+        self.faults.retain(|fault| fault.at < at);
+        let (before, turned) = (area.places, area.turned);
+        self.faults.push(Fault { at, places, turned });
+        let moved = places - before;
+        // The last ones have the spares behind the track that is cut.
+        let spare = Fault {
+            at: (area.end - moved).max(at),
+            places: before,
+            turned: turned + moved as f64 / area.slots as f64,
+        };
+        let next = Fault {
+            at: area.end,
+            turned,
+            ..spare
+        };
+        self.faults.extend([spare, next]);
     }
 
     /// The tracks turn by `off` too little over those that passed since the cycle, or the row, began.
@@ -228,6 +323,7 @@ impl FoundZone {
     /// last row ends. Returns false, having done nothing but to set the end, if that would be more than so
     /// many rows.
     pub(super) fn break_at(&mut self, lba: u64, most: u64) -> bool {
+        self.faults.retain(|fault| fault.at <= lba);
         let (place, _) = self.place(lba - 1);
         let spot = self.spot(place);
         let once = self.once();
@@ -293,5 +389,86 @@ impl FoundZone {
             }
         }
         flat
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Areas of 27 addresses: two tracks of ten, and one of ten that has seven and three spares.
+    fn with_areas() -> FoundZone {
+        let row = |tracks, data, enter| Row {
+            tracks,
+            slots: 10,
+            data,
+            enter,
+            skew: 0.2,
+        };
+        FoundZone {
+            start: 1_000,
+            end: 2_000,
+            angle: 0.0,
+            rows: vec![row(2, 10, 0.3), row(1, 7, 0.2)],
+            cycle: 2,
+            faults: Vec::new(),
+        }
+    }
+
+    fn bounds(zone: &FoundZone, lba: u64) -> (u64, u64) {
+        let area = zone.area(lba).expect("the rule has areas");
+        (area.begin, area.end)
+    }
+
+    #[test]
+    fn areas_end_where_tracks_are_cut_amid_a_rule() {
+        let mut zone = with_areas();
+        assert_eq!(bounds(&zone, 1_000), (1_000, 1_027));
+        assert_eq!(bounds(&zone, 1_026), (1_000, 1_027));
+        assert_eq!(bounds(&zone, 1_027), (1_027, 1_054));
+        // Wherever the rule begins in itself.
+        zone.rows.rotate_left(1);
+        zone.rows.insert(0, zone.rows[1]);
+        assert_eq!(bounds(&zone, 1_020), (1_020, 1_027));
+        assert_eq!(bounds(&zone, 1_027), (1_027, 1_054));
+        // A track that is cut in front, and a row that is whole, have none behind them.
+        zone.rows = vec![
+            zone.rows[0],
+            Row {
+                enter: 0.5,
+                ..zone.rows[1]
+            },
+        ];
+        assert_eq!(zone.area(1_000), None);
+        zone.cycle = 1;
+        assert_eq!(zone.area(1_000), None);
+    }
+
+    #[test]
+    fn spares_of_an_area_end_its_slips_and_hold_what_is_moved_to_its_end() {
+        let plain = with_areas();
+        let mut zone = plain.clone();
+        for (at, places, moved) in [(1_031, 1, 1), (1_040, 3, 3)] {
+            zone.slip_in(zone.area(at).unwrap(), at, places);
+            for lba in 1_000..1_200 {
+                let is_moved = (1_031..1_054).contains(&lba);
+                let later = match is_moved {
+                    true if lba >= 1_040 => moved,
+                    true => 1,
+                    false => 0,
+                };
+                let cut = 1_054 - 7;
+                // On the track that is cut places go on to its spares.
+                let expected = match lba + later {
+                    place if is_moved && place >= cut => {
+                        part(plain.angle_of(cut) + (place - cut) as f64 / 10.0)
+                    }
+                    place => plain.angle_of(place),
+                };
+                let off = near(zone.angle_of(lba) - expected);
+                assert!(off.abs() < 1e-9, "{lba}: {off} with {places} places");
+            }
+        }
+        assert_eq!(zone.slipped(), 3);
     }
 }
