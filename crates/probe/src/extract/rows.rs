@@ -90,6 +90,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             row.data += slip.map_or(0, |(_, count)| count);
             upto = next + 1;
         }
+        // Of a few sectors the rate is not known: at least those that follow each other pass in a turn.
+        row.slots = slots.max(row.data);
         // A track that is cut is looked at again where it ends: one late answer cuts none.
         let passed = slip.map_or(0, |(_, count)| count);
         if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {
