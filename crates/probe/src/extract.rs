@@ -27,6 +27,7 @@ mod ground;
 mod holdout;
 mod known;
 mod of_model;
+mod patience;
 mod queueing;
 mod reach;
 mod rows;
@@ -53,6 +54,7 @@ use crate::Probe;
 use bench::Bench;
 use headtime_disk::Profile;
 use headtime_units::{Extent, Nanos, Sectors};
+use patience::Pace;
 use serde::{Deserialize, Serialize};
 
 pub use ahead::Ahead;
@@ -118,8 +120,8 @@ pub struct Outlook {
     pub stage: Stage,
     /// The part of the stage that is done.
     pub share: f64,
-    /// Time of the drive's that the rest takes, about.
-    pub left: Nanos,
+    /// Time of the drive's that the rest takes, about; `None` as long as nothing says.
+    pub left: Option<Nanos>,
 }
 
 /// What was learned of a drive so far.
@@ -165,6 +167,15 @@ pub struct Extraction {
     pub electronics: Electronics,
     #[serde(default)]
     stalls: Stalls,
+    #[serde(default)]
+    pace: Pace,
+    /// How long the walk over the tracks may take. Not of the drive, but of who waits.
+    #[serde(skip, default = "patience")]
+    patience: Nanos,
+}
+
+fn patience() -> Nanos {
+    patience::PATIENCE
 }
 
 /// Random reads that check the profile.
@@ -200,6 +211,8 @@ impl Extraction {
             held: Held::default(),
             electronics: Electronics::default(),
             stalls: Stalls::default(),
+            pace: Pace::default(),
+            patience: patience(),
         }
     }
 
@@ -315,10 +328,10 @@ impl Extraction {
         let seeks = seeks::distances(cylinders).len();
         // What a part takes where nothing is known yet, in milliseconds.
         let parts = [
-            (Stage::Rotation, 4_000.0, 0.0),
+            (Stage::Rotation, 0.0, 0.0),
             (
                 Stage::Tracks,
-                120_000.0,
+                0.0,
                 self.walked.upto as f64 / self.capacity.max(1) as f64,
             ),
             (Stage::Surfaces, 4_000.0, 0.0),
@@ -346,24 +359,35 @@ impl Extraction {
             ),
             (Stage::Electronics, 30_000.0, self.electronics.share()),
         ];
-        let (mut left, mut share) = (0.0, 1.0);
+        // Before it turns, and as long as the walk has not shown its pace, nobody knows.
+        let mut left = match self.stage {
+            Stage::Rotation => None,
+            Stage::Tracks => self.pace.left(self.capacity).map(|left| left / 1e6),
+            _ => Some(0.0),
+        };
+        let mut share = 1.0;
         for (stage, takes, done) in parts {
-            if stage == self.stage {
+            let more = if stage == self.stage {
                 share = done;
                 let spent = self.stage_spent.as_millis_f64();
-                left += if done > 0.02 || done > 0.0 && spent > takes {
+                if done > 0.02 || done > 0.0 && spent > takes {
                     spent * (1.0 - done) / done
                 } else {
                     takes
-                };
+                }
             } else if stage > self.stage {
-                left += takes;
+                takes
+            } else {
+                0.0
+            };
+            if stage != Stage::Tracks {
+                left = left.map(|left| left + more);
             }
         }
         Outlook {
             stage: self.stage,
             share,
-            left: Nanos::from_millis_f64(left),
+            left: left.map(Nanos::from_millis_f64),
         }
     }
 

@@ -44,6 +44,11 @@ pub struct Probe {
     /// A whole probe keeps what it knows by then, and goes on with it if there is a --state.
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Nanos>,
+    /// End if looking at the tracks would take longer than this, from 10m on; by default 3h
+    ///
+    /// It is said after a twelfth of that, by how much of the disk is explained until then.
+    #[arg(long, value_name = "DURATION", conflicts_with = "quick", value_parser = patience)]
+    pub patience: Option<Nanos>,
     /// Keep what is known in a file, every few seconds, and go on with it if it is there
     ///
     /// An empty file is as none: what was killed before anything was known leaves one.
@@ -122,6 +127,14 @@ impl Probe {
             }
             time => Ok(time),
         }
+    }
+}
+
+fn patience(text: &str) -> Result<Nanos, String> {
+    match text.parse::<Nanos>() {
+        Ok(time) if time < Nanos::from_secs(600) => Err("allowed is 10m and more".to_owned()),
+        Ok(time) => Ok(time),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -212,7 +225,8 @@ impl ScratchRange {
 const PROBE_HELP: &str = "\
 What cannot be learned is said as soon as it shows, with what is known by then,
 and ends with exit code 1: what does not turn (an SSD, memory), a disk that
-something else uses, reads that stall, a failure; also a profile by which other
+something else uses, reads that stall, tracks whose rule takes longer than
+--patience to learn, a failure; also a profile by which other
 reads do not come in time. Ended by --time or a signal before all is learned:
 exit code 5.
 

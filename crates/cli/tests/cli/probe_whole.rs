@@ -104,6 +104,27 @@ fn what_is_over_between_zones_is_neither_a_zone_nor_a_spike() {
 }
 
 #[test]
+fn a_disk_whose_tracks_take_too_long_is_told_with_what_is_known_and_without_a_time_to_go() {
+    let probe = ["drive", "probe", "--emulate", "plausible-103"];
+    let ended = run(&probe);
+    assert_eq!(ended.status.code(), Some(1));
+    let page = String::from_utf8(ended.stdout).unwrap();
+    assert!(page.contains("\nrotation     "), "{page}");
+    assert!(
+        page.contains("It ended: its tracks take too long: after "),
+        "{page}"
+    );
+    assert!(!page.contains("before all is known"), "{page}");
+    // Less patience is told sooner.
+    let hasty = run(&[&probe[..], &["--patience", "1h", "--format", "json"]].concat());
+    let value: serde_json::Value = serde_json::from_slice(&hasty.stdout).unwrap();
+    assert!(number(&value["took_s"]) < 600.0, "{value}");
+    assert_eq!(value["provisional"], true);
+    let refused = run(&[&probe[..], &["--patience", "5m"]].concat());
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn json_has_what_the_page_has() {
     let value = json(&little(&["--format", "json"]));
     for key in [
@@ -155,6 +176,11 @@ fn the_time_ends_it_with_what_is_known_and_the_same_command_goes_on() {
         "{page}"
     );
     assert!(page.contains(" not learned: not looked at yet\n"), "{page}");
+    assert!(page.contains(" (provisional)\n"), "{page}");
+    assert!(
+        page.contains("\ncheck        no other reads were held against what is provisional\n"),
+        "{page}"
+    );
     let said = String::from_utf8(first.stderr).unwrap();
     assert!(said.contains("was not learned in this time"), "{said}");
     assert!(said.contains("the same command goes on with "), "{said}");

@@ -35,6 +35,8 @@ pub(super) struct Bench<'a, P: ?Sized> {
     pub noise: f64,
     /// Answers that took too long for any movement.
     pub stalls: Stalls,
+    /// No command is sent from then on.
+    pub give_up: Option<Time>,
     /// Sectors that were read, and may be in the buffer with some behind them.
     touched: BTreeSet<u64>,
     /// Angles of sectors that were looked at, and whether more than one look agreed.
@@ -103,6 +105,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             relock_after: RELOCK[0],
             noise: 0.0,
             stalls: Stalls::default(),
+            give_up: None,
             touched: BTreeSet::new(),
             looked: BTreeMap::new(),
         }
@@ -124,6 +127,11 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
 
     /// Sends a command and waits for its answer.
     pub fn command(&mut self, op: Op, extent: Extent) -> Result<Answer, ExtractError> {
+        if let Some(end) = self.give_up
+            && self.probe.now() > end
+        {
+            return Err(ExtractError::GivenUp);
+        }
         self.probe.send(0, op, extent)?;
         let answer = self.probe.answer()?;
         self.reads += 1;
@@ -374,6 +382,11 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// Returns true if the buffer holds hundreds of places, so that looks are to be on tracks of their own.
     pub fn holds_hundreds(&self) -> bool {
         self.holds_hundreds
+    }
+
+    /// Returns true if looks may be on tracks of their own.
+    pub fn holds_many(&self) -> bool {
+        self.holds_many
     }
 
     /// Sectors that are one on the medium, at most: a read of any of them is answered when all have passed.

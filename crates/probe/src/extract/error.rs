@@ -3,6 +3,7 @@
 use super::stalls::Stalls;
 use crate::{Obstacle, ProbeError};
 use headtime_disk::ProfileError;
+use headtime_units::Nanos;
 
 /// Why a drive cannot be learned.
 #[derive(Debug, thiserror::Error)]
@@ -54,19 +55,57 @@ pub enum ExtractError {
     },
     /// The tracks follow no rule.
     #[error(
-        "no rule of tracks holds: {zones} beginnings of zones within the first {lba} sectors; \
-         a disk that maps its sectors anew (SMR, an array), or one under load"
+        "no rule of tracks holds: {zones} beginnings of zones and {rows} of rows within {tracks} tracks, the first {lba} \
+         sectors; a disk that maps its sectors anew (SMR, an array), one under load, or one whose tracks all differ"
     )]
     NoRule {
         /// Zones that were begun.
         zones: usize,
+        /// Rows of tracks that were begun.
+        rows: u64,
+        /// Tracks that they explain.
+        tracks: u64,
         /// How far the walk came.
         lba: u64,
     },
+    /// The tracks follow a rule, if any, by which learning them takes too long.
+    #[error(
+        "its tracks take too long: after {:.0} min of looking at them {:.1} % of the disk is explained ({rows} rows begin on \
+         {tracks} tracks), {}, and the patience is {:.1} h",
+        spent.as_secs_f64() / 60.0, 100.0 * share, at_this_pace(*least), hours(*patience)
+    )]
+    TooSlow {
+        /// How long the tracks were looked at.
+        spent: Nanos,
+        /// The part of the disk that is explained.
+        share: f64,
+        /// Rows of tracks that were begun.
+        rows: u64,
+        /// Tracks that they explain.
+        tracks: u64,
+        /// How long that will take in all, if it goes on as it did.
+        least: Option<Nanos>,
+        /// How long it may take.
+        patience: Nanos,
+    },
+    /// One step of a walk took too long; who walks says what that means.
+    #[error("a step over the tracks took too long")]
+    GivenUp,
     /// There is no profile yet.
     #[error("the tracks are not known yet")]
     TooEarly,
     /// The profile does not pass its own checks.
     #[error("what was learned is no profile: {0}")]
     Profile(#[from] ProfileError),
+}
+
+fn at_this_pace(least: Option<Nanos>) -> String {
+    match least {
+        Some(least) => format!("which makes {:.1} h for all", hours(least)),
+        None => "and it gets no farther".to_owned(),
+    }
+}
+
+fn hours(time: Nanos) -> f64 {
+    time.as_secs_f64() / 3_600.0
 }

@@ -3,8 +3,8 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::{
-    Extraction, HELD_OUT, Stage, gaps, ground, holdout, seeks, spindle, surfaces, transfer, walk,
-    writes,
+    Extraction, HELD_OUT, Stage, gaps, ground, holdout, patience, seeks, spindle, surfaces,
+    transfer, walk, writes,
 };
 use crate::{Probe, Switch};
 use headtime_disk::{Layout, Mechanics, Profile};
@@ -110,25 +110,43 @@ impl Extraction {
         bench: &mut Bench<'_, P>,
         until: Time,
     ) -> Result<(), ExtractError> {
-        if self.stage_spent > LONG_WALK {
+        let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
+        if may_look_apart && self.stage_spent > LONG_WALK {
             bench.look_apart();
+            if !self.pace.is_anew() {
+                self.pace.anew(self.stage_spent, self.walked.upto);
+            }
         }
-        while bench.probe.now() < until {
-            let done = walk::Walk {
+        let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
+        let begin = until - STEP;
+        let mut done = false;
+        while bench.probe.now() < until && !done {
+            bench.give_up = Some(bench.probe.now() + patience::longest_step(self.patience));
+            let step = walk::Walk {
                 bench,
                 at: &mut self.walked,
             }
-            .step()?;
+            .step();
+            bench.give_up = None;
+            let spent = self.stage_spent + (bench.probe.now() - begin);
+            done = match step {
+                Err(ExtractError::GivenUp) if may_look_apart => break,
+                Err(ExtractError::GivenUp) => return Err(self.too_slow(spent)),
+                step => step?,
+            };
             let (zones, lba) = (self.walked.zones.len(), self.walked.upto);
             if zones > 16 && zones as u64 * (self.capacity / 1024) > lba || zones > MOST_ZONES {
-                return Err(ExtractError::NoRule { zones, lba });
-            }
-            if done {
-                self.stage = Stage::Surfaces;
-                break;
+                return Err(self.no_rule());
             }
         }
-        Ok(())
+        if done {
+            self.stage = Stage::Surfaces;
+            return Ok(());
+        }
+        self.judge(
+            self.stage_spent + (bench.probe.now() - begin),
+            !may_look_apart,
+        )
     }
 
     /// Measures short seeks, and with them how many cylinders stand between zones.

@@ -144,14 +144,29 @@ fn devices_without_a_turn_are_told_within_a_minute() {
     let mut noise = move |from: u64, to: u64| from + dice.next_u64() % (to - from);
     let mut far = noise.clone();
     // Nothing at all; an SSD; a network; something with stalls like those of shingled disks.
-    let null = learn(&mut Plain::new(1 << 30, |_| 0)).1;
-    let ssd = learn(&mut Plain::new(1 << 30, |_| noise(70_000, 110_000))).1;
-    let network = learn(&mut Plain::new(1 << 30, |_| far(2_000_000, 30_000_000))).1;
-    for (name, result) in [("null", null), ("ssd", ssd), ("network", network)] {
+    let null = learn(&mut Plain::new(1 << 30, |_| 0));
+    let steady = learn(&mut Plain::new(1 << 30, |_| 85_000));
+    let ssd = learn(&mut Plain::new(1 << 30, |_| noise(70_000, 110_000)));
+    let network = learn(&mut Plain::new(1 << 30, |_| far(2_000_000, 30_000_000)));
+    let all = [
+        ("null", null),
+        ("steady", steady),
+        ("ssd", ssd),
+        ("network", network),
+    ];
+    for (name, (extraction, result)) in all {
         assert!(
             matches!(result, Err(ExtractError::DoesNotTurn { .. })),
             "{name}: {result:?}"
         );
+        println!("{name}: {} after {}", result.unwrap_err(), extraction.spent);
+        assert!(
+            extraction.spent < Nanos::from_secs(60),
+            "{name}: {}",
+            extraction.spent
+        );
+        // Nobody knows how long what cannot be learned takes.
+        assert_eq!(extraction.progress().left, None, "{name}");
     }
 }
 
@@ -190,6 +205,7 @@ fn a_disk_that_stalls_every_now_and_then_is_told_from_one_that_starts() {
         panic!("{result:?}");
     };
     assert_eq!((stalls.count, stalls.of), (3, 600));
+    println!("tidying: {stalls:?} after {}", extraction.spent);
     assert!(stalls.longest >= Nanos::from_secs(1));
     assert!(extraction.spent < Nanos::from_secs(60));
     // Every read: slow from the beginning, as a network is or a disk that dies.
@@ -207,6 +223,7 @@ fn a_disk_that_stalls_every_now_and_then_is_told_from_one_that_starts() {
 
 #[test]
 fn a_disk_of_a_few_sectors_is_too_small() {
+    // One is a file of 512 bytes in memory.
     for sectors in [1, 8, 4_095] {
         let (extraction, result) = learn(&mut Plain::new(sectors, |_| 1_000_000));
         assert!(
@@ -226,7 +243,12 @@ fn a_disk_under_load_is_refused_and_keeps_what_is_known() {
         Meddled::Late(Nanos::from_nanos(other.saturating_sub(6_000_000)))
     });
     let (extraction, result) = learn(&mut loaded);
-    assert!(result.is_err());
+    println!("loaded: {} after {}", result.unwrap_err(), extraction.spent);
+    assert!(
+        extraction.spent < Nanos::from_secs(120),
+        "{}",
+        extraction.spent
+    );
     assert!(extraction.stage() < Stage::Seeks);
     assert!(extraction.profile().is_err());
 }
@@ -244,6 +266,7 @@ fn a_disk_that_fails_half_way_says_where_and_can_be_gone_on_with() {
         "{error}"
     );
     assert!(!extraction.walked.zones.is_empty());
+    println!("failing: {error} after {}", extraction.spent);
     extraction.run(&mut failing, LONG).unwrap();
     assert_eq!(extraction.stage(), Stage::Done);
     assert_eq!(extraction.profile().unwrap().geometry.heads, 13);
@@ -284,11 +307,166 @@ fn a_budget_ends_it_with_what_is_known() {
     assert!(matches!(extraction.profile(), Err(ExtractError::TooEarly)));
     assert!(extraction.spindle.is_some() && extraction.walked.upto > 1_000_000);
     let progress = extraction.progress();
-    assert!(progress.share > 0.05 && progress.share < 0.9 && !progress.left.is_zero());
+    assert!(progress.share > 0.05 && progress.share < 0.9);
+    let left = progress.left.unwrap();
+    assert!(
+        left > Nanos::from_secs(60) && left < Nanos::from_secs(600),
+        "{left}"
+    );
     // Some seeks make a curve.
     while extraction.seeks.len() < 20 {
         extraction.step(&mut probe).unwrap();
     }
     let learned = extraction.profile().unwrap();
     assert_eq!(learned.geometry.heads, 6);
+}
+
+/// A disk whose tracks all have a length and a turn of their own.
+struct Wild {
+    /// The first address of each track, and where it begins in millionths of a turn.
+    tracks: Vec<(u64, u64)>,
+    now: Time,
+    end: Time,
+    sent: Time,
+    arm: usize,
+}
+
+impl Wild {
+    const TURN: u64 = 8_000_000;
+
+    fn new(count: usize) -> Wild {
+        let mut dice = Pcg64::seed_from_u64(9);
+        let mut first = 0;
+        let tracks = (0..=count).map(|_| {
+            let track = (first, dice.next_u64() % 1_000_000);
+            first += 300 + dice.next_u64() % 400;
+            track
+        });
+        Wild {
+            tracks: tracks.collect(),
+            now: Time::ZERO,
+            end: Time::ZERO,
+            sent: Time::ZERO,
+            arm: 0,
+        }
+    }
+}
+
+impl Probe for Wild {
+    fn name(&self) -> String {
+        "wild".to_owned()
+    }
+
+    fn capacity(&self) -> Sectors {
+        Sectors::new(self.tracks.last().unwrap().0)
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        512
+    }
+
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn now(&mut self) -> Time {
+        self.now
+    }
+
+    fn send(&mut self, _: u16, _: Op, extent: Extent) -> Result<(), ProbeError> {
+        let last = extent.end().get() - 1;
+        let track = self.tracks.partition_point(|(first, _)| *first <= last) - 1;
+        let (first, zero) = self.tracks[track];
+        let slots = self.tracks[track + 1].0 - first;
+        let passed = zero * Self::TURN / 1_000_000 + (last + 1 - first) * Self::TURN / slots;
+        let way = track.abs_diff(self.arm).min(1) as u64 * 1_000_000;
+        let there = self.now.as_nanos() + 200_000 + way;
+        let wait = (passed + Self::TURN * 2 - there % Self::TURN) % Self::TURN;
+        self.arm = track;
+        self.sent = self.now;
+        self.end = Time::from_nanos(there + wait);
+        Ok(())
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        self.now = self.end;
+        Ok(Answer {
+            tag: 0,
+            sent: self.sent,
+            at: self.now,
+            failure: None,
+        })
+    }
+
+    fn pause(&mut self, span: Nanos) {
+        self.now += span;
+    }
+}
+
+#[test]
+fn a_disk_whose_tracks_all_differ_is_told_after_some_of_them() {
+    let (extraction, result) = learn(&mut Wild::new(40_000));
+    let Err(error) = result else {
+        panic!("{:?}", extraction.stage());
+    };
+    println!("{} s: {error}", extraction.spent.as_secs_f64());
+    assert!(matches!(error, ExtractError::NoRule { .. }), "{error}");
+    assert!(
+        extraction.spent < Nanos::from_secs(600),
+        "{}",
+        extraction.spent
+    );
+    // What is known stays: the turn.
+    let turn = extraction.spindle.as_ref().unwrap().turn;
+    assert!((turn / Wild::TURN as f64 - 1.0).abs() < 1e-5, "{turn}");
+}
+
+#[test]
+fn a_walk_that_would_take_hours_is_told_within_minutes_and_more_patience_goes_on() {
+    let truth = by_name("plausible-103").unwrap();
+    let mut probe = Modelled::new(&truth, 7);
+    let mut extraction = Extraction::new(&probe, 7);
+    assert_eq!(extraction.progress().left, None);
+    let error = extraction
+        .run(&mut probe, Nanos::from_secs(3 * 3_600))
+        .unwrap_err();
+    println!("{} s: {error}", extraction.spent.as_secs_f64());
+    let ExtractError::TooSlow {
+        share, least, rows, ..
+    } = error
+    else {
+        panic!("{error}");
+    };
+    assert!(share > 0.0 && share < 0.1 && rows > 0, "{error}");
+    assert!(least.unwrap() > Nanos::from_secs(3 * 3_600), "{error}");
+    assert!(
+        extraction.spent < Nanos::from_secs(20 * 60),
+        "{}",
+        extraction.spent
+    );
+    assert!(extraction.spindle.is_some() && !extraction.walked.zones.is_empty());
+    // Who has more time goes on from there.
+    let before = extraction.walked.upto;
+    extraction.set_patience(Nanos::from_secs(100 * 3_600));
+    let more = extraction.spent + Nanos::from_secs(600);
+    extraction.run(&mut probe, more).unwrap();
+    assert!(extraction.walked.upto > before);
+}
+
+#[test]
+fn a_step_that_gets_nowhere_is_given_up() {
+    // To drive a place out of its buffer takes thousands of reads, and the first row is not found without.
+    let truth = by_name("plausible-125").unwrap();
+    let mut probe = Modelled::new(&truth, 7);
+    let mut extraction = Extraction::new(&probe, 7);
+    let error = extraction
+        .run(&mut probe, Nanos::from_secs(3 * 3_600))
+        .unwrap_err();
+    println!("{} s: {error}", extraction.spent.as_secs_f64());
+    assert!(matches!(error, ExtractError::TooSlow { .. }), "{error}");
+    assert!(
+        extraction.spent < Nanos::from_secs(25 * 60),
+        "{}",
+        extraction.spent
+    );
 }

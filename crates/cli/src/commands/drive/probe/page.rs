@@ -165,8 +165,17 @@ impl<'a> Page<'a> {
         if let Some(profile) = &self.profile {
             self.lines_of_profile(profile, &mut lines);
         }
+        if self.is_provisional() {
+            let facts = lines.iter_mut().filter(|(name, _)| *name != "rotation");
+            facts.for_each(|(_, text)| text.push_str(" (provisional)"));
+        }
         lines.push(("check", self.check()));
         lines
+    }
+
+    /// Whether too few other reads were held against what is said.
+    fn is_provisional(&self) -> bool {
+        self.verdict.worth <= Worth::Unchecked && self.verdict.worth != Worth::Wrong
     }
 
     fn lines_of_profile(&self, profile: &Profile, lines: &mut Vec<(&'static str, String)>) {
@@ -226,7 +235,7 @@ impl<'a> Page<'a> {
     fn check(&self) -> String {
         let held = &self.extraction.held;
         if held.reads == 0 {
-            return "no other reads were held against it".to_owned();
+            return "no other reads were held against what is provisional".to_owned();
         }
         let compared = held.compared().max(1) as f64;
         let [within_50, _, within_300] = held.shares().map(|share| 100.0 * share);
@@ -246,11 +255,24 @@ impl<'a> Page<'a> {
             ProbeEnd::Done => return format!("All was looked at: {}.", worth(self.verdict.worth)),
             ProbeEnd::Time => "The time was over".to_owned(),
             ProbeEnd::Told => "It was told to end".to_owned(),
-            ProbeEnd::Refused(why) => format!("It ended: {why}. That was"),
+            // What cannot be learned takes no time.
+            ProbeEnd::Refused(why) => {
+                return format!(
+                    "It ended: {why}. That was at the part \"{}\": {}.",
+                    stage.text(),
+                    worth(self.verdict.worth)
+                );
+            }
         };
-        let left = self.extraction.progress().left.as_secs_f64() / 60.0;
+        let left = match self.extraction.progress().left {
+            Some(left) => format!(
+                "about {:.0} min before all is known",
+                left.as_secs_f64() / 60.0
+            ),
+            None => "and how long the rest takes is not known yet".to_owned(),
+        };
         format!(
-            "{ended} at the part \"{}\", about {left:.0} min before all is known: {}.",
+            "{ended} at the part \"{}\", {left}: {}.",
             stage.text(),
             worth(self.verdict.worth)
         )
@@ -262,7 +284,11 @@ impl<'a> Page<'a> {
         let mut findings: Vec<(String, String)> = findings
             .map(|finding| {
                 let known = match &finding.known {
-                    Known::Learned(confidence) => format!("{:.0} %", 100.0 * confidence),
+                    Known::Learned(confidence) => {
+                        let provisional = self.is_provisional() && finding.key != "rotation";
+                        let mark = if provisional { ", provisional" } else { "" };
+                        format!("{:.0} %{mark}", 100.0 * confidence)
+                    }
                     Known::Unchecked => "learned, and not checked".to_owned(),
                     Known::Not(why) => format!("not learned: {why}"),
                 };
@@ -427,6 +453,7 @@ impl<'a> Page<'a> {
             ended: ended,
             next: extraction.stage(),
             worth: word(self.verdict.worth),
+            provisional: self.is_provisional(),
             turn_ms: extraction.spindle.as_ref().map(|spindle| round(spindle.turn / 1e6, 9)),
             heads: self.profile.as_ref().map(|profile| profile.geometry.heads),
             cylinders: self.profile.as_ref().map(|profile| profile.geometry.cylinders),

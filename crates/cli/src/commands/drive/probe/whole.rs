@@ -283,6 +283,9 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     if let Some(path) = &args.state {
         state = Some(take_state(path, &mut subject, &mut extraction, context)?);
     }
+    if let Some(patience) = args.patience {
+        extraction.set_patience(patience);
+    }
     let signals = signals()?;
     say_what_is_written(&extraction, context);
     let session = Session {
@@ -404,15 +407,15 @@ fn run(
         }
         match subject.step(extraction, record.as_ref(), session) {
             Ok(outlook) => {
-                let left = outlook.left.as_secs_f64();
                 let spent = extraction.spent.as_secs_f64();
-                let share = spent / (spent + left).max(1e-9);
+                let rest = outlook.left.map(Nanos::as_secs_f64);
+                let share = rest.map_or(0.0, |rest| spent / (spent + rest).max(1e-9));
                 task.note(Time::ZERO, (share * SHARES as f64) as u64);
-                progress.say(&format!(
-                    "{}, about {} of the disk's time to go",
-                    outlook.stage.text(),
-                    minutes(left)
-                ));
+                let rest = match rest {
+                    Some(rest) => format!("about {} of the disk's time to go", minutes(rest)),
+                    None => "how long the rest takes is not known yet".to_owned(),
+                };
+                progress.say(&format!("{}, {rest}", outlook.stage.text()));
             }
             Err(ExtractError::Probe(ProbeError::Stopped)) if session.is_told() => {
                 break ProbeEnd::Told;
