@@ -15,6 +15,8 @@ mod documentation;
 mod drives;
 #[path = "cli/errors.rs"]
 mod errors;
+#[path = "cli/freeblock.rs"]
+mod freeblock;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/logs.rs"]

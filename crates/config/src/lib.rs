@@ -154,6 +154,7 @@
 mod error;
 mod matrix;
 mod read;
+pub mod sizes;
 mod tree;
 mod values;
 mod write;

@@ -159,6 +159,12 @@ impl<L: Sink> Core<L> {
         self.rare_commands(world, at)
     }
 
+    /// Returns true if there are jobs in the background, and none has anything more to do.
+    pub fn jobs_are_over(&self) -> bool {
+        let mut jobs = self.jobs.iter().flatten().peekable();
+        jobs.peek().is_some() && jobs.all(|job| job.is_over())
+    }
+
     /// Gives up on commands after this time; never if `None`, as it is at first.
     pub fn with_timeout(mut self, timeout: Option<Nanos>) -> Core<L> {
         self.timeout = timeout;

@@ -79,7 +79,7 @@ impl Default for FreeblockOptions {
 /// What was done in gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeblockStats {
-    /// Foreground requests before which was looked for something.
+    /// Foreground requests before which something was looked for.
     pub gaps: u64,
     /// Picks before a request, in commands of their own.
     pub before: u64,
@@ -93,10 +93,54 @@ pub struct FreeblockStats {
     pub blocks: u64,
     /// Blocks that others read.
     pub read_by_others: u64,
-    /// Steps of all searches.
-    pub steps: u64,
+}
+
+/// How many searches took how many steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// By the number of binary digits of the steps.
+    counts: [u64; 65],
     /// The most of one.
-    pub steps_max: u64,
+    pub max: u64,
+    /// Of all.
+    pub sum: u64,
+}
+
+impl Default for Steps {
+    /// Of no search.
+    fn default() -> Steps {
+        Steps {
+            counts: [0; 65],
+            max: 0,
+            sum: 0,
+        }
+    }
+}
+
+impl Steps {
+    fn add(&mut self, steps: u64) {
+        self.counts[(u64::BITS - steps.leading_zeros()) as usize] += 1;
+        self.max = self.max.max(steps);
+        self.sum += steps;
+    }
+
+    /// How many searches there were.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The steps that a share of the searches (0 to 1) does not exceed, rounded up to a power of two less one; 0 if there were
+    /// none.
+    pub fn at(&self, share: f64) -> u64 {
+        let least = (self.count() as f64 * share).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let digits = self.counts.iter().position(|count| {
+            sum += count;
+            sum >= least
+        });
+        let above = 1_u64.checked_shl(digits.unwrap_or(0) as u32);
+        self.max.min(above.map_or(u64::MAX, |above| above - 1))
+    }
 }
 
 /// A read of the job.
@@ -141,6 +185,10 @@ pub struct Freeblock<P: Passing> {
     suspects: BTreeSet<Lba>,
     unreadable: BTreeSet<Lba>,
     stats: FreeblockStats,
+    steps: Steps,
+    /// How many blocks were wanted at first.
+    all: u64,
+    tenths: [Time; 10],
 }
 
 impl<P: Passing> Freeblock<P> {
@@ -163,6 +211,9 @@ impl<P: Passing> Freeblock<P> {
         let mut wanted = Wanted::none(&model, capacity, options.block);
         wanted.add(&model, range);
         Some(Freeblock {
+            all: wanted.left(),
+            steps: Steps::default(),
+            tenths: [Time::NEVER; 10],
             wanted,
             turn,
             model,
@@ -179,9 +230,29 @@ impl<P: Passing> Freeblock<P> {
         })
     }
 
+    /// How its gaps are used.
+    pub fn options(&self) -> &FreeblockOptions {
+        &self.options
+    }
+
+    /// When each tenth of what was wanted was first read; [`Time::NEVER`] if that is still to come.
+    pub fn tenths(&self) -> [Time; 10] {
+        self.tenths
+    }
+
+    /// The distribution of the steps of its searches.
+    pub fn steps(&self) -> &Steps {
+        &self.steps
+    }
+
     /// What was done so far.
     pub fn stats(&self) -> FreeblockStats {
         self.stats
+    }
+
+    /// How many blocks were wanted at first.
+    pub fn wanted_at_first(&self) -> u64 {
+        self.all
     }
 
     /// The blocks that are still wanted.
@@ -307,8 +378,7 @@ impl<P: Passing> Freeblock<P> {
         };
         let (pick, steps) = search.find(&gap, self.options.steps);
         self.stats.gaps += u64::from(picks == 0);
-        self.stats.steps += steps;
-        self.stats.steps_max = self.stats.steps_max.max(steps);
+        self.steps.add(steps);
         self.target = Some((id, request.arrival, u32::MAX));
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
@@ -356,6 +426,22 @@ impl<P: Passing> Freeblock<P> {
         Some((self.ask(pick, Flags::NONE), lane, pick.join))
     }
 
+    fn note_tenths(&mut self, now: Time) {
+        let in_flight: usize = self
+            .in_flight
+            .iter()
+            .map(|picked| picked.blocks.len())
+            .sum();
+        let read = self
+            .all
+            .saturating_sub(self.wanted.left() + in_flight as u64);
+        for (tenth, at) in (1..).zip(&mut self.tenths) {
+            if *at == Time::NEVER && u128::from(read) * 10 >= u128::from(self.all) * tenth {
+                *at = now;
+            }
+        }
+    }
+
     fn gap(&self, now: Time, approach: &Approach, op: Op, extent: Extent) -> Gap<P::Place> {
         let source = approach.head.by(&self.model, now);
         let sent = approach.room.unwrap_or(now).max(now) + approach.head.ahead;
@@ -390,6 +476,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         self.wanted.left() > 0
     }
 
+    fn is_over(&self) -> bool {
+        self.wanted.left() == 0 && self.in_flight.is_empty()
+    }
+
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         let idle = self.options.idle?;
         Some(self.quiet_since(engine)?.saturating_add(idle.after))
@@ -398,11 +488,15 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
-            self.stats.read_by_others += self.wanted.take(&self.model, done.request.extent);
+            let taken = self.wanted.take(&self.model, done.request.extent);
+            self.stats.read_by_others += taken;
+            if taken > 0 {
+                self.note_tenths(now);
+            }
         }
     }
 
-    fn finished(&mut self, _now: Time, done: &Finished, _data: Option<&[u8]>) {
+    fn finished(&mut self, now: Time, done: &Finished, _data: Option<&[u8]>) {
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let Picked { blocks, .. } = self.in_flight.swap_remove(at.expect("it was asked for"));
         match (done.outcome, blocks.as_slice()) {
@@ -433,6 +527,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             }
         }
         self.spare.push(blocks);
+        self.note_tenths(now);
     }
 }
 

@@ -8,6 +8,8 @@ use crate::{
 };
 use headtime_sched::{Backlog, Foretold, HeadState, Request, Scheduler, Track};
 use headtime_units::{Nanos, Time};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// A command that a device is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,6 +150,11 @@ pub trait Background {
         None
     }
 
+    /// Returns true if the job has nothing more to do, for whoever waits for that.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// What is to follow the head for this job, if no scheduler has it followed.
     fn tracker(&self) -> Option<Box<dyn Track>> {
         None
@@ -171,6 +178,46 @@ pub trait Background {
 
     /// One of its requests is over. `data` is what was read by one that succeeded in a live server.
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>);
+}
+
+/// A job that somebody else looks at while it runs.
+impl<B: Background> Background for Rc<RefCell<B>> {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        self.borrow_mut().joins(now, engine, approach)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.borrow().is_offered()
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        self.borrow().next_wakeup(engine)
+    }
+
+    fn is_over(&self) -> bool {
+        self.borrow().is_over()
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        self.borrow().tracker()
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.borrow_mut().seen(now, done);
+    }
+
+    fn fill(&mut self, id: u64, data: &mut [u8]) {
+        self.borrow_mut().fill(id, data);
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        self.borrow_mut().finished(now, done, data);
+    }
 }
 
 /// What surrounds the engines: devices, clients and time.

@@ -30,6 +30,8 @@ pub struct Setup<'a> {
     pub warm_up: Nanos,
     /// When to stop if the source does not end before; what is unfinished then is not measured.
     pub limit: Option<Nanos>,
+    /// Whether to stop when all jobs in the background are over, though the source has not ended.
+    pub until_jobs: bool,
     /// The most requests that may be unfinished; more, and the run ends with
     /// [`RunError::Overload`]. At first 16,777,216, which take some gigabytes of memory.
     pub unfinished_max: u64,
@@ -108,6 +110,7 @@ impl<'a> Setup<'a> {
             source,
             warm_up: Nanos::ZERO,
             limit: None,
+            until_jobs: false,
             unfinished_max: 1 << 24,
             timeout: None,
             orders: Vec::new(),
@@ -326,7 +329,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     };
     world.next_order = world.first_order();
     let stop = setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit);
-    world.run(core, warm, stop, setup.progress)
+    world.run(core, warm, (stop, setup.until_jobs), setup.progress)
 }
 
 /// What a member has beside its engine.
@@ -391,7 +394,7 @@ impl Simulated<'_> {
         mut self,
         mut core: Core<&mut dyn FnMut(&str)>,
         warm: Time,
-        stop: Time,
+        (mut stop, until_jobs): (Time, bool),
         mut progress: Option<Watch<'_>>,
     ) -> Result<Report, RunError> {
         let mut events = 0_u64;
@@ -422,6 +425,10 @@ impl Simulated<'_> {
                 return Err(RunError::BrokenOff { at: now });
             }
             core.step(&mut self, &due, now)?;
+            if until_jobs && core.jobs_are_over() {
+                stop = now;
+                break;
+            }
         }
         let (mut stats, mut waits) = (Stats::default(), core.waits_before());
         let mut predictions: Option<Predictions> = None;

@@ -176,6 +176,22 @@ impl Known {
         }
     }
 
+    /// The model of the drive that is believed; `None` if none is.
+    ///
+    /// # Errors
+    ///
+    /// If what names the drive leads to none.
+    pub fn model(&self) -> Result<Option<Arc<Model>>, Unbuilt> {
+        let Some(belief) = &self.belief else {
+            return Ok(None);
+        };
+        let belief = belief
+            .as_ref()
+            .map_err(|why| Unbuilt::Belief(why.clone()))?;
+        let model = self.model.get_or_init(|| Arc::new(Model::new(belief)));
+        Ok(Some(Arc::clone(model)))
+    }
+
     /// What a scheduler is told that it needs. Learning a curve takes some tenths of a second, once.
     ///
     /// # Errors
@@ -193,14 +209,9 @@ impl Known {
             handed_out_max: Some(config.handed_out_max()),
         };
         if needs.positioning {
-            let belief = match &self.belief {
-                None => return Err(Unbuilt::Positions(spec.clone())),
-                Some(belief) => belief
-                    .as_ref()
-                    .map_err(|why| Unbuilt::Belief(why.clone()))?,
-            };
-            let model = self.model.get_or_init(|| Arc::new(Model::new(belief)));
-            knowledge.positioning = Some(Arc::clone(model));
+            let model = self.model()?;
+            let model = model.ok_or_else(|| Unbuilt::Positions(spec.clone()))?;
+            knowledge.positioning = Some(model);
         }
         if needs.curve {
             let curve = self.curve();

@@ -15,6 +15,7 @@ pub mod drives;
 mod error;
 mod gate;
 mod log;
+mod scan;
 mod simulated;
 mod timeout;
 
@@ -23,5 +24,6 @@ pub use builder::Builder;
 pub use describe::{Stack, entries};
 pub use error::{StackError, Unbuilt};
 pub use log::LogSettings;
+pub use scan::{ScanError, ScanSpec};
 pub use simulated::{Firmware, Simulated, changed, with_firmware};
 pub use timeout::Timeout;

@@ -4,8 +4,8 @@ use crate::{
     ArrivalEvent, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed, TimeDistribution,
     TimeUnit,
 };
-use headtime_config::{KeyError, parse, verbatim, whole};
-use headtime_units::{Bytes, Nanos, serde_as_text};
+use headtime_config::{KeyError, verbatim, whole};
+use headtime_units::{Nanos, serde_as_text};
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 
@@ -151,32 +151,5 @@ pub(crate) mod write_flags {
         let names = ALL.into_iter().filter(|(_, flag)| flags.has(*flag));
         let names: Vec<Name> = names.map(|(name, _)| name).collect();
         (!names.is_empty()).then_some(Many(names)).serialize(to)
-    }
-}
-
-/// Two sizes, the first below the second: `0B..10GB`.
-pub(crate) mod range {
-    use super::*;
-
-    type Range = Option<(Bytes, Bytes)>;
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Range, D::Error> {
-        parse(from, "two sizes, such as \"0B..10GB\"", |text| {
-            let ends = text.split_once("..");
-            let (from, to) = ends.ok_or("the two ends are not separated by ..")?;
-            let size = |text: &str| {
-                let size = text.parse::<Bytes>();
-                size.map_err(|error| format!("`{text}`: {error}"))
-            };
-            match (size(from)?, size(to)?) {
-                (from, to) if from < to => Ok(Some((from, to))),
-                _ => Err("the first end must be below the second".to_owned()),
-            }
-        })
-    }
-
-    pub(crate) fn serialize<S: Serializer>(range: &Range, to: S) -> Result<S::Ok, S::Error> {
-        let text = range.map(|(from, to)| format!("{from}..{to}"));
-        text.serialize(to)
     }
 }

@@ -12,16 +12,18 @@ use crate::progress::Progress;
 use crate::scenario::{Cell, Workload};
 use crate::stock::Stock;
 use headtime_bound::Machine;
-use headtime_disk::Drive;
 use headtime_disk::profile::Reference;
-use headtime_engine::{Command, GateError, Member, Seen};
+use headtime_disk::{Drive, Model};
+use headtime_engine::{Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps};
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
-use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
+use headtime_stack::{Builder, Firmware, LogSettings, ScanError, Unbuilt};
 use headtime_units::Time;
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What all runs share, on whatever thread they are.
@@ -56,6 +58,36 @@ pub struct MadeRepeat {
     pub(super) samples: Vec<Sample>,
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
     pub(super) bound: Option<KnownBound>,
+    pub(super) freeblock: Option<Scanned>,
+}
+
+/// What came of a scan in the background.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scanned {
+    pub stats: FreeblockStats,
+    pub steps: Steps,
+    /// When each tenth was first read.
+    pub tenths: [Time; 10],
+    /// Blocks that were not read, and those that cannot be.
+    pub left: u64,
+    pub unreadable: u64,
+    /// Blocks in all.
+    pub blocks: u64,
+    pub block_bytes: u64,
+}
+
+impl Scanned {
+    fn of(scan: &Freeblock<Arc<Model>>, sector_bytes: u32) -> Scanned {
+        Scanned {
+            stats: scan.stats(),
+            steps: *scan.steps(),
+            tenths: scan.tenths(),
+            left: scan.wanted().left(),
+            unreadable: scan.unreadable().count() as u64,
+            blocks: scan.wanted_at_first(),
+            block_bytes: scan.wanted().block() * u64::from(sector_bytes),
+        }
+    }
 }
 
 /// Makes one repeat of one run of a scenario.
@@ -90,6 +122,8 @@ pub fn make(
     let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
+    let scan = scan(prepared, set)?;
+    let scan = scan.map(|scan| Rc::new(RefCell::new(scan)));
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
@@ -134,6 +168,11 @@ pub fn make(
     };
     let mut setup = Setup::new(drive, config, queue.scheduler(), load.source());
     setup.stations[0].gate = queue.gated();
+    if let Some(scan) = &scan {
+        setup.stations[0].background = Some(Box::new(Rc::clone(scan)));
+        let spec = scenario.freeblock.as_ref();
+        setup.until_jobs = spec.is_some_and(|spec| spec.to_end);
+    }
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
@@ -199,7 +238,19 @@ pub fn make(
         samples,
         programs,
         bound,
+        freeblock: scan.map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
     })
+}
+
+/// The scan of a scenario, if it has one.
+fn scan(prepared: &Prepared, set: &DriveSet) -> Result<Option<Freeblock<Arc<Model>>>, Fault> {
+    let Some(spec) = &prepared.scenario.freeblock else {
+        return Ok(None);
+    };
+    let geometry = &set.profile.geometry;
+    let built = spec.build(&set.known, geometry.capacity, geometry.sector_bytes);
+    let fault = |error: ScanError| Fault::Input(format!("freeblock.{error}"));
+    built.map(Some).map_err(fault)
 }
 
 /// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
@@ -244,6 +295,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
     queue(set, cell)?;
+    scan(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())

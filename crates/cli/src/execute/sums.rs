@@ -2,11 +2,11 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::repeat::MadeRepeat;
+use super::repeat::{MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
-    self, CommandsRun, Confidence, EngineCounts, HeadTime, OriginRun, PERCENTS, Percentiles,
-    PredictionsRun, ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts,
+    self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
+    Percentiles, PredictionsRun, ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts,
     mean_of_repeats, metric, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
@@ -114,6 +114,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
             waits_lost: sum(&|report| report.waits.waits_lost),
         },
         predictions: predictions(made),
+        freeblock: freeblock(made),
         of_reads,
         of_writes,
         by_name: by_name(&names, &measured),
@@ -154,6 +155,66 @@ fn predictions(made: &[MadeRepeat]) -> Option<PredictionsRun> {
         *sum.get_or_insert_default() += more;
     }
     sum.as_ref().map(PredictionsRun::of)
+}
+
+/// What was read in the background, the mean over the repeats.
+fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
+    let scanned: Option<Vec<(&MadeRepeat, Scanned)>> = made
+        .iter()
+        .map(|made| Some((made, made.freeblock?)))
+        .collect();
+    let scanned = scanned?;
+    let mean = |value: &dyn Fn(&MadeRepeat, &Scanned) -> f64| {
+        let values = scanned.iter().map(|(made, scanned)| value(made, scanned));
+        round(values.sum::<f64>() / scanned.len() as f64, 6)
+    };
+    let megabytes = |blocks: f64, one: &Scanned| blocks * one.block_bytes as f64 / 1e6;
+    // Until all was read, if it was.
+    let took = |made: &MadeRepeat, one: &Scanned| match one.tenths[9] {
+        Time::NEVER => made.report.simulated.as_secs_f64(),
+        end => (end - Time::ZERO).as_secs_f64(),
+    };
+    let share = |part: u64, all: u64| 100.0 * part as f64 / all.max(1) as f64;
+    let tenths = core::array::from_fn(|tenth| {
+        let rate = |_: &MadeRepeat, one: &Scanned| {
+            let from = match tenth {
+                0 => Time::ZERO,
+                tenth => one.tenths[tenth - 1],
+            };
+            let span = one.tenths[tenth].saturating_since(from).as_secs_f64();
+            megabytes(one.blocks as f64 / 10.0, one) / span
+        };
+        let all = scanned
+            .iter()
+            .all(|(_, one)| one.tenths[tenth] < Time::NEVER);
+        all.then(|| mean(&rate))
+    });
+    Some(FreeblockRun {
+        mb_s: mean(&|made, one| {
+            let read = one.stats.blocks + one.stats.read_by_others;
+            megabytes(read as f64, one) / took(made, one)
+        }),
+        free_mb_s: mean(&|made, one| {
+            let free = one.stats.blocks - one.stats.blocks_alone;
+            megabytes(free as f64, one) / took(made, one)
+        }),
+        tenths_mb_s: tenths,
+        left_percent: mean(&|_, one| share(one.left, one.blocks)),
+        unreadable: scanned.iter().map(|(_, one)| one.unreadable).sum(),
+        ended_s: tenths[9].map(|_| mean(&took)),
+        gaps: scanned.iter().map(|(_, one)| one.stats.gaps).sum(),
+        before_percent: mean(&|_, one| share(one.stats.before, one.stats.gaps)),
+        with_percent: mean(&|_, one| share(one.stats.with, one.stats.gaps)),
+        alone: scanned.iter().map(|(_, one)| one.stats.alone).sum(),
+        steps_mean: mean(&|_, one| one.steps.sum as f64 / one.steps.count().max(1) as f64),
+        steps_p50: mean(&|_, one| one.steps.at(0.5) as f64),
+        steps_p99: mean(&|_, one| one.steps.at(0.99) as f64),
+        steps_max: scanned
+            .iter()
+            .map(|(_, one)| one.steps.max)
+            .max()
+            .unwrap_or(0),
+    })
 }
 
 /// The bound of all repeats. `None` if one of them has none.

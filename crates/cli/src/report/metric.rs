@@ -24,6 +24,8 @@ pub struct Metric {
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Value(fn(&Run) -> Option<f64>),
+    /// By the number of the tenth of a scan, from 0.
+    Tenth(usize),
     /// By the place in [`PERCENTS`].
     Percentile(fn(&Run) -> Option<&AtPercents>, usize),
     /// Of a drive that was learned from outside.
@@ -35,6 +37,7 @@ impl Metric {
     pub fn of(&self, run: &Run) -> Option<f64> {
         match self.of {
             Of::Value(of) => of(run),
+            Of::Tenth(place) => run.freeblock?.tenths_mb_s[place],
             Of::Percentile(of, place) => of(run).map(|values| values[place]),
             Of::Learned(of) => run.learned.as_ref().map(of),
         }
@@ -184,7 +187,8 @@ macro_rules! metrics {
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let percentiles = DISTRIBUTIONS.iter().flat_map(percentiles);
     let values = VALUES.iter().chain(OF_LEARNING).copied();
-    values.chain(percentiles).collect()
+    let tenths = (0..10).map(tenth);
+    values.chain(tenths).chain(percentiles).collect()
 });
 
 /// A distribution of which figures measure percentiles: the beginning and the end of their names, the unit, what it is, and
@@ -226,6 +230,18 @@ const DISTRIBUTIONS: [Shown; 5] = [
         |run| Some(&run.percentiles.delay),
     ),
 ];
+
+/// The rate of a scan in one tenth of what it wanted.
+fn tenth(place: usize) -> Metric {
+    let number = place + 1;
+    Metric {
+        name: format!("scan_mb_s_tenth{number}").leak(),
+        unit: "MB/s",
+        more_is_better: true,
+        help: format!("what a scan read while its tenth number {number} was read").leak(),
+        of: Of::Tenth(place),
+    }
+}
 
 /// The metrics of a distribution, one for each of [`PERCENTS`].
 fn percentiles(of: &'static Shown) -> impl Iterator<Item = Metric> {
@@ -298,6 +314,26 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| Some(run.commands.service_ms[1].mean);
     more "service_gain", "%", "by how much the mean service of real-time requests is shorter than that of best-effort ones",
         service_gain;
+    more "scan_mb_s", "MB/s", "what a scan in the background read, others' requests too, until it was done or the run over",
+        |run| Some(run.freeblock?.mb_s);
+    more "free_mb_s", "MB/s", "what a scan read in gaps alone",
+        |run| Some(run.freeblock?.free_mb_s);
+    less "scan_s", "s", "when a scan had read all",
+        |run| run.freeblock?.ended_s;
+    less "scan_left", "%", "what a scan had not read at the end of the run",
+        |run| Some(run.freeblock?.left_percent);
+    more "gaps_before", "% of gaps", "requests before which something was read in a command of its own",
+        |run| Some(run.freeblock?.before_percent);
+    more "gaps_with", "% of gaps", "requests at whose front something was read",
+        |run| Some(run.freeblock?.with_percent);
+    less "gap_steps_mean", "steps", "cylinders and tracks that were looked at for a gap, mean",
+        |run| Some(run.freeblock?.steps_mean);
+    less "gap_steps_p50", "steps", "the same, median, rounded up to a power of two less one",
+        |run| Some(run.freeblock?.steps_p50);
+    less "gap_steps_p99", "steps", "the same, what 99 % do not exceed",
+        |run| Some(run.freeblock?.steps_p99);
+    less "gap_steps_max", "steps", "the same, the most",
+        |run| Some(run.freeblock?.steps_max as f64);
     more "predicted_50us", "%", "commands whose head time was predicted to 50 us",
         |run| Some(run.predictions.as_ref()?.within_50us);
     more "predicted_150us", "%", "the same, to 150 us",

@@ -108,6 +108,9 @@ pub struct Run {
     /// What was predicted of the drive's commands against what they took, warm-up included, if the scheduler predicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictions: Option<PredictionsRun>,
+    /// What was read in the background, if anything was to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub freeblock: Option<FreeblockRun>,
     /// The least time that any scheduler needs for the same; nothing where what is
     /// done depends on the scheduler, or requests come at their times.
     pub bound: Option<Bound>,
@@ -137,6 +140,39 @@ pub struct Run {
     /// Its name among the others: the scheduler and whatever else differs.
     #[serde(skip)]
     pub label: String,
+}
+
+/// What was read in the background: means over the repeats, and sums where it is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct FreeblockRun {
+    /// MB (10⁶ bytes) of what was wanted, per second until all was read, or the run over. What others asked for counts.
+    pub mb_s: f64,
+    /// The same of what was read in gaps alone.
+    pub free_mb_s: f64,
+    /// The first for each tenth of what was wanted, where that was read.
+    pub tenths_mb_s: [Option<f64>; 10],
+    /// What was not read, in % of what was wanted.
+    pub left_percent: f64,
+    /// Blocks that cannot be read.
+    pub unreadable: u64,
+    /// When all was read, in seconds.
+    pub ended_s: Option<f64>,
+    /// Requests before which something was looked for.
+    pub gaps: u64,
+    /// In how many of them something was read in a command of its own, in %.
+    pub before_percent: f64,
+    /// In how many at the front of the request, in %.
+    pub with_percent: f64,
+    /// Reads while nobody waited.
+    pub alone: u64,
+    /// Steps of a search, mean.
+    pub steps_mean: f64,
+    /// Steps that half of the searches do not exceed, rounded up to a power of two less one.
+    pub steps_p50: f64,
+    /// The same for 99 %.
+    pub steps_p99: f64,
+    /// The most of one.
+    pub steps_max: u64,
 }
 
 impl Run {

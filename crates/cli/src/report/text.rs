@@ -1,7 +1,7 @@
 //! A report in its three forms: tables for people, JSON, CSV.
 
 use super::columns::{self, Row};
-use super::{KindRun, KindValue, NamedRun, OriginRun, Report, Run};
+use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
 use crate::fault::Fault;
 use crate::output::{
     self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
@@ -284,6 +284,21 @@ fn measured_columns(runs: &[Run]) -> Vec<TableColumn> {
             None => String::new(),
         });
         shown.insert(2, TableColumn::numbers("% of bound", cells));
+    }
+    if runs.iter().any(|run| run.freeblock.is_some()) {
+        let scan = |heading, value: &dyn Fn(&FreeblockRun) -> Option<f64>, places| {
+            let values = runs.iter().map(|run| value(run.freeblock.as_ref()?));
+            TableColumn::numbers(heading, values.map(|value| fixed(value, places))).under("scan")
+        };
+        shown.push(scan("MB/s", &|scan| Some(scan.mb_s), 2));
+        shown.push(scan("in gaps", &|scan| Some(scan.free_mb_s), 2));
+        shown.push(scan("left %", &|scan| Some(scan.left_percent), 1));
+        if runs
+            .iter()
+            .any(|run| run.freeblock.is_some_and(|scan| scan.ended_s.is_some()))
+        {
+            shown.push(scan("ended s", &|scan| scan.ended_s, 0));
+        }
     }
     let share = |run: &Run, part| Some(run.head_time.share(part));
     shown.extend(shares(|part| {

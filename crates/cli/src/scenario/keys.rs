@@ -7,18 +7,19 @@ use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, r
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
-use headtime_stack::entries;
+use headtime_stack::{ScanSpec, entries};
 use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 10] = [
+pub(super) const KEYS: [&str; 11] = [
     "title",
     "seed",
     "schedulers",
     "drive",
     "engine",
     "run",
+    "freeblock",
     "workload",
     "trace",
     "program",
@@ -36,6 +37,7 @@ struct ScenarioKeys {
     engine: Option<Node>,
     #[serde(rename = "+loads")]
     loads: Loads,
+    freeblock: Option<ScanSpec>,
     #[serde(default)]
     run: Runs,
 }
@@ -122,6 +124,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         drive,
         engine,
         loads,
+        freeblock,
         run,
     } = read(&found, &place)?;
     let drives = drives(drive, &place)?;
@@ -157,7 +160,8 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     };
     let endless = |group: &Group| group.process.count.is_none() && group.process.until.is_none();
     let is_endless = groups.is_some_and(|groups| groups.iter().any(endless));
-    if is_endless && run.duration.is_none() && run.requests.is_none() {
+    let to_end = freeblock.as_ref().is_some_and(|scan| scan.to_end);
+    if is_endless && run.duration.is_none() && run.requests.is_none() && !to_end {
         let problem = "the workload never ends; give duration = \"60s\" or requests = 10000";
         return error("run", problem);
     }
@@ -172,6 +176,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         drives,
         engines,
         workload,
+        freeblock,
         run,
     })
 }

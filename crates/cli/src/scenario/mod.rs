@@ -60,7 +60,7 @@ impl Scenario {
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 10] = keys::KEYS;
+    pub const KEYS: [&'static str; 11] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.
@@ -90,7 +90,9 @@ impl Scenario {
     /// What the schedulers that are compared must know.
     pub fn needs(&self) -> Needs {
         let needs = self.schedulers.iter().map(Spec::needs);
-        needs.fold(Needs::NOTHING, Needs::with)
+        let mut needs = needs.fold(Needs::NOTHING, Needs::with);
+        needs.positioning |= self.freeblock.is_some();
+        needs
     }
 }
 

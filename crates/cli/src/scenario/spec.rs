@@ -8,7 +8,7 @@ use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
-use headtime_stack::{Believed, Simulated, Timeout};
+use headtime_stack::{Believed, ScanSpec, Simulated, Timeout};
 use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, TimeUnit};
 use serde::de::{Deserializer, Visitor};
@@ -33,6 +33,8 @@ pub struct Scenario {
     /// Who asks for what.
     #[serde(rename = "+workload")]
     pub workload: Workload,
+    /// What is read in the background, if anything is.
+    pub freeblock: Option<ScanSpec>,
     /// How long, and how often.
     pub run: Runs,
 }

@@ -402,8 +402,23 @@ fn canonical_text_reads_back() {
         benchmark = 'kernel-compile'
         object_share = 0.5
     ";
+    let scan = "
+        schedulers = 'sptf'
+        drive.profile = 'atlas10k'
+        [freeblock]
+        conservatism = '400us'
+        picks = 2
+        steps = 1000
+        limits = 'firmware'
+        block = '4KiB'
+        range = '1GB..2GB'
+        idle_after = '20ms'
+        idle_piece = '1MiB'
+        to_end = true
+        [[workload]]
+    ";
     let closed = trace.replace("speed = 0.5", "replay = 'closed'\noutstanding = 32");
-    for text in [DEFAULT, everything, trace, programs, &closed] {
+    for text in [DEFAULT, everything, trace, programs, scan, &closed] {
         let scenario = read_ok(text);
         let written = scenario.to_toml();
         assert_eq!(read_ok(&written), scenario, "{written}");

@@ -53,6 +53,10 @@ pub struct Search<'a, P: Passing> {
 /// A pick that does not fit is cut so often.
 const CUTS: usize = 4;
 
+/// A direction in which so many cylinders in a row leave no time is given up. Learned seek times need not rise with each
+/// cylinder.
+const IN_VAIN: u32 = 8;
+
 /// What the foreground request is like without anything before it.
 struct Alone {
     track: Track,
@@ -159,31 +163,47 @@ impl<P: Passing> Hunt<'_, P> {
         let (from, to) = (self.alone.from.cylinder.0, self.alone.track.cylinder.0);
         let (near, far) = (from.min(to), from.max(to));
         let apart = far - near;
-        let (mut between, mut beyond) = (true, true);
+        // How many cylinders in a row did not pay, in each direction; none after that of one that ends before.
+        let mut in_vain = [0_u32; 4];
         let mut distance = 0;
-        while between || beyond {
-            between &= distance <= apart / 2 && self.pays(distance, apart - distance);
-            beyond &= self.pays(distance, apart.saturating_add(distance));
-            let inner = |at: u32| Some(at).filter(|_| between);
-            let outer = |at: Option<u32>| at.filter(|_| beyond && distance > 0);
+        loop {
+            let between = distance <= apart / 2 && self.pays(distance, apart - distance);
+            let beyond = self.pays(distance, apart.saturating_add(distance));
+            if !between {
+                (in_vain[0], in_vain[1]) = (IN_VAIN, IN_VAIN);
+            }
+            if !beyond {
+                (in_vain[2], in_vain[3]) = (IN_VAIN, IN_VAIN);
+            }
+            if in_vain.iter().all(|vain| *vain >= IN_VAIN) {
+                return;
+            }
+            let above = far.checked_add(distance);
+            let outer = |at: Option<u32>| at.filter(|_| distance > 0);
             let mut four = [
-                inner(near + distance.min(apart)),
-                inner(far - distance.min(apart)),
+                Some(near + distance.min(apart)),
+                Some(far - distance.min(apart)),
                 outer(near.checked_sub(distance)),
-                outer(
-                    far.checked_add(distance)
-                        .filter(|at| *at < model.cylinders()),
-                ),
+                outer(above.filter(|at| *at < model.cylinders())),
             ];
             if four[0] == four[1] {
                 four[1] = None;
             }
-            for cylinder in four.into_iter().flatten() {
+            for (cylinder, vain) in four.into_iter().zip(&mut in_vain) {
+                let Some(cylinder) = cylinder.filter(|_| *vain < IN_VAIN) else {
+                    continue;
+                };
+                if self.search.wanted.most_around(cylinder) <= self.blocks() {
+                    continue;
+                }
                 if self.steps >= self.most {
                     return;
                 }
                 self.steps += 1;
-                self.cylinder(Cylinder(cylinder));
+                *vain = match self.cylinder(Cylinder(cylinder)) {
+                    true => 0,
+                    false => *vain + 1,
+                };
             }
             distance += 1;
         }
@@ -207,10 +227,43 @@ impl<P: Passing> Hunt<'_, P> {
         u128::from(time.as_nanos()) * u128::from(sectors) >= needed
     }
 
-    fn cylinder(&mut self, cylinder: Cylinder) {
-        let wanted = self.search.wanted;
+    /// From when to when the head can be on a track, with the conservatism on both ways.
+    fn window(&self, track: Track) -> Option<(Time, Nanos)> {
+        let &Search {
+            model,
+            conservatism,
+            ..
+        } = self.search;
+        let (gap, alone) = (self.gap, self.alone);
+        let margin = |one: Track| match one == track {
+            true => Nanos::ZERO,
+            false => conservatism,
+        };
+        let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read);
+        let from = arrives + margin(alone.from);
+        let way = model.way(track, alone.track, gap.op) + margin(alone.track);
+        let until = alone.begins.saturating_sub(way);
+        (from < until).then(|| (from, until - from))
+    }
+
+    /// Looks at the tracks of a cylinder. Returns false if there is no time for more than the best so far.
+    fn cylinder(&mut self, cylinder: Cylinder) -> bool {
+        let &Search { model, wanted, .. } = self.search;
         if wanted.on_cylinder(cylinder) <= self.blocks() {
-            return;
+            return true;
+        }
+        let (from, to) = (self.alone.from.cylinder, self.alone.track.cylinder);
+        if cylinder != from && cylinder != to {
+            // It is as far to each of its tracks.
+            let first = Track {
+                cylinder,
+                head: headtime_units::Head(0),
+            };
+            let longest = wanted.longest();
+            let fits = |(_, span)| self.fits_more(span, longest);
+            if !self.window(first).is_some_and(fits) {
+                return false;
+            }
         }
         for head in 0..self.search.model.heads() {
             let track = Track {
@@ -225,6 +278,7 @@ impl<P: Passing> Hunt<'_, P> {
             self.steps += 1;
             self.track(track);
         }
+        true
     }
 
     /// What passes on a track between coming there and having to leave for the foreground request.
@@ -235,22 +289,10 @@ impl<P: Passing> Hunt<'_, P> {
             conservatism,
             ..
         } = self.search;
-        let (gap, alone) = (self.gap, self.alone);
-        let margin = |one: Track, other: Track| {
-            if one == other {
-                Nanos::ZERO
-            } else {
-                conservatism
-            }
-        };
-        let from =
-            model.arrives(&gap.source, gap.sent, track, Op::Read) + margin(alone.from, track);
-        let way = model.way(track, alone.track, gap.op) + margin(track, alone.track);
-        let until = alone.begins.saturating_sub(way);
-        if from >= until {
+        let alone = self.alone;
+        let Some((from, span)) = self.window(track) else {
             return;
-        }
-        let span = until - from;
+        };
         if !self.fits_more(span, model.addresses(track).len.get()) {
             return;
         }
@@ -271,7 +313,11 @@ impl<P: Passing> Hunt<'_, P> {
             if blocks <= self.blocks() {
                 return;
             }
-            let late = self.late(extent, margin(track, alone.track));
+            let margin = match track == alone.track {
+                true => Nanos::ZERO,
+                false => conservatism,
+            };
+            let late = self.late(extent, margin);
             if late.is_zero() {
                 self.best = Some(Pick {
                     extent,

@@ -19,7 +19,12 @@ pub struct Wanted {
     longest: u64,
     by_track: Vec<u32>,
     by_cylinder: Vec<u32>,
+    /// The most of any track, for each [`GROUP`] of cylinders.
+    most: Vec<u32>,
 }
+
+/// Cylinders that a search can pass over at once.
+const GROUP: usize = 32;
 
 impl Wanted {
     /// No block of a disk of `capacity` sectors, in blocks of so many, 1 or more.
@@ -41,6 +46,7 @@ impl Wanted {
             longest: 0,
             by_track: vec![0; cylinders * heads as usize],
             by_cylinder: vec![0; cylinders],
+            most: vec![0; cylinders.div_ceil(GROUP)],
         }
     }
 
@@ -100,6 +106,27 @@ impl Wanted {
     /// The bitmap: block `n` is bit `n % 64` of word `n / 64`, and set if it is wanted.
     pub fn bits(&self) -> &[u64] {
         &self.bits
+    }
+
+    /// No track of a cylinder, or of some around it, has more wanted blocks than so many.
+    pub(super) fn most_around(&self, cylinder: u32) -> u64 {
+        self.most
+            .get(cylinder as usize / GROUP)
+            .copied()
+            .map_or(0, u64::from)
+    }
+
+    /// Notes that a track had `before` wanted blocks and has another number now.
+    fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
+        let group = cylinder / GROUP;
+        if now >= self.most[group] {
+            self.most[group] = now;
+        } else if before == self.most[group] {
+            let tracks = GROUP * self.heads as usize;
+            let end = ((group + 1) * tracks).min(self.by_track.len());
+            let most = self.by_track[group * tracks..end].iter().max();
+            self.most[group] = most.copied().unwrap_or(0);
+        }
     }
 
     /// Returns true if a block is wanted.
@@ -226,8 +253,10 @@ impl Wanted {
                 let add = |value: &mut u32| {
                     *value = if on { *value + count } else { *value - count };
                 };
+                let before = self.by_track[index];
                 add(&mut self.by_track[index]);
                 add(&mut self.by_cylinder[cylinder]);
+                self.note_most(cylinder, before, self.by_track[index]);
             }
             changed += u64::from(count);
             next = end;

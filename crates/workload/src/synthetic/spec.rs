@@ -81,7 +81,7 @@ pub struct ProcessSpec {
     /// Random and local requests begin at multiples of this.
     pub align: Bytes,
     /// Addresses used, from the first byte to the one behind the last; `None` is the whole drive.
-    #[cfg_attr(feature = "serde", serde(with = "crate::text::range"))]
+    #[cfg_attr(feature = "serde", serde(with = "headtime_config::sizes"))]
     pub range: Option<(Bytes, Bytes)>,
     /// Where the first request goes.
     pub first: First,

@@ -1,0 +1,86 @@
+//! Scans beside a workload.
+
+use super::common::{ended, json, number, run, scratch};
+
+/// Each request finds the drive idle: what is read before it is chosen before it goes.
+#[test]
+fn a_scan_reads_all_in_the_gaps_of_a_program_that_thinks_and_its_log_replays() {
+    let path = scratch("scan").join("run.log");
+    let path = path.to_str().expect("UTF-8");
+    let report = json(&["sim", "run", "scan.toml", "--log", path, "--format", "json"]);
+    let scan = &report["runs"][0]["freeblock"];
+    let of = |key: &str| number(&scan[key]);
+    assert_eq!(of("left_percent"), 0.0, "{scan}");
+    assert_eq!(of("alone"), 0.0, "{scan}");
+    assert!(of("ended_s") > 0.0 && of("before_percent") > 1.0, "{scan}");
+    assert!(
+        of("free_mb_s") > 0.0 && of("free_mb_s") <= of("mb_s"),
+        "{scan}"
+    );
+    // Each tenth takes as long as its rate says, and all of them as long as the scan.
+    let rates = (0..10).map(|at| number(&scan["tenths_mb_s"][at]));
+    let took: f64 = rates.map(|rate| 1.6 / rate).sum();
+    assert!(
+        (took / of("ended_s") - 1.0).abs() < 0.01,
+        "{took} of {scan}"
+    );
+    let again = run(&["sim", "replay-log", path]);
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success(), "{said}");
+    let log = std::fs::read_to_string(path).expect("it was written");
+    for line in ["\nP ", "\nR ", "\nJ "] {
+        assert!(log.contains(line), "{line:?}");
+    }
+}
+
+#[test]
+fn idle_time_is_used_if_that_is_asked_for_and_costs_a_piece_at_most() {
+    let with = |idle: &[&str]| {
+        let args = ["sim", "run", "scan.toml", "--format", "json"];
+        json(&[&args[..], idle].concat())["runs"][0].clone()
+    };
+    let gaps = with(&[]);
+    let idle = with(&[
+        "--set",
+        "freeblock.idle_after=5ms",
+        "--set",
+        "freeblock.idle_piece=64KiB",
+    ]);
+    let value = |run: &serde_json::Value, key: &str| number(&run["freeblock"][key]);
+    assert!(value(&idle, "alone") > 0.0, "{idle}");
+    assert_eq!(value(&idle, "left_percent"), 0.0);
+    assert!(value(&idle, "ended_s") < value(&gaps, "ended_s") / 4.0);
+    // A piece of 64 KiB takes a seek, a turn at most, and 3 ms.
+    let longest = number(&idle["response_ms"]["max"]);
+    assert!(longest < 60.0, "{longest}");
+}
+
+#[test]
+fn a_scan_that_cannot_be_is_refused_with_its_key() {
+    for (set, said) in [
+        ("freeblock.block=1000", "freeblock.block"),
+        (
+            "freeblock.block=700B",
+            "freeblock.block: is 700B; allowed is a multiple of 512B",
+        ),
+        (
+            "freeblock.range=0B..1TB",
+            "freeblock.range: ends behind the disk",
+        ),
+        (
+            "freeblock.range=1GB..1MB",
+            "the first end must be below the second",
+        ),
+        (
+            "freeblock.idle_piece=0B",
+            "freeblock.idle_piece: allowed is a sector to",
+        ),
+        ("freeblock.limits=none", "allowed is outside and firmware"),
+        ("freeblock.picks=1001", "freeblock.picks"),
+        ("freeblock.pick=1", "did you mean"),
+    ] {
+        let (code, stderr) = ended(&["sim", "run", "scan.toml", "--set", set]);
+        assert!([2, 3].contains(&code), "{set}: {code} {stderr}");
+        assert!(stderr.contains(said), "{set}: {stderr}");
+    }
+}
