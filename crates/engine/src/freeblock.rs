@@ -160,6 +160,8 @@ struct Picked {
     id: u64,
     /// The blocks that were wanted, by their first sectors; others between them are read along.
     blocks: Vec<Lba>,
+    /// Whether nobody waited when it was asked for.
+    alone: bool,
 }
 
 /// Reads each wanted block of a disk once, in gaps alone.
@@ -345,6 +347,7 @@ impl<P: Passing> Freeblock<P> {
         self.in_flight.push(Picked {
             id: self.next,
             blocks,
+            alone: pick.join == Join::Alone,
         });
         let arrival = arrival(self.next, pick.extent, flags);
         self.next += 1;
@@ -498,7 +501,9 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
 
     fn finished(&mut self, now: Time, done: &Finished, _data: Option<&[u8]>) {
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
-        let Picked { blocks, .. } = self.in_flight.swap_remove(at.expect("it was asked for"));
+        let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
+        let Picked { blocks, alone, .. } = picked;
+        let before = self.stats.blocks;
         match (done.outcome, blocks.as_slice()) {
             (Outcome::Done, _) => {
                 if !self.suspects.is_empty() {
@@ -525,6 +530,9 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                     self.stats.blocks -= self.wanted.add(&self.model, extent);
                 }
             }
+        }
+        if alone {
+            self.stats.blocks_alone -= before - self.stats.blocks;
         }
         self.spare.push(blocks);
         self.note_tenths(now);

@@ -207,6 +207,10 @@ impl<B: Background> Background for Rc<RefCell<B>> {
         self.borrow().tracker()
     }
 
+    fn arrives(&mut self, now: Time, arrival: &Arrival) {
+        self.borrow_mut().arrives(now, arrival);
+    }
+
     fn seen(&mut self, now: Time, done: &Finished) {
         self.borrow_mut().seen(now, done);
     }

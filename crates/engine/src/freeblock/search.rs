@@ -248,7 +248,7 @@ impl<P: Passing> Hunt<'_, P> {
 
     /// Looks at the tracks of a cylinder. Returns false if there is no time for more than the best so far.
     fn cylinder(&mut self, cylinder: Cylinder) -> bool {
-        let &Search { model, wanted, .. } = self.search;
+        let &Search { wanted, .. } = self.search;
         if wanted.on_cylinder(cylinder) <= self.blocks() {
             return true;
         }
