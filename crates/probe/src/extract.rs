@@ -25,6 +25,7 @@ mod error;
 mod gaps;
 mod ground;
 mod holdout;
+mod judged;
 mod known;
 mod of_model;
 mod patience;

@@ -4,9 +4,6 @@
 //! explained of the disk in how much time says whether it will end: the mean of all the walk, or of its later half if that
 //! is quicker. Where even that is beyond the patience, this is said after a part of it, and not at its end.
 
-use super::Extraction;
-use super::error::ExtractError;
-use super::walk::Walked;
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +17,6 @@ const SEEN: usize = 64;
 const AGREE: f64 = 4.0;
 /// What less of the disk than this took says nothing of the rest.
 const LEAST: f64 = 0.01;
-/// Rows before it is asked how many tracks each has.
-const ROWS: u64 = 128;
 
 /// How far a walk was when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +29,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// When it began to go as it does.
+    pub fn since(&self) -> Nanos {
+        self.since
+    }
+
     /// Whether it went another way before.
     pub fn is_anew(&self) -> bool {
         self.since > Nanos::ZERO
@@ -48,7 +48,8 @@ impl Pace {
         };
     }
 
-    fn note(&mut self, spent: Nanos, upto: u64) {
+    /// Notes up to where all is explained after so much time of the walk.
+    pub fn note(&mut self, spent: Nanos, upto: u64) {
         if self.seen.len() == SEEN {
             let mut second = false;
             self.seen.retain(|_| {
@@ -88,7 +89,7 @@ impl Pace {
     }
 
     /// How long the whole walk takes at least, if it goes on as it did.
-    fn least(&self, capacity: u64) -> Option<f64> {
+    pub fn least(&self, capacity: u64) -> Option<f64> {
         let (spent, _) = *self.seen.last()?;
         let [all, late] = self.rest(capacity)?;
         Some(spent.as_nanos() as f64 + all.min(late))
@@ -98,73 +99,6 @@ impl Pace {
 /// The time that one step of a walk may take.
 pub(super) fn longest_step(patience: Nanos) -> Nanos {
     patience / PART
-}
-
-impl Extraction {
-    /// A walk over the tracks that will take longer is ended.
-    pub fn set_patience(&mut self, patience: Nanos) {
-        self.patience = patience;
-    }
-
-    /// Notes how far the walk is after so much time of its own. As long as there is
-    /// another way to go on, it is not judged.
-    ///
-    /// # Errors
-    ///
-    /// If its tracks follow no rule, or it will not end within the patience.
-    pub(super) fn judge(&mut self, spent: Nanos, is_last_way: bool) -> Result<(), ExtractError> {
-        let upto = self.walked.upto;
-        self.pace.note(spent, upto);
-        let (rows, tracks) = rows_and_tracks(&self.walked);
-        if rows >= ROWS && rows > tracks {
-            return Err(self.no_rule());
-        }
-        if is_last_way && spent.saturating_sub(self.pace.since) > longest_step(self.patience) {
-            let least = self.pace.least(self.capacity);
-            if least.is_none_or(|least| least > self.patience.as_nanos() as f64) {
-                return Err(self.too_slow(spent));
-            }
-        }
-        Ok(())
-    }
-
-    /// Tracks that follow no rule.
-    pub(super) fn no_rule(&self) -> ExtractError {
-        let (rows, tracks) = rows_and_tracks(&self.walked);
-        ExtractError::NoRule {
-            zones: self.walked.zones.len(),
-            rows,
-            tracks,
-            lba: self.walked.upto,
-        }
-    }
-
-    /// A walk that gets nowhere.
-    pub(super) fn too_slow(&self, spent: Nanos) -> ExtractError {
-        let (rows, tracks) = rows_and_tracks(&self.walked);
-        let least = self.pace.least(self.capacity);
-        ExtractError::TooSlow {
-            spent,
-            share: self.walked.upto as f64 / self.capacity.max(1) as f64,
-            rows,
-            tracks,
-            least: least.filter(|least| least.is_finite()).map(|least| {
-                // Nobody waits longer than that.
-                Nanos::from_nanos(least.min(1e18) as u64)
-            }),
-            patience: self.patience,
-        }
-    }
-}
-
-/// Rows that were measured one by one, and the tracks that are explained by them.
-fn rows_and_tracks(walked: &Walked) -> (u64, u64) {
-    let rows = walked.zones.iter().map(|zone| zone.rows.len() as u64).sum();
-    let tracks = walked.zones.iter().map(|zone| {
-        let end = zone.end.min(walked.upto);
-        end.saturating_sub(zone.start) / zone.sectors_per_track().max(1)
-    });
-    (rows, tracks.sum())
 }
 
 #[cfg(test)]
