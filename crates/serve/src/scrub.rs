@@ -14,15 +14,10 @@
 
 mod control;
 mod flat;
-mod hashes;
-mod image;
 mod job;
-mod pages;
 mod progress;
-mod sink;
 mod status;
-mod xxh64;
 
 pub use control::{ScrubAsk, ScrubError, Scrubs};
 pub use progress::ProgressError;
-pub use status::{FoundSectors, Gaps, Pace, ScrubState, ScrubStatus};
+pub use status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};

@@ -9,7 +9,7 @@
 
 mod common;
 
-use common::{Inbox, Tape, now, request, scheduler, submission, submit};
+use common::{Inbox, Tape, now, request, scheduler, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::{Engine, EngineSpec, log};
@@ -19,12 +19,10 @@ use headtime_serve::device::{Control, Device};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
-use headtime_serve::request::Data;
 use headtime_serve::scrub::{Gaps, ScrubAsk, ScrubError, ScrubState, ScrubStatus, Scrubs};
 use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos, Sectors};
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -46,7 +44,6 @@ struct Of<'a> {
     believes: bool,
     device: &'a str,
     folder: Option<&'a Folder>,
-    store: Option<&'a Path>,
 }
 
 const USUAL: Of<'static> = Of {
@@ -55,7 +52,6 @@ const USUAL: Of<'static> = Of {
     believes: true,
     device: "a drive",
     folder: None,
-    store: None,
 };
 
 fn options(depth: u32, audit: bool) -> (Options, Tape) {
@@ -79,16 +75,12 @@ impl Rig {
     fn timed(of: Of<'_>, timeout: Option<Nanos>) -> Rig {
         let (mut options, log) = options(of.depth, true);
         options.timeout = timeout;
-        let store = of
-            .store
-            .map_or(StoreSpec::Memory, |path| StoreSpec::File(path.to_owned()));
-        let sectors = of.sectors;
         let disk = Disk::start(options, move || {
             let profile = by_name(DRIVE).expect("it is shipped").clone();
             let options = emulated::EmulatedOptions {
-                size: Some(sectors * 512),
+                size: Some(of.sectors * 512),
                 create: true,
-                ..emulated::EmulatedOptions::new(profile, store)
+                ..emulated::EmulatedOptions::new(profile, StoreSpec::Memory)
             };
             emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
         });
@@ -534,211 +526,5 @@ fn a_file_that_is_no_progress_is_refused_and_left_as_it_is() {
     let rig = Rig::emulated(of);
     rig.begin(&ScrubAsk::default());
     assert_eq!(rig.to_the_end().unreadable.sectors(), 0);
-    rig.stop();
-}
-
-/// Fills sectors of a disk with a byte.
-fn write(rig: &Rig, inbox: &Arc<Inbox>, lba: u64, byte: u8) {
-    let mut buffer = rig.disk.pool().take(4096);
-    buffer.fill(byte);
-    let to = Arc::clone(inbox) as Arc<_>;
-    let data = Data::Buffer(buffer);
-    let extent = Extent::at(lba, 8);
-    submit(
-        &rig.disk,
-        submission(&rig.disk, 0, Op::Write, extent, data, to),
-    );
-    assert_eq!(inbox.wait().result, Ok(()));
-}
-
-/// All that is on a disk.
-fn content(rig: &Rig, sectors: u64) -> Vec<u8> {
-    let inbox = Inbox::new(8);
-    let mut all = Vec::new();
-    for lba in (0..sectors).step_by(8) {
-        let to = Arc::clone(&inbox) as Arc<_>;
-        submit(&rig.disk, request(&rig.disk, lba, Op::Read, lba, to));
-        let done = inbox.wait();
-        assert_eq!(done.result, Ok(()));
-        all.extend_from_slice(&done.data.into_buffer().expect("it comes back"));
-    }
-    all
-}
-
-#[test]
-fn a_copy_is_what_the_disk_is_in_the_end_whatever_is_written_meanwhile() {
-    let folder = Folder::new();
-    let of = Of {
-        folder: Some(&folder),
-        sectors: 1 << 14,
-        ..USUAL
-    };
-    let rig = Rig::emulated(of);
-    let inbox = Inbox::new(8);
-    for nth in 0..40 {
-        write(&rig, &inbox, nth * 400, nth as u8 + 1);
-    }
-    let image = folder.join("disk.img");
-    let ask = ScrubAsk {
-        copy: Some(image.clone()),
-        ..soon()
-    };
-    rig.begin(&ask);
-    // What was copied, is being copied, and is still to be.
-    let mut nth = 0;
-    while rig.status().left > 100 {
-        nth += 1;
-        write(&rig, &inbox, nth * 7919 % 2048 * 8, nth as u8);
-        sleep(Duration::from_millis(20));
-        assert!(nth < 1_000, "{:?}", rig.status());
-    }
-    let done = rig.to_the_end();
-    assert!(done.again > 0, "{done:?}");
-    assert_eq!(done.by_others, 0);
-    let copied = std::fs::read(&image).expect("there");
-    assert!(copied == content(&rig, of.sectors), "the copy is another");
-    // What was never written to takes no room.
-    let room = std::os::unix::fs::MetadataExt::blocks(&image.metadata().expect("there"));
-    assert!(room < of.sectors / 2, "{room} of {}", of.sectors);
-    // A file that is there is not written over.
-    let refused = rig.scrubs.begin(&ask).expect_err("it is there");
-    assert!(refused.to_string().contains("exists"), "{refused}");
-    assert!(std::fs::read(&image).expect("there") == copied);
-    rig.stop();
-}
-
-#[test]
-fn a_copy_goes_on_after_a_restart_and_copies_what_is_written_then() {
-    let folder = Folder::new();
-    let store = folder.join("store.img");
-    let of = Of {
-        folder: Some(&folder),
-        sectors: 1 << 14,
-        store: Some(&store),
-        ..USUAL
-    };
-    let image = folder.join("disk.img");
-    let rig = Rig::emulated(of);
-    let inbox = Inbox::new(8);
-    write(&rig, &inbox, 0, 1);
-    rig.begin(&ScrubAsk {
-        copy: Some(image.clone()),
-        ..soon()
-    });
-    rig.wait(|status| status.left < 700);
-    rig.stop();
-    let rig = Rig::emulated(of);
-    rig.scrubs.resume_unfinished().expect("it is there");
-    assert!(rig.status().left < 1_000, "{:?}", rig.status());
-    write(&rig, &inbox, 0, 9);
-    rig.to_the_end();
-    let copied = std::fs::read(&image).expect("there");
-    assert_eq!(copied[..4096], [9; 4096]);
-    assert!(copied == content(&rig, of.sectors), "the copy is another");
-    rig.stop();
-}
-
-#[test]
-fn good_sectors_of_a_bad_block_are_copied() {
-    let folder = Folder::new();
-    let of = Of {
-        folder: Some(&folder),
-        sectors: 1 << 13,
-        ..USUAL
-    };
-    let rig = Rig::emulated(of);
-    let inbox = Inbox::new(8);
-    write(&rig, &inbox, 800, 5);
-    let to = Arc::clone(&inbox) as Arc<_>;
-    submit(&rig.disk, request(&rig.disk, 0, Op::Flush, 0, to));
-    inbox.wait();
-    rig.inject(unreadable(803, 1, 0));
-    let image = folder.join("disk.img");
-    rig.begin(&ScrubAsk {
-        copy: Some(image.clone()),
-        ..soon()
-    });
-    let done = rig.to_the_end();
-    assert_eq!(done.unreadable.extents(), [Extent::at(803, 1)]);
-    let copied = std::fs::read(&image).expect("there");
-    let sector = |lba: usize| copied[lba * 512..][..512].iter().all(|byte| *byte == 5);
-    let same: Vec<bool> = (799..809).map(sector).collect();
-    let t = true;
-    let f = false;
-    assert_eq!(same, [f, t, t, t, f, t, t, t, t, f]);
-    rig.stop();
-}
-
-#[test]
-fn blocks_that_change_without_a_write_are_named_and_those_that_were_written_to_are_not() {
-    let folder = Folder::new();
-    let store = folder.join("store.img");
-    let of = Of {
-        folder: Some(&folder),
-        sectors: 1 << 14,
-        store: Some(&store),
-        ..USUAL
-    };
-    let ask = ScrubAsk {
-        hash: Some(folder.join("hashes")),
-        ..soon()
-    };
-    let rig = Rig::emulated(of);
-    let inbox = Inbox::new(8);
-    (0..8).for_each(|nth| write(&rig, &inbox, nth * 1600, 1));
-    rig.begin(&ask);
-    assert!(rig.to_the_end().changed.extents().is_empty());
-    // Written after the pass, before the next server, and behind everybody's back.
-    write(&rig, &inbox, 1600, 2);
-    rig.stop();
-    let rig = Rig::emulated(of);
-    rig.scrubs.resume_unfinished().expect("it is there");
-    assert_eq!(rig.status().state, ScrubState::Done);
-    write(&rig, &inbox, 3200, 3);
-    let behind = |lba: u64, byte: u8| {
-        let file = std::fs::OpenOptions::new().write(true).open(&store);
-        let file = file.expect("there");
-        std::os::unix::fs::FileExt::write_all_at(&file, &[byte; 512], lba * 512).expect("written");
-    };
-    behind(4803, 7);
-    behind(9_999, 7);
-    rig.begin(&ask);
-    // One that is written to again while it is being read is no other one either.
-    write(&rig, &inbox, 6400, 4);
-    let done = rig.to_the_end();
-    let blocks = [Extent::at(4800, 16), Extent::at(9_984, 16)];
-    assert_eq!(done.changed.extents(), blocks);
-    // What it is now is what it is to be from now on.
-    rig.begin(&ask);
-    assert!(rig.to_the_end().changed.extents().is_empty());
-    // Of another size of blocks nothing is known.
-    let refused = rig.scrubs.begin(&ScrubAsk {
-        block: Some(64 << 10),
-        ..ask.clone()
-    });
-    let refused = refused.expect_err("another size").to_string();
-    assert!(refused.contains("hashed in blocks of 8KiB"), "{refused}");
-    rig.stop();
-
-    // Whoever has not noticed all writes says nothing of changes.
-    std::fs::remove_file(folder.join("state/disk0.scrub")).expect("there");
-    let rig = Rig::emulated(of);
-    rig.scrubs.resume_unfinished().expect("there is none");
-    write(&rig, &inbox, 1600, 8);
-    rig.begin(&ask);
-    assert!(rig.to_the_end().changed.extents().is_empty());
-    rig.stop();
-}
-
-#[test]
-fn what_takes_longer_than_a_server_runs_is_refused_where_nothing_is_kept() {
-    let folder = Folder::new();
-    let rig = Rig::emulated(USUAL);
-    let refused = rig.scrubs.begin(&ScrubAsk {
-        hash: Some(folder.join("hashes")),
-        ..soon()
-    });
-    assert!(matches!(refused, Err(ScrubError::NotKept)));
-    assert!(!folder.join("hashes").exists());
     rig.stop();
 }

@@ -1,22 +1,26 @@
-//! What is to be scrubbed, as text: a JSON object, in which every key may be missing:
+//! Scrubs over HTTP.
+//!
+//! What is to be scrubbed is a JSON object, in which every key may be missing:
 //!
 //! ```text
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
-//! {"hash": "/var/lib/x/disk.hash", "copy": "/backup/disk.img"}     files of the server's machine
 //! ```
-//!
-//! Files are named by root and the server's own user alone: others who may connect are not to have it write where they cannot.
 
-use crate::scrub::ScrubAsk;
+use super::status::scrub;
+use super::{HttpRefusal, SiteState, Watched};
+use crate::scrub::{ScrubAsk, ScrubError, Scrubs};
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use headtime_units::Nanos;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A day.
 const IDLE_MS_MAX: f64 = 86_400_000.0;
 
 /// Reads what is to be scrubbed. The error says what is wrong.
-pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
+fn ask_of(body: &str) -> Result<ScrubAsk, String> {
     let body = if body.trim().is_empty() { "{}" } else { body };
     let keys: Map<String, Value> = serde_json::from_str(body).map_err(|error| error.to_string())?;
     let mut ask = ScrubAsk::default();
@@ -42,23 +46,74 @@ pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
                 let span = span.ok_or_else(|| problem("null, or 0 to a day in milliseconds"))?;
                 ask.idle = Some(Some(Nanos::from_nanos((span * 1e6) as u64)));
             }
-            "hash" | "copy" => {
-                let path = value.as_str().map(PathBuf::from);
-                let path = path.filter(|path| path.is_absolute());
-                let path = path.ok_or_else(|| problem("an absolute path"))?;
-                match key.as_str() {
-                    "hash" => ask.hash = Some(path),
-                    _ => ask.copy = Some(path),
-                }
-            }
-            _ => {
-                return Err(format!(
-                    "{key}: unknown; allowed are range, block, idle_ms, hash, copy"
-                ));
-            }
+            _ => return Err(format!("{key}: unknown; allowed are range, block, idle_ms")),
         }
     }
     Ok(ask)
+}
+
+impl Watched {
+    fn scrub_refused(&self, error: &ScrubError) -> HttpRefusal {
+        match error {
+            ScrubError::Value { .. } => HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()),
+            _ => self.conflict(error),
+        }
+    }
+
+    /// Files are read and much is counted: not on the thread that serves others.
+    async fn scrubs(
+        &self,
+        what: impl FnOnce(&Scrubs) -> Result<(), ScrubError> + Send + 'static,
+    ) -> Result<Response, HttpRefusal> {
+        let scrubs = Arc::clone(&self.scrubs);
+        let told = tokio::task::spawn_blocking(move || what(&scrubs)).await;
+        let told = told.map_err(HttpRefusal::stopped)?;
+        told.map_err(|error| self.scrub_refused(&error))?;
+        Ok(self.scrub_status())
+    }
+
+    fn scrub_status(&self) -> Response {
+        let sector_bytes = self.disk.sector_bytes();
+        let status = self.scrubs.status();
+        let status = status.map_or(Value::Null, |status| scrub(&status, sector_bytes));
+        let text = format!("{status:#}\n");
+        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+pub(super) async fn status(
+    State(site): SiteState,
+    Path(name): Path<String>,
+) -> Result<Response, HttpRefusal> {
+    Ok(site.find(&name)?.scrub_status())
+}
+
+pub(super) async fn begin(
+    State(site): SiteState,
+    Path(name): Path<String>,
+    body: String,
+) -> Result<Response, HttpRefusal> {
+    let watched = site.find(&name)?;
+    let ask = ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
+    tracing::info!(disk = name, ?ask, "a scrub is to begin or to go on");
+    watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
+}
+
+pub(super) async fn tell(
+    State(site): SiteState,
+    Path((name, verb)): Path<(String, String)>,
+) -> Result<Response, HttpRefusal> {
+    let watched = site.find(&name)?;
+    let told = match verb.as_str() {
+        "pause" => Scrubs::pause,
+        "resume" => Scrubs::resume,
+        "stop" => Scrubs::stop,
+        _ => {
+            let problem = "allowed are pause, resume and stop".to_owned();
+            return Err(HttpRefusal(StatusCode::NOT_FOUND, problem));
+        }
+    };
+    watched.scrubs(told).await
 }
 
 #[cfg(test)]
@@ -71,11 +126,8 @@ mod tests {
             range: Some((0, 512)),
             block: Some(4096),
             idle: Some(Some(Nanos::from_micros(1_500))),
-            hash: Some(PathBuf::from("/h")),
-            copy: Some(PathBuf::from("/c")),
         };
-        let text =
-            r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h", "copy": "/c"}"#;
+        let text = r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5}"#;
         assert_eq!(ask_of(text), Ok(ask));
         for none in ["", "{}\n"] {
             assert_eq!(ask_of(none), Ok(ScrubAsk::default()));
@@ -92,8 +144,6 @@ mod tests {
             (r#"{"block": "4KiB"}"#, "block"),
             (r#"{"idle_ms": -1}"#, "idle_ms"),
             (r#"{"idle_ms": 1e300}"#, "idle_ms"),
-            (r#"{"hash": "h"}"#, "hash"),
-            (r#"{"copy": 1}"#, "copy"),
             (r#"{"speed": 1}"#, "speed"),
         ] {
             let problem = ask_of(text).expect_err(text);

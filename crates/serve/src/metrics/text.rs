@@ -383,13 +383,8 @@ impl Page {
     }
 
     fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {
-        type ScrubGauge = fn(&ScrubStatus) -> f64;
-        let gauges: [(&str, &str, ScrubGauge); 6] = [
-            (
-                "scrub_changed_sectors",
-                "Sectors that the last scrub found to be others than before, though nobody had written to them",
-                |scrub| scrub.changed.sectors() as f64,
-            ),
+        type Gauge = fn(&ScrubStatus) -> f64;
+        let gauges: [(&str, &str, Gauge); 5] = [
             (
                 "scrub_running",
                 "1 if a scrub of the disk reads, 0 if it rests or is over",

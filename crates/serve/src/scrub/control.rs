@@ -1,12 +1,9 @@
 //! The scrubs of a disk: begun, paused, stopped, and gone on with after a restart.
 
 use super::flat::Flat;
-use super::hashes::Hashes;
-use super::image::Image;
-use super::job::{Face, Files, Scrub};
-use super::progress::{Identity, Plan, ProgressError, ProgressFile, Restored};
-use super::sink::Sink;
-use super::status::{FoundSectors, Gaps, Pace, ScrubState, ScrubStatus};
+use super::job::{Face, Scrub};
+use super::progress::{Identity, Plan, Progress, ProgressError, Restored};
+use super::status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Disk;
 use headtime_disk::Model;
@@ -30,10 +27,6 @@ pub struct ScrubAsk {
     pub block: Option<u64>,
     /// After how long without requests idle time is used; `Some(None)` if it is not.
     pub idle: Option<Option<Nanos>>,
-    /// Where hashes of blocks are kept.
-    pub hash: Option<PathBuf>,
-    /// Where a copy is made.
-    pub copy: Option<PathBuf>,
 }
 
 /// Why a scrub does not do what it is told.
@@ -59,17 +52,12 @@ pub enum ScrubError {
     /// Nothing could be read: there is no idle time to be used, and gaps cannot be.
     #[error("--idle off leaves nothing to read in: gaps are {0}")]
     NothingToReadIn(&'static str),
-    /// What is to be done takes longer than the server may run.
-    #[error(
-        "--hash and --copy take scrub = \"DIRECTORY\" in the configuration of the disk, where is kept what they have done"
-    )]
-    NotKept,
     /// A disk of several members.
     #[error("a volume of several devices cannot be scrubbed")]
     Volume,
     /// Its progress cannot be kept.
     #[error(transparent)]
-    ProgressFile(#[from] ProgressError),
+    Progress(#[from] ProgressError),
     /// The machine refuses a thread.
     #[error("{0}")]
     Machine(#[from] io::Error),
@@ -109,7 +97,6 @@ pub struct Scrubs {
 struct Last {
     plan: Plan,
     face: Arc<Face>,
-    hashes: Option<Arc<Hashes>>,
 }
 
 impl Scrubs {
@@ -153,17 +140,12 @@ impl Scrubs {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let Some((progress, restored)) = ProgressFile::open(file, &self.identity)? else {
+        let Some((progress, restored)) = Progress::open(file, &self.identity)? else {
             return Ok(());
         };
-        // One that is over notices writes, so that the next one knows of them.
-        let rests = restored.state.is_over() && restored.plan.hash.is_none();
-        *last = Some(match rests {
+        *last = Some(match restored.state.is_over() {
             true => self.over(restored),
-            false => {
-                let hashes = self.hashes(&restored.plan, None, true)?;
-                self.go_on_with(progress, &restored, hashes)?
-            }
+            false => self.start(restored.plan.clone(), Some(progress), Some(&restored))?,
         });
         Ok(())
     }
@@ -175,7 +157,7 @@ impl Scrubs {
     /// If what is asked cannot be, or differs from an unfinished one.
     pub fn begin(&self, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let mut last = self.last();
-        if let Some(Last { plan, face, .. }) = last.as_ref()
+        if let Some(Last { plan, face }) = last.as_ref()
             && !face.status().state.is_over()
         {
             self.fits(plan, ask)?;
@@ -183,18 +165,14 @@ impl Scrubs {
             return Ok(());
         }
         let plan = self.plan(ask)?;
-        if self.file.is_none() && (plan.hash.is_some() || plan.copy.is_some()) {
-            return Err(ScrubError::NotKept);
-        }
         let mut progress = None;
         if let Some(file) = &self.file {
             // It may have been put there, or taken away, since the server started.
-            if let Some((kept, restored)) = ProgressFile::open(file, &self.identity)?
+            if let Some((kept, restored)) = Progress::open(file, &self.identity)?
                 && !restored.state.is_over()
             {
                 self.fits(&restored.plan, ask)?;
-                let hashes = self.hashes(&restored.plan, last.as_ref(), false)?;
-                let again = self.go_on_with(kept, &restored, hashes)?;
+                let again = self.start(restored.plan.clone(), Some(kept), Some(&restored))?;
                 self.go_on(&last.insert(again).face);
                 return Ok(());
             }
@@ -203,69 +181,10 @@ impl Scrubs {
                 path: folder.to_owned(),
                 error,
             })?;
-            progress = Some(file);
+            progress = Some(Progress::create(file, &plan)?);
         }
-        let hashes = self.hashes(&plan, last.as_ref(), false)?;
-        self.may_begin(&plan)?;
-        // What says that a copy is unfinished is made after it, so that nobody goes on with a file that was something else.
-        let image = plan.copy.as_ref();
-        let image = image.map(|path| Image::create(path, self.disk.bytes()));
-        let image = image.transpose()?;
-        let made = plan.copy.clone();
-        let begun = (progress
-            .map(|file| ProgressFile::create(file, &plan))
-            .transpose())
-        .map_err(ScrubError::from)
-        .and_then(|progress| self.start(plan, progress, None, (hashes, image)));
-        if let (Err(_), Some(path)) = (&begun, made) {
-            // It has nothing in it yet.
-            let _ = fs::remove_file(path);
-        }
-        *last = Some(begun?);
+        *last = Some(self.start(plan, progress, None)?);
         Ok(())
-    }
-
-    fn go_on_with(
-        &self,
-        progress: ProgressFile,
-        restored: &Restored,
-        hashes: Option<Arc<Hashes>>,
-    ) -> Result<Last, ScrubError> {
-        let plan = restored.plan.clone();
-        let copy = plan.copy.as_ref().filter(|_| !restored.state.is_over());
-        let image = copy.map(|path| Image::open(path, self.disk.bytes()));
-        self.start(
-            plan,
-            Some(progress),
-            Some(restored),
-            (hashes, image.transpose()?),
-        )
-    }
-
-    /// The hashes of a plan. Those of the last scrub have missed nothing, as it still notices writes; others have not if nobody could
-    /// write so far.
-    fn hashes(
-        &self,
-        plan: &Plan,
-        last: Option<&Last>,
-        misses_nothing: bool,
-    ) -> Result<Option<Arc<Hashes>>, ScrubError> {
-        let Some(path) = &plan.hash else {
-            return Ok(None);
-        };
-        let last = last.filter(|last| last.plan.hash == plan.hash);
-        if let Some((last, hashes)) = last.and_then(|last| Some((last, last.hashes.clone()?))) {
-            if last.plan.block == plan.block {
-                return Ok(Some(hashes));
-            }
-            let bytes = last.plan.block.bytes(self.identity.sector_bytes);
-            return Err(ScrubError::Value {
-                key: "block",
-                problem: format!("{} is hashed in blocks of {}", path.display(), Bytes(bytes)),
-            });
-        }
-        let hashes = Hashes::open(path, &self.identity, plan.block, misses_nothing)?;
-        Ok(Some(Arc::new(hashes)))
     }
 
     /// Has it rest.
@@ -312,8 +231,6 @@ impl Scrubs {
     fn go_on(&self, face: &Face) {
         face.paused.store(false, Ordering::SeqCst);
         face.goes_on.store(true, Ordering::SeqCst);
-        // Whoever looks before the job does is not to see what is over.
-        face.status().state = ScrubState::Running;
         self.disk.ask_jobs();
     }
 
@@ -324,8 +241,6 @@ impl Scrubs {
             ("range", ask.range.is_none() || asked.range == plan.range),
             ("block", ask.block.is_none() || asked.block == plan.block),
             ("idle", ask.idle.is_none() || asked.idle == plan.idle),
-            ("hash", ask.hash.is_none() || asked.hash == plan.hash),
-            ("copy", ask.copy.is_none() || asked.copy == plan.copy),
         ];
         match same.iter().find(|(_, same)| !same) {
             Some((what, _)) => Err(ScrubError::Unfinished(what)),
@@ -380,8 +295,6 @@ impl Scrubs {
             ),
             block: Sectors::new(block / sector),
             idle,
-            hash: ask.hash.clone(),
-            copy: ask.copy.clone(),
         })
     }
 
@@ -401,46 +314,27 @@ impl Scrubs {
         }
     }
 
-    /// Whether there is anything to read in.
-    fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
-        let may = self.gaps();
-        match plan.idle.is_none() && may != Gaps::Used {
-            true => Err(ScrubError::NothingToReadIn(may.text())),
-            false => Ok(()),
-        }
-    }
-
     fn start(
         &self,
         plan: Plan,
-        progress: Option<ProgressFile>,
+        progress: Option<Progress>,
         restored: Option<&Restored>,
-        (hashes, image): (Option<Arc<Hashes>>, Option<Image>),
     ) -> Result<Last, ScrubError> {
         let may = self.gaps();
-        self.may_begin(&plan)?;
-        let is_over = restored.is_some_and(|restored| restored.state.is_over());
-        let sinks = !is_over && (hashes.is_some() || image.is_some());
-        let sink = sinks.then(|| Sink::start(hashes.clone(), image, self.disk.clone()));
+        if plan.idle.is_none() && may != Gaps::Used {
+            return Err(ScrubError::NothingToReadIn(may.text()));
+        }
         let kept = progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
         let status = ScrubStatus {
             state: restored.map_or(ScrubState::Running, |restored| restored.state.clone()),
-            unreadable: restored.map_or_else(FoundSectors::default, |restored| {
-                restored.unreadable.clone()
-            }),
-            changed: restored
-                .map_or_else(FoundSectors::default, |restored| restored.changed.clone()),
+            unreadable: restored
+                .map_or_else(Unreadable::default, |restored| restored.unreadable.clone()),
             gaps: may,
             ..blank(&plan, kept)
         };
         let face = Arc::new(Face::new(status));
-        let files = Files {
-            progress,
-            hashes: hashes.clone(),
-            sink: sink.transpose()?,
-        };
-        let from = (files, restored);
+        let from = (progress, restored);
         let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
         let model = self.model.get_or_init(model).as_ref();
         let job = match model.filter(|_| may == Gaps::Used) {
@@ -449,7 +343,7 @@ impl Scrubs {
         };
         self.disk
             .run_in_background(Member(0), Box::new(move || job as Box<dyn Background>));
-        Ok(Last { plan, face, hashes })
+        Ok(Last { plan, face })
     }
 
     fn job<P: Passing + Clone + Send + 'static>(
@@ -457,7 +351,7 @@ impl Scrubs {
         model: P,
         plan: &Plan,
         may: Gaps,
-        from: (Files, Option<&Restored>),
+        from: (Option<Progress>, Option<&Restored>),
         face: &Arc<Face>,
     ) -> Result<Box<dyn Background + Send>, ScrubError> {
         let piece = IDLE_PIECE / u64::from(self.identity.sector_bytes);
@@ -483,14 +377,12 @@ impl Scrubs {
             state: restored.state,
             left: 0,
             unreadable: restored.unreadable,
-            changed: restored.changed,
             gaps: self.gaps(),
             ..blank(&restored.plan, kept)
         };
         Last {
             plan: restored.plan,
             face: Arc::new(Face::new(status)),
-            hashes: None,
         }
     }
 }
@@ -509,9 +401,7 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         in_idle_time: 0,
         by_others: 0,
         errors: 0,
-        unreadable: FoundSectors::default(),
-        changed: FoundSectors::default(),
-        again: 0,
+        unreadable: Unreadable::default(),
         gaps: Gaps::NoBelief,
         idle: plan.idle,
         kept,

@@ -1,8 +1,6 @@
 //! The scrub itself, on the thread of its disk.
 
-use super::hashes::Hashes;
-use super::progress::{Plan, ProgressFile, Restored};
-use super::sink::{Sink, Sunk, Whole};
+use super::progress::{Plan, Progress, Restored};
 use super::status::{Gaps, ScrubState, ScrubStatus};
 use crate::disk::Disk;
 use headtime_engine::{
@@ -58,14 +56,6 @@ const TIMEOUTS: u8 = 3;
 /// Numbers of reads of parts of blocks begin here; those of the scan begin at zero.
 const PARTS_FROM: u64 = 1 << 63;
 
-/// What a scrub has beside its disk.
-pub(super) struct Files {
-    pub progress: Option<ProgressFile>,
-    pub hashes: Option<Arc<Hashes>>,
-    /// Where data go, if anything is done with them.
-    pub sink: Option<Sink>,
-}
-
 /// Reads a range of a disk block by block, in gaps and in idle time.
 pub(super) struct Scrub<P: Passing> {
     scan: Freeblock<P>,
@@ -75,14 +65,7 @@ pub(super) struct Scrub<P: Passing> {
     gaps: Gaps,
     face: Arc<Face>,
     disk: Disk,
-    progress: Option<ProgressFile>,
-    hashes: Option<Arc<Hashes>>,
-    sink: Option<Sink>,
-    /// Blocks whose data have been handed over and are not done.
-    sinking: BTreeSet<u64>,
-    /// Blocks that were written to since they were asked for.
-    rewritten: BTreeSet<u64>,
-    again: u64,
+    progress: Option<Progress>,
     /// Makes what was written of the progress durable.
     syncs: Option<SyncSender<()>>,
     /// Blocks that were asked for and are not done.
@@ -118,23 +101,11 @@ impl<P: Passing> Scrub<P> {
         plan: Plan,
         may: Gaps,
         disk: Disk,
-        (files, restored): (Files, Option<&Restored>),
+        (progress, restored): (Option<Progress>, Option<&Restored>),
         face: Arc<Face>,
     ) -> io::Result<Scrub<P>> {
         if let Some(restored) = restored {
             skip_done(&mut scan, &plan, &restored.done);
-        }
-        let Files {
-            mut progress,
-            hashes,
-            sink,
-        } = files;
-        if let Some(hashes) = &hashes {
-            hashes.watch()?;
-        }
-        let over = restored.is_some_and(|restored| restored.state.is_over());
-        if over {
-            progress = None;
         }
         face.status().left = scan.wanted().left();
         let syncs = progress.as_ref().map(syncing).transpose()?;
@@ -147,11 +118,6 @@ impl<P: Passing> Scrub<P> {
             face,
             disk,
             progress,
-            hashes,
-            sink,
-            sinking: BTreeSet::new(),
-            rewritten: BTreeSet::new(),
-            again: 0,
             syncs,
             open: BTreeSet::new(),
             bad: BTreeMap::new(),
@@ -169,7 +135,7 @@ impl<P: Passing> Scrub<P> {
             errors: 0,
             paused,
             held: None,
-            over,
+            over: false,
         })
     }
 
@@ -184,8 +150,7 @@ impl<P: Passing> Scrub<P> {
 
     /// Returns true if it asks for anything at present.
     fn reads(&self) -> bool {
-        let goes_on = !self.over && !self.paused && self.held.is_none() && !self.is_stopped();
-        goes_on && self.sink.as_ref().is_none_or(Sink::has_room)
+        !self.over && !self.paused && self.held.is_none() && !self.is_stopped()
     }
 
     fn is_stopped(&self) -> bool {
@@ -194,12 +159,7 @@ impl<P: Passing> Scrub<P> {
 
     /// Does what it was told meanwhile, and what is to be done from time to time.
     fn attend(&mut self, now: Time) {
-        self.take_sunk(now);
         if self.over {
-            if now >= self.keep_at {
-                self.keep_hashes();
-                self.keep_at = now.saturating_add(KEEP_EVERY);
-            }
             return;
         }
         let paused = self.face.paused.load(Ordering::SeqCst);
@@ -213,9 +173,6 @@ impl<P: Passing> Scrub<P> {
         }
         if self.face.goes_on.swap(false, Ordering::SeqCst) {
             (self.held, self.failures, self.rests_until) = (None, 0, now);
-            if let Some(sink) = &self.sink {
-                sink.again();
-            }
             self.publish(now);
         }
         if now >= self.keep_at {
@@ -225,116 +182,8 @@ impl<P: Passing> Scrub<P> {
         self.end_if_over(now);
     }
 
-    /// What has become of the data that were handed over.
-    fn take_sunk(&mut self, now: Time) {
-        let Some(sink) = &self.sink else { return };
-        // What was done before it failed shows before that does.
-        let problem = sink.problem();
-        let sunk = sink.sunk();
-        let any = problem.is_some() || !sunk.is_empty();
-        for sunk in sunk {
-            if self.sinking.remove(&sunk.number) {
-                self.is_sunk(&sunk);
-            }
-        }
-        if let Some(problem) = problem {
-            self.hold(problem);
-            for number in std::mem::take(&mut self.sinking) {
-                self.rewritten.remove(&number);
-                self.want_again(number);
-            }
-        }
-        if any {
-            self.publish(now);
-        }
-    }
-
-    fn is_sunk(&mut self, sunk: &Sunk) {
-        let number = sunk.number;
-        let is_rewritten = self.rewritten.remove(&number);
-        if sunk.is_other {
-            let extent = self.extent_of(number);
-            tracing::warn!(
-                disk = self.disk.name(),
-                sectors = %extent,
-                "the scrub finds another content, though nobody has written"
-            );
-            self.face.status().changed.add(extent);
-            let written = self.progress.as_mut().map(|kept| kept.other(extent));
-            self.kept(written);
-        }
-        if let (Some(hashes), Some(hash), false) = (&self.hashes, sunk.hash, is_rewritten) {
-            // Said before it is forgotten what it was.
-            let set = match sunk.is_other {
-                true => hashes.set(number, hash),
-                false => Ok(()),
-            };
-            match set {
-                Ok(()) => hashes.learn(number),
-                Err(error) => {
-                    let problem = format!("{}: {error}", hashes.path().display());
-                    self.hold(problem);
-                }
-            }
-        }
-        match is_rewritten && self.plan.copy.is_some() {
-            true => {
-                self.again += 1;
-                self.want_again(number);
-            }
-            false => self.close(number),
-        }
-    }
-
-    /// The sectors of a block.
-    fn extent_of(&self, number: u64) -> Extent {
-        let start = Lba::new(number * self.plan.block.get());
-        self.scan.wanted().block_at(start)
-    }
-
-    /// A block that was asked for is not done after all.
-    fn want_again(&mut self, number: u64) {
-        self.open.remove(&number);
-        self.scan.want(self.extent_of(number));
-    }
-
-    /// What was read of a request is handed over, if anything is done with it.
-    fn sink(&mut self, extent: Extent, data: Option<&[u8]>, blocks: &[Lba]) -> bool {
-        let (Some(sink), Some(data)) = (&self.sink, data) else {
-            return false;
-        };
-        let wholes = blocks.iter().map(|block| {
-            let number = self.number(*block);
-            let known = self.hashes.as_ref();
-            Whole {
-                number,
-                extent: self.scan.wanted().block_at(*block),
-                is_known: known.is_some_and(|hashes| hashes.is_known(number)),
-            }
-        });
-        let wholes: Vec<Whole> = wholes.collect();
-        self.sinking.extend(wholes.iter().map(|whole| whole.number));
-        sink.data(extent, data, wholes);
-        true
-    }
-
-    fn hold(&mut self, problem: String) {
-        tracing::error!(disk = self.disk.name(), "the scrub rests: {problem}");
-        self.held = Some(problem);
-    }
-
-    /// Writes down whose hashes are known.
-    fn keep_hashes(&mut self) {
-        if let Some(hashes) = self.hashes.clone().filter(|hashes| hashes.is_dirty())
-            && let Err(error) = hashes.write()
-        {
-            self.hold(format!("{}: {error}", hashes.path().display()));
-        }
-    }
-
     /// Writes down what is done.
     fn keep(&mut self) {
-        self.keep_hashes();
         let Some(progress) = self.progress.as_mut().filter(|kept| kept.is_dirty()) else {
             return;
         };
@@ -358,7 +207,8 @@ impl<P: Passing> Scrub<P> {
     fn kept(&mut self, written: Option<io::Result<()>>) {
         if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
             let problem = format!("{}: {error}", progress.path().display());
-            self.hold(problem);
+            tracing::error!(disk = self.disk.name(), "the scrub rests: {problem}");
+            self.held = Some(problem);
         }
     }
 
@@ -408,13 +258,7 @@ impl<P: Passing> Scrub<P> {
             *parts -= 1;
             if *parts == 0 {
                 self.bad.remove(&block);
-                match (&self.sink, &self.plan.copy) {
-                    (Some(sink), Some(_)) => {
-                        self.sinking.insert(block);
-                        sink.end(block);
-                    }
-                    _ => self.close(block),
-                }
+                self.close(block);
             }
         }
     }
@@ -450,15 +294,10 @@ impl<P: Passing> Scrub<P> {
         Some((arrival, lane, Join::Alone))
     }
 
-    fn part_finished(&mut self, now: Time, outcome: Outcome, data: Option<&[u8]>) {
+    fn part_finished(&mut self, now: Time, outcome: Outcome) {
         let Some(part) = self.part.take() else { return };
         match outcome {
-            Outcome::Done => {
-                if self.plan.copy.is_some() {
-                    self.sink(part, data, &[]);
-                }
-                self.part_done(part);
-            }
+            Outcome::Done => self.part_done(part),
             Outcome::MediumError | Outcome::TimedOut if part.len == Sectors::new(1) => {
                 self.cannot_read(part);
                 self.part_done(part);
@@ -493,12 +332,10 @@ impl<P: Passing> Scrub<P> {
         let left = self.left();
         let mut status = self.face.status();
         if !self.over {
-            let paused = self.face.paused.load(Ordering::SeqCst);
-            status.state = match &self.held {
-                _ if self.face.goes_on.load(Ordering::SeqCst) => ScrubState::Running,
-                Some(why) => ScrubState::Held(why.clone()),
-                None if paused => ScrubState::Paused,
-                None => ScrubState::Running,
+            status.state = match (&self.held, self.paused) {
+                (Some(why), _) => ScrubState::Held(why.clone()),
+                (None, true) => ScrubState::Paused,
+                (None, false) => ScrubState::Running,
             };
         }
         let read = status.blocks.saturating_sub(left);
@@ -507,7 +344,6 @@ impl<P: Passing> Scrub<P> {
         status.in_idle_time = self.in_idle_time;
         status.by_others = self.scan.stats().read_by_others;
         status.errors = self.errors;
-        status.again = self.again;
         status.gaps = self.gaps;
         status.pace.note(now, read);
     }
@@ -535,10 +371,8 @@ impl<P: Passing> Scrub<P> {
         self.over = true;
         // The next one locks the file.
         (self.progress, self.syncs) = (None, None);
-        // Whoever sees that it is over may begin another one, which is to come behind this. With hashes it goes on noticing writes.
-        if self.hashes.is_none() {
-            self.disk.end_background(Member(0));
-        }
+        // Whoever sees that it is over may begin another one, which is to come behind this.
+        self.disk.end_background(Member(0));
         self.publish(now);
         self.face.status().state = match stopped {
             true => ScrubState::Stopped,
@@ -610,8 +444,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         let keeps = self.progress.as_ref().filter(|kept| kept.is_dirty());
-        let keeps = keeps.is_some() || self.hashes.as_ref().is_some_and(|kept| kept.is_dirty());
-        let keeps = (keeps && self.held.is_none()).then_some(self.keep_at);
+        let keeps = keeps.filter(|_| self.held.is_none()).map(|_| self.keep_at);
         let next = self.next_part(engine).into_iter();
         let next = next.chain(self.scan.next_wakeup(engine)).min();
         let reads = next.filter(|_| self.reads());
@@ -626,18 +459,10 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         }
     }
 
-    fn arrives(&mut self, _: Time, arrival: &Arrival) {
-        let changes = arrival.op.changes() && !arrival.extent.is_empty();
-        if changes && (self.hashes.is_some() || self.plan.copy.is_some()) {
-            self.rewritten(arrival.extent);
-        }
-    }
-
     fn seen(&mut self, now: Time, done: &Finished) {
         self.quiet_from = now;
         let before = self.scan.stats().read_by_others;
-        // Of what others read there are no data.
-        match self.reads() && self.sink.is_none() {
+        match self.reads() {
             true => self.scan.seen(now, done),
             false => self.scan.disturbed(now),
         }
@@ -654,7 +479,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         if done.id >= PARTS_FROM {
-            self.part_finished(now, done.outcome, data);
+            self.part_finished(now, done.outcome);
         } else {
             let blocks = self.scan.asked(done.id).to_vec();
             self.scan.finished(now, done, data);
@@ -665,9 +490,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
                     false => self.in_gaps += blocks.len() as u64,
                 }
             }
-            let sinks =
-                done.outcome == Outcome::Done && self.sink(done.request.extent, data, &blocks);
-            for block in blocks.iter().filter(|_| !sinks) {
+            for block in &blocks {
                 let number = self.number(*block);
                 if done.outcome == Outcome::Done {
                     self.close(number);
@@ -693,42 +516,6 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 }
 
 impl<P: Passing> Scrub<P> {
-    /// Sectors are about to be written to.
-    fn rewritten(&mut self, extent: Extent) {
-        let block = self.plan.block.get();
-        let first = extent.start.get() / block;
-        let last = (extent.end().get() - 1) / block;
-        if let Some(hashes) = self.hashes.clone()
-            && let Err(error) = hashes.forget(first..=last)
-        {
-            self.hold(format!("{}: {error}", hashes.path().display()));
-        }
-        let open: Vec<u64> = self.open.range(first..=last).copied().collect();
-        self.rewritten.extend(&open);
-        if self.plan.copy.is_none() || self.over {
-            return;
-        }
-        // What was copied is copied again. What is being read is, when it has been.
-        let range = self.plan.range;
-        let start = (first * block).max(range.start.get());
-        let end = ((last + 1) * block).min(range.end().get());
-        if start >= end {
-            return;
-        }
-        let before = self.scan.wanted().left();
-        self.scan.want(Extent::at(start, end - start));
-        for number in open {
-            self.scan.skip(self.extent_of(number));
-        }
-        let again = self.scan.wanted().left() - before;
-        if again > 0 {
-            self.again += again;
-            self.changed(first, last - first + 1);
-            // Before the write reaches the disk.
-            self.keep();
-        }
-    }
-
     /// The drive did not answer in time for a block alone.
     fn timed_out(&mut self, block: Lba) {
         let number = self.number(block);
@@ -748,11 +535,6 @@ impl<P: Passing> Drop for Scrub<P> {
     fn drop(&mut self) {
         if !self.over {
             self.keep();
-        }
-        if let Some(hashes) = &self.hashes
-            && let Err(error) = hashes.unwatch()
-        {
-            tracing::warn!("{}: {error}", hashes.path().display());
         }
     }
 }
@@ -794,7 +576,7 @@ fn halves(extent: Extent) -> [Extent; 2] {
 }
 
 /// Makes a file durable whenever it is told to, on a thread of its own, which ends with who tells it.
-fn syncing(progress: &ProgressFile) -> io::Result<SyncSender<()>> {
+fn syncing(progress: &Progress) -> io::Result<SyncSender<()>> {
     let file = progress.syncer()?;
     let path = progress.path().display().to_string();
     let (syncs, told) = sync_channel(1);

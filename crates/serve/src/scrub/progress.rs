@@ -3,14 +3,13 @@
 //! ```text
 //! 16 KiB     what is scrubbed and how, as JSON, written once
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
-//! the rest   what else happened, one line each: `unreadable START LEN`, `changed START LEN`, `state running|paused|done`
+//! the rest   what else happened, one line each: `unreadable START LEN`, `state running|paused|done`
 //! ```
 //!
 //! Pages of bits are written as they are, whenever blocks were done: the kernel has them then, whatever becomes of the server. A
 //! line counts once its end is there.
 
-use super::pages::Pages;
-use super::status::{FoundSectors, ScrubState};
+use super::status::{ScrubState, Unreadable};
 use headtime_units::{Extent, Lba, Nanos, Sectors};
 use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
@@ -22,7 +21,11 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of the beginning.
-pub(super) const HEADER: usize = 16 << 10;
+const HEADER: usize = 16 << 10;
+
+/// Bytes of a page of bits, and words.
+const PAGE: usize = 4096;
+const WORDS: usize = PAGE / 8;
 
 const FORMAT: &str = "headtime scrub 1";
 
@@ -48,10 +51,6 @@ pub(super) struct Plan {
     pub block: Sectors,
     /// After how long without requests idle time is used, if it is.
     pub idle: Option<Nanos>,
-    /// Where hashes of blocks are kept, if they are.
-    pub hash: Option<PathBuf>,
-    /// Where a copy is made, if one is.
-    pub copy: Option<PathBuf>,
 }
 
 /// Why the progress of a scrub cannot be had.
@@ -96,17 +95,15 @@ pub(super) struct Restored {
     /// In what state the scrub was.
     pub state: ScrubState,
     /// What could not be read.
-    pub unreadable: FoundSectors,
-    /// What was not what it was to be.
-    pub changed: FoundSectors,
+    pub unreadable: Unreadable,
 }
 
 /// A file of progress.
 #[derive(Debug)]
-pub(super) struct ProgressFile {
+pub(super) struct Progress {
     path: PathBuf,
     file: File,
-    pages: Pages,
+    pages: usize,
     /// Pages that are not as the scrub is.
     dirty: BTreeSet<usize>,
     /// Where the next line begins.
@@ -123,80 +120,21 @@ fn to_json(plan: &Plan) -> Value {
         "len": plan.range.len.get(),
         "block": plan.block.get(),
         "idle_ns": plan.idle.map(Nanos::as_nanos),
-        "hash": plan.hash,
-        "copy": plan.copy,
     })
 }
 
-/// The beginning of a file that says what it is of.
-pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
-    let mut header = about.to_string().into_bytes();
-    if header.len() >= HEADER {
-        return Err(ErrorKind::InvalidFilename.into());
-    }
-    header.resize(HEADER, 0);
-    Ok(header)
-}
-
-/// Reads the beginning of a file of this format.
-pub(super) fn read_header(file: &File, path: &Path, format: &str) -> Result<Value, ProgressError> {
-    let wrong = |problem| ProgressError::Format {
-        path: path.to_owned(),
-        problem,
-    };
-    let mut header = vec![0; HEADER];
-    match file.read_exact_at(&mut header, 0) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            return Err(wrong("it is too short".to_owned()));
-        }
-        Err(error) => {
-            let path = path.to_owned();
-            return Err(ProgressError::Io { path, error });
-        }
-        Ok(()) => {}
-    }
-    let end = header.iter().position(|byte| *byte == 0);
-    let text = &header[..end.unwrap_or(header.len())];
-    let value: Value = serde_json::from_slice(text).map_err(|error| wrong(error.to_string()))?;
-    match value["format"] == format {
-        true => Ok(value),
-        false => Err(wrong(format!("its format is not \"{format}\""))),
-    }
-}
-
-/// The disk of a file.
-fn identity_of(value: &Value) -> Result<Identity, String> {
+fn from_json(text: &[u8]) -> Result<Plan, String> {
+    let end = text.iter().position(|byte| *byte == 0);
+    let text = &text[..end.unwrap_or(text.len())];
+    let value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
     let number = |key: &str| {
         let number = value[key].as_u64();
         number.ok_or_else(|| format!("`{key}` is no number"))
     };
-    Ok(Identity {
-        device: value["device"].as_str().unwrap_or_default().to_owned(),
-        capacity: Sectors::new(number("sectors")?),
-        sector_bytes: u32::try_from(number("sector_bytes")?).map_err(|e| e.to_string())?,
-    })
-}
-
-/// Whether a file is of this disk.
-pub(super) fn same_disk(path: &Path, about: &Value, disk: &Identity) -> Result<(), ProgressError> {
-    let path = path.to_owned();
-    let then = match identity_of(about) {
-        Ok(then) => then,
-        Err(problem) => return Err(ProgressError::Format { path, problem }),
-    };
-    match then.differs(disk) {
-        Some(problem) => Err(ProgressError::OtherDisk { path, problem }),
-        None => Ok(()),
+    if value["format"] != FORMAT {
+        return Err(format!("its format is not \"{FORMAT}\""));
     }
-}
-
-fn from_json(value: &Value) -> Result<Plan, String> {
-    let number = |key: &str| {
-        let number = value[key].as_u64();
-        number.ok_or_else(|| format!("`{key}` is no number"))
-    };
-    let identity = identity_of(value)?;
-    let (capacity, block) = (identity.capacity.get(), number("block")?);
+    let (capacity, block) = (number("sectors")?, number("block")?);
     let (start, len) = (number("start")?, number("len")?);
     let inside = start.checked_add(len).is_some_and(|end| end <= capacity);
     if !inside || block == 0 || len == 0 {
@@ -205,12 +143,14 @@ fn from_json(value: &Value) -> Result<Plan, String> {
         ));
     }
     Ok(Plan {
-        identity,
+        identity: Identity {
+            device: value["device"].as_str().unwrap_or_default().to_owned(),
+            capacity: Sectors::new(capacity),
+            sector_bytes: u32::try_from(number("sector_bytes")?).map_err(|e| e.to_string())?,
+        },
         range: Extent::at(start, len),
         block: Sectors::new(block),
         idle: value["idle_ns"].as_u64().map(Nanos::from_nanos),
-        hash: value["hash"].as_str().map(PathBuf::from),
-        copy: value["copy"].as_str().map(PathBuf::from),
     })
 }
 
@@ -220,15 +160,13 @@ impl Plan {
         self.identity.capacity.get().div_ceil(self.block.get())
     }
 
-    fn pages(&self) -> Pages {
-        Pages::new(HEADER as u64, self.blocks())
+    fn pages(&self) -> usize {
+        (self.blocks() as usize).div_ceil(PAGE * 8)
     }
-}
 
-impl Identity {
-    /// In what a disk differs from this one, if it does.
-    fn differs(&self, disk: &Identity) -> Option<String> {
-        let (then, now) = (self, disk);
+    /// In what a disk differs from the one of this plan, if it does.
+    pub fn differs(&self, disk: &Identity) -> Option<String> {
+        let (then, now) = (&self.identity, disk);
         let bytes = |identity: &Identity| identity.capacity.bytes(identity.sector_bytes);
         if then.device != now.device {
             return Some(format!("it was {}, and is {}", then.device, now.device));
@@ -247,9 +185,9 @@ impl Identity {
     }
 }
 
-impl ProgressFile {
+impl Progress {
     /// A file for a scrub that begins, in place of one that is over.
-    pub fn create(path: &Path, plan: &Plan) -> Result<ProgressFile, ProgressError> {
+    pub fn create(path: &Path, plan: &Plan) -> Result<Progress, ProgressError> {
         let failed = |error| ProgressError::Io {
             path: path.to_owned(),
             error,
@@ -260,8 +198,12 @@ impl ProgressFile {
         options.read(true).write(true).create(true).truncate(true);
         let file = options.mode(0o600).open(&new).map_err(failed)?;
         lock(&file, path)?;
-        let header = header(&to_json(plan)).map_err(failed)?;
-        let end = plan.pages().end();
+        let mut header = to_json(plan).to_string().into_bytes();
+        if header.len() >= HEADER {
+            return Err(failed(ErrorKind::InvalidFilename.into()));
+        }
+        header.resize(HEADER, 0);
+        let end = (HEADER + plan.pages() * PAGE) as u64;
         let written = (|| {
             file.write_all_at(&header, 0)?;
             file.set_len(end)?;
@@ -269,7 +211,7 @@ impl ProgressFile {
             std::fs::rename(&new, path)
         })();
         written.map_err(failed)?;
-        Ok(ProgressFile {
+        Ok(Progress {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
@@ -282,7 +224,7 @@ impl ProgressFile {
     pub fn open(
         path: &Path,
         disk: &Identity,
-    ) -> Result<Option<(ProgressFile, Restored)>, ProgressError> {
+    ) -> Result<Option<(Progress, Restored)>, ProgressError> {
         let failed = |error| ProgressError::Io {
             path: path.to_owned(),
             error,
@@ -298,34 +240,46 @@ impl ProgressFile {
             problem,
         };
         let length = file.metadata().map_err(failed)?.len();
-        let about = read_header(&file, path, FORMAT)?;
-        same_disk(path, &about, disk)?;
-        let plan = from_json(&about).map_err(format)?;
-        let lines_at = plan.pages().end();
+        let mut header = vec![0; HEADER];
+        match file.read_exact_at(&mut header, 0) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(format("it is too short".to_owned()));
+            }
+            read => read.map_err(failed)?,
+        }
+        let plan = from_json(&header).map_err(format)?;
+        if let Some(problem) = plan.differs(disk) {
+            return Err(ProgressError::OtherDisk {
+                path: path.to_owned(),
+                problem,
+            });
+        }
+        let lines_at = (HEADER + plan.pages() * PAGE) as u64;
         if length < lines_at {
             return Err(format("it was cut short".to_owned()));
         }
-        let done = plan.pages().read(&file).map_err(failed)?;
+        let mut bits = vec![0; plan.pages() * PAGE];
+        file.read_exact_at(&mut bits, HEADER as u64)
+            .map_err(failed)?;
+        let words = bits.chunks_exact(8);
+        let done = words
+            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
+            .collect();
         let mut text = vec![0; (length - lines_at) as usize];
         file.read_exact_at(&mut text, lines_at).map_err(failed)?;
         let whole = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        let mut state = ScrubState::Running;
-        let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
+        let (mut state, mut unreadable) = (ScrubState::Running, Unreadable::default());
         for line in String::from_utf8_lossy(&text[..whole]).lines() {
             let mut words = line.split(' ');
             let first = words.next();
             let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
             match first {
-                Some(what @ ("unreadable" | "changed")) => match (number(), number()) {
+                Some("unreadable") => match (number(), number()) {
                     (Some(start), Some(len)) => {
-                        let extent = Extent::new(Lba::new(start), Sectors::new(len));
-                        match what {
-                            "changed" => changed.add(extent),
-                            _ => unreadable.add(extent),
-                        }
+                        unreadable.add(Extent::new(Lba::new(start), Sectors::new(len)));
                     }
                     _ => return Err(format(line.to_owned())),
                 },
@@ -343,7 +297,7 @@ impl ProgressFile {
         let end = lines_at + whole as u64;
         // Half a line is none.
         file.set_len(end).map_err(failed)?;
-        let progress = ProgressFile {
+        let progress = Progress {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
@@ -355,7 +309,6 @@ impl ProgressFile {
             done,
             state,
             unreadable,
-            changed,
         };
         Ok(Some((progress, restored)))
     }
@@ -371,7 +324,7 @@ impl ProgressFile {
 
     /// Whether a block is done has changed.
     pub fn changed(&mut self, block: u64) {
-        self.dirty.insert(Pages::page_of(block));
+        self.dirty.insert((block / 64) as usize / WORDS);
     }
 
     /// Returns true if there is something to write.
@@ -381,8 +334,14 @@ impl ProgressFile {
 
     /// Writes what has changed. `word` says which of the blocks from 64 times its number on are done.
     pub fn write(&mut self, word: impl Fn(usize) -> u64) -> io::Result<()> {
+        let mut page = [0; PAGE];
         while let Some(number) = self.dirty.first().copied() {
-            self.pages.write(&self.file, number, &word)?;
+            for (index, bytes) in page.chunks_exact_mut(8).enumerate() {
+                bytes.copy_from_slice(&word(number * WORDS + index).to_le_bytes());
+            }
+            debug_assert!(number < self.pages);
+            self.file
+                .write_all_at(&page, (HEADER + number * PAGE) as u64)?;
             self.dirty.remove(&number);
         }
         Ok(())
@@ -406,12 +365,6 @@ impl ProgressFile {
         self.line(&text)
     }
 
-    /// These sectors are not what they were, and nobody has written to them.
-    pub fn other(&mut self, extent: Extent) -> io::Result<()> {
-        let (start, len) = (extent.start.get(), extent.len.get());
-        self.line(&format!("changed {start} {len}\n"))
-    }
-
     /// The scrub is in another state.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
         self.line(&format!("state {state}\n"))
@@ -423,7 +376,7 @@ impl ProgressFile {
     }
 }
 
-impl Drop for ProgressFile {
+impl Drop for Progress {
     /// Who makes it durable may have it for longer, and is not to keep the next one out.
     fn drop(&mut self) {
         // It is not locked for ever: the lock ends with the process, too.
@@ -432,7 +385,7 @@ impl Drop for ProgressFile {
 }
 
 /// One server at a time.
-pub(super) fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
+fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ProgressError::InUse(path.to_owned())),

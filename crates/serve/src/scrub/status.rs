@@ -88,11 +88,7 @@ pub struct ScrubStatus {
     /// Reads that failed, and were not for sectors that cannot be read.
     pub errors: u64,
     /// Sectors that cannot be read.
-    pub unreadable: FoundSectors,
-    /// Sectors that are not what they were at the last scrub, though nobody has written to them through the server.
-    pub changed: FoundSectors,
-    /// Blocks that had to be copied again, because they were written to after they had been.
-    pub again: u64,
+    pub unreadable: Unreadable,
     /// Whether gaps are used.
     pub gaps: Gaps,
     /// After how long without requests idle time is used; `None` if it is not.
@@ -121,11 +117,11 @@ impl ScrubStatus {
     }
 }
 
-/// Sectors that cannot be read, or have something else to be said of them.
+/// Sectors that cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FoundSectors(BTreeSet<(u64, u64)>);
+pub struct Unreadable(BTreeSet<(u64, u64)>);
 
-impl FoundSectors {
+impl Unreadable {
     /// These cannot.
     pub fn add(&mut self, extent: Extent) {
         self.0.insert((extent.start.get(), extent.len.get()));
@@ -201,7 +197,7 @@ mod tests {
 
     #[test]
     fn sectors_side_by_side_are_one_extent() {
-        let mut unreadable = FoundSectors::default();
+        let mut unreadable = Unreadable::default();
         for (start, len) in [(10, 1), (8, 1), (9, 1), (20, 4), (22, 8), (8, 1)] {
             unreadable.add(Extent::at(start, len));
         }
