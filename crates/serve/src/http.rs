@@ -31,7 +31,7 @@ use crate::device::Control;
 use crate::disk::{BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Page, Snapshot};
 use crate::nbd::Counts;
-use crate::scrub::Scrubs;
+use crate::scrub::{ScrubError, Scrubs};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
@@ -41,6 +41,7 @@ use headtime_engine::{GateError, GateSpec};
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::Shown;
 use headtime_units::Sectors;
+use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -300,6 +301,71 @@ async fn gate(
     Ok(())
 }
 
+impl Watched {
+    fn scrub_refused(&self, error: &ScrubError) -> HttpRefusal {
+        match error {
+            ScrubError::Value { .. } => HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()),
+            _ => self.conflict(error),
+        }
+    }
+
+    /// Files are read and much is counted: not on the thread that serves others.
+    async fn scrubs(
+        &self,
+        what: impl FnOnce(&Scrubs) -> Result<(), ScrubError> + Send + 'static,
+    ) -> Result<Response, HttpRefusal> {
+        let scrubs = Arc::clone(&self.scrubs);
+        let told = tokio::task::spawn_blocking(move || what(&scrubs)).await;
+        let told = told.map_err(HttpRefusal::stopped)?;
+        told.map_err(|error| self.scrub_refused(&error))?;
+        Ok(self.scrub_status())
+    }
+
+    fn scrub_status(&self) -> Response {
+        let sector_bytes = self.disk.sector_bytes();
+        let status = self.scrubs.status();
+        let status = status.map_or(Value::Null, |status| status::scrub(&status, sector_bytes));
+        let text = format!("{status:#}\n");
+        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+    }
+}
+
+async fn scrub_status(
+    State(site): SiteState,
+    Path(name): Path<String>,
+) -> Result<Response, HttpRefusal> {
+    Ok(site.find(&name)?.scrub_status())
+}
+
+async fn begin_scrub(
+    State(site): SiteState,
+    Path(name): Path<String>,
+    body: String,
+) -> Result<Response, HttpRefusal> {
+    let watched = site.find(&name)?;
+    let ask =
+        scrub::ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
+    tracing::info!(disk = name, ?ask, "a scrub is to begin or to go on");
+    watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
+}
+
+async fn tell_scrub(
+    State(site): SiteState,
+    Path((name, verb)): Path<(String, String)>,
+) -> Result<Response, HttpRefusal> {
+    let watched = site.find(&name)?;
+    let told = match verb.as_str() {
+        "pause" => Scrubs::pause,
+        "resume" => Scrubs::resume,
+        "stop" => Scrubs::stop,
+        _ => {
+            let problem = "allowed are pause, resume and stop".to_owned();
+            return Err(HttpRefusal(StatusCode::NOT_FOUND, problem));
+        }
+    };
+    watched.scrubs(told).await
+}
+
 fn watching() -> Router<Arc<Site>> {
     Router::new()
         .route("/metrics", get(metrics))
@@ -314,8 +380,8 @@ fn controlling() -> Router<Arc<Site>> {
         .route("/disks/{name}/clear-failure", post(clear_failure))
         .route("/disks/{name}/scheduler", post(scheduler))
         .route("/disks/{name}/gate", post(gate))
-        .route("/disks/{name}/scrub", get(scrub::status).post(scrub::begin))
-        .route("/disks/{name}/scrub/{verb}", post(scrub::tell))
+        .route("/disks/{name}/scrub", get(scrub_status).post(begin_scrub))
+        .route("/disks/{name}/scrub/{verb}", post(tell_scrub))
         .layer(DefaultBodyLimit::max(BODY_MAX))
 }
 

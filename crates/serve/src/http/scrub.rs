@@ -6,21 +6,15 @@
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
 //! ```
 
-use super::status::scrub;
-use super::{HttpRefusal, SiteState, Watched};
-use crate::scrub::{ScrubAsk, ScrubError, Scrubs};
-use axum::extract::{Path, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use crate::scrub::ScrubAsk;
 use headtime_units::Nanos;
 use serde_json::{Map, Value};
-use std::sync::Arc;
 
 /// A day.
 const IDLE_MS_MAX: f64 = 86_400_000.0;
 
 /// Reads what is to be scrubbed. The error says what is wrong.
-fn ask_of(body: &str) -> Result<ScrubAsk, String> {
+pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
     let body = if body.trim().is_empty() { "{}" } else { body };
     let keys: Map<String, Value> = serde_json::from_str(body).map_err(|error| error.to_string())?;
     let mut ask = ScrubAsk::default();
@@ -50,70 +44,6 @@ fn ask_of(body: &str) -> Result<ScrubAsk, String> {
         }
     }
     Ok(ask)
-}
-
-impl Watched {
-    fn scrub_refused(&self, error: &ScrubError) -> HttpRefusal {
-        match error {
-            ScrubError::Value { .. } => HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()),
-            _ => self.conflict(error),
-        }
-    }
-
-    /// Files are read and much is counted: not on the thread that serves others.
-    async fn scrubs(
-        &self,
-        what: impl FnOnce(&Scrubs) -> Result<(), ScrubError> + Send + 'static,
-    ) -> Result<Response, HttpRefusal> {
-        let scrubs = Arc::clone(&self.scrubs);
-        let told = tokio::task::spawn_blocking(move || what(&scrubs)).await;
-        let told = told.map_err(HttpRefusal::stopped)?;
-        told.map_err(|error| self.scrub_refused(&error))?;
-        Ok(self.scrub_status())
-    }
-
-    fn scrub_status(&self) -> Response {
-        let sector_bytes = self.disk.sector_bytes();
-        let status = self.scrubs.status();
-        let status = status.map_or(Value::Null, |status| scrub(&status, sector_bytes));
-        let text = format!("{status:#}\n");
-        ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-    }
-}
-
-pub(super) async fn status(
-    State(site): SiteState,
-    Path(name): Path<String>,
-) -> Result<Response, HttpRefusal> {
-    Ok(site.find(&name)?.scrub_status())
-}
-
-pub(super) async fn begin(
-    State(site): SiteState,
-    Path(name): Path<String>,
-    body: String,
-) -> Result<Response, HttpRefusal> {
-    let watched = site.find(&name)?;
-    let ask = ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
-    tracing::info!(disk = name, ?ask, "a scrub is to begin or to go on");
-    watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
-}
-
-pub(super) async fn tell(
-    State(site): SiteState,
-    Path((name, verb)): Path<(String, String)>,
-) -> Result<Response, HttpRefusal> {
-    let watched = site.find(&name)?;
-    let told = match verb.as_str() {
-        "pause" => Scrubs::pause,
-        "resume" => Scrubs::resume,
-        "stop" => Scrubs::stop,
-        _ => {
-            let problem = "allowed are pause, resume and stop".to_owned();
-            return Err(HttpRefusal(StatusCode::NOT_FOUND, problem));
-        }
-    };
-    watched.scrubs(told).await
 }
 
 #[cfg(test)]

@@ -383,8 +383,8 @@ impl Page {
     }
 
     fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {
-        type Gauge = fn(&ScrubStatus) -> f64;
-        let gauges: [(&str, &str, Gauge); 5] = [
+        type ScrubGauge = fn(&ScrubStatus) -> f64;
+        let gauges: [(&str, &str, ScrubGauge); 5] = [
             (
                 "scrub_running",
                 "1 if a scrub of the disk reads, 0 if it rests or is over",

@@ -2,7 +2,7 @@
 
 use super::flat::Flat;
 use super::job::{Face, Scrub};
-use super::progress::{Identity, Plan, Progress, ProgressError, Restored};
+use super::progress::{Identity, Plan, ProgressError, ProgressFile, Restored};
 use super::status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Disk;
@@ -140,7 +140,7 @@ impl Scrubs {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let Some((progress, restored)) = Progress::open(file, &self.identity)? else {
+        let Some((progress, restored)) = ProgressFile::open(file, &self.identity)? else {
             return Ok(());
         };
         *last = Some(match restored.state.is_over() {
@@ -168,7 +168,7 @@ impl Scrubs {
         let mut progress = None;
         if let Some(file) = &self.file {
             // It may have been put there, or taken away, since the server started.
-            if let Some((kept, restored)) = Progress::open(file, &self.identity)?
+            if let Some((kept, restored)) = ProgressFile::open(file, &self.identity)?
                 && !restored.state.is_over()
             {
                 self.fits(&restored.plan, ask)?;
@@ -181,7 +181,7 @@ impl Scrubs {
                 path: folder.to_owned(),
                 error,
             })?;
-            progress = Some(Progress::create(file, &plan)?);
+            progress = Some(ProgressFile::create(file, &plan)?);
         }
         *last = Some(self.start(plan, progress, None)?);
         Ok(())
@@ -317,7 +317,7 @@ impl Scrubs {
     fn start(
         &self,
         plan: Plan,
-        progress: Option<Progress>,
+        progress: Option<ProgressFile>,
         restored: Option<&Restored>,
     ) -> Result<Last, ScrubError> {
         let may = self.gaps();
@@ -351,7 +351,7 @@ impl Scrubs {
         model: P,
         plan: &Plan,
         may: Gaps,
-        from: (Option<Progress>, Option<&Restored>),
+        from: (Option<ProgressFile>, Option<&Restored>),
         face: &Arc<Face>,
     ) -> Result<Box<dyn Background + Send>, ScrubError> {
         let piece = IDLE_PIECE / u64::from(self.identity.sector_bytes);

@@ -1,6 +1,6 @@
 //! The scrub itself, on the thread of its disk.
 
-use super::progress::{Plan, Progress, Restored};
+use super::progress::{Plan, ProgressFile, Restored};
 use super::status::{Gaps, ScrubState, ScrubStatus};
 use crate::disk::Disk;
 use headtime_engine::{
@@ -65,7 +65,7 @@ pub(super) struct Scrub<P: Passing> {
     gaps: Gaps,
     face: Arc<Face>,
     disk: Disk,
-    progress: Option<Progress>,
+    progress: Option<ProgressFile>,
     /// Makes what was written of the progress durable.
     syncs: Option<SyncSender<()>>,
     /// Blocks that were asked for and are not done.
@@ -101,7 +101,7 @@ impl<P: Passing> Scrub<P> {
         plan: Plan,
         may: Gaps,
         disk: Disk,
-        (progress, restored): (Option<Progress>, Option<&Restored>),
+        (progress, restored): (Option<ProgressFile>, Option<&Restored>),
         face: Arc<Face>,
     ) -> io::Result<Scrub<P>> {
         if let Some(restored) = restored {
@@ -355,6 +355,10 @@ impl<P: Passing> Scrub<P> {
         if self.over || under_way || !(stopped || self.left() == 0) {
             return;
         }
+        // What could not be written is not tried at each event, but when somebody resumes.
+        if self.held.is_some() && !stopped {
+            return;
+        }
         if !stopped {
             self.keep();
         }
@@ -576,7 +580,7 @@ fn halves(extent: Extent) -> [Extent; 2] {
 }
 
 /// Makes a file durable whenever it is told to, on a thread of its own, which ends with who tells it.
-fn syncing(progress: &Progress) -> io::Result<SyncSender<()>> {
+fn syncing(progress: &ProgressFile) -> io::Result<SyncSender<()>> {
     let file = progress.syncer()?;
     let path = progress.path().display().to_string();
     let (syncs, told) = sync_channel(1);

@@ -100,7 +100,7 @@ pub(super) struct Restored {
 
 /// A file of progress.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ProgressFile {
     path: PathBuf,
     file: File,
     pages: usize,
@@ -185,9 +185,9 @@ impl Plan {
     }
 }
 
-impl Progress {
+impl ProgressFile {
     /// A file for a scrub that begins, in place of one that is over.
-    pub fn create(path: &Path, plan: &Plan) -> Result<Progress, ProgressError> {
+    pub fn create(path: &Path, plan: &Plan) -> Result<ProgressFile, ProgressError> {
         let failed = |error| ProgressError::Io {
             path: path.to_owned(),
             error,
@@ -211,7 +211,7 @@ impl Progress {
             std::fs::rename(&new, path)
         })();
         written.map_err(failed)?;
-        Ok(Progress {
+        Ok(ProgressFile {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
@@ -224,7 +224,7 @@ impl Progress {
     pub fn open(
         path: &Path,
         disk: &Identity,
-    ) -> Result<Option<(Progress, Restored)>, ProgressError> {
+    ) -> Result<Option<(ProgressFile, Restored)>, ProgressError> {
         let failed = |error| ProgressError::Io {
             path: path.to_owned(),
             error,
@@ -297,7 +297,7 @@ impl Progress {
         let end = lines_at + whole as u64;
         // Half a line is none.
         file.set_len(end).map_err(failed)?;
-        let progress = Progress {
+        let progress = ProgressFile {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
@@ -376,7 +376,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressFile {
     /// Who makes it durable may have it for longer, and is not to keep the next one out.
     fn drop(&mut self) {
         // It is not locked for ever: the lock ends with the process, too.
