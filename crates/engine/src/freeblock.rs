@@ -167,7 +167,7 @@ struct Picked {
 /// Reads each wanted block of a disk once, in gaps alone.
 ///
 /// What somebody else reads counts as read. A block of which the drive says that it cannot be read is asked for once more, alone,
-/// and then no longer ([`Freeblock::unreadable`]). Anything else that fails is wanted again.
+/// and then no longer ([`Freeblock::unreadable`]), until it is [wanted](Freeblock::want) again. Anything else that fails is wanted again.
 pub struct Freeblock<P: Passing> {
     model: P,
     options: FreeblockOptions,
@@ -283,9 +283,24 @@ impl<P: Passing> Freeblock<P> {
         self.in_flight.len()
     }
 
-    /// The blocks that lie whole in an extent are wanted, also if they have been read.
+    /// The blocks that lie whole in an extent are wanted, also if they have been read, or could not be. Returns how many were not.
     pub fn want(&mut self, extent: Extent) -> u64 {
+        self.forget_unreadable(extent);
         self.wanted.add(&self.model, extent)
+    }
+
+    /// The blocks that lie whole in an extent count as readable. Returns how many did not.
+    fn forget_unreadable(&mut self, extent: Extent) -> u64 {
+        if self.unreadable.is_empty() {
+            return 0;
+        }
+        let before = self.unreadable.len();
+        let wanted = &self.wanted;
+        self.unreadable.retain(|block| {
+            let block = wanted.block_at(*block);
+            block.start < extent.start || block.end() > extent.end()
+        });
+        (before - self.unreadable.len()) as u64
     }
 
     /// The blocks that lie whole in an extent are not wanted. Returns how many were.
@@ -491,7 +506,9 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
-            let taken = self.wanted.take(&self.model, done.request.extent);
+            let extent = done.request.extent;
+            // What could not be read may have been written since.
+            let taken = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);
             self.stats.read_by_others += taken;
             if taken > 0 {
                 self.note_tenths(now);

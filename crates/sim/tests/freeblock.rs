@@ -41,12 +41,16 @@ fn noisy() -> Profile {
     changed.expect("it can be")
 }
 
+/// Blocks that cannot be read are wanted again so often.
+const AGAIN: u32 = 2;
+
 /// What became of a scan.
 #[derive(Default)]
 struct Read {
     /// How often each sector was delivered.
     times: BTreeMap<u64, u32>,
     unreadable: Vec<Lba>,
+    wanted_again: u32,
     left: u64,
     stats: FreeblockStats,
 }
@@ -55,6 +59,8 @@ struct Read {
 struct Counted {
     scan: Freeblock<Arc<Model>>,
     read: Rc<RefCell<Read>>,
+    /// How often more they are.
+    again: u32,
 }
 
 impl Background for Counted {
@@ -74,6 +80,7 @@ impl Background for Counted {
     fn seen(&mut self, now: Time, done: &Finished) {
         self.scan.seen(now, done);
         let mut read = self.read.borrow_mut();
+        read.unreadable = self.scan.unreadable().collect();
         read.left = self.scan.wanted().left();
         read.stats = self.scan.stats();
     }
@@ -81,6 +88,13 @@ impl Background for Counted {
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         self.scan.finished(now, done, data);
         let mut read = self.read.borrow_mut();
+        let unreadable: Vec<Lba> = self.scan.unreadable().collect();
+        for block in unreadable.iter().filter(|_| self.again > 0) {
+            assert_eq!(self.scan.want(self.scan.wanted().block_at(*block)), 1);
+            assert!(!self.scan.is_unreadable(*block));
+            read.wanted_again += 1;
+        }
+        self.again -= u32::from(self.again > 0 && !unreadable.is_empty());
         read.unreadable = self.scan.unreadable().collect();
         read.left = self.scan.wanted().left();
         read.stats = self.scan.stats();
@@ -149,7 +163,8 @@ fn simulate(
         let capacity = profile.geometry.capacity;
         let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
         let read = Rc::clone(&read);
-        setup.stations[0].background = Some(Box::new(Counted { scan, read }));
+        let again = AGAIN;
+        setup.stations[0].background = Some(Box::new(Counted { scan, read, again }));
     }
     change(&mut setup);
     run(setup).expect("runs");
@@ -288,6 +303,7 @@ fn every_block_is_read_once_whatever_fails() {
         let counted = Counted {
             scan,
             read: Rc::clone(&read),
+            again: 0,
         };
         setup.stations[0].background = Some(Box::new(counted));
         run(setup).expect("runs");
@@ -337,6 +353,30 @@ fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
     assert!(read.stats.with > 0 && read.left == 0, "{:?}", read.stats);
     assert_eq!(read.unreadable, []);
     assert_eq!(read.times.get(&100_000), Some(&1));
+}
+
+/// A sector that cannot be read can be when it has been written. It is not unreadable then, whether the scan reads it, because it
+/// is wanted again, or somebody else.
+#[test]
+fn what_could_not_be_read_is_not_unreadable_when_it_has_been_read() {
+    let bad = Extent::at(1_000, 8);
+    let scan = Some((Extent::at(900, 1_000), FreeblockOptions::default()));
+    let mended = ten(2, 40_000, 8);
+    let faults = |setup: &mut Setup<'_>| {
+        setup.stations[0].faults = vec![(
+            Time::ZERO,
+            Fault::Unreadable {
+                extent: bad,
+                retries: 0,
+            },
+        )];
+    };
+    let (_, read) = simulate(&atlas(2), "noop", &mended, scan, faults);
+    let read = read.borrow();
+    assert!(read.wanted_again > 0, "{:?}", read.stats);
+    assert_eq!((read.left, &read.unreadable), (0, &vec![]));
+    let counted = read.stats.blocks + read.stats.read_by_others;
+    assert_eq!(counted, 1_000, "each counts once: {:?}", read.stats);
 }
 
 /// A gap somewhere: the head behind one request, and another one.
