@@ -3,8 +3,8 @@
 use crate::Model;
 use crate::layout::Run;
 use crate::positioning::ModelPlace;
-use headtime_sched::{Head, Op, Pass, Passing};
-use headtime_units::{Extent, Nanos, Sectors, Time, Track};
+use headtime_sched::{Head, Op, Pass, Passing, TrackPart};
+use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
 impl Passing for Model {
     fn cylinders(&self) -> u32 {
@@ -37,12 +37,42 @@ impl Passing for Model {
             .seek_at_least(cylinders.min(self.cylinders() - 1))
     }
 
+    fn leaves(&self, from: Track, sent: Time, to: Track, by: Time, op: Op) -> Option<Time> {
+        self.busy_until(sent, self.way(from, to, op), by, op)
+    }
+
+    fn lingers(&self) -> Nanos {
+        self.lingers
+    }
+
+    fn angle_at(&self, now: Time) -> Angle {
+        let mechanics = self.mechanics();
+        Angle::turned(mechanics.phase_at(now), mechanics.turn())
+    }
+
+    fn parts(&self, track: Track, each: &mut dyn FnMut(TrackPart)) {
+        self.runs_on(track, |run| {
+            each(TrackPart {
+                extent: Extent::new(run.start, Sectors::new(u64::from(run.len))),
+                begin: run.angle(0),
+                step: run.step(),
+            });
+        });
+    }
+
     fn passing(&self, track: Track, from: Time, span: Nanos, each: &mut dyn FnMut(Pass)) {
         let window = Window {
             model: self,
             phase: self.mechanics().phase_at(from),
             span: span.min(self.mechanics().turn()),
         };
+        self.runs_on(track, |run| window.passing(run, each));
+    }
+}
+
+impl Model {
+    /// The runs of a track's addresses that are on it.
+    fn runs_on(&self, track: Track, mut each: impl FnMut(&Run)) {
         let extent = self.addresses(track);
         let mut next = extent.start;
         while next < extent.end() {
@@ -52,7 +82,7 @@ impl Passing for Model {
             next = run.end();
             // A remapped sector belongs to this track, and is on another one.
             if run.track == track {
-                window.passing(&run, each);
+                each(&run);
             }
         }
     }
@@ -90,24 +120,24 @@ impl Window<'_> {
         // The first sector that begins less than a turn behind the run's own beginning, counted from the window's.
         let split = self.split(run);
         for (from, to) in [(split, run.len), (0, split)] {
-            // In each part sectors begin, and end, one after the other.
-            let (mut low, mut high) = (from, to);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if self.end_of(run, middle) <= self.span {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
+            if from == to {
+                continue;
             }
-            if low > from {
+            let begin = self.until(run, from);
+            if begin > self.span {
+                continue;
+            }
+            // In each part sectors begin, and end, one after the other.
+            let end = from + self.whole_slots(run, self.span - begin);
+            let end = first(from, to, end, |sector| self.end_of(run, sector) > self.span);
+            if end > from {
                 each(Pass {
                     extent: Extent::new(
                         run.start + Sectors::new(u64::from(from)),
-                        Sectors::new(u64::from(low - from)),
+                        Sectors::new(u64::from(end - from)),
                     ),
-                    begin: self.until(run, from),
-                    end: self.end_of(run, low - 1),
+                    begin,
+                    end: self.end_of(run, end - 1),
                 });
             }
         }
@@ -116,16 +146,27 @@ impl Window<'_> {
     /// The first sector of a run that begins in the window's turn before the run's first sector does; `len` if none
     /// does.
     fn split(&self, run: &Run) -> u32 {
-        let first = self.until(run, 0);
-        let (mut low, mut high) = (0, run.len);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.until(run, middle) >= first {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        let zero = self.until(run, 0);
+        let around = self.whole_slots(run, self.model.mechanics().turn() - zero);
+        first(0, run.len, around, |sector| self.until(run, sector) < zero)
     }
+
+    /// How many slots of a run pass in a time, or one more or less.
+    fn whole_slots(&self, run: &Run, time: Nanos) -> u32 {
+        let turn = self.model.mechanics().turn().as_nanos();
+        (time.as_nanos() * u64::from(run.sectors_per_track) / turn) as u32
+    }
+}
+
+/// The first of `from..to` for which something holds that holds for all behind it too; `to` if it does for none. It is near a
+/// guess.
+fn first(from: u32, to: u32, guess: u32, holds: impl Fn(u32) -> bool) -> u32 {
+    let mut at = guess.clamp(from, to);
+    while at > from && holds(at - 1) {
+        at -= 1;
+    }
+    while at < to && !holds(at) {
+        at += 1;
+    }
+    at
 }

@@ -50,6 +50,8 @@ pub struct Model {
     fetches: u64,
     /// Sectors that it reads on behind a read before the arm leaves.
     reads_on: u64,
+    /// No less than how long that takes.
+    pub(crate) lingers: Nanos,
 }
 
 /// The last operation of the drive, if known.
@@ -135,7 +137,20 @@ impl Model {
         let longest = spares.fold(longest, |longest, spare| {
             longest.max(spare.sectors_per_track)
         });
+        let reads_on = match &profile.cache {
+            cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
+            cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
+            cache => u64::from(cache.read_ahead_min).max(1),
+        };
+        // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
+        let slot =
+            (mechanics.turn() / u64::from(longest.max(1))).saturating_sub(Nanos::from_nanos(1));
+        let lingers = match (profile.queue.preseek, profile.cache.read_ahead) {
+            (Preseek::AtMediaEnd, ReadAhead::SegmentFull | ReadAhead::NextTrack) => slot * reads_on,
+            _ => Nanos::ZERO,
+        };
         Model {
+            lingers,
             bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),
@@ -151,11 +166,7 @@ impl Model {
                 _ => 0,
             },
             buffers_writes: profile.cache.enabled && profile.cache.write_back != WriteBack::Off,
-            reads_on: match &profile.cache {
-                cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
-                cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
-                cache => u64::from(cache.read_ahead_min).max(1),
-            },
+            reads_on,
             profile: profile.clone(),
         }
     }
@@ -250,6 +261,22 @@ impl Model {
             before: Before::Unknown,
         };
         self.ready(head, sent, &to, way, op)
+    }
+
+    /// Until when the head may be busy with a read, so that it is ready [as above](Model::ready_at) by `by`.
+    pub(crate) fn busy_until(&self, sent: Time, way: Nanos, by: Time, op: Op) -> Option<Time> {
+        let before = Before::Read as usize;
+        let (arm, way) = if op.is_read() {
+            (self.reads[before], way + self.mechanics.set_up(way, op))
+        } else {
+            let lead = &self.writes[before];
+            if sent + lead.data + self.sector > by {
+                return None;
+            }
+            (lead.arm, way.max(self.minimum_seek_delay))
+        };
+        let leaves = Time::from_nanos(by.as_nanos().checked_sub(way.as_nanos())?);
+        (sent + arm <= leaves).then_some(leaves)
     }
 
     /// Returns true if the drive has all data of a write that was sent at `sent` when the arm `leaves` for it.

@@ -3,7 +3,7 @@
 use headtime_disk::Model;
 use headtime_disk::layout::Slot;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::{Op, Pass, Passing, Positioning};
+use headtime_sched::{Head, Op, Pass, Passing, Positioning};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -153,6 +153,168 @@ fn ways_are_no_shorter_than_their_bound() {
                 assert!(model.way(from, to, op) >= model.way_at_least(distance));
             }
             assert_eq!(model.way(from, from, Op::Read), Nanos::ZERO);
+        }
+    }
+}
+
+/// Profiles that say different things of when the arm may leave, and one whose layout is a map.
+fn several() -> Vec<Model> {
+    let names = [
+        "atlas10k",
+        "hp-c2247a",
+        "exos-x18",
+        "nearline-20tb",
+        "plausible-3",
+    ];
+    let profiles = names.map(|name| profile::by_name(name).expect("there is such a one"));
+    profiles.iter().map(Model::new).collect()
+}
+
+fn any_track(model: &Model, random: &mut Pcg64) -> Track {
+    let lba = random.next_u64() % model.layout().capacity().get();
+    model.track(model.start(Extent::at(lba, 1)))
+}
+
+#[test]
+fn the_latest_time_to_leave_is_the_latest_at_which_the_head_arrives_in_time() {
+    for model in several() {
+        let mut random = Pcg64::seed_from_u64(5);
+        let (mut some, mut none) = (0, 0);
+        for round in 0..4_000 {
+            let (from, to) = (
+                any_track(&model, &mut random),
+                any_track(&model, &mut random),
+            );
+            let to = Track {
+                cylinder: match round % 3 {
+                    0 => from.cylinder,
+                    _ => to.cylinder,
+                },
+                ..to
+            };
+            let op = [Op::Read, Op::Write][round % 2];
+            let sent = Time::from_nanos(1_000_000_000);
+            let by = sent + Nanos::from_nanos(random.next_u64() % 30_000_000);
+            let read = Extent::new(model.addresses(from).start, Sectors::new(1));
+            let arrives = |free| {
+                let place = model.left_by(read, Op::Read);
+                model.arrives(&Head { place, free }, sent, to, op)
+            };
+            if model.track(model.left_by(read, Op::Read)) != from {
+                // A remapped sector.
+                continue;
+            }
+            match model.leaves(from, sent, to, by, op) {
+                Some(free) => {
+                    some += 1;
+                    assert!(arrives(free) <= by);
+                    assert!(arrives(free + Nanos::from_nanos(1)) > by);
+                }
+                None => {
+                    none += 1;
+                    assert!(arrives(Time::ZERO) > by);
+                }
+            }
+        }
+        assert!(some > 1_000 && none > 100, "{some} {none}");
+    }
+}
+
+#[test]
+fn no_other_surface_of_a_cylinder_is_nearer_than_the_same() {
+    for model in several() {
+        let mut random = Pcg64::seed_from_u64(6);
+        let now = Time::from_nanos(1_000_000_000);
+        for _ in 0..2_000 {
+            let (from, to) = (
+                any_track(&model, &mut random),
+                any_track(&model, &mut random),
+            );
+            if from.cylinder == to.cylinder {
+                continue;
+            }
+            let read = Extent::new(model.addresses(from).start, Sectors::new(1));
+            let head = Head {
+                place: model.left_by(read, Op::Read),
+                free: now,
+            };
+            let from = model.track(head.place);
+            let same = Track {
+                head: from.head,
+                ..to
+            };
+            let by = now + Nanos::from_millis(40);
+            for op in [Op::Read, Op::Write] {
+                assert!(model.arrives(&head, now, same, op) <= model.arrives(&head, now, to, op));
+                let back = |track| model.leaves(track, now, from, by, op);
+                assert!(back(same) >= back(to));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_a_track_say_where_its_addresses_are() {
+    for model in several() {
+        let mut random = Pcg64::seed_from_u64(7);
+        for _ in 0..200 {
+            let track = any_track(&model, &mut random);
+            let slots = model
+                .layout()
+                .sectors_per_track(track)
+                .expect("it has some");
+            let mut told = BTreeMap::new();
+            model.parts(track, &mut |part| {
+                for nth in 0..part.extent.len.get() {
+                    let lba = part.extent.start + Sectors::new(nth);
+                    assert_eq!(told.insert(lba, part.angle(nth)), None);
+                }
+            });
+            let here = model.addresses(track);
+            let mut seen = 0;
+            for slot in 0..slots {
+                if let Some(Slot::Data(lba)) = model.layout().slot(track, slot)
+                    && here.start <= lba
+                    && lba < here.end()
+                {
+                    let angle = model.layout().slot_angle(track, slot).expect("there");
+                    let off = (told[&lba] - angle)
+                        .to_bits()
+                        .min((angle - told[&lba]).to_bits());
+                    assert!(off <= 4, "{lba}: {off} of 2^32");
+                    seen += 1;
+                }
+            }
+            assert_eq!(seen, told.len());
+        }
+        let turn = model.mechanics().turn();
+        for at in [0, 1, 777_777, 123_456_789_012] {
+            let now = Time::from_nanos(at);
+            let phase = model.angle_at(now).time(turn);
+            assert!(near(phase, model.mechanics().phase_at(now)), "{now}");
+        }
+    }
+}
+
+/// What is read last is not the end of what the drive reads, unless the disk ends there.
+#[test]
+fn the_head_is_busy_for_a_while_behind_a_read() {
+    for model in several() {
+        let mut random = Pcg64::seed_from_u64(8);
+        for _ in 0..500 {
+            let track = any_track(&model, &mut random);
+            let here = model.addresses(track);
+            let along = random.next_u64() % here.len.get();
+            let head = Head {
+                place: model.left_by(Extent::at(1_000, 8), Op::Read),
+                free: Time::from_nanos(1_000_000_000),
+            };
+            let read = Extent::new(here.start + Sectors::new(along), Sectors::new(1));
+            let done = model.follow(&head, head.free, read, Op::Read);
+            let end = head.free + done.seek + done.rotation + done.transfer;
+            if read.end() < Lba::ZERO + model.layout().capacity() {
+                assert!(done.head.free >= end + model.lingers(), "{read}");
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! What is not here: data, files, time.
 
+mod arcs;
 mod search;
 mod wanted;
 

@@ -1,7 +1,7 @@
 //! What a model must know for a search of what to read in a gap: tracks, the ways between them, and what passes on them.
 
 use crate::{Head, Op, Positioning};
-use headtime_units::{Extent, Nanos, Time, Track};
+use headtime_units::{Angle, Extent, Nanos, Time, Track};
 
 /// Sectors of one track that pass under the head one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,24 @@ impl Pass {
     }
 }
 
+/// Addresses in consecutive slots of a track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackPart {
+    /// The addresses, which follow each other.
+    pub extent: Extent,
+    /// Where the first of them begins.
+    pub begin: Angle,
+    /// From one slot to the next, in 2^64ths of a turn, rounded down; 0 for a track of one slot.
+    pub step: u64,
+}
+
+impl TrackPart {
+    /// Where the slot of an address begins, as many behind the first; within a few 2^32nds of a turn.
+    pub fn angle(&self, sectors: u64) -> Angle {
+        self.begin + Angle::from_bits((self.step.wrapping_mul(sectors) >> 32) as u32)
+    }
+}
+
 /// A [`Positioning`] that knows tracks.
 ///
 /// While the head waits for a sector, it can be over another track and read what passes there, if the arm is back in time:
@@ -48,11 +66,29 @@ pub trait Passing: Positioning {
     /// elsewhere, if the disk has remapped sectors.
     fn addresses(&self, track: Track) -> Extent;
 
+    /// Tells where the addresses on a track are, but for those that are elsewhere.
+    fn parts(&self, track: Track, each: &mut dyn FnMut(TrackPart));
+
+    /// The angle under the heads at a time, by the clock of the model, to a nanosecond.
+    fn angle_at(&self, now: Time) -> Angle;
+
     /// How long the head takes from one track to another until it can read or write there.
     fn way(&self, from: Track, to: Track, op: Op) -> Nanos;
 
-    /// When the head can begin to read or write on a track, for a command that is sent at `sent` and comes behind `head`.
+    /// When the head can begin to read or write on a track, for a command that is sent at `sent` and comes behind `head`. On
+    /// a cylinder where the head is not, it arrives at no track sooner than at that of the same surface.
     fn arrives(&self, head: &Head<Self::Place>, sent: Time, track: Track, op: Op) -> Time;
+
+    /// The latest time until which the head may be busy with a read on `from`, so that it [arrives](Passing::arrives) at `to` by `by`, for a
+    /// command that is sent at `sent`; `None` if it does not, however soon it is free. It may be busy until no later on
+    /// the other tracks of a cylinder where `to` is not than on that of the same surface.
+    fn leaves(&self, from: Track, sent: Time, to: Track, by: Time, op: Op) -> Option<Time>;
+
+    /// A lower bound of how long the head is busy behind the end of the last sector of a read whose sectors pass one after the other,
+    /// and which does not end where the disk does. Zero is always right.
+    fn lingers(&self) -> Nanos {
+        Nanos::ZERO
+    }
 
     /// A lower bound of [`Passing::way`] for all ways over this many cylinders or more.
     fn way_at_least(&self, cylinders: u32) -> Nanos;
@@ -80,12 +116,28 @@ impl<P: Passing + ?Sized> Passing for alloc::sync::Arc<P> {
         (**self).addresses(track)
     }
 
+    fn parts(&self, track: Track, each: &mut dyn FnMut(TrackPart)) {
+        (**self).parts(track, each);
+    }
+
+    fn angle_at(&self, now: Time) -> Angle {
+        (**self).angle_at(now)
+    }
+
     fn way(&self, from: Track, to: Track, op: Op) -> Nanos {
         (**self).way(from, to, op)
     }
 
     fn arrives(&self, head: &Head<P::Place>, sent: Time, track: Track, op: Op) -> Time {
         (**self).arrives(head, sent, track, op)
+    }
+
+    fn leaves(&self, from: Track, sent: Time, to: Track, by: Time, op: Op) -> Option<Time> {
+        (**self).leaves(from, sent, to, by, op)
+    }
+
+    fn lingers(&self) -> Nanos {
+        (**self).lingers()
     }
 
     fn way_at_least(&self, cylinders: u32) -> Nanos {

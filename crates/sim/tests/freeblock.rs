@@ -424,7 +424,7 @@ fn most(
     let turn = model.turn().expect("it turns");
     let mut most = 0;
     for cylinder in 0..model.cylinders() {
-        if wanted.on_cylinder(Cylinder(cylinder)) == 0 {
+        if wanted.most_on(Cylinder(cylinder)) == 0 {
             continue;
         }
         for head in 0..model.heads() {

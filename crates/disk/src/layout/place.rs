@@ -46,6 +46,11 @@ impl Run {
         self.zero + slot_angle(index, self.step)
     }
 
+    /// From one slot to the next, in 2^64ths of a turn, rounded down; 0 for a single slot.
+    pub(crate) fn step(&self) -> u64 {
+        self.step
+    }
+
     /// The address behind the last one.
     pub fn end(&self) -> Lba {
         self.start + Sectors::new(u64::from(self.len))

@@ -1,10 +1,17 @@
 //! Finds what to read while the head would wait.
+//!
+//! What costs time is looking at tracks. So bounds come first, each cheaper than the next: cylinders without a track that has enough
+//! wanted blocks are passed over ([`Wanted`] keeps account); a cylinder's window, from the ways there and back, says how much
+//! can pass at all; and the [arcs](super::arcs) of that window say how many of a track's wanted blocks may be among it.
+//! Only then does the model say what passes.
 
 use super::Limits;
-use super::wanted::Wanted;
+use super::arcs::Arcs;
+use super::wanted::{Around, Wanted};
 use crate::Join;
 use headtime_sched::{Head, Op, Pass, Passing};
-use headtime_units::{Cylinder, Extent, Nanos, Sectors, Time, Track};
+use headtime_units::{Angle, Cylinder, Extent, Nanos, Sectors, Time, Track};
+use std::ops::Range;
 
 /// A foreground request that is chosen and not yet sent, and the head in front of it. All times are by the clock of the
 /// model.
@@ -91,13 +98,18 @@ impl<P: Passing> Search<'_, P> {
             alone: &alone,
             best: None,
             slack: alone.begins.saturating_since(gap.source.free.max(gap.sent)),
+            angle: self.model.angle_at(alone.begins),
+            per_nano: u64::MAX / self.turn.as_nanos().max(1),
+            lingers: self.model.lingers(),
             steps: 0,
             most,
         };
         if gap.op.is_read() {
             hunt.in_front();
         }
-        hunt.outward();
+        if hunt.may_be_late() {
+            hunt.outward();
+        }
         (hunt.best, hunt.steps)
     }
 }
@@ -110,6 +122,12 @@ struct Hunt<'a, P: Passing> {
     best: Option<Pick>,
     /// From when the head is free until the request's first sector comes.
     slack: Nanos,
+    /// Where the platter is when it comes.
+    angle: Angle,
+    /// By how many 2^64ths of a turn the platter turns in a nanosecond.
+    per_nano: u64,
+    /// See [`Passing::lingers`].
+    lingers: Nanos,
     steps: u64,
     most: u64,
 }
@@ -157,67 +175,89 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
+    /// Returns true if the request ends as soon when the head comes to it just in time for its first sector. Not so if the drive takes sectors
+    /// as they come, and the head comes in the middle of the request and begins there; nor if a write's data would be too late.
+    fn may_be_late(&self) -> bool {
+        let model = self.search.model;
+        let (gap, alone) = (self.gap, self.alone);
+        let track = alone.track;
+        let latest = model.leaves(track, gap.then, track, alone.begins, gap.op);
+        let Some(free) = latest else { return false };
+        // As if behind a read in front of it.
+        let first = Extent::new(gap.extent.start, Sectors::new(1));
+        let head = Head {
+            place: model.left_by(first, Op::Read),
+            free,
+        };
+        let then = model.follow(&head, gap.then, gap.extent, gap.op);
+        then.head.free <= alone.free
+    }
+
     /// Tracks ever farther from the source and the destination: from each towards the other, and away from it.
     fn outward(&mut self) {
-        let model = self.search.model;
         let (from, to) = (self.alone.from.cylinder.0, self.alone.track.cylinder.0);
         let (near, far) = (from.min(to), from.max(to));
         let apart = far - near;
-        // How many cylinders in a row did not pay, in each direction; none after that of one that ends before.
-        let mut in_vain = [0_u32; 4];
-        let mut distance = 0;
+        let reach = self.reach(apart);
+        let cylinders = self.search.model.cylinders();
+        let middle = near + apart / 2;
+        let below = near.saturating_sub(reach)..near;
+        let above = far + 1..far.saturating_add(reach).saturating_add(1).min(cylinders);
+        let mut directions = [
+            Direction::new(near, near..middle + 1, true),
+            Direction::new(far, middle + 1..far + 1, false),
+            Direction::new(near, below, false),
+            Direction::new(far, above, true),
+        ];
+        for direction in &mut directions {
+            direction.advance(self.search.wanted, self.blocks());
+        }
         loop {
-            let between = distance <= apart / 2 && self.pays(distance, apart - distance);
-            let beyond = self.pays(distance, apart.saturating_add(distance));
-            if !between {
-                (in_vain[0], in_vain[1]) = (IN_VAIN, IN_VAIN);
-            }
-            if !beyond {
-                (in_vain[2], in_vain[3]) = (IN_VAIN, IN_VAIN);
-            }
-            if in_vain.iter().all(|vain| *vain >= IN_VAIN) {
+            let nearest = directions
+                .iter_mut()
+                .filter_map(|direction| Some((direction.distance()?, direction)))
+                .min_by_key(|(distance, _)| *distance);
+            let Some((_, direction)) = nearest else {
                 return;
-            }
-            let above = far.checked_add(distance);
-            let outer = |at: Option<u32>| at.filter(|_| distance > 0);
-            let mut four = [
-                Some(near + distance.min(apart)),
-                Some(far - distance.min(apart)),
-                outer(near.checked_sub(distance)),
-                outer(above.filter(|at| *at < model.cylinders())),
-            ];
-            if four[0] == four[1] {
-                four[1] = None;
-            }
-            for (cylinder, vain) in four.into_iter().zip(&mut in_vain) {
-                let Some(cylinder) = cylinder.filter(|_| *vain < IN_VAIN) else {
-                    continue;
-                };
-                if self.search.wanted.most_around(cylinder) <= self.blocks() {
-                    continue;
-                }
+            };
+            let Some(cylinder) = direction.next.map(Cylinder) else {
+                return;
+            };
+            // There may have been a better one since it was found.
+            if self.search.wanted.most_on(cylinder) > self.blocks() {
                 if self.steps >= self.most {
                     return;
                 }
                 self.steps += 1;
-                *vain = match self.cylinder(Cylinder(cylinder)) {
+                direction.in_vain = match self.cylinder(cylinder) {
                     true => 0,
-                    false => *vain + 1,
+                    false => direction.in_vain + 1,
                 };
             }
-            distance += 1;
+            direction.advance(self.search.wanted, self.blocks());
         }
     }
 
-    /// Returns true if more than the best so far may be read so many cylinders from the one and from the other.
-    fn pays(&self, one: u32, other: u32) -> bool {
-        let model = self.search.model;
-        let ways = model.way_at_least(one) + model.way_at_least(other);
-        self.slack > ways + self.search.conservatism
-            && self.fits_more(
-                self.slack - ways - self.search.conservatism,
-                self.search.wanted.longest(),
-            )
+    /// How far outside of the cylinders between source and destination anything can be read in time.
+    fn reach(&self, apart: u32) -> u32 {
+        let (model, slack) = (self.search.model, self.slack);
+        let margin = self.search.conservatism + self.lingers;
+        let in_time = |distance: u32| {
+            let there = model.way_at_least(distance);
+            let back = model.way_at_least(distance.saturating_add(apart));
+            there + back + margin < slack
+        };
+        // The bounds rise with the distance.
+        let (mut low, mut high) = (0, model.cylinders());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if in_time(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// Returns true if more blocks than those of the best so far may pass in a time, on a track of so many sectors.
@@ -227,7 +267,7 @@ impl<P: Passing> Hunt<'_, P> {
         u128::from(time.as_nanos()) * u128::from(sectors) >= needed
     }
 
-    /// From when to when the head can be on a track, with the conservatism on both ways.
+    /// From when on and for how long the head can be on a track, with the conservatism on both ways.
     fn window(&self, track: Track) -> Option<(Time, Nanos)> {
         let &Search {
             model,
@@ -241,38 +281,68 @@ impl<P: Passing> Hunt<'_, P> {
         };
         let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read);
         let from = arrives + margin(alone.from);
-        let way = model.way(track, alone.track, gap.op) + margin(alone.track);
-        let until = alone.begins.saturating_sub(way);
+        let by = alone.begins.saturating_sub(margin(alone.track));
+        let leaves = model.leaves(track, gap.then, alone.track, by, gap.op)?;
+        let until = leaves.saturating_sub(self.lingers);
         (from < until).then(|| (from, until - from))
+    }
+
+    /// The same for all tracks of a cylinder where neither source nor destination is: no track's window is longer, or has other parts.
+    fn window_of(&self, cylinder: Cylinder) -> Option<(Time, Nanos)> {
+        let &Search {
+            model,
+            conservatism,
+            ..
+        } = self.search;
+        let (gap, alone) = (self.gap, self.alone);
+        let beside = |one: Track| Track {
+            cylinder,
+            head: one.head,
+        };
+        let there = beside(alone.from);
+        let from = model.arrives(&gap.source, gap.sent, there, Op::Read) + conservatism;
+        let by = alone.begins.saturating_sub(conservatism);
+        let leaves = model.leaves(beside(alone.track), gap.then, alone.track, by, gap.op)?;
+        let until = leaves.saturating_sub(self.lingers);
+        (from < until).then(|| (from, until - from))
+    }
+
+    /// Where blocks begin that pass in a window, on a track of some cylinders.
+    fn arcs(&self, (from, span): (Time, Nanos), around: &Around) -> Arcs {
+        let all = self.search.wanted.block() * self.search.turn.as_nanos();
+        let block = Nanos::from_nanos(all / u64::from(around.longest.max(1)));
+        let before = (self.alone.begins - from).as_nanos();
+        let back = before.wrapping_mul(self.per_nano) >> 32;
+        let from = self.angle - Angle::from_bits(back as u32);
+        Arcs::passing(from, span.saturating_sub(block), self.per_nano)
     }
 
     /// Looks at the tracks of a cylinder. Returns false if there is no time for more than the best so far.
     fn cylinder(&mut self, cylinder: Cylinder) -> bool {
         let &Search { wanted, .. } = self.search;
-        if wanted.on_cylinder(cylinder) <= self.blocks() {
-            return true;
-        }
         let (from, to) = (self.alone.from.cylinder, self.alone.track.cylinder);
+        let around = wanted.around(cylinder);
+        let mut arcs = None;
         if cylinder != from && cylinder != to {
-            // It is as far to each of its tracks.
-            let first = Track {
-                cylinder,
-                head: headtime_units::Head(0),
+            let Some(window) = self.window_of(cylinder) else {
+                return false;
             };
-            let longest = wanted.longest();
-            let fits = |(_, span)| self.fits_more(span, longest);
-            if !self.window(first).is_some_and(fits) {
+            if !self.fits_more(window.1, u64::from(around.longest)) {
                 return false;
             }
+            arcs = Some(self.arcs(window, &around));
         }
         for head in 0..self.search.model.heads() {
             let track = Track {
                 cylinder,
                 head: headtime_units::Head(head),
             };
+            let within = arcs.unwrap_or(Arcs::ALL);
+            if wanted.on_track_within(track, within, &around) <= self.blocks() {
+                continue;
+            }
             let same = track == self.alone.from || track == self.alone.track;
-            if (same && !self.search.limits.same_track()) || wanted.on_track(track) <= self.blocks()
-            {
+            if same && !self.search.limits.same_track() {
                 continue;
             }
             self.steps += 1;
@@ -293,7 +363,9 @@ impl<P: Passing> Hunt<'_, P> {
         let Some((from, span)) = self.window(track) else {
             return;
         };
-        if !self.fits_more(span, model.addresses(track).len.get()) {
+        let around = wanted.around(track.cylinder);
+        let arcs = self.arcs((from, span), &around);
+        if wanted.on_track_within(track, arcs, &around) <= self.blocks() {
             return;
         }
         let mut best: Option<(u64, Extent)> = None;
@@ -348,5 +420,48 @@ impl<P: Passing> Hunt<'_, P> {
         }
         let then = model.follow(&first.head, gap.then, gap.extent, gap.op);
         then.head.free.saturating_since(alone.free)
+    }
+}
+
+/// The cylinders on one side of where the head is or has to be.
+struct Direction {
+    from: u32,
+    /// Those that are still to be looked at.
+    rest: Range<u32>,
+    upward: bool,
+    /// The nearest of them with a track that may have enough.
+    next: Option<u32>,
+    /// How many cylinders in a row left no time.
+    in_vain: u32,
+}
+
+impl Direction {
+    fn new(from: u32, rest: Range<u32>, upward: bool) -> Direction {
+        Direction {
+            from,
+            rest,
+            upward,
+            next: None,
+            in_vain: 0,
+        }
+    }
+
+    /// Goes on to the next cylinder that has a track with more than so many wanted blocks.
+    fn advance(&mut self, wanted: &Wanted, more_than: u64) {
+        let rest = self.rest.clone();
+        self.next = match self.upward {
+            _ if self.in_vain >= IN_VAIN => None,
+            true => wanted.lowest(rest, more_than),
+            false => wanted.highest(rest, more_than),
+        };
+        match (self.next, self.upward) {
+            (Some(next), true) => self.rest.start = next + 1,
+            (Some(next), false) => self.rest.end = next,
+            (None, _) => self.rest.end = self.rest.start,
+        }
+    }
+
+    fn distance(&self) -> Option<u32> {
+        self.next.map(|next| next.abs_diff(self.from))
     }
 }

@@ -1,7 +1,9 @@
 //! The blocks that a background task still wants, and where there are many.
 
-use headtime_sched::Passing;
+use super::arcs::Arcs;
+use headtime_sched::{Passing, TrackPart};
 use headtime_units::{Cylinder, Extent, Lba, Sectors, Track};
+use std::ops::Range;
 
 /// The blocks of a disk that are wanted, each once, as one bit each, with counts by cylinder and by track.
 ///
@@ -15,15 +17,32 @@ pub struct Wanted {
     bits: Vec<u64>,
     left: u64,
     heads: u32,
-    /// Sectors on the longest track that had a wanted block.
-    longest: u64,
-    by_track: Vec<u32>,
+    by_track: Vec<OnTrack>,
+    /// The most of any of its tracks.
     by_cylinder: Vec<u32>,
-    /// The most of any track, for each [`GROUP`] of cylinders.
-    most: Vec<u32>,
+    groups: Vec<Around>,
 }
 
-/// Cylinders that a search can pass over at once.
+/// The wanted blocks that lie whole on a track.
+#[derive(Clone, Copy, Debug, Default)]
+struct OnTrack {
+    count: u32,
+    /// Where they begin.
+    arcs: Arcs,
+}
+
+/// What holds for all of some cylinders side by side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Around {
+    /// The most wanted blocks of any track.
+    most: u32,
+    /// Sectors on the longest track that has, or had, a wanted block; no less.
+    pub(super) longest: u32,
+    /// No more blocks begin in an arc of a track.
+    in_arc: u32,
+}
+
+/// Cylinders of a [`Around`], which a search can pass over at once.
 const GROUP: usize = 32;
 
 impl Wanted {
@@ -43,10 +62,9 @@ impl Wanted {
             bits: vec![0; capacity.div_ceil(block).div_ceil(64) as usize],
             left: 0,
             heads,
-            longest: 0,
-            by_track: vec![0; cylinders * heads as usize],
+            by_track: vec![OnTrack::default(); cylinders * heads as usize],
             by_cylinder: vec![0; cylinders],
-            most: vec![0; cylinders.div_ceil(GROUP)],
+            groups: vec![Around::default(); cylinders.div_ceil(GROUP)],
         }
     }
 
@@ -55,7 +73,7 @@ impl Wanted {
     }
 
     /// The blocks that lie whole in an extent.
-    fn whole(&self, extent: Extent) -> core::ops::Range<u64> {
+    fn whole(&self, extent: Extent) -> Range<u64> {
         let (start, end) = (extent.start.get(), extent.end().get().min(self.capacity));
         let first = start.div_ceil(self.block);
         // The last block of the disk is whole where the disk ends.
@@ -77,11 +95,6 @@ impl Wanted {
         self.block
     }
 
-    /// Sectors on the longest track that has, or had, a wanted block; no less.
-    pub(super) fn longest(&self) -> u64 {
-        self.longest
-    }
-
     /// How many there are.
     pub fn blocks(&self) -> u64 {
         self.capacity.div_ceil(self.block)
@@ -89,44 +102,86 @@ impl Wanted {
 
     /// How many blocks are wanted that lie whole on a track.
     pub fn on_track(&self, track: Track) -> u64 {
-        self.by_track
-            .get(self.index(track))
-            .copied()
-            .map_or(0, u64::from)
+        let on = self.by_track.get(self.index(track));
+        on.map_or(0, |on| u64::from(on.count))
     }
 
-    /// The same for all tracks of a cylinder.
-    pub fn on_cylinder(&self, cylinder: Cylinder) -> u64 {
-        self.by_cylinder
-            .get(cylinder.0 as usize)
-            .copied()
-            .map_or(0, u64::from)
+    /// The most of any track of a cylinder.
+    pub fn most_on(&self, cylinder: Cylinder) -> u64 {
+        let most = self.by_cylinder.get(cylinder.0 as usize);
+        most.copied().map_or(0, u64::from)
+    }
+
+    /// What holds for a cylinder and some around it.
+    pub(super) fn around(&self, cylinder: Cylinder) -> Around {
+        let group = self.groups.get(cylinder.0 as usize / GROUP);
+        group.copied().unwrap_or_default()
+    }
+
+    /// No more of the wanted blocks of a track can begin in some arcs.
+    pub(super) fn on_track_within(&self, track: Track, arcs: Arcs, around: &Around) -> u64 {
+        let Some(on) = self.by_track.get(self.index(track)) else {
+            return 0;
+        };
+        let here = on.arcs.and(arcs).count();
+        // In each of the other arcs where there are any is one at least.
+        let elsewhere = on.arcs.count() - here;
+        let here = u64::from(here) * u64::from(around.in_arc);
+        here.min(u64::from(on.count.saturating_sub(elsewhere)))
+    }
+
+    /// The lowest cylinder of a range that has a track with more wanted blocks than so many.
+    pub(super) fn lowest(&self, range: Range<u32>, more_than: u64) -> Option<u32> {
+        let more_than = u32::try_from(more_than).unwrap_or(u32::MAX);
+        let (mut at, end) = (range.start as usize, range.end as usize);
+        while at < end {
+            let next = (at / GROUP + 1) * GROUP;
+            if self.groups[at / GROUP].most > more_than {
+                let here = &self.by_cylinder[at..next.min(end)];
+                if let Some(along) = here.iter().position(|most| *most > more_than) {
+                    return Some((at + along) as u32);
+                }
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// The highest one.
+    pub(super) fn highest(&self, range: Range<u32>, more_than: u64) -> Option<u32> {
+        let more_than = u32::try_from(more_than).unwrap_or(u32::MAX);
+        let (first, mut end) = (range.start as usize, range.end as usize);
+        while end > first {
+            let begin = (end - 1) / GROUP * GROUP;
+            if self.groups[begin / GROUP].most > more_than {
+                let from = begin.max(first);
+                let here = &self.by_cylinder[from..end];
+                if let Some(along) = here.iter().rposition(|most| *most > more_than) {
+                    return Some((from + along) as u32);
+                }
+            }
+            end = begin;
+        }
+        None
+    }
+
+    /// Notes that a track of a cylinder had `before` wanted blocks and has another number now.
+    fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
+        let tracks = cylinder * self.heads as usize..(cylinder + 1) * self.heads as usize;
+        let counts = self.by_track[tracks].iter().map(|on| on.count);
+        let was = self.by_cylinder[cylinder];
+        let most = &mut self.by_cylinder[cylinder];
+        note(most, before, now, counts);
+        let now = *most;
+        let group = cylinder / GROUP;
+        let end = ((group + 1) * GROUP).min(self.by_cylinder.len());
+        let most = self.by_cylinder[group * GROUP..end].iter().copied();
+        note(&mut self.groups[group].most, was, now, most);
     }
 
     /// The bitmap: block `n` is bit `n % 64` of word `n / 64`, and set if it is wanted.
     pub fn bits(&self) -> &[u64] {
         &self.bits
-    }
-
-    /// No track of a cylinder, or of some around it, has more wanted blocks than so many.
-    pub(super) fn most_around(&self, cylinder: u32) -> u64 {
-        self.most
-            .get(cylinder as usize / GROUP)
-            .copied()
-            .map_or(0, u64::from)
-    }
-
-    /// Notes that a track had `before` wanted blocks and has another number now.
-    fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
-        let group = cylinder / GROUP;
-        if now >= self.most[group] {
-            self.most[group] = now;
-        } else if before == self.most[group] {
-            let tracks = GROUP * self.heads as usize;
-            let end = ((group + 1) * tracks).min(self.by_track.len());
-            let most = self.by_track[group * tracks..end].iter().max();
-            self.most[group] = most.copied().unwrap_or(0);
-        }
     }
 
     /// Returns true if a block is wanted.
@@ -139,7 +194,8 @@ impl Wanted {
     pub fn within(&self, extent: Extent) -> Option<(u64, Extent)> {
         let range = self.whole(extent);
         let (mut count, mut first, mut last) = (0, None, 0);
-        self.words(range, |at, word| {
+        for_words(range, |index, mask| {
+            let (at, word) = (index as u64 * 64, self.bits[index] & mask);
             if word != 0 {
                 first.get_or_insert(at + u64::from(word.trailing_zeros()));
                 last = at + 63 - u64::from(word.leading_zeros());
@@ -152,22 +208,6 @@ impl Wanted {
             count,
             Extent::new(Lba::new(start), Sectors::new(end - start)),
         ))
-    }
-
-    /// Calls with each word of the bitmap that has bits in a range, others masked away, and with the block of its first bit.
-    fn words(&self, range: core::ops::Range<u64>, mut each: impl FnMut(u64, u64)) {
-        let mut at = range.start;
-        while at < range.end {
-            let (index, bit) = (at / 64, at % 64);
-            let here = (64 - bit).min(range.end - at);
-            let mask = if here == 64 {
-                u64::MAX
-            } else {
-                ((1 << here) - 1) << bit
-            };
-            each(index * 64, self.bits[index as usize] & mask);
-            at += here;
-        }
     }
 
     /// The wanted blocks that lie whole in an extent, by their first sectors.
@@ -193,7 +233,7 @@ impl Wanted {
         ))
     }
 
-    fn first(&self, range: core::ops::Range<u64>) -> Option<u64> {
+    fn first(&self, range: Range<u64>) -> Option<u64> {
         let mut at = range.start;
         while at < range.end {
             let word = self.bits[(at / 64) as usize] >> (at % 64);
@@ -230,9 +270,6 @@ impl Wanted {
             let lba = Lba::new(next * self.block);
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
-            if on {
-                self.longest = self.longest.max(addresses.len.get());
-            }
             let here = self.whole(addresses);
             // A block that lies on two tracks, or is remapped, counts for none.
             let end = if here.contains(&next) {
@@ -240,25 +277,11 @@ impl Wanted {
             } else {
                 next + 1
             };
-            let mut count = 0;
-            for block in next..end {
-                if self.has(block) != on {
-                    self.bits[(block / 64) as usize] ^= 1 << (block % 64);
-                    count += 1;
-                }
+            let count = self.set(next..end, on);
+            if count > 0 && here.contains(&next) {
+                self.note(model, track, addresses, count, on);
             }
-            if here.contains(&next) {
-                let index = self.index(track);
-                let cylinder = track.cylinder.0 as usize;
-                let add = |value: &mut u32| {
-                    *value = if on { *value + count } else { *value - count };
-                };
-                let before = self.by_track[index];
-                add(&mut self.by_track[index]);
-                add(&mut self.by_cylinder[cylinder]);
-                self.note_most(cylinder, before, self.by_track[index]);
-            }
-            changed += u64::from(count);
+            changed += count;
             next = end;
         }
         self.left = if on {
@@ -267,5 +290,87 @@ impl Wanted {
             self.left - changed
         };
         changed
+    }
+
+    /// Sets bits, and returns how many that changes.
+    fn set(&mut self, range: Range<u64>, on: bool) -> u64 {
+        let mut count = 0;
+        for_words(range, |index, mask| {
+            let word = &mut self.bits[index];
+            let after = if on { *word | mask } else { *word & !mask };
+            count += u64::from((*word ^ after).count_ones());
+            *word = after;
+        });
+        count
+    }
+
+    /// Notes that so many more, or fewer, of the blocks that lie whole on a track are wanted.
+    fn note<P: Passing>(
+        &mut self,
+        model: &P,
+        track: Track,
+        addresses: Extent,
+        count: u64,
+        more: bool,
+    ) {
+        let here = self.whole(addresses);
+        let mut group = self.groups[track.cylinder.0 as usize / GROUP];
+        let mut arcs = Arcs::default();
+        model.parts(track, &mut |part| {
+            // Blocks that begin here.
+            let from = part.extent.start.get().div_ceil(self.block).max(here.start);
+            let to = part.extent.end().get().div_ceil(self.block).min(here.end);
+            arcs = arcs.or(self.arcs(&part, from..to));
+            let most = Arcs::most(part.step.saturating_mul(self.block));
+            group.in_arc = group.in_arc.max(u32::try_from(most).unwrap_or(u32::MAX));
+        });
+        let sectors = u32::try_from(addresses.len.get()).unwrap_or(u32::MAX);
+        group.longest = group.longest.max(sectors);
+        self.groups[track.cylinder.0 as usize / GROUP] = group;
+
+        let (index, count) = (self.index(track), count as u32);
+        let on = &mut self.by_track[index];
+        let before = on.count;
+        on.arcs = arcs;
+        on.count = if more { before + count } else { before - count };
+        let now = on.count;
+        self.note_most(track.cylinder.0 as usize, before, now);
+    }
+
+    /// Where in a turn those blocks of a range that are wanted begin, all in one part of a track.
+    fn arcs(&self, part: &TrackPart, range: Range<u64>) -> Arcs {
+        let mut arcs = Arcs::default();
+        let mut next = range.start;
+        while let Some(block) = self.first(next..range.end) {
+            let along = block * self.block - part.extent.start.get();
+            let begin = u64::from(part.begin.to_bits()) << 32;
+            let (arc, rest) = Arcs::at(begin.wrapping_add(part.step.wrapping_mul(along)));
+            arcs = arcs.or(arc);
+            // On to the end of the arc.
+            let size = part.step.saturating_mul(self.block).max(1);
+            next = block + (rest / size).max(1);
+        }
+        arcs
+    }
+}
+
+/// Keeps the most of several numbers, of which one has changed.
+fn note(most: &mut u32, before: u32, now: u32, all: impl Iterator<Item = u32>) {
+    if now >= *most {
+        *most = now;
+    } else if before == *most {
+        *most = all.max().unwrap_or(0);
+    }
+}
+
+/// Calls for each word of a bitmap that has bits of a range, with a mask of them.
+fn for_words(range: Range<u64>, mut each: impl FnMut(usize, u64)) {
+    let mut at = range.start;
+    while at < range.end {
+        let bit = at % 64;
+        let here = (64 - bit).min(range.end - at);
+        let mask = (u64::MAX >> (64 - here)) << bit;
+        each((at / 64) as usize, mask);
+        at += here;
     }
 }

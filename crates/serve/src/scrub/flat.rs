@@ -1,7 +1,7 @@
 //! A model of a drive of which nothing is known.
 
-use headtime_sched::{Head, Op, Pass, Passing, Positioning, Predicted};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_sched::{Head, Op, Pass, Passing, Positioning, Predicted, TrackPart};
+use headtime_units::{Angle, Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// A disk of which nothing is known but its size: one track, on which all is. Enough to keep account of blocks; nobody can look for
 /// gaps by it.
@@ -49,12 +49,22 @@ impl Passing for Flat {
         Extent::new(Lba::ZERO, self.0)
     }
 
+    fn parts(&self, _: Track, _: &mut dyn FnMut(TrackPart)) {}
+
+    fn angle_at(&self, _: Time) -> Angle {
+        Angle::ZERO
+    }
+
     fn way(&self, _: Track, _: Track, _: Op) -> Nanos {
         Nanos::ZERO
     }
 
     fn arrives(&self, _: &Head<()>, sent: Time, _: Track, _: Op) -> Time {
         sent
+    }
+
+    fn leaves(&self, _: Track, _: Time, _: Track, _: Time, _: Op) -> Option<Time> {
+        None
     }
 
     fn way_at_least(&self, _: u32) -> Nanos {

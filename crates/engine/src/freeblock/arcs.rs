@@ -1,0 +1,103 @@
+//! Parts of a turn as bits, to see at once what of a track cannot pass in time.
+
+use headtime_units::{Angle, Nanos};
+
+/// Some of the equal arcs that a turn is divided into, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Arcs(u32);
+
+/// The bits of a turn's 2^64ths that count within an arc.
+const WITHIN: u32 = u64::BITS - 5;
+/// An arc in 2^64ths of a turn.
+const ARC: u64 = 1 << WITHIN;
+
+/// Angles and times are rounded, to this together at the most.
+const ROUNDED: Nanos = Nanos::from_nanos(8);
+
+impl Arcs {
+    /// All of a turn.
+    pub(super) const ALL: Arcs = Arcs(u32::MAX);
+
+    /// The arc of an angle in 2^64ths of a turn, and how far it is to the next one.
+    pub(super) fn at(angle: u64) -> (Arcs, u64) {
+        (Arcs(1 << (angle >> WITHIN)), ARC - angle % ARC)
+    }
+
+    /// The arcs that pass, in whole or in part, from an angle on for a time, of a platter that turns by `per_nano` 2^64ths of a turn in a
+    /// nanosecond.
+    pub(super) fn passing(from: Angle, span: Nanos, per_nano: u64) -> Arcs {
+        let rounded = ROUNDED.as_nanos() * per_nano;
+        let first = (u64::from(from.to_bits()) << 32).wrapping_sub(rounded);
+        let turned = u128::from(span.as_nanos()) * u128::from(per_nano) + 2 * u128::from(rounded);
+        if turned >= u128::from(u64::MAX - ARC) {
+            return Arcs::ALL;
+        }
+        let last = first.wrapping_add(turned as u64);
+        let more = ((last >> WITHIN).wrapping_sub(first >> WITHIN) % 32) as u32;
+        Arcs((u32::MAX >> (31 - more)).rotate_left((first >> WITHIN) as u32))
+    }
+
+    /// How many there are.
+    pub(super) fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+
+    /// Those that are in both.
+    pub(super) fn and(self, other: Arcs) -> Arcs {
+        Arcs(self.0 & other.0)
+    }
+
+    /// Those that are in one or the other.
+    pub(super) fn or(self, other: Arcs) -> Arcs {
+        Arcs(self.0 | other.0)
+    }
+
+    /// How many things of a size, in 2^64ths of a turn, can begin in an arc, one behind the other.
+    pub(super) fn most(size: u64) -> u64 {
+        (ARC - 1) / size.max(1) + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Whatever passes in a window passes in one of its arcs, and there are not many more.
+        #[test]
+        fn the_arcs_of_a_window_are_those_where_something_passes(
+            from: u32,
+            turn in 1_000_000_u64..20_000_000,
+            span in 0_u64..30_000_000,
+            along in 0.0..=1.0,
+        ) {
+            let per_nano = u64::MAX / turn;
+            let arcs = Arcs::passing(Angle::from_bits(from), Nanos::from_nanos(span), per_nano);
+            let passes = (span as f64 * along) as u64;
+            let angle = (u64::from(from) << 32).wrapping_add(passes.wrapping_mul(per_nano));
+            let (arc, rest) = Arcs::at(angle);
+            prop_assert_eq!(arcs.and(arc), arc);
+            let (next, _) = Arcs::at(angle.wrapping_add(rest));
+            prop_assert_eq!(Arcs::at(angle.wrapping_add(rest - 1)).0, arc);
+            prop_assert_ne!(next, arc);
+            let least = span * 32 / turn;
+            prop_assert!(u64::from(arcs.count()) <= least + 3, "{} of {least}", arcs.count());
+        }
+
+        #[test]
+        fn no_more_things_begin_in_an_arc_than_may(begin: u64, size in ARC / 50..u64::MAX / 2) {
+            let (first, _) = Arcs::at(begin);
+            let mut count = 0;
+            let mut at = begin;
+            while count < 60 && Arcs::at(at).0 == first {
+                count += 1;
+                at = match at.checked_add(size) {
+                    Some(next) => next,
+                    None => break,
+                };
+            }
+            prop_assert!(count <= Arcs::most(size), "{count} of {}", Arcs::most(size));
+        }
+    }
+}
