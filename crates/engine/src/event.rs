@@ -98,6 +98,8 @@ pub enum Join {
     With,
     /// In a command of its own, while nobody else waits for anything that is not in the drive.
     Alone,
+    /// Not with another one: in its queue, as a client's request of its class.
+    Queued,
 }
 
 /// A request that is over.

@@ -9,7 +9,9 @@
 //! What is not here: data, files, time.
 
 mod arcs;
+mod bits;
 mod search;
+mod tasks;
 mod wanted;
 
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
@@ -18,6 +20,7 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
 use std::fmt;
+pub use tasks::{Consumer, OnWrite, TaskError, TaskId, TaskSpec, Tasks};
 pub use wanted::Wanted;
 
 /// What a drive does with commands on one track.
@@ -63,6 +66,17 @@ pub struct Idle {
     pub piece: Sectors,
 }
 
+/// How a disk is read at the cost of others: piece by piece in order of address, as a client would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand {
+    /// The class of its reads.
+    pub class: Class,
+    /// How many pieces are asked for at a time, 1 or more.
+    pub outstanding: u32,
+    /// The most sectors of a piece, rounded up to a block.
+    pub piece: Sectors,
+}
+
 impl Default for FreeblockOptions {
     /// 0.3 ms (section 5.3), one pick, any number of steps, as from outside, blocks of a sector.
     fn default() -> FreeblockOptions {
@@ -90,6 +104,10 @@ pub struct FreeblockStats {
     pub alone: u64,
     /// Blocks that were read by those.
     pub blocks_alone: u64,
+    /// Reads that were queued as a client's.
+    pub demanded: u64,
+    /// Blocks that were read by those.
+    pub blocks_demanded: u64,
     /// Blocks that were read in all of these ways.
     pub blocks: u64,
     /// Blocks that others read.
@@ -145,14 +163,14 @@ impl Steps {
 }
 
 /// A read of the job.
-fn arrival(id: u64, extent: Extent, flags: Flags) -> Arrival {
+fn arrival(id: u64, extent: Extent, flags: Flags, class: Class) -> Arrival {
     Arrival {
         id: RequestId::Background(id),
         op: Op::Read,
         extent,
         flags,
         origin: Origin::default(),
-        class: Class::IDLE,
+        class,
     }
 }
 
@@ -161,8 +179,8 @@ struct Picked {
     id: u64,
     /// The blocks that were wanted, by their first sectors; others between them are read along.
     blocks: Vec<Lba>,
-    /// Whether nobody waited when it was asked for.
-    alone: bool,
+    /// How it went.
+    join: Join,
 }
 
 /// Reads each wanted block of a disk once, in gaps alone.
@@ -174,6 +192,7 @@ pub struct Freeblock<P: Passing> {
     options: FreeblockOptions,
     wanted: Wanted,
     turn: Nanos,
+    demand: Option<Demand>,
     next: u64,
     /// The request before which it looks, by name and arrival, and how many picks it has.
     target: Option<(RequestId, Time, u32)>,
@@ -221,6 +240,7 @@ impl<P: Passing> Freeblock<P> {
             turn,
             model,
             options,
+            demand: None,
             next: 0,
             target: None,
             in_flight: Vec::new(),
@@ -231,6 +251,17 @@ impl<P: Passing> Freeblock<P> {
             unreadable: BTreeSet::new(),
             stats: FreeblockStats::default(),
         })
+    }
+
+    /// Numbers its requests from here on, so that several can share an engine.
+    pub fn with_ids_from(mut self, first: u64) -> Freeblock<P> {
+        self.next = first;
+        self
+    }
+
+    /// From now on it also reads at the cost of others, or no longer.
+    pub fn set_demand(&mut self, demand: Option<Demand>) {
+        self.demand = demand;
     }
 
     /// How its gaps are used.
@@ -279,6 +310,11 @@ impl<P: Passing> Freeblock<P> {
         asked.map_or(&[], |asked| &asked.blocks)
     }
 
+    /// The blocks that all of its requests under way are to read.
+    pub fn all_asked(&self) -> impl Iterator<Item = Lba> + '_ {
+        self.in_flight.iter().flat_map(|asked| &asked.blocks).copied()
+    }
+
     /// Requests that are under way.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -323,10 +359,10 @@ impl<P: Passing> Freeblock<P> {
         let mut within = self.suspects.range(start..end);
         let extent = match (pick.join, within.next(), within.next_back()) {
             (_, None, _) => return Some(pick),
-            (Join::Before | Join::Alone, Some(first), _) if *first == start => {
+            (Join::Before | Join::Alone | Join::Queued, Some(first), _) if *first == start => {
                 Extent::new(start, block.min(pick.extent.len))
             }
-            (Join::Before | Join::Alone, Some(first), _) => Extent::new(start, *first - start),
+            (Join::Before | Join::Alone | Join::Queued, Some(first), _) => Extent::new(start, *first - start),
             (Join::With, Some(first), last) => {
                 let after = *last.unwrap_or(first) + block;
                 Extent::new(after, end.max(after) - after)
@@ -334,7 +370,7 @@ impl<P: Passing> Freeblock<P> {
         };
         let (blocks, within) = self.wanted.within(extent)?;
         let extent = match pick.join {
-            Join::Before | Join::Alone => within,
+            Join::Before | Join::Alone | Join::Queued => within,
             Join::With => Extent::new(within.start, end - within.start),
         };
         Some(Pick {
@@ -345,7 +381,7 @@ impl<P: Passing> Freeblock<P> {
     }
 
     /// What is asked for to read this, which may join.
-    fn ask(&mut self, pick: Pick, flags: Flags) -> Arrival {
+    fn ask(&mut self, pick: Pick, flags: Flags, class: Class) -> Arrival {
         let mut blocks = self.spare.pop().unwrap_or_default();
         blocks.clear();
         blocks.extend(self.wanted.blocks_in(pick.extent));
@@ -359,13 +395,17 @@ impl<P: Passing> Freeblock<P> {
                 self.stats.alone += 1;
                 self.stats.blocks_alone += taken;
             }
+            Join::Queued => {
+                self.stats.demanded += 1;
+                self.stats.blocks_demanded += taken;
+            }
         }
         self.in_flight.push(Picked {
             id: self.next,
             blocks,
-            alone: pick.join == Join::Alone,
+            join: pick.join,
         });
-        let arrival = arrival(self.next, pick.extent, flags);
+        let arrival = arrival(self.next, pick.extent, flags, class);
         self.next += 1;
         arrival
     }
@@ -402,16 +442,17 @@ impl<P: Passing> Freeblock<P> {
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
             Join::With => request.flags,
-            Join::Before | Join::Alone => Flags::NONE,
+            Join::Before | Join::Alone | Join::Queued => Flags::NONE,
         };
-        if !engine.may_join(&arrival(self.next, pick.extent, flags), lane, pick.join) {
+        let asked = arrival(self.next, pick.extent, flags, Class::IDLE);
+        if !engine.may_join(&asked, lane, pick.join) {
             return None;
         }
         // Nothing fits in front of a request that begins as soon as it can.
         if pick.join == Join::Before {
             self.target = Some((id, request.arrival, picks + 1));
         }
-        Some((self.ask(pick, flags), lane, pick.join))
+        Some((self.ask(pick, flags, Class::IDLE), lane, pick.join))
     }
 
     /// Since when nobody but this job has waited for anything, if that is so.
@@ -427,22 +468,44 @@ impl<P: Passing> Freeblock<P> {
         if now < since.saturating_add(idle.after) {
             return None;
         }
-        let (blocks, extent) = self.wanted.next(self.next_alone, idle.piece)?;
+        self.in_order(engine, Join::Alone, idle.piece, Class::IDLE)
+    }
+
+    /// Returns true if it reads at the cost of others when it is asked next.
+    pub(crate) fn demands(&self) -> bool {
+        let queued = self.in_flight.iter();
+        let queued = queued.filter(|asked| asked.join == Join::Queued).count();
+        let more = |demand: Demand| queued < demand.outstanding as usize;
+        self.wanted.left() > 0 && self.demand.is_some_and(more)
+    }
+
+    /// What is read though others wait.
+    fn demanded(&mut self, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
+        let demand = self.demand.filter(|_| self.demands())?;
+        self.in_order(engine, Join::Queued, demand.piece, demand.class)
+    }
+
+    /// The next piece in order of address.
+    fn in_order(
+        &mut self,
+        engine: &Engine,
+        join: Join,
+        piece: Sectors,
+        class: Class,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let (blocks, extent) = self.wanted.next(self.next_alone, piece)?;
         let pick = self.without_suspects(Pick {
             extent,
-            join: Join::Alone,
+            join,
             blocks,
         })?;
-        let lane = engine.lane_of(Origin::default(), Class::IDLE);
-        if !engine.may_join(
-            &arrival(self.next, pick.extent, Flags::NONE),
-            lane,
-            pick.join,
-        ) {
+        let lane = engine.lane_of(Origin::default(), class);
+        let asked = arrival(self.next, pick.extent, Flags::NONE, class);
+        if !engine.may_join(&asked, lane, join) {
             return None;
         }
         self.next_alone = pick.extent.end();
-        Some((self.ask(pick, Flags::NONE), lane, pick.join))
+        Some((self.ask(pick, Flags::NONE, class), lane, join))
     }
 
     fn note_tenths(&mut self, now: Time) {
@@ -485,10 +548,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        match approach {
+        self.demanded(engine).or_else(|| match approach {
             Some(approach) => self.in_gap(now, engine, approach),
             None => self.alone(now, engine),
-        }
+        })
     }
 
     fn is_offered(&self) -> bool {
@@ -520,7 +583,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     fn finished(&mut self, now: Time, done: &Finished, _data: Option<&[u8]>) {
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
-        let Picked { blocks, alone, .. } = picked;
+        let Picked { blocks, join, .. } = picked;
         let before = self.stats.blocks;
         match (done.outcome, blocks.as_slice()) {
             (Outcome::Done, _) => {
@@ -549,8 +612,11 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                 }
             }
         }
-        if alone {
-            self.stats.blocks_alone -= before - self.stats.blocks;
+        let back = before - self.stats.blocks;
+        match join {
+            Join::Alone => self.stats.blocks_alone -= back,
+            Join::Queued => self.stats.blocks_demanded -= back,
+            Join::Before | Join::With => {}
         }
         self.spare.push(blocks);
         self.note_tenths(now);

@@ -55,7 +55,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
-    Freeblock, FreeblockOptions, FreeblockStats, Gap, Idle, Limits, Pick, Search, Steps, Wanted,
+    Consumer, Demand, Freeblock, FreeblockOptions, FreeblockStats, Gap, Idle, Limits, OnWrite, Pick,
+    Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

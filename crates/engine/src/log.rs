@@ -274,6 +274,7 @@ fn join_word(join: Join) -> &'static str {
         Join::Before => "before",
         Join::With => "with",
         Join::Alone => "alone",
+        Join::Queued => "queued",
     }
 }
 

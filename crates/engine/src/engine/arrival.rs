@@ -44,6 +44,11 @@ impl<S: Scheduler> Engine<S> {
 
     pub(super) fn arrived(&mut self, now: Time, arrival: Arrival) {
         let lane = self.gate.lane(arrival.origin, arrival.class);
+        self.take_in(now, arrival, lane);
+    }
+
+    #[inline]
+    fn take_in(&mut self, now: Time, arrival: Arrival, lane: Lane) {
         let tag = self.add(now, arrival, lane);
         let barrier = arrival.op == Op::Flush || arrival.flags.has(Flags::PREFLUSH);
         if barrier || !self.behind_flush.is_empty() {
@@ -186,14 +191,15 @@ impl<S: Scheduler> Engine<S> {
     /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it. To
     /// go in the same command, it must touch the other, and be the same operation with the same flags; the
     /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max). To go alone, the engine
-    /// must be [quiet](Engine::is_quiet).
+    /// must be [quiet](Engine::is_quiet). Any read or write may be queued.
     pub fn may_join(&self, arrival: &Arrival, lane: Lane, join: Join) -> bool {
         let conflicts = || self.order.conflicts(arrival.extent, arrival.op.changes());
-        if join == Join::Alone {
+        if matches!(join, Join::Alone | Join::Queued) {
             let moves = matches!(arrival.op, Op::Read | Op::Write);
             let plain = moves && !arrival.flags.has(Flags::PREFLUSH) && !arrival.extent.is_empty();
             let there = lane.index() < self.lanes.count();
-            return there && plain && self.is_quiet() && !conflicts();
+            let now = join == Join::Queued || (self.is_quiet() && !conflicts());
+            return there && plain && now;
         }
         let Some((_, tag)) = self.target(lane) else {
             return false;
@@ -219,6 +225,10 @@ impl<S: Scheduler> Engine<S> {
     pub(super) fn joined(&mut self, now: Time, arrival: Arrival, lane: Lane, join: Join) {
         let may = self.may_join(&arrival, lane, join);
         assert!(may, "{} may not join", arrival.id);
+        if join == Join::Queued {
+            self.shared.stats.joined += 1;
+            return self.take_in(now, arrival, lane);
+        }
         let target = self.target(lane);
         let tag = self.add(now, arrival, lane);
         self.live += 1;
@@ -231,7 +241,7 @@ impl<S: Scheduler> Engine<S> {
                 let before = target.map_or(0, |(at, _)| at);
                 self.lanes[lane.index()].staged.insert(before, tag);
             }
-            (Join::With, None) => unreachable!("it may join"),
+            (Join::With, None) | (Join::Queued, _) => unreachable!("it may join"),
             (Join::With, Some((_, target))) => {
                 let slots = &mut self.shared.slots;
                 slots[tag].joined = true;

@@ -257,6 +257,7 @@ fn read_line(line: &str) -> Result<Record, String> {
                     "before" => Join::Before,
                     "with" => Join::With,
                     "alone" => Join::Alone,
+                    "queued" => Join::Queued,
                     word => {
                         return Err(format!(
                             "\"{word}\" is no way to join; allowed are before, with and alone"

@@ -1,0 +1,642 @@
+//! Several tasks that read one disk in the background, each at its own rank.
+//!
+//! A task says what it wants, and not in which order; whoever gives it is told of each piece as it comes: the interface of
+//! Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), whose sessions are tasks here. Tasks of one priority are
+//! served as one set of blocks: what several want is read once. Those of a lower one have the gaps in which nothing of the
+//! higher ones passes; what is read for others and is wanted counts for all.
+
+use super::bits::Bits;
+use super::{Demand, Freeblock, FreeblockOptions};
+use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
+use core::ops::Range;
+use headtime_sched::{Passing, Track, Tracker};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use std::fmt;
+
+/// Names a task among those of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub u32);
+
+/// What somebody's write to a block means for a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnWrite {
+    /// Nothing: the medium is to be read, whatever is on it.
+    #[default]
+    Nothing,
+    /// A block that is written whole is not wanted any longer.
+    Satisfied,
+    /// A block that is written is wanted, also if it has been read: the task has what is on the disk in the end.
+    Again,
+}
+
+/// What a task wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSpec {
+    /// Tasks of a higher one come first.
+    pub priority: u8,
+    /// Whole blocks of the disk.
+    pub ranges: Vec<Extent>,
+    /// Sectors of the blocks of which the task hears when all of one has been read: a multiple of the blocks in which all
+    /// tasks are read.
+    pub block: Sectors,
+    /// Whether the ranges are wanted at once; else blocks of them are once they are written, with [`OnWrite::Again`].
+    pub all: bool,
+    /// See there.
+    pub on_write: OnWrite,
+    /// Whether what clients read counts, whose data the task does not see.
+    pub others_count: bool,
+}
+
+/// Why a task cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TaskError {
+    /// A range is not on the disk.
+    #[error("{0} leaves the disk, which has {1}")]
+    Outside(Extent, Sectors),
+    /// A range is not of whole blocks.
+    #[error("{0} is not of whole blocks of {1}")]
+    Parts(Extent, Sectors),
+    /// The task's block is not of whole blocks.
+    #[error("a task's block of {0} is not a multiple of {1}")]
+    Block(Sectors, Sectors),
+    /// There have been as many tasks as can be named.
+    #[error("no more than {0} tasks")]
+    TooMany(u32),
+}
+
+/// Who has tasks done.
+pub trait Consumer {
+    /// Sectors that a task wants were read. `data` are theirs in a live server; `None` in simulation, and where a client read
+    /// them for a task that counts that.
+    fn piece(&mut self, now: Time, task: TaskId, extent: Extent, data: Option<&[u8]>);
+
+    /// Nothing of a block of the task's own size is wanted any longer: it was read, written, or is unreadable.
+    fn block(&mut self, _now: Time, _task: TaskId, _block: Extent) {}
+
+    /// Sectors cannot be read. They are not tried again.
+    fn unreadable(&mut self, now: Time, task: TaskId, extent: Extent);
+
+    /// Sectors of a task's ranges are written, and are wanted, perhaps again. What was read of them is old.
+    fn changed(&mut self, _now: Time, _task: TaskId, _extent: Extent) {}
+
+    /// A task wants nothing more; it may want something again with [`OnWrite::Again`].
+    fn done(&mut self, _now: Time, _task: TaskId) {}
+}
+
+struct Task {
+    id: TaskId,
+    spec: TaskSpec,
+    /// Block numbers, in order, apart from each other.
+    ranges: Vec<Range<u64>>,
+    wanted: Bits,
+    suspended: bool,
+    demand: Option<Demand>,
+}
+
+impl Task {
+    /// What has it read: those of a priority together, one that is promoted by itself.
+    fn served_by(&self) -> Serves {
+        match self.demand {
+            Some(_) => Serves::One(self.id),
+            None => Serves::All(self.spec.priority),
+        }
+    }
+
+    /// The parts of a run of blocks that are in its ranges.
+    fn within(&self, run: &Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        let from = self.ranges.partition_point(|range| range.end <= run.start);
+        let run = run.clone();
+        let ranges = self.ranges[from..].iter();
+        let parts = ranges.map(move |range| range.start.max(run.start)..range.end.min(run.end));
+        parts.take_while(|part| part.start < part.end)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serves {
+    /// The tasks of a priority.
+    All(u8),
+    /// One that is promoted.
+    One(TaskId),
+}
+
+struct Scan<P: Passing> {
+    serves: Serves,
+    priority: u8,
+    /// The numbers of its requests have this in their upper bits.
+    number: u64,
+    of: Freeblock<P>,
+}
+
+/// Requests of a scan.
+const IDS: u32 = 40;
+
+/// After a read that failed for something else than its sectors, doubled each time in a row.
+const REST: Nanos = Nanos::from_millis(100);
+const REST_MAX: Nanos = Nanos::from_secs(10);
+
+/// Has several tasks read in the gaps of what clients ask for, in idle time, and where they are promoted at the cost of
+/// others.
+///
+/// Each sector that a task wants is delivered to it once; again only if it was written meanwhile and the task asks for that
+/// ([`OnWrite::Again`]). What fails for anything but its sectors is tried again, after a rest.
+pub struct Tasks<P: Passing, C> {
+    model: P,
+    capacity: Sectors,
+    options: FreeblockOptions,
+    /// Those of a higher priority first.
+    scans: Vec<Scan<P>>,
+    tasks: Vec<Task>,
+    consumer: C,
+    next_task: u32,
+    next_scan: u64,
+    /// The request before which picks are, by name and arrival, and how many.
+    gap: Option<(RequestId, Time, u32)>,
+    failures: u32,
+    rests_until: Time,
+    /// Kept for its memory.
+    asked: Vec<Lba>,
+}
+
+impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
+    /// No tasks; `None` if the model does not know where the platter is. Tasks are read in the blocks of `options`.
+    ///
+    /// # Panics
+    ///
+    /// If a block has no sectors.
+    pub fn none(
+        model: P,
+        capacity: Sectors,
+        options: FreeblockOptions,
+        consumer: C,
+    ) -> Option<Tasks<P, C>> {
+        assert!(options.block > Sectors::ZERO, "a block has sectors");
+        model.turn()?;
+        Some(Tasks {
+            model,
+            capacity,
+            options,
+            scans: Vec::new(),
+            tasks: Vec::new(),
+            consumer,
+            next_task: 0,
+            next_scan: 0,
+            gap: None,
+            failures: 0,
+            rests_until: Time::ZERO,
+            asked: Vec::new(),
+        })
+    }
+
+    /// A task begins.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit the disk.
+    pub fn open(&mut self, spec: TaskSpec) -> Result<TaskId, TaskError> {
+        let base = self.options.block;
+        if spec.block == Sectors::ZERO || !spec.block.get().is_multiple_of(base.get()) {
+            return Err(TaskError::Block(spec.block, base));
+        }
+        let mut ranges = Vec::new();
+        for &range in &spec.ranges {
+            let Some(end) = range.start.get().checked_add(range.len.get()) else {
+                return Err(TaskError::Outside(range, self.capacity));
+            };
+            if end > self.capacity.get() {
+                return Err(TaskError::Outside(range, self.capacity));
+            }
+            let whole = |at: u64| at.is_multiple_of(base.get());
+            if !whole(range.start.get()) || !(whole(end) || end == self.capacity.get()) {
+                return Err(TaskError::Parts(range, base));
+            }
+            ranges.push(range.start.get() / base.get()..end.div_ceil(base.get()));
+        }
+        let Some(next) = self.next_task.checked_add(1) else {
+            return Err(TaskError::TooMany(u32::MAX));
+        };
+        let id = TaskId(std::mem::replace(&mut self.next_task, next));
+        let mut wanted = Bits::none(self.capacity.get().div_ceil(base.get()));
+        if spec.all {
+            for range in &ranges {
+                wanted.set(range.clone(), true);
+            }
+        }
+        let task = Task {
+            id,
+            ranges: apart(ranges),
+            wanted,
+            suspended: false,
+            demand: None,
+            spec,
+        };
+        let serves = task.served_by();
+        self.tasks.push(task);
+        self.refill(serves);
+        Ok(id)
+    }
+
+    /// Nothing more is read for a task until it is resumed. Does nothing if there is none.
+    pub fn suspend(&mut self, task: TaskId) {
+        self.change(task, |task| task.suspended = true);
+    }
+
+    /// A task goes on. Does nothing if there is none.
+    pub fn resume(&mut self, task: TaskId) {
+        self.change(task, |task| task.suspended = false);
+    }
+
+    /// A task is read at the cost of others, or only beside them again. Does nothing if there is none.
+    pub fn promote(&mut self, task: TaskId, demand: Option<Demand>) {
+        self.change(task, |task| task.demand = demand);
+    }
+
+    /// A task ends; what it still wants is not read for it. Returns how many blocks those are; `None` if there is none.
+    pub fn close(&mut self, task: TaskId) -> Option<u64> {
+        let at = self.tasks.iter().position(|one| one.id == task)?;
+        let task = self.tasks.remove(at);
+        self.refill(task.served_by());
+        Some(task.wanted.count())
+    }
+
+    /// How many blocks, of those in which all tasks are read, a task still wants; `None` if there is none.
+    pub fn left(&self, task: TaskId) -> Option<u64> {
+        Some(self.task(task)?.wanted.count())
+    }
+
+    /// Who has them done.
+    pub fn consumer(&mut self) -> &mut C {
+        &mut self.consumer
+    }
+
+    fn task(&self, task: TaskId) -> Option<&Task> {
+        self.tasks.iter().find(|one| one.id == task)
+    }
+
+    fn change(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
+        let Some(task) = self.tasks.iter_mut().find(|one| one.id == task) else {
+            return;
+        };
+        let before = task.served_by();
+        change(task);
+        let after = task.served_by();
+        self.refill(before);
+        if after != before {
+            self.refill(after);
+        }
+    }
+
+    fn extent(&self, run: &Range<u64>) -> Extent {
+        let base = self.options.block.get();
+        let end = (run.end * base).min(self.capacity.get());
+        let start = run.start * base;
+        Extent::new(Lba::new(start), Sectors::new(end - start))
+    }
+
+    /// The blocks that lie whole in an extent.
+    fn whole(&self, extent: Extent) -> Range<u64> {
+        let base = self.options.block.get();
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let last = match end >= self.capacity.get() {
+            true => self.capacity.get().div_ceil(base),
+            false => end / base,
+        };
+        let first = start.div_ceil(base);
+        first..last.max(first)
+    }
+
+    /// The blocks that an extent touches.
+    fn touched(&self, extent: Extent) -> Range<u64> {
+        let base = self.options.block.get();
+        let end = extent.end().get().min(self.capacity.get());
+        extent.start.get() / base..end.div_ceil(base)
+    }
+
+    /// A scan wants what its tasks want that is not on its way to it.
+    fn refill(&mut self, serves: Serves) {
+        let own = |task: &&Task| task.served_by() == serves && !task.suspended;
+        let Some(first) = self.tasks.iter().find(own) else {
+            if let Some(scan) = self.scans.iter_mut().find(|scan| scan.serves == serves) {
+                let all = Extent::new(Lba::ZERO, self.capacity);
+                scan.of.skip(all);
+            }
+            return self.forget_idle_scans();
+        };
+        let (priority, demand) = (first.spec.priority, first.demand);
+        let at = match self.scans.iter().position(|scan| scan.serves == serves) {
+            Some(at) => at,
+            None => self.add_scan(serves, priority),
+        };
+        let all = Extent::new(Lba::ZERO, self.capacity);
+        let mut runs = Vec::new();
+        for task in self.tasks.iter().filter(own) {
+            let mut from = 0;
+            while let Some(run) = task.wanted.next_run(from..self.blocks()) {
+                from = run.end;
+                runs.push(self.extent(&run));
+            }
+        }
+        let scan = &mut self.scans[at].of;
+        scan.set_demand(demand);
+        scan.skip(all);
+        for run in runs {
+            scan.want(run);
+        }
+        let asked: Vec<Lba> = scan.all_asked().collect();
+        for block in asked {
+            let block = scan.wanted().block_at(block);
+            scan.skip(block);
+        }
+        self.forget_idle_scans();
+    }
+
+    fn blocks(&self) -> u64 {
+        self.capacity.get().div_ceil(self.options.block.get())
+    }
+
+    fn add_scan(&mut self, serves: Serves, priority: u8) -> usize {
+        let number = self.next_scan;
+        self.next_scan += 1;
+        let nothing = Extent::new(Lba::ZERO, Sectors::ZERO);
+        let of = Freeblock::new(self.model.clone(), self.capacity, nothing, self.options);
+        let of = of.expect("the model knows where the platter is");
+        let scan = Scan {
+            serves,
+            priority,
+            number,
+            of: of.with_ids_from(number << IDS),
+        };
+        let behind = |other: &Scan<P>| other.priority >= priority;
+        let at = self.scans.partition_point(behind);
+        self.scans.insert(at, scan);
+        at
+    }
+
+    /// A scan that no task has, and nothing under way, takes memory.
+    fn forget_idle_scans(&mut self) {
+        let tasks = &self.tasks;
+        self.scans.retain(|scan| {
+            scan.of.in_flight() > 0 || tasks.iter().any(|task| task.served_by() == scan.serves)
+        });
+    }
+
+    /// Scans do not want what no task of theirs wants, of a run of blocks.
+    fn trim(&mut self, run: &Range<u64>) {
+        for at in 0..self.scans.len() {
+            let serves = self.scans[at].serves;
+            let mut from = run.start;
+            while from < run.end {
+                // As far as it is the same for all blocks.
+                let own = |task: &&Task| task.served_by() == serves && !task.suspended;
+                let mut end = run.end;
+                let mut needed = false;
+                for task in self.tasks.iter().filter(own) {
+                    match task.wanted.next_run(from..run.end) {
+                        Some(next) if next.start == from => {
+                            needed = true;
+                            end = end.min(next.end);
+                        }
+                        Some(next) => end = end.min(next.start),
+                        None => {}
+                    }
+                }
+                if !needed {
+                    let extent = self.extent(&(from..end));
+                    self.scans[at].of.skip(extent);
+                }
+                from = end;
+            }
+        }
+    }
+
+    /// A run of blocks was read: each task that wants some of them has them. `counts` says which tasks' it is.
+    fn deliver(
+        &mut self,
+        now: Time,
+        run: Range<u64>,
+        data: Option<(&[u8], Extent)>,
+        counts: impl Fn(&Task) -> bool,
+    ) {
+        for at in 0..self.tasks.len() {
+            if self.tasks[at].suspended || !counts(&self.tasks[at]) {
+                continue;
+            }
+            let mut from = run.start;
+            while let Some(got) = self.tasks[at].wanted.next_run(from..run.end) {
+                from = got.end;
+                let extent = self.extent(&got);
+                let data = data.map(|(data, of)| part(data, of, extent));
+                let id = self.tasks[at].id;
+                self.consumer.piece(now, id, extent, data);
+                self.settle(now, at, got);
+            }
+        }
+        self.trim(&run);
+    }
+
+    /// A task wants a run of blocks no longer, all of which it wanted.
+    fn settle(&mut self, now: Time, at: usize, run: Range<u64>) {
+        let base = self.options.block.get();
+        let task = &mut self.tasks[at];
+        task.wanted.set(run.clone(), false);
+        let (id, each) = (task.id, task.spec.block.get() / base);
+        for number in run.start / each..run.end.div_ceil(each) {
+            let block = number * each..(number * each + each).min(self.blocks());
+            if self.tasks[at].wanted.has_none(block.clone()) {
+                let extent = self.extent(&block);
+                self.consumer.block(now, id, extent);
+            }
+        }
+        if self.tasks[at].wanted.count() == 0 {
+            self.consumer.done(now, id);
+        }
+    }
+
+    /// Somebody wrote.
+    fn written(&mut self, now: Time, done: &Finished) {
+        let (whole, touched) = (
+            self.whole(done.request.extent),
+            self.touched(done.request.extent),
+        );
+        for at in 0..self.tasks.len() {
+            match self.tasks[at].spec.on_write {
+                OnWrite::Nothing => {}
+                // Nobody knows what a write that failed has left.
+                OnWrite::Satisfied if done.outcome != Outcome::Done => {}
+                OnWrite::Satisfied => {
+                    let mut from = whole.start;
+                    while let Some(got) = self.tasks[at].wanted.next_run(from..whole.end) {
+                        from = got.end;
+                        self.settle(now, at, got);
+                    }
+                }
+                OnWrite::Again => self.want_again(now, at, &touched),
+            }
+        }
+        self.trim(&touched);
+    }
+
+    fn want_again(&mut self, now: Time, at: usize, touched: &Range<u64>) {
+        let task = &self.tasks[at];
+        let (id, serves, suspended) = (task.id, task.served_by(), task.suspended);
+        let parts: Vec<_> = task.within(touched).collect();
+        for part in parts {
+            let extent = self.extent(&part);
+            self.tasks[at].wanted.set(part, true);
+            self.consumer.changed(now, id, extent);
+            let scan = self.scans.iter_mut().find(|scan| scan.serves == serves);
+            if let Some(scan) = scan.filter(|_| !suspended) {
+                scan.of.want(extent);
+            }
+        }
+    }
+
+    /// Of a read that failed, what cannot be read; the rest its scan wants again.
+    fn not_read(&mut self, now: Time, at: usize) {
+        for index in 0..self.asked.len() {
+            let block = self.asked[index];
+            let number = block.get() / self.options.block.get();
+            let run = number..number + 1;
+            if self.scans[at].of.is_unreadable(block) {
+                let serves = self.scans[at].serves;
+                let extent = self.extent(&run);
+                for task in 0..self.tasks.len() {
+                    let one = &self.tasks[task];
+                    let wants = one.served_by() == serves && !one.suspended;
+                    if wants && !one.wanted.has_none(run.clone()) {
+                        let id = one.id;
+                        self.consumer.unreadable(now, id, extent);
+                        self.settle(now, task, run.clone());
+                    }
+                }
+            }
+            // Its task may have ended meanwhile.
+            self.trim(&run);
+        }
+    }
+
+    fn rest(&mut self, now: Time) {
+        let rest = REST
+            .saturating_mul(1 << self.failures.min(10))
+            .min(REST_MAX);
+        self.failures += 1;
+        self.rests_until = now.saturating_add(rest);
+    }
+}
+
+/// Puts ranges in order, and those that touch together.
+fn apart(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    ranges.retain(|range| !range.is_empty());
+    ranges.sort_unstable_by_key(|range| range.start);
+    ranges.dedup_by(|next, last| {
+        let touches = next.start <= last.end;
+        if touches {
+            last.end = last.end.max(next.end);
+        }
+        touches
+    });
+    ranges
+}
+
+/// The data of a part of an extent.
+fn part(data: &[u8], of: Extent, part: Extent) -> &[u8] {
+    let sector = data.len() / (of.len.get() as usize).max(1);
+    let from = (part.start - of.start).get() as usize * sector;
+    &data[from..from + part.len.get() as usize * sector]
+}
+
+impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        if now < self.rests_until {
+            return None;
+        }
+        let target = approach.and_then(|approach| engine.joinable(approach.lane));
+        let target = target.map(|(id, request)| (id, request.arrival));
+        let picks = match (self.gap, target) {
+            (Some((id, arrival, picks)), Some(same)) if (id, arrival) == same => picks,
+            _ => 0,
+        };
+        let approach = approach.filter(|_| picks < self.options.picks);
+        let scans = self.scans.iter_mut();
+        let mut found = scans.map(|scan| scan.of.joins(now, engine, approach));
+        let asked = found.find_map(|asked| asked)?;
+        if let (Join::Before, Some((id, arrival))) = (asked.2, target) {
+            self.gap = Some((id, arrival, picks + 1));
+        }
+        Some(asked)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.scans.iter().any(|scan| scan.of.is_offered())
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        let scans = self.scans.iter();
+        let wakes = scans.filter_map(|scan| scan.of.next_wakeup(engine));
+        // Who reads at the cost of others waits for nothing but the end of a rest.
+        let demands = self.scans.iter().any(|scan| scan.of.demands());
+        let rests = demands.then_some(self.rests_until);
+        Some(wakes.chain(rests).min()?.max(self.rests_until))
+    }
+
+    fn is_over(&self) -> bool {
+        let left = |task: &Task| !task.suspended && task.wanted.count() > 0;
+        !self.tasks.iter().any(left) && self.scans.iter().all(|scan| scan.of.in_flight() == 0)
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        Some(Box::new(Tracker::new(self.model.clone())))
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        for scan in &mut self.scans {
+            scan.of.disturbed(now);
+        }
+        if done.request.op.changes() {
+            self.written(now, done);
+        } else if done.request.op.is_read() && done.outcome == Outcome::Done {
+            let run = self.whole(done.request.extent);
+            self.deliver(now, run, None, |task| task.spec.others_count);
+        }
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        let own = |scan: &Scan<P>| scan.number == done.id >> IDS;
+        let at = self.scans.iter().position(own);
+        let at = at.expect("a scan with something under way is kept");
+        let mut asked = std::mem::take(&mut self.asked);
+        asked.clear();
+        asked.extend(self.scans[at].of.asked(done.id));
+        self.asked = asked;
+        self.scans[at].of.finished(now, done, data);
+        match done.outcome {
+            Outcome::Done => {
+                self.failures = 0;
+                let run = self.whole(done.request.extent);
+                let data = data.map(|data| (data, done.request.extent));
+                self.deliver(now, run, data, |_| true);
+            }
+            outcome => {
+                self.not_read(now, at);
+                if outcome == Outcome::DeviceError {
+                    self.rest(now);
+                }
+            }
+        }
+        self.forget_idle_scans();
+    }
+}
+
+impl<P: Passing, C> fmt::Debug for Tasks<P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = |task: &Task| (task.id, task.wanted.count());
+        f.debug_struct("Tasks")
+            .field("left", &self.tasks.iter().map(left).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}

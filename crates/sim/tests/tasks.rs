@@ -1,0 +1,570 @@
+//! Tasks in the background: what each of them is told, in whatever order they are served.
+
+use headtime_disk::Model;
+use headtime_disk::drive::{Drive, Fault};
+use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
+use headtime_engine::{
+    Approach, Arrival, Background, Command, Config, Consumer, Demand, Engine, Finished,
+    FreeblockOptions, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError, TaskId,
+    TaskSpec, Tasks,
+};
+use headtime_sched::{Class, Spec, Track as Follow};
+use headtime_sim::{Setup, run};
+use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
+use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use rand_pcg::Pcg64;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// An Atlas 10K as the paper's host has it.
+fn atlas() -> Profile {
+    let shipped = profile::by_name("atlas10k").expect("shipped");
+    let changed = shipped.with(|spec| {
+        spec.noise.seek_sd = Nanos::from_micros(20);
+        spec.noise.overhead_sd = Nanos::from_micros(30);
+        spec.queue.preseek = Preseek::AtMediaEnd;
+        spec.queue.depth = 2;
+        spec.bus.interface_sector = Nanos::from_nanos(6_400);
+        spec.cache.write_back = WriteBack::Off;
+    });
+    changed.expect("it can be")
+}
+
+/// What one task has been told.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    spec: Option<TaskSpec>,
+    /// First sectors of what it wants, in blocks in which all tasks are read.
+    wanted: BTreeSet<u64>,
+    /// How often each block was delivered.
+    times: BTreeMap<u64, u32>,
+    unreadable: BTreeSet<u64>,
+    /// Blocks of its own size of which it was told.
+    blocks: Vec<Extent>,
+    /// When it wanted nothing more.
+    done: Option<Time>,
+    suspended: bool,
+    first: Option<Time>,
+}
+
+/// All of them, and what is wrong.
+#[derive(Debug, Default)]
+struct Oracle {
+    base: u64,
+    told: BTreeMap<TaskId, Told>,
+    /// Sectors that cannot be read, until they are written.
+    bad: Vec<Range<u64>>,
+    asked: u64,
+}
+
+impl Oracle {
+    fn numbers(&self, extent: Extent) -> impl Iterator<Item = u64> + use<> {
+        assert!(extent.start.get().is_multiple_of(self.base));
+        (extent.start.get()..extent.end().get()).step_by(self.base as usize)
+    }
+
+    fn opened(&mut self, id: TaskId, spec: TaskSpec) {
+        let mut wanted = BTreeSet::new();
+        for range in spec.ranges.iter().filter(|_| spec.all) {
+            wanted.extend(self.numbers(*range));
+        }
+        let told = Told {
+            wanted,
+            spec: Some(spec),
+            ..Told::default()
+        };
+        assert!(self.told.insert(id, told).is_none());
+    }
+
+    /// A client's request is over.
+    fn seen(&mut self, done: &Finished) {
+        let extent = done.request.extent;
+        let (start, end) = (extent.start.get(), extent.end().get());
+        if !done.request.op.changes() {
+            return;
+        }
+        for told in self.told.values_mut() {
+            let spec = told.spec.as_ref().expect("open");
+            let touched = (start / self.base * self.base..end).step_by(self.base as usize);
+            for block in touched {
+                let whole = start <= block && block + self.base <= end;
+                let ours = |range: &Extent| range.start.get() <= block && block < range.end().get();
+                let ours = spec.ranges.iter().any(ours);
+                match spec.on_write {
+                    OnWrite::Satisfied if whole && done.outcome == Outcome::Done => {
+                        told.wanted.remove(&block);
+                    }
+                    OnWrite::Again if ours => {
+                        told.wanted.insert(block);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+struct Listener(Rc<RefCell<Oracle>>);
+
+impl Consumer for Listener {
+    fn piece(&mut self, now: Time, task: TaskId, extent: Extent, data: Option<&[u8]>) {
+        assert!(data.is_none(), "there are none in simulation");
+        let mut oracle = self.0.borrow_mut();
+        let numbers = oracle.numbers(extent);
+        let told = oracle.told.get_mut(&task).expect("it was opened");
+        assert!(!told.suspended, "{task:?} is suspended");
+        told.first.get_or_insert(now);
+        for block in numbers {
+            assert!(
+                told.wanted.remove(&block),
+                "{task:?}: {block} was not wanted"
+            );
+            *told.times.entry(block).or_default() += 1;
+        }
+    }
+
+    fn block(&mut self, _now: Time, task: TaskId, block: Extent) {
+        let mut oracle = self.0.borrow_mut();
+        let numbers = oracle.numbers(block);
+        let told = oracle.told.get_mut(&task).expect("it was opened");
+        assert!(numbers.into_iter().all(|one| !told.wanted.contains(&one)));
+        told.blocks.push(block);
+    }
+
+    fn unreadable(&mut self, _now: Time, task: TaskId, extent: Extent) {
+        let mut oracle = self.0.borrow_mut();
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let is_bad = |bad: &Range<u64>| bad.start < end && start < bad.end;
+        assert!(oracle.bad.iter().any(is_bad), "{extent} can be read");
+        let told = oracle.told.get_mut(&task).expect("it was opened");
+        assert!(told.wanted.remove(&start), "{start} was not wanted");
+        told.unreadable.insert(start);
+    }
+
+    fn done(&mut self, now: Time, task: TaskId) {
+        let mut oracle = self.0.borrow_mut();
+        let told = oracle.told.get_mut(&task).expect("it was opened");
+        assert!(told.wanted.is_empty(), "{task:?} wants {:?}", told.wanted);
+        told.done = Some(now);
+    }
+}
+
+type Job = Tasks<Arc<Model>, Listener>;
+
+/// Has things happen to the tasks from time to time.
+struct Driven<F> {
+    tasks: Rc<RefCell<Job>>,
+    oracle: Rc<RefCell<Oracle>>,
+    drive: F,
+}
+
+impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> Background for Driven<F> {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let asked = {
+            let mut oracle = self.oracle.borrow_mut();
+            oracle.asked += 1;
+            oracle.asked
+        };
+        let mut tasks = self.tasks.borrow_mut();
+        (self.drive)(now, asked, &mut tasks, &self.oracle);
+        tasks.joins(now, engine, approach)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.tasks.borrow().is_offered()
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        self.tasks.borrow().next_wakeup(engine)
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Follow>> {
+        self.tasks.borrow().tracker()
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.oracle.borrow_mut().seen(done);
+        self.tasks.borrow_mut().seen(now, done);
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        self.tasks.borrow_mut().finished(now, done, data);
+    }
+}
+
+/// A run of clients beside tasks.
+struct Trial {
+    seed: u64,
+    scheduler: &'static str,
+    /// Requests of all clients.
+    count: u64,
+    read_share: f64,
+    think: Nanos,
+    options: FreeblockOptions,
+    faults: Vec<(Time, Fault)>,
+    timeout: Option<Nanos>,
+}
+
+impl Default for Trial {
+    fn default() -> Trial {
+        Trial {
+            seed: 1,
+            scheduler: "sptf-sw60",
+            count: 8_000,
+            read_share: 0.667,
+            think: Nanos::ZERO,
+            options: FreeblockOptions::default(),
+            faults: Vec::new(),
+            timeout: None,
+        }
+    }
+}
+
+/// What came of it.
+struct Outcomes {
+    oracle: Oracle,
+    tasks: Rc<RefCell<Job>>,
+    /// When the last client's request ended.
+    end: Time,
+}
+
+impl Trial {
+    /// Runs it. `drive` is called each time that the tasks are asked, the first time with 1.
+    fn run(self, drive: impl FnMut(Time, u64, &mut Job, &RefCell<Oracle>) + 'static) -> Outcomes {
+        let profile = atlas();
+        let model = Arc::new(Model::new(&profile));
+        let spec: Spec = self.scheduler.parse().expect("registered");
+        let built = spec.build(Some(Arc::clone(&model))).expect("built");
+        let one = ProcessSpec {
+            read_share: self.read_share,
+            range: Some((Bytes(0), Bytes(32_000_000))),
+            pacing: Pacing::Closed {
+                think: TimeDistribution::Constant(self.think),
+                outstanding: 1,
+            },
+            ..ProcessSpec::default()
+        };
+        let workload = SyntheticSpec {
+            count: Some(self.count),
+            ..SyntheticSpec::alike(self.seed, 10, &one)
+        };
+        let capacity = profile.geometry.capacity;
+        let mut source = Synthetic::new(&workload, capacity, 512).expect("in range");
+        let bad = self.faults.iter().filter_map(|(_, fault)| match fault {
+            Fault::Unreadable { extent, .. } => Some(extent.start.get()..extent.end().get()),
+            _ => None,
+        });
+        let oracle = Rc::new(RefCell::new(Oracle {
+            base: self.options.block.get(),
+            bad: bad.collect(),
+            ..Oracle::default()
+        }));
+        let told = Listener(Rc::clone(&oracle));
+        let tasks = Tasks::none(model, capacity, self.options, told).expect("it turns");
+        let tasks = Rc::new(RefCell::new(tasks));
+        let mut end = Time::ZERO;
+        let mut watch = |now: Time, _: Member, seen: Seen<'_>| {
+            if let Seen::Command(Command::Finish(_)) = seen {
+                end = now;
+            }
+        };
+        let config = Config {
+            depth: 2,
+            merge: false,
+            ..Config::default()
+        };
+        let mut setup = Setup::new(Drive::new(&profile, 1), config, built, &mut source);
+        setup.audit = true;
+        setup.timeout = self.timeout;
+        setup.observer = Some(&mut watch);
+        setup.stations[0].faults = self.faults;
+        setup.stations[0].background = Some(Box::new(Driven {
+            tasks: Rc::clone(&tasks),
+            oracle: Rc::clone(&oracle),
+            drive,
+        }));
+        run(setup).expect("runs");
+        let oracle = oracle.take();
+        Outcomes { oracle, tasks, end }
+    }
+}
+
+/// A scan of sectors, as a scrub does it.
+fn scan(priority: u8, from: u64, len: u64) -> TaskSpec {
+    TaskSpec {
+        priority,
+        ranges: vec![Extent::at(from, len)],
+        block: Sectors::new(8),
+        all: true,
+        on_write: OnWrite::Nothing,
+        others_count: false,
+    }
+}
+
+fn open(tasks: &mut Job, oracle: &RefCell<Oracle>, spec: TaskSpec) -> TaskId {
+    let id = tasks.open(spec.clone()).expect("it fits");
+    oracle.borrow_mut().opened(id, spec);
+    id
+}
+
+fn eights() -> FreeblockOptions {
+    FreeblockOptions {
+        block: Sectors::new(8),
+        ..FreeblockOptions::default()
+    }
+}
+
+#[test]
+fn each_task_is_told_of_each_of_its_blocks_once_and_of_written_ones_again() {
+    let at = |seconds: u64| Time::ZERO + Nanos::from_secs(seconds);
+    for seed in 1..=8 {
+        let base = [1, 8, 8, 16][seed as usize % 4];
+        let mut random = Pcg64::seed_from_u64(seed);
+        let random_spec = move |random: &mut Pcg64| {
+            let mut below = |most: u64| random.next_u64() % most;
+            let ranges = (0..1 + below(3)).map(|_| {
+                let start = below(16_000 / base) * base;
+                Extent::at(start, (1 + below(2_000)) * base)
+            });
+            TaskSpec {
+                ranges: ranges.collect(),
+                priority: below(3) as u8,
+                block: Sectors::new(base * (1 + below(4))),
+                all: below(5) > 0,
+                on_write: [OnWrite::Nothing, OnWrite::Satisfied, OnWrite::Again]
+                    [below(3) as usize],
+                others_count: below(2) == 0,
+            }
+        };
+        let bad = |start, len| Fault::Unreadable {
+            extent: Extent::at(start, len),
+            retries: 1,
+        };
+        let trial = Trial {
+            seed,
+            think: [Nanos::ZERO, Nanos::from_millis(60)][seed as usize % 2],
+            options: FreeblockOptions {
+                block: Sectors::new(base),
+                picks: 1 + (seed as u32) % 2,
+                idle: (seed % 3 == 0).then_some(Idle {
+                    after: Nanos::from_millis(5),
+                    piece: Sectors::new(64),
+                }),
+                ..FreeblockOptions::default()
+            },
+            faults: vec![
+                (at(0), bad(2_000, 1)),
+                (at(0), bad(7_777, 3)),
+                (at(1), Fault::LoseNext),
+                (at(2), Fault::Stall(Nanos::from_millis(900))),
+                (at(3), Fault::LoseNext),
+            ],
+            timeout: Some(Nanos::from_millis(500)),
+            ..Trial::default()
+        };
+        let mut last = Vec::new();
+        let ended = trial.run(move |_, asked, tasks, oracle| {
+            if asked == 1 {
+                for _ in 0..3 {
+                    let spec = random_spec(&mut random);
+                    last.push(open(tasks, oracle, spec));
+                }
+            }
+            if asked % 50 != 0 {
+                return;
+            }
+            // Towards the end, all that is left goes on.
+            if asked % 8_000 == 0 {
+                for id in &last {
+                    tasks.resume(*id);
+                    let mut oracle = oracle.borrow_mut();
+                    oracle.told.get_mut(id).expect("open").suspended = false;
+                }
+            }
+            let which = last[random.next_u64() as usize % last.len()];
+            match random.next_u64() % 400 {
+                0..20 => {
+                    tasks.suspend(which);
+                    let mut oracle = oracle.borrow_mut();
+                    oracle.told.get_mut(&which).expect("open").suspended = true;
+                }
+                20..45 => {
+                    tasks.resume(which);
+                    let mut oracle = oracle.borrow_mut();
+                    oracle.told.get_mut(&which).expect("open").suspended = false;
+                }
+                45..55 => tasks.promote(
+                    which,
+                    Some(Demand {
+                        class: Class::default(),
+                        outstanding: 1 + (random.next_u64() % 3) as u32,
+                        piece: Sectors::new(32),
+                    }),
+                ),
+                55..75 => tasks.promote(which, None),
+                75..77 if last.len() > 1 => {
+                    let left = tasks.close(which).expect("open");
+                    let told = oracle.borrow_mut().told.remove(&which).expect("open");
+                    assert_eq!(left * base, told.wanted.len() as u64 * base);
+                    assert_eq!(tasks.close(which), None);
+                    last.retain(|id| *id != which);
+                }
+                77..80 => {
+                    let spec = random_spec(&mut random);
+                    last.push(open(tasks, oracle, spec));
+                }
+                _ => {}
+            }
+        });
+        let tasks = ended.tasks.borrow();
+        let mut delivered = 0;
+        for (id, told) in &ended.oracle.told {
+            let left = tasks.left(*id).expect("open");
+            assert_eq!(left, told.wanted.len() as u64, "seed {seed} {id:?}");
+            let spec = told.spec.as_ref().expect("open");
+            delivered += told.times.len();
+            if spec.on_write != OnWrite::Again {
+                assert!(told.times.values().all(|times| *times == 1), "seed {seed}");
+                let blocks = told.blocks.len();
+                let different: BTreeSet<_> = told.blocks.iter().map(|one| one.start).collect();
+                assert_eq!(blocks, different.len(), "seed {seed}");
+            }
+        }
+        assert!(delivered > 100, "seed {seed}: {delivered}");
+    }
+}
+
+#[test]
+fn the_higher_priority_comes_first_and_what_is_read_for_it_counts_for_all() {
+    for (one, other) in [(1, 0), (0, 1), (1, 1)] {
+        let trial = Trial {
+            options: eights(),
+            count: 1_500,
+            ..Trial::default()
+        };
+        let ended = trial.run(move |_, asked, tasks, oracle| {
+            if asked == 1 {
+                open(tasks, oracle, scan(one, 0, 48_000));
+                open(tasks, oracle, scan(other, 16_000, 48_000));
+            }
+        });
+        let read = |id: u32| ended.oracle.told[&TaskId(id)].times.len();
+        let both: Vec<usize> = [0, 1]
+            .map(|id| {
+                let times = &ended.oracle.told[&TaskId(id)].times;
+                times.range(16_000..48_000).count()
+            })
+            .into();
+        assert_eq!(both[0], both[1], "what both want is read once for both");
+        let (first, second) = (read(0) as f64, read(1) as f64);
+        match one.cmp(&other) {
+            std::cmp::Ordering::Greater => assert!(first > 1.2 * second, "{first} {second}"),
+            std::cmp::Ordering::Less => assert!(second > 1.2 * first, "{first} {second}"),
+            std::cmp::Ordering::Equal => {
+                assert!((first / second - 1.0).abs() < 0.2, "{first} {second}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_promoted_task_is_read_at_the_cost_of_others_and_no_longer_when_it_is_not() {
+    let run = |from: u64, to: u64| {
+        let trial = Trial {
+            options: eights(),
+            count: 4_000,
+            ..Trial::default()
+        };
+        trial.run(move |_, asked, tasks, oracle| {
+            if asked == 1 {
+                open(tasks, oracle, scan(0, 0, 400_000));
+            }
+            let demand = Demand {
+                class: Class::default(),
+                outstanding: 2,
+                piece: Sectors::new(128),
+            };
+            if asked == from {
+                tasks.promote(TaskId(0), Some(demand));
+            } else if asked == to {
+                tasks.promote(TaskId(0), None);
+            }
+        })
+    };
+    let never = run(u64::MAX, u64::MAX);
+    let always = run(2, u64::MAX);
+    let awhile = run(2, 2_000);
+    let read = |of: &Outcomes| of.oracle.told[&TaskId(0)].times.len();
+    assert!(read(&always) > 3 * read(&never) / 2);
+    assert!(read(&awhile) > read(&never) && read(&awhile) < read(&always));
+    assert!(always.end > awhile.end && awhile.end > never.end);
+}
+
+#[test]
+fn a_task_that_waits_for_writes_reads_what_was_written() {
+    let trial = Trial {
+        options: eights(),
+        count: 6_000,
+        ..Trial::default()
+    };
+    let ended = trial.run(|_, asked, tasks, oracle| {
+        if asked == 1 {
+            let incremental = TaskSpec {
+                all: false,
+                on_write: OnWrite::Again,
+                ..scan(0, 0, 60_000)
+            };
+            open(tasks, oracle, incremental);
+        }
+    });
+    let told = &ended.oracle.told[&TaskId(0)];
+    // A third of 6,000 requests of 8 sectors of 62,500: what was written is read, and nothing else.
+    assert!(told.times.len() > 1_000, "{}", told.times.len());
+    assert!(told.times.len() < 5_000, "{}", told.times.len());
+    assert!(told.times.values().any(|times| *times > 1));
+}
+
+#[test]
+fn what_does_not_fit_the_disk_is_refused() {
+    let profile = atlas();
+    let capacity = profile.geometry.capacity;
+    let model = Arc::new(Model::new(&profile));
+    let told = Listener(Rc::default());
+    let mut tasks = Tasks::none(model, capacity, eights(), told).expect("it turns");
+    let mut open = |change: &dyn Fn(&mut TaskSpec)| {
+        let mut spec = scan(0, 0, 80);
+        change(&mut spec);
+        tasks.open(spec)
+    };
+    let outside = Extent::at(0, capacity.get() + 8);
+    let refused = open(&|spec| spec.ranges = vec![outside]);
+    assert_eq!(refused, Err(TaskError::Outside(outside, capacity)));
+    let far = Extent::at(u64::MAX - 7, 16);
+    let refused = open(&|spec| spec.ranges = vec![far]);
+    assert_eq!(refused, Err(TaskError::Outside(far, capacity)));
+    for parts in [Extent::at(4, 8), Extent::at(0, 12)] {
+        let refused = open(&|spec| spec.ranges = vec![parts]);
+        assert_eq!(refused, Err(TaskError::Parts(parts, Sectors::new(8))));
+    }
+    for block in [0, 12] {
+        let refused = open(&|spec| spec.block = Sectors::new(block));
+        let expected = TaskError::Block(Sectors::new(block), Sectors::new(8));
+        assert_eq!(refused, Err(expected));
+    }
+    // The last block of the disk is short.
+    let last = capacity.get() / 8 * 8;
+    let end = Extent::at(last, capacity.get() - last);
+    assert!(open(&|spec| spec.ranges = vec![end, Extent::at(0, 0)]).is_ok());
+    assert_eq!(tasks.left(TaskId(0)), Some(1));
+    assert_eq!(tasks.left(TaskId(1)), None);
+    assert_eq!(tasks.close(TaskId(0)), Some(1));
+}
