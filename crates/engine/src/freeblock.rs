@@ -312,7 +312,10 @@ impl<P: Passing> Freeblock<P> {
 
     /// The blocks that all of its requests under way are to read.
     pub fn all_asked(&self) -> impl Iterator<Item = Lba> + '_ {
-        self.in_flight.iter().flat_map(|asked| &asked.blocks).copied()
+        self.in_flight
+            .iter()
+            .flat_map(|asked| &asked.blocks)
+            .copied()
     }
 
     /// Requests that are under way.
@@ -362,7 +365,9 @@ impl<P: Passing> Freeblock<P> {
             (Join::Before | Join::Alone | Join::Queued, Some(first), _) if *first == start => {
                 Extent::new(start, block.min(pick.extent.len))
             }
-            (Join::Before | Join::Alone | Join::Queued, Some(first), _) => Extent::new(start, *first - start),
+            (Join::Before | Join::Alone | Join::Queued, Some(first), _) => {
+                Extent::new(start, *first - start)
+            }
             (Join::With, Some(first), last) => {
                 let after = *last.unwrap_or(first) + block;
                 Extent::new(after, end.max(after) - after)

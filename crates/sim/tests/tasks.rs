@@ -340,8 +340,7 @@ fn each_task_is_told_of_each_of_its_blocks_once_and_of_written_ones_again() {
                 priority: below(3) as u8,
                 block: Sectors::new(base * (1 + below(4))),
                 all: below(5) > 0,
-                on_write: [OnWrite::Nothing, OnWrite::Satisfied, OnWrite::Again]
-                    [below(3) as usize],
+                on_write: [OnWrite::Nothing, OnWrite::Satisfied, OnWrite::Again][below(3) as usize],
                 others_count: below(2) == 0,
             }
         };

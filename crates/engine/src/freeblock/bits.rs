@@ -23,19 +23,25 @@ impl Bits {
         self.count
     }
 
+    /// Block `n` is bit `n % 64` of word `n / 64`.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// Returns true if a block is in.
+    pub fn has(&self, block: u64) -> bool {
+        self.words[(block / 64) as usize] & (1 << (block % 64)) != 0
+    }
+
     /// Puts blocks in, or takes them out. Returns how many were not in, or were.
     pub fn set(&mut self, range: Range<u64>, on: bool) -> u64 {
         let mut changed = 0;
-        let mut at = range.start;
-        while at < range.end {
-            let (bit, here) = (at % 64, (64 - at % 64).min(range.end - at));
-            let mask = (u64::MAX >> (64 - here)) << bit;
-            let word = &mut self.words[(at / 64) as usize];
-            let new = if on { *word | mask } else { *word & !mask };
-            changed += u64::from((new ^ *word).count_ones());
-            *word = new;
-            at += here;
-        }
+        for_words(range, |index, mask| {
+            let word = &mut self.words[index];
+            let after = if on { *word | mask } else { *word & !mask };
+            changed += u64::from((*word ^ after).count_ones());
+            *word = after;
+        });
         match on {
             true => self.count += changed,
             false => self.count -= changed,
@@ -43,16 +49,21 @@ impl Bits {
         changed
     }
 
+    /// The first block of a range that is in.
+    pub fn next(&self, range: Range<u64>) -> Option<u64> {
+        self.first(range, false)
+    }
+
     /// The first run of blocks that are in, within a range.
     pub fn next_run(&self, range: Range<u64>) -> Option<Range<u64>> {
-        let start = self.first(range.clone(), false)?;
+        let start = self.next(range.clone())?;
         let end = self.first(start..range.end, true).unwrap_or(range.end);
         Some(start..end)
     }
 
     /// Returns true if none of a range is in.
     pub fn has_none(&self, range: Range<u64>) -> bool {
-        self.first(range, false).is_none()
+        self.next(range).is_none()
     }
 
     /// The first block of a range that is in, or is not.
@@ -71,6 +82,18 @@ impl Bits {
     }
 }
 
+/// Calls for each word of a bitmap that has bits of a range, with a mask of them.
+pub(super) fn for_words(range: Range<u64>, mut each: impl FnMut(usize, u64)) {
+    let mut at = range.start;
+    while at < range.end {
+        let bit = at % 64;
+        let here = (64 - bit).min(range.end - at);
+        let mask = (u64::MAX >> (64 - here)) << bit;
+        each((at / 64) as usize, mask);
+        at += here;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +104,9 @@ mod tests {
         let (mut bits, mut set) = (Bits::none(300), BTreeSet::new());
         let mut number = 1_u64;
         for _ in 0..2_000 {
-            number = number.wrapping_mul(6_364_136_223_846_793_005) + 1_442_695_040_888_963_407;
+            number = number
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let start = (number >> 33) % 300;
             let end = (start + (number >> 20) % 130).min(300);
             let on = number >> 63 == 0;

@@ -1,6 +1,7 @@
 //! The blocks that a background task still wants, and where there are many.
 
 use super::arcs::Arcs;
+use super::bits::{Bits, for_words};
 use headtime_sched::{Passing, TrackPart};
 use headtime_units::{Cylinder, Extent, Lba, Sectors, Track};
 use std::ops::Range;
@@ -14,8 +15,7 @@ pub struct Wanted {
     block: u64,
     /// Sectors of the disk; the last block may be short.
     capacity: u64,
-    bits: Vec<u64>,
-    left: u64,
+    bits: Bits,
     heads: u32,
     by_track: Vec<OnTrack>,
     /// The most of any of its tracks.
@@ -59,8 +59,7 @@ impl Wanted {
         Wanted {
             block,
             capacity,
-            bits: vec![0; capacity.div_ceil(block).div_ceil(64) as usize],
-            left: 0,
+            bits: Bits::none(capacity.div_ceil(block)),
             heads,
             by_track: vec![OnTrack::default(); cylinders * heads as usize],
             by_cylinder: vec![0; cylinders],
@@ -87,7 +86,7 @@ impl Wanted {
 
     /// How many blocks are wanted.
     pub fn left(&self) -> u64 {
-        self.left
+        self.bits.count()
     }
 
     /// Sectors of a block.
@@ -181,12 +180,12 @@ impl Wanted {
 
     /// The bitmap: block `n` is bit `n % 64` of word `n / 64`, and set if it is wanted.
     pub fn bits(&self) -> &[u64] {
-        &self.bits
+        self.bits.words()
     }
 
     /// Returns true if a block is wanted.
     pub fn has(&self, block: u64) -> bool {
-        self.bits[(block / 64) as usize] & (1 << (block % 64)) != 0
+        self.bits.has(block)
     }
 
     /// How many blocks in an extent are wanted, and the extent from the first to the last of them; `None` if
@@ -195,7 +194,7 @@ impl Wanted {
         let range = self.whole(extent);
         let (mut count, mut first, mut last) = (0, None, 0);
         for_words(range, |index, mask| {
-            let (at, word) = (index as u64 * 64, self.bits[index] & mask);
+            let (at, word) = (index as u64 * 64, self.bits.words()[index] & mask);
             if word != 0 {
                 first.get_or_insert(at + u64::from(word.trailing_zeros()));
                 last = at + 63 - u64::from(word.leading_zeros());
@@ -220,8 +219,8 @@ impl Wanted {
     /// fit into `most` sectors, at least one.
     pub fn next(&self, from: Lba, most: Sectors) -> Option<(u64, Extent)> {
         let from = from.get().div_ceil(self.block);
-        let first = self.first(from..self.blocks());
-        let first = first.or_else(|| self.first(0..from.min(self.blocks())))?;
+        let first = self.bits.next(from..self.blocks());
+        let first = first.or_else(|| self.bits.next(0..from.min(self.blocks())))?;
         let most = (most.get() / self.block).max(1);
         let end = (first + most).min(self.blocks());
         let last = (first..end).find(|block| !self.has(*block)).unwrap_or(end);
@@ -231,19 +230,6 @@ impl Wanted {
             last - first,
             Extent::new(Lba::new(start), Sectors::new(len)),
         ))
-    }
-
-    fn first(&self, range: Range<u64>) -> Option<u64> {
-        let mut at = range.start;
-        while at < range.end {
-            let word = self.bits[(at / 64) as usize] >> (at % 64);
-            if word != 0 {
-                let found = at + u64::from(word.trailing_zeros());
-                return Some(found).filter(|found| *found < range.end);
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
     }
 
     /// The block that begins at a sector.
@@ -277,31 +263,14 @@ impl Wanted {
             } else {
                 next + 1
             };
-            let count = self.set(next..end, on);
+            let count = self.bits.set(next..end, on);
             if count > 0 && here.contains(&next) {
                 self.note(model, track, addresses, count, on);
             }
             changed += count;
             next = end;
         }
-        self.left = if on {
-            self.left + changed
-        } else {
-            self.left - changed
-        };
         changed
-    }
-
-    /// Sets bits, and returns how many that changes.
-    fn set(&mut self, range: Range<u64>, on: bool) -> u64 {
-        let mut count = 0;
-        for_words(range, |index, mask| {
-            let word = &mut self.bits[index];
-            let after = if on { *word | mask } else { *word & !mask };
-            count += u64::from((*word ^ after).count_ones());
-            *word = after;
-        });
-        count
     }
 
     /// Notes that so many more, or fewer, of the blocks that lie whole on a track are wanted.
@@ -341,7 +310,7 @@ impl Wanted {
     fn arcs(&self, part: &TrackPart, range: Range<u64>) -> Arcs {
         let mut arcs = Arcs::default();
         let mut next = range.start;
-        while let Some(block) = self.first(next..range.end) {
+        while let Some(block) = self.bits.next(next..range.end) {
             let along = block * self.block - part.extent.start.get();
             let begin = u64::from(part.begin.to_bits()) << 32;
             let (arc, rest) = Arcs::at(begin.wrapping_add(part.step.wrapping_mul(along)));
@@ -360,17 +329,5 @@ fn note(most: &mut u32, before: u32, now: u32, all: impl Iterator<Item = u32>) {
         *most = now;
     } else if before == *most {
         *most = all.max().unwrap_or(0);
-    }
-}
-
-/// Calls for each word of a bitmap that has bits of a range, with a mask of them.
-fn for_words(range: Range<u64>, mut each: impl FnMut(usize, u64)) {
-    let mut at = range.start;
-    while at < range.end {
-        let bit = at % 64;
-        let here = (64 - bit).min(range.end - at);
-        let mask = (u64::MAX >> (64 - here)) << bit;
-        each((at / 64) as usize, mask);
-        at += here;
     }
 }
