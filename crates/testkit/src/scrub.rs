@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// Reads a disk in the background, on the way to what others ask for.
 ///
 /// In turns it reads what lies directly before a staged read, in the same command, and the next piece of the disk,
-/// in a command that goes first. One that is [offered](Scrub::offered) each request also reads while nobody waits.
+/// in a command that goes first. One that is [offered](Scrub::offered) each request also queues reads, and reads while nobody waits.
 #[derive(Debug)]
 pub struct Scrub {
     piece: Sectors,
@@ -61,12 +61,13 @@ impl Scrub {
             None => (Join::Alone, self.next),
             Some(staged) => {
                 self.last = Some(staged);
-                match self.asked % 2 {
+                match self.asked % if self.offered { 3 } else { 2 } {
                     0 => {
                         let start = staged.start.get().checked_sub(self.piece.get())?;
                         (Join::With, Lba::new(start))
                     }
-                    _ => (Join::Before, self.next),
+                    1 => (Join::Before, self.next),
+                    _ => (Join::Queued, self.next),
                 }
             }
         };
