@@ -40,6 +40,17 @@ impl Limits {
     }
 }
 
+/// Which of the picks that can be read in a gap is the best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prefer {
+    /// That with the most wanted blocks (section 4.3).
+    #[default]
+    Blocks,
+    /// That which has the greatest share of its track, and a little more if nothing is wanted there any more. Short tracks and rests of tracks are
+    /// not left for the end of a scan, so that it ends sooner.
+    Tracks,
+}
+
 /// How gaps are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeblockOptions {
@@ -51,6 +62,8 @@ pub struct FreeblockOptions {
     pub steps: u64,
     /// See there.
     pub limits: Limits,
+    /// See there.
+    pub prefer: Prefer,
     /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
     pub block: Sectors,
     /// Whether to read also while nobody asks for anything.
@@ -85,6 +98,7 @@ impl Default for FreeblockOptions {
             picks: 1,
             steps: u64::MAX,
             limits: Limits::Outside,
+            prefer: Prefer::Blocks,
             block: Sectors::new(1),
             idle: None,
         }
@@ -437,6 +451,7 @@ impl<P: Passing> Freeblock<P> {
             wanted: &self.wanted,
             conservatism: self.options.conservatism,
             limits: self.options.limits,
+            prefer: self.options.prefer,
             merged_max: engine.config().merge_sectors_max,
             turn: self.turn,
         };

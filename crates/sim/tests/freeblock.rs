@@ -5,8 +5,8 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, Gap, Join, Lane, Limits, Member, Order, Outcome, RequestId,
-    Search, Seen, Wanted,
+    FreeblockOptions, FreeblockStats, Gap, Join, Lane, Limits, Member, Order, Outcome, Pick,
+    Prefer, RequestId, Search, Seen, Wanted,
 };
 use headtime_sched::{Flags, Head, Op, Pass, Passing, Positioning, Spec, Track as Follow};
 use headtime_sim::{Setup, run};
@@ -467,27 +467,39 @@ fn most(
     most
 }
 
-#[test]
-fn a_search_without_limits_finds_the_most_there_is() {
-    let model = Model::new(&atlas(2));
-    let capacity = atlas(2).geometry.capacity;
+/// Holds searches against all that there is: on a drive, for blocks of a size, of which pieces of some lengths are wanted within some
+/// sectors. Returns how often something was found, and how often less than there was.
+fn against_all(
+    profile: &Profile,
+    block: u64,
+    (pieces, longest): (u32, u64),
+    reach: u64,
+    rounds: u64,
+) -> (u32, u32) {
+    let model = Model::new(profile);
+    let capacity = profile.geometry.capacity;
     let mut random = Pcg64::seed_from_u64(11);
     let (mut found, mut less) = (0, 0);
-    for round in 0..60 {
-        // Scattered pieces not far from each other, here and there a whole track.
-        let around = random.next_u64() % (capacity.get() - 400_000);
-        let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
-        for _ in 0..12 {
-            let start = around + random.next_u64() % 300_000;
-            wanted.add(&model, Extent::at(start, random.next_u64() % 300));
+    for round in 0..rounds {
+        let around = random.next_u64() % (capacity.get() - 2 * reach);
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(block));
+        for _ in 0..pieces {
+            let start = around + random.next_u64() % reach;
+            wanted.add(&model, Extent::at(start, random.next_u64() % longest));
         }
-        let gap = gap(&model, &mut random, around, 300_000);
+        // Some of it has been read since.
+        for _ in 0..pieces / 4 {
+            let start = around + random.next_u64() % reach;
+            wanted.take(&model, Extent::at(start, random.next_u64() % longest));
+        }
+        let gap = gap(&model, &mut random, around, reach);
         let margin = Nanos::from_micros(100 * (round % 4));
         let search = Search {
             model: &model,
             wanted: &wanted,
             conservatism: margin,
             limits: Limits::Outside,
+            prefer: Prefer::Blocks,
             merged_max: Sectors::new(4_096),
             turn: model.turn().expect("it turns"),
         };
@@ -497,8 +509,8 @@ fn a_search_without_limits_finds_the_most_there_is() {
         assert!(got <= most, "{got} of {most}: {pick:?}");
         // A piece that does not fit is cut at its end until it does, which may be a sector too much.
         assert!(got + 2 >= most, "{got} of {most} after {steps}: {gap:?}");
-        less += u64::from(got < most);
-        found += u64::from(got > 0);
+        less += u32::from(got < most);
+        found += u32::from(got > 0);
         // Who may take no step finds nothing, and who may take some finds no more than is there.
         assert!(
             search
@@ -507,7 +519,91 @@ fn a_search_without_limits_finds_the_most_there_is() {
                 .is_none_or(|pick| pick.join == Join::With)
         );
     }
+    (found, less)
+}
+
+#[test]
+fn a_search_without_limits_finds_the_most_there_is() {
+    // Scattered pieces not far from each other, here and there a whole track.
+    let (found, less) = against_all(&atlas(2), 1, (12, 300), 300_000, 60);
     assert!(found > 25 && less < 10, "{found}, {less} with less");
+}
+
+#[test]
+fn a_search_of_what_a_scan_has_left_finds_the_most_there_is() {
+    let (found, less) = against_all(&atlas(2), 1, (400, 6), 2_000_000, 40);
+    assert!(found > 25 && less < 4, "{found}, {less} with less");
+}
+
+#[test]
+fn a_search_for_blocks_finds_the_most_there_is_on_other_drives() {
+    let by_name = |name| profile::by_name(name).expect("there is such a one");
+    let (found, less) = against_all(&atlas(2), 16, (100, 100), 1_000_000, 40);
+    assert!(found > 20 && less < 6, "{found}, {less} with less");
+    for name in ["hp-c2247a", "plausible-3", "plausible-8"] {
+        let (found, less) = against_all(&by_name(name), 4, (60, 60), 200_000, 20);
+        assert!(found > 8 && less < 5, "{name}: {found}, {less} with less");
+    }
+    let (found, less) = against_all(&by_name("exos-x18"), 128, (200, 1_000), 20_000_000, 8);
+    assert!(found > 4 && less < 3, "{found}, {less} with less");
+}
+
+/// A pick's share of its track, in thousandths, with what it counts that nothing else is wanted there.
+fn share(model: &Model, wanted: &Wanted, pick: Pick) -> u64 {
+    let track = model.track(model.start(pick.extent));
+    let whole = model.addresses(track).len.get();
+    pick.blocks * 1_000 / whole
+        + if pick.blocks == wanted.on_track(track) {
+            20
+        } else {
+            0
+        }
+}
+
+#[test]
+fn who_prefers_tracks_gets_more_of_a_track_and_who_prefers_blocks_more_blocks() {
+    let model = Model::new(&atlas(2));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(12);
+    let (mut others, mut finished) = (0, 0);
+    for _ in 0..400 {
+        // Rests of tracks.
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
+        for _ in 0..600 {
+            let start = around + random.next_u64() % 300_000;
+            wanted.add(&model, Extent::at(start, random.next_u64() % 12));
+        }
+        let gap = gap(&model, &mut random, around, 300_000);
+        let find = |prefer| {
+            let search = Search {
+                model: &model,
+                wanted: &wanted,
+                conservatism: Nanos::from_micros(300),
+                limits: Limits::Outside,
+                prefer,
+                merged_max: Sectors::new(4_096),
+                turn: model.turn().expect("it turns"),
+            };
+            search.find(&gap, u64::MAX).0
+        };
+        let (blocks, tracks) = (find(Prefer::Blocks), find(Prefer::Tracks));
+        let (Some(blocks), Some(tracks)) = (blocks, tracks) else {
+            assert_eq!(blocks, tracks);
+            continue;
+        };
+        assert!(blocks.blocks >= tracks.blocks, "{blocks:?} {tracks:?}");
+        let (less, more) = (
+            share(&model, &wanted, blocks),
+            share(&model, &wanted, tracks),
+        );
+        // Rounding.
+        assert!(more + 1 >= less, "{blocks:?} {tracks:?}");
+        let track = model.track(model.start(tracks.extent));
+        finished += u64::from(tracks.blocks == wanted.on_track(track));
+        others += u64::from(blocks.extent != tracks.extent);
+    }
+    assert!(others > 20 && finished > 50, "{others} {finished}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::Known;
 use headtime_config::{parse, sizes, whole};
 use headtime_disk::Model;
-use headtime_engine::{Freeblock, FreeblockOptions, Idle, Limits};
+use headtime_engine::{Freeblock, FreeblockOptions, Idle, Limits, Prefer};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ pub struct ScanSpec {
     /// As [`FreeblockOptions::limits`].
     #[serde(with = "limits")]
     pub limits: Limits,
+    /// As [`FreeblockOptions::prefer`].
+    #[serde(with = "prefer")]
+    pub prefer: Prefer,
     /// As [`FreeblockOptions::block`]; a sector without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
@@ -54,6 +57,7 @@ impl Default for ScanSpec {
             picks: options.picks,
             steps: None,
             limits: options.limits,
+            prefer: options.prefer,
             block: None,
             range: None,
             idle_after: None,
@@ -133,6 +137,7 @@ impl ScanSpec {
             picks: self.picks,
             steps: self.steps.unwrap_or(u64::MAX),
             limits: self.limits,
+            prefer: self.prefer,
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
@@ -164,6 +169,28 @@ mod limits {
         to.serialize_str(match limits {
             Limits::Outside => "outside",
             Limits::Firmware => "firmware",
+        })
+    }
+}
+
+/// `blocks` or `tracks`.
+mod prefer {
+    use super::{Deserializer, Prefer, parse};
+    use serde::Serializer;
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Prefer, D::Error> {
+        parse(from, "\"blocks\" or \"tracks\"", |text| match text {
+            "blocks" => Ok(Prefer::Blocks),
+            "tracks" => Ok(Prefer::Tracks),
+            _ => Err("allowed is blocks and tracks"),
+        })
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+    pub(super) fn serialize<S: Serializer>(prefer: &Prefer, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match prefer {
+            Prefer::Blocks => "blocks",
+            Prefer::Tracks => "tracks",
         })
     }
 }

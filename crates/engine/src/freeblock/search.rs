@@ -5,9 +5,9 @@
 //! can pass at all; and the [arcs](super::arcs) of that window say how many of a track's wanted blocks may be among it.
 //! Only then does the model say what passes.
 
-use super::Limits;
 use super::arcs::Arcs;
 use super::wanted::{Around, Wanted};
+use super::{Limits, Prefer};
 use crate::Join;
 use headtime_sched::{Head, Op, Pass, Passing};
 use headtime_units::{Angle, Cylinder, Extent, Nanos, Sectors, Time, Track};
@@ -51,6 +51,8 @@ pub struct Search<'a, P: Passing> {
     pub conservatism: Nanos,
     /// Where picks may be.
     pub limits: Limits,
+    /// Which pick is the best.
+    pub prefer: Prefer,
     /// The most sectors of a command that both go in.
     pub merged_max: Sectors,
     /// A turn of the platter.
@@ -59,6 +61,12 @@ pub struct Search<'a, P: Passing> {
 
 /// A pick that does not fit is cut so often.
 const CUTS: usize = 4;
+
+/// A turn, in the units of [`Prefer::Tracks`].
+const TURN: u64 = 1_000_000;
+
+/// What it is worth to [`Prefer::Tracks`] that nothing is wanted on a track any more: a fiftieth of a turn.
+const FINISHED: u64 = TURN / 50;
 
 /// A direction in which so many cylinders in a row leave no time is given up. Learned seek times need not rise with each
 /// cylinder.
@@ -97,6 +105,7 @@ impl<P: Passing> Search<'_, P> {
             gap,
             alone: &alone,
             best: None,
+            worth: 0,
             slack: alone.begins.saturating_since(gap.source.free.max(gap.sent)),
             angle: self.model.angle_at(alone.begins),
             per_nano: u64::MAX / self.turn.as_nanos().max(1),
@@ -120,6 +129,8 @@ struct Hunt<'a, P: Passing> {
     gap: &'a Gap<P::Place>,
     alone: &'a Alone,
     best: Option<Pick>,
+    /// What that is worth.
+    worth: u64,
     /// From when the head is free until the request's first sector comes.
     slack: Nanos,
     /// Where the platter is when it comes.
@@ -133,8 +144,43 @@ struct Hunt<'a, P: Passing> {
 }
 
 impl<P: Passing> Hunt<'_, P> {
-    fn blocks(&self) -> u64 {
-        self.best.map_or(0, |best| best.blocks)
+    /// What so many blocks are worth, on a track that has as many that are wanted.
+    fn worth(&self, blocks: u64, wanted: u64, around: &Around) -> u64 {
+        match self.search.prefer {
+            Prefer::Blocks => blocks,
+            Prefer::Tracks if blocks == 0 => 0,
+            Prefer::Tracks => {
+                let share = blocks * self.search.wanted.block() * TURN;
+                let finished = if blocks >= wanted { FINISHED } else { 0 };
+                share / u64::from(around.longest.max(1)) + finished
+            }
+        }
+    }
+
+    /// The fewest blocks that may be worth more than the best so far.
+    fn least(&self, around: &Around) -> u64 {
+        let more = self.worth + 1;
+        match self.search.prefer {
+            Prefer::Blocks => more,
+            Prefer::Tracks => {
+                let share = more.saturating_sub(FINISHED) * u64::from(around.longest);
+                share.div_ceil(self.search.wanted.block() * TURN).max(1)
+            }
+        }
+    }
+
+    /// Takes a pick if it is worth more than the best so far.
+    fn take(&mut self, pick: Pick, worth: u64) {
+        if worth > self.worth {
+            (self.best, self.worth) = (Some(pick), worth);
+        }
+    }
+
+    /// Returns true if a track can have more than the best so far, where only such blocks pass as begin in some arcs.
+    fn may_be_better(&self, track: Track, arcs: Arcs, around: &Around) -> bool {
+        let wanted = self.search.wanted;
+        let most = wanted.on_track_within(track, arcs, around);
+        self.worth(most, wanted.on_track(track), around) > self.worth
     }
 
     /// What passes on the destination track directly before the request, which goes in its command (section 4.3).
@@ -167,11 +213,17 @@ impl<P: Passing> Hunt<'_, P> {
         }
         let both = model.follow(&gap.source, gap.sent, merged, gap.op);
         if both.head.free <= alone.free {
-            self.best = Some(Pick {
-                extent: front,
-                join: Join::With,
-                blocks,
-            });
+            let around = wanted.around(alone.track.cylinder);
+            let worth = self.worth(blocks, wanted.on_track(alone.track), &around);
+            let join = Join::With;
+            self.take(
+                Pick {
+                    extent: front,
+                    join,
+                    blocks,
+                },
+                worth,
+            );
         }
     }
 
@@ -210,7 +262,7 @@ impl<P: Passing> Hunt<'_, P> {
             Direction::new(far, above, true),
         ];
         for direction in &mut directions {
-            direction.advance(self.search.wanted, self.blocks());
+            self.advance(direction);
         }
         loop {
             let nearest = directions
@@ -224,7 +276,8 @@ impl<P: Passing> Hunt<'_, P> {
                 return;
             };
             // There may have been a better one since it was found.
-            if self.search.wanted.most_on(cylinder) > self.blocks() {
+            let wanted = self.search.wanted;
+            if wanted.most_on(cylinder) >= self.least(&wanted.around(cylinder)) {
                 if self.steps >= self.most {
                     return;
                 }
@@ -234,7 +287,23 @@ impl<P: Passing> Hunt<'_, P> {
                     false => direction.in_vain + 1,
                 };
             }
-            direction.advance(self.search.wanted, self.blocks());
+            self.advance(direction);
+        }
+    }
+
+    /// Goes on to the next cylinder of a direction that has a track with enough wanted blocks.
+    fn advance(&self, direction: &mut Direction) {
+        let rest = direction.rest.clone();
+        let (wanted, enough) = (self.search.wanted, |around: &Around| self.least(around));
+        direction.next = match direction.upward {
+            _ if direction.in_vain >= IN_VAIN => None,
+            true => wanted.lowest(rest, enough),
+            false => wanted.highest(rest, enough),
+        };
+        match (direction.next, direction.upward) {
+            (Some(next), true) => direction.rest.start = next + 1,
+            (Some(next), false) => direction.rest.end = next,
+            (None, _) => direction.rest.end = direction.rest.start,
         }
     }
 
@@ -260,11 +329,11 @@ impl<P: Passing> Hunt<'_, P> {
         low
     }
 
-    /// Returns true if more blocks than those of the best so far may pass in a time, on a track of so many sectors.
-    fn fits_more(&self, time: Nanos, sectors: u64) -> bool {
-        let needed = u128::from((self.blocks() + 1) * self.search.wanted.block())
+    /// Returns true if more than the best so far may pass in a time, on a track of some cylinders.
+    fn fits_more(&self, time: Nanos, around: &Around) -> bool {
+        let needed = u128::from(self.least(around) * self.search.wanted.block())
             * u128::from(self.search.turn.as_nanos());
-        u128::from(time.as_nanos()) * u128::from(sectors) >= needed
+        u128::from(time.as_nanos()) * u128::from(around.longest) >= needed
     }
 
     /// From when on and for how long the head can be on a track, with the conservatism on both ways.
@@ -327,7 +396,7 @@ impl<P: Passing> Hunt<'_, P> {
             let Some(window) = self.window_of(cylinder) else {
                 return false;
             };
-            if !self.fits_more(window.1, u64::from(around.longest)) {
+            if !self.fits_more(window.1, &around) {
                 return false;
             }
             arcs = Some(self.arcs(window, &around));
@@ -338,7 +407,7 @@ impl<P: Passing> Hunt<'_, P> {
                 head: headtime_units::Head(head),
             };
             let within = arcs.unwrap_or(Arcs::ALL);
-            if wanted.on_track_within(track, within, &around) <= self.blocks() {
+            if !self.may_be_better(track, within, &around) {
                 continue;
             }
             let same = track == self.alone.from || track == self.alone.track;
@@ -365,7 +434,7 @@ impl<P: Passing> Hunt<'_, P> {
         };
         let around = wanted.around(track.cylinder);
         let arcs = self.arcs((from, span), &around);
-        if wanted.on_track_within(track, arcs, &around) <= self.blocks() {
+        if !self.may_be_better(track, arcs, &around) {
             return;
         }
         let mut best: Option<(u64, Extent)> = None;
@@ -382,7 +451,8 @@ impl<P: Passing> Hunt<'_, P> {
         let sector = (self.search.turn.as_nanos() / all).max(1);
         for cut in 0..CUTS {
             let Some((blocks, extent)) = best else { return };
-            if blocks <= self.blocks() {
+            let worth = self.worth(blocks, wanted.on_track(track), &around);
+            if worth <= self.worth {
                 return;
             }
             let margin = match track == alone.track {
@@ -391,11 +461,15 @@ impl<P: Passing> Hunt<'_, P> {
             };
             let late = self.late(extent, margin);
             if late.is_zero() {
-                self.best = Some(Pick {
-                    extent,
-                    join: Join::Before,
-                    blocks,
-                });
+                let join = Join::Before;
+                self.take(
+                    Pick {
+                        extent,
+                        join,
+                        blocks,
+                    },
+                    worth,
+                );
                 return;
             }
             let less = match cut {
@@ -443,21 +517,6 @@ impl Direction {
             upward,
             next: None,
             in_vain: 0,
-        }
-    }
-
-    /// Goes on to the next cylinder that has a track with more than so many wanted blocks.
-    fn advance(&mut self, wanted: &Wanted, more_than: u64) {
-        let rest = self.rest.clone();
-        self.next = match self.upward {
-            _ if self.in_vain >= IN_VAIN => None,
-            true => wanted.lowest(rest, more_than),
-            false => wanted.highest(rest, more_than),
-        };
-        match (self.next, self.upward) {
-            (Some(next), true) => self.rest.start = next + 1,
-            (Some(next), false) => self.rest.end = next,
-            (None, _) => self.rest.end = self.rest.start,
         }
     }
 

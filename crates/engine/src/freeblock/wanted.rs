@@ -42,7 +42,7 @@ pub(super) struct Around {
     in_arc: u32,
 }
 
-/// Cylinders of a [`Around`], which a search can pass over at once.
+/// Cylinders of an [`Around`], which a search can pass over at once.
 const GROUP: usize = 32;
 
 impl Wanted {
@@ -129,15 +129,16 @@ impl Wanted {
         here.min(u64::from(on.count.saturating_sub(elsewhere)))
     }
 
-    /// The lowest cylinder of a range that has a track with more wanted blocks than so many.
-    pub(super) fn lowest(&self, range: Range<u32>, more_than: u64) -> Option<u32> {
-        let more_than = u32::try_from(more_than).unwrap_or(u32::MAX);
+    /// The lowest cylinder of a range that has a track with enough wanted blocks, which depends on what holds around it.
+    pub(super) fn lowest(&self, range: Range<u32>, enough: impl Fn(&Around) -> u64) -> Option<u32> {
         let (mut at, end) = (range.start as usize, range.end as usize);
         while at < end {
             let next = (at / GROUP + 1) * GROUP;
-            if self.groups[at / GROUP].most > more_than {
+            let around = &self.groups[at / GROUP];
+            let least = enough(around);
+            if u64::from(around.most) >= least {
                 let here = &self.by_cylinder[at..next.min(end)];
-                if let Some(along) = here.iter().position(|most| *most > more_than) {
+                if let Some(along) = here.iter().position(|most| u64::from(*most) >= least) {
                     return Some((at + along) as u32);
                 }
             }
@@ -147,15 +148,20 @@ impl Wanted {
     }
 
     /// The highest one.
-    pub(super) fn highest(&self, range: Range<u32>, more_than: u64) -> Option<u32> {
-        let more_than = u32::try_from(more_than).unwrap_or(u32::MAX);
+    pub(super) fn highest(
+        &self,
+        range: Range<u32>,
+        enough: impl Fn(&Around) -> u64,
+    ) -> Option<u32> {
         let (first, mut end) = (range.start as usize, range.end as usize);
         while end > first {
             let begin = (end - 1) / GROUP * GROUP;
-            if self.groups[begin / GROUP].most > more_than {
+            let around = &self.groups[begin / GROUP];
+            let least = enough(around);
+            if u64::from(around.most) >= least {
                 let from = begin.max(first);
                 let here = &self.by_cylinder[from..end];
-                if let Some(along) = here.iter().rposition(|most| *most > more_than) {
+                if let Some(along) = here.iter().rposition(|most| u64::from(*most) >= least) {
                     return Some((from + along) as u32);
                 }
             }
@@ -308,16 +314,16 @@ impl Wanted {
 
     /// Where in a turn those blocks of a range that are wanted begin, all in one part of a track.
     fn arcs(&self, part: &TrackPart, range: Range<u64>) -> Arcs {
+        let size = part.step.saturating_mul(self.block).max(1);
+        let begin = u64::from(part.begin.to_bits()) << 32;
         let mut arcs = Arcs::default();
         let mut next = range.start;
         while let Some(block) = self.bits.next(next..range.end) {
             let along = block * self.block - part.extent.start.get();
-            let begin = u64::from(part.begin.to_bits()) << 32;
             let (arc, rest) = Arcs::at(begin.wrapping_add(part.step.wrapping_mul(along)));
             arcs = arcs.or(arc);
             // On to the end of the arc.
-            let size = part.step.saturating_mul(self.block).max(1);
-            next = block + (rest / size).max(1);
+            next = block + if rest < size { 1 } else { rest / size };
         }
         arcs
     }
