@@ -11,6 +11,7 @@
 mod filled;
 mod lookup;
 mod lru;
+mod near;
 mod segment;
 
 use crate::dirty::Dirty;
@@ -18,7 +19,7 @@ use crate::profile::{CacheSpec, ReadAhead, RequestedData};
 use filled::Filled;
 use headtime_units::{Extent, Lba};
 use lru::Lru;
-use segment::Near;
+use near::Nears;
 
 pub(crate) use lookup::{ReadLookup, WriteLookup};
 pub(crate) use segment::{Segment, SegmentId, State};
@@ -27,8 +28,8 @@ pub(crate) use segment::{Segment, SegmentId, State};
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     segments: Vec<Segment>,
-    /// One for each of them.
-    near: Vec<Near>,
+    /// Where reads that concern them begin.
+    near: Nears,
     order: Lru,
     /// How many are empty.
     empty: u32,
@@ -79,7 +80,7 @@ impl Cache {
         let (ahead_min, ahead_max) = ahead_limits(spec);
         Cache {
             clock: segments.len() as u64 - 1,
-            near: segments.iter().map(Near::of).collect(),
+            near: Nears::of(&segments),
             order: Lru::new(spec.segments),
             empty: spec.segments,
             filled: Filled::new(spec),
@@ -146,8 +147,9 @@ impl Cache {
     /// Sectors of a segment, or of a row of reads, are others now.
     #[inline]
     fn changed(&mut self, id: SegmentId) {
-        self.near[id.index()] = Near::of(&self.segments[id.index()]);
-        self.filled.count(id.index(), &self.segments[id.index()]);
+        let segment = &self.segments[id.index()];
+        self.near.set(id.index(), segment);
+        self.filled.count(id.index(), segment);
     }
 
     /// Gives up what has gone unused for longest as long as the segments hold more than there is room
@@ -578,7 +580,7 @@ impl Cache {
                 }
                 State::Empty | State::Lent => {}
             }
-            self.near[index] = Near::of(segment);
+            self.near.set(index, segment);
             self.filled.count(index, segment);
         }
     }

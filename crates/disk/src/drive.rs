@@ -341,13 +341,19 @@ impl Drive {
     /// # Panics
     ///
     /// If time goes backwards.
+    #[inline]
     pub fn note_pending(&mut self, now: Time, backlog: Backlog) {
         if backlog != self.backlog {
-            let now = self.clock.own(now);
-            self.advance(now);
-            self.settle(now);
-            self.backlog = backlog;
+            self.change_backlog(now, backlog);
         }
+    }
+
+    #[inline(never)]
+    fn change_backlog(&mut self, now: Time, backlog: Backlog) {
+        let now = self.clock.own(now);
+        self.advance(now);
+        self.settle(now);
+        self.backlog = backlog;
     }
 
     /// Where the arm's time went since time zero.

@@ -598,11 +598,17 @@ impl Positioning for Model {
     }
 
     fn seek_at_least(&self, from: ModelPlace, lba: Lba) -> Nanos {
+        let run = self.layout.run(self.clamp(lba));
+        self.seek_at_least_to(from, self.start_of(&run, 1, Op::Read), lba)
+    }
+
+    #[inline]
+    fn seek_at_least_to(&self, from: ModelPlace, to: ModelPlace, _: Lba) -> Nanos {
         if self.layout.has_remaps() {
             // The spare that holds a far address may be near.
             return Nanos::ZERO;
         }
-        let there = self.layout.locate(self.clamp(lba)).track.cylinder;
+        let there = to.track.cylinder;
         // Within a group of cylinders, a higher address may be on a lower cylinder.
         let slack = self.layout.group_cylinders() - 1;
         let distance = from.track.cylinder.distance(there).saturating_sub(slack);

@@ -83,6 +83,7 @@ proptest! {
         for (from, near, far) in [(a, b, c), (c, b, a)] {
             let from = model.end(from);
             let bound = model.seek_at_least(from, near.start);
+            prop_assert_eq!(model.seek_at_least_to(from, model.start(near), near.start), bound);
             prop_assert!(bound <= model.seek(from, model.start(far), op));
             prop_assert!(bound <= model.seek(from, model.start(near), op));
             let now = Time::from_nanos(near.start.get());

@@ -76,6 +76,9 @@ pub struct Core<L> {
     jobs: Vec<Option<Box<dyn Background>>>,
     /// Whether they are asked for what they want.
     asks_jobs: bool,
+    /// Nobody but the world takes part in what the engine of the only member does: no log, no audit, no job. One test in
+    /// front of all of them, which are rare.
+    plain: bool,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
@@ -98,7 +101,7 @@ impl<L: Sink> Core<L> {
 
     fn around(volume: Volume, log: Option<Writer<L>>) -> Core<L> {
         let timeouts = volume.engines().iter().map(|_| Timeouts::default());
-        Core {
+        let mut core = Core {
             timeouts: Few::from(timeouts.collect::<Vec<_>>()),
             volume,
             timeout: None,
@@ -106,9 +109,17 @@ impl<L: Sink> Core<L> {
             audits: Vec::new(),
             jobs: Vec::new(),
             asks_jobs: true,
+            plain: false,
             waits: WaitStats::default(),
             now: Time::ZERO,
-        }
+        };
+        core.look_who_takes_part();
+        core
+    }
+
+    fn look_who_takes_part(&mut self) {
+        let nobody = self.log.is_none() && self.audits.is_empty() && self.jobs.is_empty();
+        self.plain = nobody && self.volume.is_one();
     }
 
     /// Checks the promises of the engines all along; slow.
@@ -117,6 +128,7 @@ impl<L: Sink> Core<L> {
         for (member, audit) in (0..).map(Member).zip(&mut self.audits) {
             audit.watch(self.volume.engine(member));
         }
+        self.look_who_takes_part();
     }
 
     /// Has a job run in the background of a member, in place of the one that did.
@@ -130,6 +142,7 @@ impl<L: Sink> Core<L> {
             self.volume.engine(member).follow_with(tracker);
         }
         self.jobs[member.index()] = Some(job);
+        self.look_who_takes_part();
     }
 
     /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.
@@ -218,10 +231,10 @@ impl<L: Sink> Core<L> {
         Due {
             order: world.next_order(),
             device: world.next_device(),
-            timeout: earliest(&self.timeouts, Timeouts::next),
+            timeout: self.timeouts.earliest(Timeouts::next),
             arrival: world.next_arrival(),
-            wake: earliest(self.volume.engines(), Engine::next_wakeup),
-            job: match self.jobs.is_empty() || !self.asks_jobs {
+            wake: self.volume.engines().earliest(Engine::next_wakeup),
+            job: match self.plain {
                 true => Time::NEVER,
                 false => self.next_job(),
             },
@@ -230,6 +243,9 @@ impl<L: Sink> Core<L> {
 
     #[inline(never)]
     fn next_job(&self) -> Time {
+        if !self.asks_jobs {
+            return Time::NEVER;
+        }
         let jobs = self.volume.engines().iter().zip(&self.jobs);
         let wakes = jobs.filter_map(|(engine, job)| job.as_ref()?.next_wakeup(engine));
         wakes.min().unwrap_or(Time::NEVER)
@@ -434,16 +450,33 @@ impl<L: Sink> Core<L> {
         member: Member,
         event: Event,
     ) -> Result<(), W::Error> {
-        if let Some(log) = &mut self.log {
-            log.event(at, member, &event);
-        }
-        if let Some(audit) = self.audits.get_mut(member.index()) {
-            let seen = audit.event(&event);
-            seen.map_err(|violation| Broken { at, violation })?;
+        if !self.plain {
+            return self.handle_before_others(world, at, member, &event);
         }
         world.seen(at, member, Seen::Event(&event));
+        self.volume.handle_alone(at, &event);
+        Ok(())
+    }
+
+    /// As [`Core::handle`] where others than the world take part.
+    #[inline(never)]
+    fn handle_before_others<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        member: Member,
+        event: &Event,
+    ) -> Result<(), W::Error> {
+        if let Some(log) = &mut self.log {
+            log.event(at, member, event);
+        }
+        if let Some(audit) = self.audits.get_mut(member.index()) {
+            let seen = audit.event(event);
+            seen.map_err(|violation| Broken { at, violation })?;
+        }
+        world.seen(at, member, Seen::Event(event));
         if !self.jobs.is_empty() {
-            self.arrives(at, member, &event);
+            self.arrives(at, member, event);
         }
         self.volume.handle(at, member, event);
         Ok(())
@@ -491,6 +524,24 @@ impl<L: Sink> Core<L> {
     #[inline(always)]
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         self.foretell(world, at)?;
+        if !self.plain {
+            return self.commands_before_others(world, at);
+        }
+        while let Some(command) = self.volume.alone().poll(at) {
+            world.seen(at, Member(0), Seen::Command(&command));
+            self.carry_out(world, at, Member(0), &command)?;
+        }
+        world.backlog(at, Member(0), self.volume.alone().backlog());
+        Ok(())
+    }
+
+    /// As [`Core::commands`] where others than the world take part.
+    #[inline(never)]
+    fn commands_before_others<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+    ) -> Result<(), W::Error> {
         self.drain(world, at)?;
         if !self.jobs.is_empty() {
             self.all_joined(world, at)?;
@@ -580,7 +631,6 @@ impl<L: Sink> Core<L> {
     }
 
     /// Sees to commands, and to events of several members, until there are none.
-    #[inline(always)]
     fn drain<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         if !self.volume.is_one() {
             return self.drain_several(world, at);
@@ -607,7 +657,7 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    #[inline(always)]
+    /// Shows a command to all who take part, and carries it out.
     fn command<W: World>(
         &mut self,
         world: &mut W,
@@ -624,24 +674,35 @@ impl<L: Sink> Core<L> {
             seen.map_err(|violation| Broken { at, violation })?;
         }
         world.seen(at, member, Seen::Command(command));
+        if let (Command::Finish(done), Some(Some(job))) =
+            (command, self.jobs.get_mut(member.index()))
+        {
+            job.seen(at, done);
+        }
+        self.carry_out(world, at, member, command)
+    }
+
+    #[inline(always)]
+    fn carry_out<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        member: Member,
+        command: &Command,
+    ) -> Result<(), W::Error> {
         match command {
             Command::Issue(request) => {
+                let engine = &self.volume.engines()[member.index()];
                 if world.submit(at, member, request, engine) {
                     let deadline = self.timeout.map(|timeout| at.saturating_add(timeout));
                     self.timeouts[member.index()].issued(request.tag, deadline);
                 }
             }
             Command::Finish(done) if self.volume.is_one() => {
-                if let Some(Some(job)) = self.jobs.get_mut(member.index()) {
-                    job.seen(at, done);
-                }
                 world.finished(at, done)?;
                 self.foretell(world, at)?;
             }
             Command::Finish(done) => {
-                if let Some(Some(job)) = self.jobs.get_mut(member.index()) {
-                    job.seen(at, done);
-                }
                 world.part_finished(at, done);
                 if let Some(done) = self.volume.finished(done) {
                     world.finished(at, &done)?;

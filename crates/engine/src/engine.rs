@@ -182,6 +182,11 @@ impl<S: Scheduler> Engine<S> {
     /// If time goes backwards, if a tag completes that is not in the drive, if a request joins that may not, if there is
     /// no lane that is named, or if a request without sectors is not a flush (or the reverse).
     pub fn handle(&mut self, now: Time, event: Event) {
+        self.note(now, &event);
+    }
+
+    /// As [`Engine::handle`].
+    pub(crate) fn note(&mut self, now: Time, event: &Event) {
         assert!(
             now >= self.now,
             "time went backwards: from {} to {now}",
@@ -190,7 +195,16 @@ impl<S: Scheduler> Engine<S> {
         self.now = now;
         match event {
             Event::Arrived(arrival) => self.arrived(now, arrival),
-            Event::Completed { tag, outcome } => self.completed(now, tag, outcome),
+            Event::Completed { tag, outcome } => self.completed(now, *tag, *outcome),
+            other => self.note_other(now, *other),
+        }
+    }
+
+    /// Takes note of what happens more seldom than that requests arrive and commands end.
+    #[inline(never)]
+    fn note_other(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Arrived(_) | Event::Completed { .. } => unreachable!("noted before"),
             Event::Woke => self.lanes.iter_mut().for_each(|lane| lane.woke(now)),
             Event::Unplugged => self.unplug(),
             Event::Foretold(mut request) => {
@@ -204,7 +218,7 @@ impl<S: Scheduler> Engine<S> {
                 arrival,
                 lane,
                 join,
-            } => self.joined(now, arrival, lane, join),
+            } => self.joined(now, &arrival, lane, join),
             Event::Offering(on) => self.offering = on,
             Event::Offered(lane) => self.offered(lane),
             Event::Ordered(order) => self.ordered(now, &order),
@@ -263,16 +277,39 @@ impl<S: Scheduler> Engine<S> {
     /// Returns why requests are [waiting](Engine::waiting), once [`Engine::poll`] has returned `None`.
     #[inline(always)]
     pub fn backlog(&self) -> Backlog {
+        match self.lanes.only() {
+            Some(lane) => self.backlog_in(core::iter::once(lane)),
+            None => self.backlog_in_several(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn backlog_in_several(&self) -> Backlog {
+        self.backlog_in(self.lanes.iter())
+    }
+
+    #[inline(always)]
+    fn backlog_in<'a>(&self, lanes: impl Iterator<Item = &'a Queue<S>> + Clone) -> Backlog
+    where
+        S: 'a,
+    {
         let room = self.in_flight < self.depth && self.hold.is_none();
-        let queued = self.lanes.iter().any(Queue::has_any);
+        let queued = lanes.clone().any(Queue::has_any);
         let waits = |lane: &Queue<S>| lane.idle_until.is_some();
         let free = |lane: &Queue<S>| lane.has_any() && lane.plugged_until.is_none();
-        match (queued, room && self.lanes.iter().any(waits)) {
+        match (queued, room && lanes.clone().any(waits)) {
             (true, true) => Backlog::Chosen,
-            (true, false) if self.lanes.iter().any(free) => Backlog::Busy,
-            _ if self.waiting() > 0 => Backlog::Held,
+            (true, false) if lanes.clone().any(free) => Backlog::Busy,
+            _ if queued || self.is_anything_held() => Backlog::Held,
             _ => Backlog::Nothing,
         }
+    }
+
+    /// Returns true if order holds a request back.
+    #[inline(always)]
+    fn is_anything_held(&self) -> bool {
+        self.order.held() + self.behind_flush.len() > 0
     }
 
     /// Returns true if nothing is queued, held or in flight.

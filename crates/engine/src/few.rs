@@ -3,6 +3,7 @@
 use core::iter::Chain;
 use core::ops::{Index, IndexMut};
 use core::{option, slice};
+use headtime_units::Time;
 
 /// A list that is never empty.
 ///
@@ -33,6 +34,31 @@ impl<T> Few<T> {
     #[inline(always)]
     pub const fn count(&self) -> usize {
         1 + self.others.len()
+    }
+
+    /// The earliest time of all, [`Time::NEVER`] if there is none. Asked before each event.
+    #[inline(always)]
+    pub fn earliest(&self, time: impl Fn(&T) -> Option<Time>) -> Time {
+        match self.only() {
+            Some(only) => time(only).unwrap_or(Time::NEVER),
+            None => self.earliest_of_several(time),
+        }
+    }
+
+    /// Apart, so that a list of one does not carry it along.
+    #[cold]
+    #[inline(never)]
+    fn earliest_of_several(&self, time: impl Fn(&T) -> Option<Time>) -> Time {
+        self.iter().filter_map(time).fold(Time::NEVER, Time::min)
+    }
+
+    /// Changes all, in their order.
+    #[inline(always)]
+    pub fn change(&mut self, mut change: impl FnMut(&mut T)) {
+        change(&mut self.first);
+        if !self.others.is_empty() {
+            self.others.iter_mut().for_each(change);
+        }
     }
 
     /// All, in their order.
@@ -137,7 +163,12 @@ mod tests {
                 assert_eq!(&mut few[index], &mut value);
             }
             assert_eq!(few.get(plain.len()), None);
-            few.iter_mut().for_each(|value| *value += 1);
+            let later =
+                |value: &u32| (*value > 10).then(|| Time::from_nanos(u64::from(100 - *value)));
+            let last = plain.iter().filter_map(later).min();
+            assert_eq!(few.earliest(later), last.unwrap_or(Time::NEVER));
+            few.iter_mut().for_each(|value| *value -= 1);
+            few.change(|value| *value += 2);
             assert!(few.into_iter().eq(plain.iter().map(|value| value + 1)));
         }
     }

@@ -7,7 +7,7 @@ use crate::event::Stats;
 use crate::few::Few;
 use crate::gate::{AnyGate, Gate, Lane, LaneState, Lanes};
 use crate::merge::Touching;
-use crate::names::RequestId;
+use crate::names::{DriveTag, RequestId};
 use crate::predictions::Predictions;
 use crate::slots::{Slots, Stage};
 use headtime_sched::{Dispatch, Flags, Scheduler, Tag, Track};
@@ -48,6 +48,14 @@ impl Following {
             predictions: Predictions::default(),
             for_job: false,
         })
+    }
+
+    /// Takes note of a command that has ended. Apart, so that who follows nothing does not carry it along.
+    #[inline(never)]
+    pub fn completed(&mut self, now: Time, tag: DriveTag, done: bool) {
+        if let Some(predicting) = self.tracker.completed(now, tag.0, done) {
+            self.predictions.add(&predicting);
+        }
     }
 }
 
@@ -213,14 +221,8 @@ impl<S: Scheduler> Queue<S> {
     #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
-        if let Some(following) = &mut of.following {
-            let slots = &of.slots;
-            let staged = self.staged.iter().map(|tag| {
-                let request = &slots[*tag].merged;
-                (*tag, request.op, request.extent)
-            });
-            let head = following.tracker.head(now, &mut { staged });
-            self.scheduler.head_is(&head);
+        if of.following.is_some() {
+            self.look_where_the_head_is(now, of);
         }
         let several = self.queued > 1;
         let next = match forced {
@@ -266,6 +268,21 @@ impl<S: Scheduler> Queue<S> {
                 None
             }
         }
+    }
+
+    /// Tells the scheduler where the head is. Apart, so that who follows nothing does not carry it along.
+    #[inline(never)]
+    fn look_where_the_head_is(&mut self, now: Time, of: &mut Shared) {
+        let Some(following) = &mut of.following else {
+            return;
+        };
+        let slots = &of.slots;
+        let staged = self.staged.iter().map(|tag| {
+            let request = &slots[*tag].merged;
+            (*tag, request.op, request.extent)
+        });
+        let head = following.tracker.head(now, &mut { staged });
+        self.scheduler.head_is(&head);
     }
 
     /// Takes all requests out of the scheduler, in order of arrival.

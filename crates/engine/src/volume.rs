@@ -150,6 +150,19 @@ impl Volume {
         &mut self.engines[member.index()]
     }
 
+    /// The engine of the first member, which is the only one where nobody but the world takes part.
+    #[inline(always)]
+    pub fn alone(&mut self) -> &mut Engine {
+        &mut self.engines[0]
+    }
+
+    /// Has the engine of the only member take note of an event.
+    #[inline(always)]
+    pub fn handle_alone(&mut self, now: Time, event: &Event) {
+        debug_assert!(self.is_one());
+        self.engines[0].note(now, event);
+    }
+
     /// Returns true if nothing is queued, held or in flight on any member.
     pub fn is_idle(&self) -> bool {
         self.engines.iter().all(Engine::is_idle)
@@ -190,8 +203,8 @@ impl Volume {
     }
 
     #[inline(always)]
-    pub fn handle(&mut self, now: Time, member: Member, event: Event) {
-        self.engines[member.index()].handle(now, event);
+    pub fn handle(&mut self, now: Time, member: Member, event: &Event) {
+        self.engines[member.index()].note(now, event);
         if let Some(split) = &mut self.split {
             split.to_poll.push_back(member);
         }

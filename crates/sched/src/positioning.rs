@@ -127,6 +127,12 @@ pub trait Positioning {
     fn seek_at_least(&self, _from: Self::Place, _lba: Lba) -> Nanos {
         Nanos::ZERO
     }
+
+    /// Like [`Positioning::seek_at_least`], and the same, of an address whose place ([`Positioning::start`]) is known: a search
+    /// asks it of each request that it looks at, and locating costs more than the answer.
+    fn seek_at_least_to(&self, from: Self::Place, _to: Self::Place, lba: Lba) -> Nanos {
+        self.seek_at_least(from, lba)
+    }
 }
 
 impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
@@ -172,5 +178,9 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
 
     fn seek_at_least(&self, from: P::Place, lba: Lba) -> Nanos {
         (**self).seek_at_least(from, lba)
+    }
+
+    fn seek_at_least_to(&self, from: P::Place, to: P::Place, lba: Lba) -> Nanos {
+        (**self).seek_at_least_to(from, to, lba)
     }
 }

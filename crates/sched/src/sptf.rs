@@ -260,6 +260,13 @@ impl<P: Positioning> Sptf<P> {
         self.positioning.seek(from.head.place, to.place, to.op)
     }
 
+    /// A bound of the seek to a queued request and to all that are farther on its side.
+    fn seek_at_least(&self, from: &Behind<P::Place>, entry: &Entry) -> Nanos {
+        let to = self.located(entry.tag).place;
+        let from = from.head.place;
+        self.positioning.seek_at_least_to(from, to, entry.lba)
+    }
+
     fn predict(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
         let to = self.located(tag);
         let Behind { head, sent, .. } = from;
@@ -274,7 +281,7 @@ impl<P: Positioning> Sptf<P> {
         let mut best: Option<Best<Times>> = None;
         self.outward(from.lba, |entry| {
             if let Some(best) = best
-                && self.positioning.seek_at_least(from.head.place, entry.lba) > best.cost.1
+                && self.seek_at_least(from, &entry) > best.cost.1
             {
                 return false;
             }
@@ -301,7 +308,7 @@ impl<P: Positioning> Sptf<P> {
             cost: cost(oldest.tag),
         });
         self.outward(from.lba, |entry| {
-            let seek = self.positioning.seek_at_least(from.head.place, entry.lba);
+            let seek = self.seek_at_least(from, &entry);
             let least = Aged::new(weight, seek, Nanos::ZERO);
             if best.is_some_and(|best| least > best.cost) {
                 return false;
@@ -317,7 +324,7 @@ impl<P: Positioning> Sptf<P> {
         let mut best = Some(best);
         let shortest = |best: Option<Best<Times>>| best.map_or(Nanos::MAX, |best| best.cost.0);
         self.outward(from.lba, |entry| {
-            if self.positioning.seek_at_least(from.head.place, entry.lba) > shortest(best) {
+            if self.seek_at_least(from, &entry) > shortest(best) {
                 return false;
             }
             // The seek is the cheaper half of a prediction, and mostly settles it.

@@ -10,7 +10,7 @@ use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
     Finished, Gated, GaveUp, Late, Map, Member, Order, Outcome, Predictions, RequestId, Seen,
-    Stats, World, earliest,
+    Stats, World,
 };
 use headtime_sched::{Backlog, Class, Flags, Foretold, Op, Request, Scheduler, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -490,9 +490,8 @@ impl Simulated<'_> {
 
     /// When the next fault or order is due.
     fn first_order(&self) -> Time {
-        let fault = earliest(&self.members, |member| {
-            member.faults.front().map(|(at, _)| *at)
-        });
+        let fault = |member: &Stage| member.faults.front().map(|(at, _)| *at);
+        let fault = self.members.earliest(fault);
         self.orders.front().map_or(fault, |(at, _)| fault.min(*at))
     }
 
@@ -506,6 +505,16 @@ impl Simulated<'_> {
             }
         }
         self.orders.pop_front().map(|(_, order)| order)
+    }
+
+    /// The member of which something next happens, the first of several.
+    #[cold]
+    #[inline(never)]
+    fn first_of_several(&self) -> usize {
+        let due = |member: &Stage| member.next_event().unwrap_or(Time::NEVER);
+        let all = 0..self.members.count();
+        all.min_by_key(|index| due(&self.members[*index]))
+            .unwrap_or_default()
     }
 
     fn arrival(&mut self, now: Time, new: &NewRequest) -> Result<Arrival, RunError> {
@@ -568,15 +577,14 @@ impl World for Simulated<'_> {
 
     #[inline]
     fn next_device(&self) -> Time {
-        earliest(&self.members, Stage::next_event)
+        self.members.earliest(Stage::next_event)
     }
 
     #[inline]
     fn completed(&mut self, now: Time) -> Option<Done> {
-        let due = |member: &Stage| member.next_event().unwrap_or(Time::NEVER);
-        let index = match self.members.count() {
-            1 => 0,
-            count => (0..count).min_by_key(|index| due(&self.members[*index]))?,
+        let index = match self.members.only() {
+            Some(_) => 0,
+            None => self.first_of_several(),
         };
         let member = &mut self.members[index];
         let (done, interrupt) = member.completed(now)?;

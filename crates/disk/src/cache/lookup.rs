@@ -47,11 +47,7 @@ impl Cache {
     /// Returns true if any segment concerns a read: it may have the first sector or reach it next,
     /// or sequential reads continue there. Ignores dirty segments and a segment for writes.
     fn is_near(&self, extent: Extent) -> bool {
-        let start = extent.start.get();
-        // All of them, without a branch for each.
-        self.near
-            .iter()
-            .fold(false, |any, near| any | near.has(start))
+        self.near.any(&self.segments, extent.start.get())
     }
 
     /// Returns true if a read may find all its data in segments.
@@ -101,19 +97,13 @@ impl Cache {
         let mut in_row = 0;
         let mut best = (0_u8, u64::MAX);
         let mut best_index = 0;
-        for (index, near) in self.near.iter().enumerate() {
-            if !near.has(start) {
-                continue;
-            }
-            let s = &self.segments[index];
+        self.near.try_each(&self.segments, start, |index, s| {
             if s.asked == start {
                 in_row = in_row.max(s.in_row);
             }
             if s.state == State::Empty || !s.has_first(extent) {
-                if s.state == State::Reading && s.end == start && self.spec.almost_read_hits {
-                    return None;
-                }
-                continue;
+                let next = s.state == State::Reading && s.end == start;
+                return (!next || !self.spec.almost_read_hits).then_some(());
             }
             let whole = match s.state {
                 State::Reading if self.spec.enabled => 9,
@@ -129,7 +119,8 @@ impl Cache {
                 best = (value, s.used);
                 best_index = index;
             }
-        }
+            Some(())
+        })?;
         let id = SegmentId(best_index as u32);
         let found = match best.0 {
             0 => ReadLookup::Miss(self.find_unused()),

@@ -84,30 +84,3 @@ impl Segment {
         Extent::at(self.dirty_start, self.dirty_end - self.dirty_start)
     }
 }
-
-/// The addresses at which a read that concerns a segment can begin: from `low` on, up to `span`
-/// sectors behind.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Near {
-    low: u64,
-    span: u64,
-}
-
-impl Near {
-    /// The sectors of a segment, its end, and the address at which the next sequential read would
-    /// begin.
-    pub fn of(segment: &Segment) -> Near {
-        let (mut low, mut high) = (segment.start, segment.end);
-        if segment.in_row > 0 {
-            (low, high) = (low.min(segment.asked), high.max(segment.asked));
-        }
-        Near {
-            low,
-            span: high - low,
-        }
-    }
-
-    pub fn has(&self, start: u64) -> bool {
-        start.wrapping_sub(self.low) <= self.span
-    }
-}

@@ -3,7 +3,7 @@
 use super::arm::{Progress, Source};
 use super::choice::Next;
 use super::read::Taken;
-use super::{Command, Drive, Hit, InFlight};
+use super::{Command, Drive, Hit};
 use crate::ledger::Part;
 use crate::profile::{Destage, WriteBack};
 use crate::queue::{Target, Waiting};
@@ -130,26 +130,26 @@ impl Drive {
     }
 
     /// Returns true if a write need not wait for the arm.
-    pub(super) fn is_buffered(&self, slot: &InFlight) -> bool {
+    pub(super) fn is_buffered(&self, command: &Command) -> bool {
         let spec = self.cache.spec();
         let room = match spec.destage {
             Destage::Segment => u64::from(spec.segment_sectors),
             Destage::Sweep => spec.write_room(),
         };
         spec.write_back == WriteBack::Full
-            && slot.command.op == Op::Write
-            && !slot.command.fua
-            && slot.command.extent.len.get() <= room
+            && command.op == Op::Write
+            && !command.fua
+            && command.extent.len.get() <= room
     }
 
     /// A command has come.
     pub(super) fn receive(&mut self, index: u16) {
-        let slot = self.slots[usize::from(index)];
+        let command = self.slots[usize::from(index)].command;
         self.no_room = false;
         // What the drive is doing now decides; that it takes time to receive a command only makes
         // everything later.
         let now = self.now;
-        match slot.command.op {
+        match command.op {
             Op::Flush => {
                 if self.queue.is_empty() && self.cache.is_clean() {
                     self.finish_without_data(index, now);
@@ -159,11 +159,11 @@ impl Drive {
                 }
             }
             Op::Discard => {
-                self.drop_copies(slot.command.extent);
+                self.drop_copies(command.extent);
                 self.finish_without_data(index, now);
             }
             Op::Read => {
-                if self.is_free_for(&slot, now) {
+                if self.is_free_for(&command, now) {
                     if !self.serve_read(index, now, Taken::Connected) {
                         self.wait_for_arm(index);
                     }
@@ -172,13 +172,13 @@ impl Drive {
                 }
             }
             Op::Write => {
-                if self.is_buffered(&slot) {
+                if self.is_buffered(&command) {
                     if self.flushes > 0 || !self.buffer_write(index, now) {
                         self.wait_for_arm(index);
                     }
                 } else if self.append_write(index, now) {
                     // It goes on behind what the arm is writing.
-                } else if self.is_free_for(&slot, now) {
+                } else if self.is_free_for(&command, now) {
                     if !self.serve_write(index, now, true) {
                         self.wait_for_arm(index);
                     }
@@ -191,20 +191,20 @@ impl Drive {
     }
 
     /// Returns true if the arm and the bus can take up a command at once.
-    fn is_free_for(&mut self, slot: &InFlight, now: Time) -> bool {
+    fn is_free_for(&mut self, command: &Command, now: Time) -> bool {
         if !self.queue.is_empty() || self.arm_free > now || self.bus.free() > now {
             return false;
         }
-        if self.streams.keep_from(&slot.command, now) {
+        if self.streams.keep_from(command, now) {
             return false;
         }
         if self.ahead.is_none() {
             return true;
         }
         let progress = self.bring_ahead(now);
-        let extent = slot.command.extent;
-        let continues = slot.command.op.is_read()
-            && !slot.command.fua
+        let extent = command.extent;
+        let continues = command.op.is_read()
+            && !command.fua
             && self.ahead.is_some_and(|ahead| {
                 let segment = self.cache.get(ahead.segment);
                 segment.start <= extent.start.get() && extent.start.get() < segment.end
@@ -235,13 +235,13 @@ impl Drive {
 
     /// Lets a command wait for the arm, off the bus.
     fn wait_for_arm(&mut self, index: u16) {
-        let slot = self.slots[usize::from(index)];
-        let (overhead, disconnect) = self.waiting_overheads(&slot);
+        let command = self.slots[usize::from(index)].command;
+        let (overhead, disconnect) = self.waiting_overheads(&command);
         let slot = self.slot(index);
         slot.ready = slot.arrived + overhead;
         slot.disconnected = slot.ready + disconnect;
-        let lba = slot.command.extent.start;
-        let op = slot.command.op;
+        let lba = command.extent.start;
+        let op = command.op;
         let target = Target::new(&self.layout, &self.mechanics, lba, op);
         self.wait(index, Some(target));
     }
@@ -256,7 +256,7 @@ impl Drive {
             ..
         } = slot.command;
         let high = high && self.profile.queue.ncq_prio;
-        let needs_arm = op != Op::Flush && !self.is_buffered(slot);
+        let needs_arm = op != Op::Flush && !self.is_buffered(&slot.command);
         let held = op == Op::Read
             && !fua
             && self.is_choosing()
@@ -357,10 +357,9 @@ impl Drive {
             return any;
         }
         loop {
-            let next = self
-                .queue
-                .iter()
-                .position(|waiting| self.is_buffered(&self.slots[usize::from(waiting.slot)]));
+            let next = self.queue.iter().position(|waiting| {
+                self.is_buffered(&self.slots[usize::from(waiting.slot)].command)
+            });
             let Some(place) = next else { return any };
             let waiting = self.queue.take(place);
             if !self.buffer_write(waiting.slot, now) {

@@ -4,7 +4,7 @@ use super::arm::Passing;
 use super::{Drive, Piece};
 use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
-use crate::mechanics::Step;
+use crate::mechanics::{Reposition, Step};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
@@ -69,32 +69,28 @@ impl Feed {
 }
 
 impl Drive {
-    /// The noise of the first movement to a track: its difference from the mechanics.
-    fn seek_error(&mut self, from: Track, to: Track, op: Op) -> i64 {
-        if !self.noise.seeks_vary() {
-            return 0;
+    /// The noise of the first movement, of `way`: its difference from the mechanics.
+    fn seek_error(&mut self, way: Reposition) -> i64 {
+        match self.noise.seeks_vary() {
+            true => self.noise.seek(way.total()),
+            false => 0,
         }
-        let seek = self.mechanics.reposition(from, to, op).total();
-        self.noise.seek(seek)
     }
 
     /// Reads `extent`, whose sectors from `wanted` on are taken down in `self.pieces` as they become
     /// available in order of addresses. Sectors before `wanted` were read before.
     ///
-    /// `first` is the run that it begins with, if the arm sets out for it; else it is in the middle of it.
+    /// `first` is the run that it begins with, and the way there, if the arm sets out for it; else it is in the middle of it.
     pub(super) fn read_media(
         &mut self,
         from: Track,
         begin: Time,
         extent: Extent,
         wanted: Lba,
-        first: Option<Run>,
+        first: Option<(Run, Reposition)>,
     ) -> Motion {
         let zero_latency = first.is_some() && self.mechanics.zero_latency(Op::Read);
-        let error = match &first {
-            Some(run) => self.seek_error(from, run.track, Op::Read),
-            None => 0,
-        };
+        let error = first.map_or(0, |(_, way)| self.seek_error(way));
         let mut motion = Motion::new(from, begin);
         self.pieces.clear();
         let mut next = extent.start;
@@ -103,7 +99,8 @@ impl Drive {
         let walk = self
             .mechanics
             .walk(&self.layout, from, begin, extent, Op::Read, zero_latency)
-            .with_first(first)
+            .with_first(first.map(|(run, _)| run))
+            .with_first_way(first.map(|(run, way)| (run.track, way)))
             .with_seek_error(error);
         for step in walk {
             let run = step.extent();
@@ -167,7 +164,8 @@ impl Drive {
         let whole = self.physical(extent);
         let mut motion = Motion::new(from, begin);
         let first = self.layout.run(whole.start);
-        let error = self.seek_error(from, first.track, Op::Write);
+        let way = self.mechanics.reposition(from, first.track, Op::Write);
+        let error = self.seek_error(way);
         if whole != extent && !self.has_rest(extent) {
             // The arm stays where it has read; the write of the same sectors comes a turn later.
             let mut sets_out = true;
@@ -225,7 +223,7 @@ impl Drive {
     pub(super) fn read_rest(&mut self, from: Track, begin: Time, extent: Extent) -> Motion {
         let whole = self.physical(extent);
         let first = self.layout.run(whole.start);
-        let error = self.seek_error(from, first.track, Op::Read);
+        let error = self.seek_error(self.mechanics.reposition(from, first.track, Op::Read));
         let mut motion = Motion::new(from, begin);
         let walk = self
             .mechanics

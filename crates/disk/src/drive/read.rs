@@ -4,9 +4,10 @@ use super::arm::{Ahead, Known, Leave};
 use super::bus::{Link, Start, send};
 use super::destage::What;
 use super::media::Motion;
-use super::{Breakdown, Drive, Hit, InFlight};
+use super::{Breakdown, Command, Drive, Hit, InFlight};
 use crate::cache::{ReadLookup, SegmentId, State};
 use crate::ledger::Part;
+use crate::mechanics::Reposition;
 use crate::profile::{Preseek, ReadAhead};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
@@ -47,11 +48,11 @@ impl Drive {
 
     /// The overheads of a command before it can wait off the bus: processing, and releasing the
     /// bus.
-    pub(super) fn waiting_overheads(&mut self, slot: &InFlight) -> (Nanos, Nanos) {
-        if slot.command.op.is_read() {
+    pub(super) fn waiting_overheads(&mut self, command: &Command) -> (Nanos, Nanos) {
+        if command.op.is_read() {
             (self.read_overhead(false), self.read_disconnect())
         } else {
-            self.write_waiting_overheads(slot)
+            self.write_waiting_overheads(command)
         }
     }
 
@@ -82,13 +83,13 @@ impl Drive {
     /// Looks for the data of a read, as of the last time that reading ahead was brought up to date.
     ///
     /// With how many reads in a row it goes on with if it needs a new segment.
-    fn find_read(&self, slot: &InFlight) -> (ReadLookup, u16) {
-        let extent = slot.command.extent;
+    fn find_read(&self, command: &Command) -> (ReadLookup, u16) {
+        let extent = command.extent;
         let (found, in_row) = self.cache.find_read_in_row(extent);
         let runs = self.cache.runs();
         if let Some(run) = runs.overlapping(extent) {
-            let serves = !slot.command.fua && self.cache.runs_serve(extent);
-            let overlays = !slot.command.fua
+            let serves = !command.fua && self.cache.runs_serve(extent);
+            let overlays = !command.fua
                 && self.cache.overlays()
                 // Of sectors that are bad on the medium, those in the buffer may be all there is.
                 && self.faults.unreadable(extent).is_none();
@@ -98,7 +99,7 @@ impl Drive {
                 return (ReadLookup::BlockedByRun(run.start), in_row);
             }
         }
-        if !slot.command.fua {
+        if !command.fua {
             return (found, in_row);
         }
         // What is on the medium counts: dirty data must get there first, clean data do not serve.
@@ -123,16 +124,16 @@ impl Drive {
     pub(super) fn serve_hit(&mut self, index: u16, now: Time) -> bool {
         let spec = *self.cache.spec();
         let allowed = spec.sneaky_full_read_hits || spec.sneaky_intermediate_read_hits;
-        let slot = self.slots[usize::from(index)];
-        if !allowed || slot.command.fua {
+        let command = self.slots[usize::from(index)].command;
+        if !allowed || command.fua {
             return false;
         }
         self.bring_ahead(now);
-        let extent = slot.command.extent;
+        let extent = command.extent;
         if !self.cache.may_serve(extent) && !self.cache.runs().overlaps(extent) {
             return false;
         }
-        let id = match self.find_read(&slot).0 {
+        let id = match self.find_read(&command).0 {
             ReadLookup::Dirty => None,
             ReadLookup::Whole(id) if !self.is_being_filled(id, now) => Some(id),
             _ => return false,
@@ -204,11 +205,11 @@ impl Drive {
     pub(super) fn serve_read(&mut self, index: u16, now: Time, taken: Taken) -> bool {
         let connected = taken == Taken::Connected;
         let through = taken == Taken::Queued { through: true };
-        let slot = self.slots[usize::from(index)];
-        let extent = slot.command.extent;
+        let command = self.slots[usize::from(index)].command;
+        let extent = command.extent;
         let len = extent.len.get();
         self.bring_ahead(now);
-        let (lookup, in_row) = self.find_read(&slot);
+        let (lookup, in_row) = self.find_read(&command);
         let mut found = match lookup {
             ReadLookup::Blocked(id) => {
                 self.destage(What::Segment(id), now);
@@ -242,7 +243,7 @@ impl Drive {
         self.replan(now);
         self.going.alone = false;
         let link = self.link(len);
-        let (processed, start) = self.read_start(&slot, &found, &link, now, connected);
+        let (processed, start) = self.read_start(index, &found, &link, now, connected);
         let coming = match found.hit {
             Hit::Miss => self.on_the_way(extent, processed.max(now), through),
             _ => None,
@@ -386,33 +387,35 @@ impl Drive {
     /// When a read has been processed far enough for the arm to move, and how it gets to send.
     fn read_start(
         &mut self,
-        slot: &InFlight,
+        index: u16,
         found: &Found,
         link: &Link,
         now: Time,
         connected: bool,
     ) -> (Time, Start) {
+        let slot = &self.slots[usize::from(index)];
+        let (arrived, ready, mut disconnected) = (slot.arrived, slot.ready, slot.disconnected);
+        let len = slot.command.extent.len.get();
         if !connected {
-            let mut disconnected = slot.disconnected;
             if found.hit == Hit::Full && self.is_choosing() {
                 // It is not processed as one that the arm sets out for.
-                let processed = slot.arrived + self.read_overhead(true) + link.disconnect;
+                let processed = arrived + self.read_overhead(true) + link.disconnect;
                 disconnected = disconnected.min(processed);
             }
-            return (slot.ready, Start::Disconnected(disconnected.max(now)));
+            return (ready, Start::Disconnected(disconnected.max(now)));
         }
         let at_once = match found.hit {
             Hit::Full => true,
             Hit::Partial => {
-                let enough = link.water.min(slot.command.extent.len.get());
+                let enough = link.water.min(len);
                 self.cache.spec().send_partial_hit_at_once || found.ready >= enough
             }
             _ => false,
         };
         let prepare = self.profile.overhead.data_preparation;
-        let processed = slot.arrived + self.read_overhead(false);
+        let processed = arrived + self.read_overhead(false);
         let start = if at_once {
-            Start::Connected(slot.arrived + self.read_overhead(true) + prepare)
+            Start::Connected(arrived + self.read_overhead(true) + prepare)
         } else if self.profile.bus.never_disconnect {
             Start::Connected(processed + prepare)
         } else {
@@ -441,25 +444,25 @@ impl Drive {
         } else {
             let rest = Extent::new(have, extent.end() - have);
             let first = self.layout.run(have);
-            let depart = depart + self.set_up(have, first.track, leave);
+            let way = (self.mechanics).reposition(self.track, first.track, Op::Read);
+            let depart = depart + self.set_up(have, first.track, way, leave);
             self.ledger.plan(depart, have, Part::Overhead);
-            self.read_media(self.track, depart, rest, have, Some(first))
+            self.read_media(self.track, depart, rest, have, Some((first, way)))
         };
         self.track = motion.track;
         self.read_last = (motion.end, extent.end());
         Some(motion)
     }
 
-    /// What a read at `lba`, on track `to`, takes longer than its movement: [`Mechanics::set_up`](crate::Mechanics).
+    /// What a read at `lba`, on track `to`, takes longer than its movement, `way`: [`Mechanics::set_up`](crate::Mechanics).
     ///
     /// A head that still reads on the track, or has just read the sector before, goes on.
-    fn set_up(&self, lba: Lba, to: Track, leave: Leave) -> Nanos {
+    fn set_up(&self, lba: Lba, to: Track, way: Reposition, leave: Leave) -> Nanos {
         let goes_on = leave.reads && to == self.track || self.read_last == (leave.at, lba);
         if goes_on {
             return Nanos::ZERO;
         }
-        let way = self.mechanics.reposition(self.track, to, Op::Read).total();
-        self.mechanics.set_up(way, Op::Read)
+        self.mechanics.set_up(way.total(), Op::Read)
     }
 
     /// Sectors in front of the first one wanted that pass under the head while it waits belong to

@@ -3,7 +3,7 @@
 use super::arm::{Source, Writing};
 use super::destage::What;
 use super::media::Feed;
-use super::{Breakdown, Drive, Hit, InFlight};
+use super::{Breakdown, Command, Drive, Hit};
 use crate::cache::{State, WriteLookup};
 use crate::ledger::Part;
 use crate::profile::Preseek;
@@ -21,8 +21,8 @@ struct Data {
 
 impl Drive {
     /// Returns true if a write completes in the buffer, although the arm sets out with it.
-    fn is_fast(&self, slot: &InFlight) -> bool {
-        !slot.command.fua && self.cache.spec().write_back.sets_out()
+    fn is_fast(&self, command: &Command) -> bool {
+        !command.fua && self.cache.spec().write_back.sets_out()
     }
 
     /// Processing of a write that completes in the buffer (`hit`) or on the medium.
@@ -38,8 +38,8 @@ impl Drive {
     }
 
     /// Processing, and giving up the bus, for a write that has to wait.
-    pub(super) fn write_waiting_overheads(&mut self, slot: &InFlight) -> (Nanos, Nanos) {
-        let buffered = self.is_fast(slot) || self.is_buffered(slot);
+    pub(super) fn write_waiting_overheads(&mut self, command: &Command) -> (Nanos, Nanos) {
+        let buffered = self.is_fast(command) || self.is_buffered(command);
         let overhead = self.write_overhead(buffered);
         // A drive that writes through does not charge for giving up the bus here, since it charges
         // for that after the data.
@@ -198,7 +198,7 @@ impl Drive {
         let Some(writing) = self.writing else {
             return false;
         };
-        if !self.is_fast(&slot) || !self.queue.is_empty() || self.bus.free() > now {
+        if !self.is_fast(&slot.command) || !self.queue.is_empty() || self.bus.free() > now {
             return false;
         }
         self.bring_ahead(now);
@@ -282,7 +282,7 @@ impl Drive {
         };
         self.replan(now);
         // Data that go past the buffer are nowhere until they are on the medium.
-        let fast = self.is_fast(&slot) && segment.is_some();
+        let fast = self.is_fast(&slot.command) && segment.is_some();
         let overhead = self.profile.overhead;
         let bus = self.profile.bus;
         let early = overhead.early_write_disconnect.filter(|_| {

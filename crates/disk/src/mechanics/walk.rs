@@ -149,6 +149,8 @@ pub struct Walk<'a> {
     first: bool,
     /// The run at `next`, if it has been looked up.
     known: Option<Run>,
+    /// The way from `track` to another one, if it has been worked out.
+    known_way: Option<(Track, Reposition)>,
     seek_error: i64,
 }
 
@@ -182,6 +184,7 @@ impl Mechanics {
             left_out_run: None,
             first: true,
             known: None,
+            known_way: None,
             seek_error: 0,
         }
     }
@@ -265,6 +268,28 @@ impl<'a> Walk<'a> {
         self
     }
 
+    /// The same access, the first way of which, to a track, may have been worked out.
+    pub(crate) fn with_first_way(mut self, way: Option<(Track, Reposition)>) -> Walk<'a> {
+        debug_assert!(
+            way.is_none_or(|(to, way)| way == self.mechanics.reposition(self.track, to, self.op))
+        );
+        self.known_way = way;
+        self
+    }
+
+    /// The way to a track.
+    #[inline(always)]
+    fn way(&mut self, to: Track) -> Reposition {
+        match self.known_way {
+            Some((known, way)) if known == to => way,
+            _ => {
+                let way = self.mechanics.reposition(self.track, to, self.op);
+                self.known_way = Some((to, way));
+                way
+            }
+        }
+    }
+
     /// When the steps taken so far have ended.
     pub fn now(&self) -> Time {
         self.now
@@ -275,7 +300,8 @@ impl<'a> Walk<'a> {
         let mechanics = self.mechanics;
         let begin = self.now;
         let moved = self.track != run.track;
-        let mut way = mechanics.reposition(self.track, run.track, self.op);
+        let mut way = self.way(run.track);
+        self.known_way = None;
         if self.seek_error != 0 && moved {
             let part = if way.seek.is_zero() {
                 &mut way.switch
@@ -298,9 +324,9 @@ impl<'a> Walk<'a> {
 
     /// How long before the head reaches `run`'s track, after the arm leaves, the first sector of the
     /// run began to pass: less than a turn.
-    fn landed(&self, run: &Run) -> Nanos {
+    fn landed(&mut self, run: &Run) -> Nanos {
         let mechanics = self.mechanics;
-        let mut way = mechanics.reposition(self.track, run.track, self.op).total();
+        let mut way = self.way(run.track).total();
         if self.track != run.track {
             let nanos = way.as_nanos().saturating_add_signed(self.seek_error);
             way = Nanos::from_nanos(nanos);

@@ -14,7 +14,7 @@ use headtime_units::{Sectors, Time};
 impl<S: Scheduler> Engine<S> {
     /// Makes a slot for a request.
     #[inline(always)]
-    fn add(&mut self, now: Time, arrival: Arrival, lane: Lane) -> Tag {
+    fn add(&mut self, now: Time, arrival: &Arrival, lane: Lane) -> Tag {
         let Arrival {
             id,
             op,
@@ -22,7 +22,7 @@ impl<S: Scheduler> Engine<S> {
             flags,
             origin,
             class,
-        } = arrival;
+        } = *arrival;
         assert!(
             extent.is_empty() == (op == Op::Flush),
             "a request has sectors unless it is a flush: {op:?} {extent}"
@@ -42,13 +42,13 @@ impl<S: Scheduler> Engine<S> {
         tag
     }
 
-    pub(super) fn arrived(&mut self, now: Time, arrival: Arrival) {
+    pub(super) fn arrived(&mut self, now: Time, arrival: &Arrival) {
         let lane = self.gate.lane(arrival.origin, arrival.class);
         self.take_in(now, arrival, lane);
     }
 
-    #[inline]
-    fn take_in(&mut self, now: Time, arrival: Arrival, lane: Lane) {
+    #[inline(always)]
+    fn take_in(&mut self, now: Time, arrival: &Arrival, lane: Lane) {
         let tag = self.add(now, arrival, lane);
         let barrier = arrival.op == Op::Flush || arrival.flags.has(Flags::PREFLUSH);
         if barrier || !self.behind_flush.is_empty() {
@@ -222,8 +222,8 @@ impl<S: Scheduler> Engine<S> {
         (join == Join::Before || fits()) && !conflicts()
     }
 
-    pub(super) fn joined(&mut self, now: Time, arrival: Arrival, lane: Lane, join: Join) {
-        let may = self.may_join(&arrival, lane, join);
+    pub(super) fn joined(&mut self, now: Time, arrival: &Arrival, lane: Lane, join: Join) {
+        let may = self.may_join(arrival, lane, join);
         assert!(may, "{} may not join", arrival.id);
         if join == Join::Queued {
             self.shared.stats.joined += 1;

@@ -3,7 +3,6 @@
 use super::Engine;
 use crate::event::{Command, Finished, Outcome};
 use crate::gate::Gate;
-use crate::lane::Following;
 use crate::names::{DriveTag, RequestId};
 use crate::slots::Stage;
 use headtime_sched::{Op, Request, Scheduler, Tag};
@@ -17,21 +16,13 @@ impl<S: Scheduler> Engine<S> {
         self.gate.returned(now, drive_tag);
         self.account.returned(now, drive_tag);
         self.in_flight -= 1;
-        if let Some(Following {
-            tracker,
-            predictions,
-            ..
-        }) = &mut self.shared.following
-        {
-            let predicting = tracker.completed(now, drive_tag.0, outcome == Outcome::Done);
-            if let Some(predicting) = predicting {
-                predictions.add(&predicting);
-            }
+        if let Some(following) = &mut self.shared.following {
+            following.completed(now, drive_tag, outcome == Outcome::Done);
         }
-        for lane in &mut self.lanes {
+        self.lanes.change(|lane| {
             lane.ask = true;
             lane.plugged_until = None;
-        }
+        });
         let slot = &self.shared.slots[tag];
         let merged = slot.merged;
         let issued = slot.issued;

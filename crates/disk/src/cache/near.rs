@@ -1,0 +1,214 @@
+//! Which segments concern a read; asked for each read, of all segments.
+
+use super::segment::Segment;
+
+/// The addresses at which a read that concerns a segment can begin: from `low` on, up to `span`
+/// sectors behind.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    low: u64,
+    span: u64,
+}
+
+impl Near {
+    /// The sectors of a segment, its end, and the address at which the next sequential read would
+    /// begin.
+    fn of(segment: &Segment) -> Near {
+        let (mut low, mut high) = (segment.start, segment.end);
+        if segment.in_row > 0 {
+            (low, high) = (low.min(segment.asked), high.max(segment.asked));
+        }
+        Near {
+            low,
+            span: high - low,
+        }
+    }
+
+    fn has(&self, start: u64) -> bool {
+        start.wrapping_sub(self.low) <= self.span
+    }
+}
+
+/// As many segments as one look takes.
+const AT_ONCE: usize = 16;
+
+/// The unit of the first look, in sectors, as a power of two: small beside what a segment holds, so that segments with earlier
+/// parts of a stream are not taken for near.
+const UNIT: u32 = 8;
+
+/// An address in units, the lower bits of it.
+fn unit(address: u64) -> u16 {
+    (address >> UNIT) as u16
+}
+
+/// [`Near`] of several segments, rounded: they lie side by side, so that the processor compares eight at a time.
+#[derive(Clone, Copy, Debug)]
+struct Sixteen {
+    low: [u16; AT_ONCE],
+    span: [u16; AT_ONCE],
+}
+
+impl Sixteen {
+    const NONE: Sixteen = Sixteen {
+        low: [0; AT_ONCE],
+        span: [0; AT_ONCE],
+    };
+
+    /// Returns false if no segment concerns a read that begins in this unit.
+    #[inline(always)]
+    fn may_have(&self, unit: u16) -> bool {
+        let mut any = 0;
+        for (low, span) in self.low.iter().zip(&self.span) {
+            any |= u16::from(unit.wrapping_sub(*low) <= *span);
+        }
+        any > 0
+    }
+
+    /// The segments that may concern a read that begins in this unit, a bit for each. Apart, so that [`Sixteen::may_have`] remains
+    /// the two comparisons that it is.
+    #[inline(never)]
+    fn near(&self, unit: u16) -> u16 {
+        let mut near = 0;
+        for (at, (low, span)) in self.low.iter().zip(&self.span).enumerate() {
+            near |= u16::from(unit.wrapping_sub(*low) <= *span) << at;
+        }
+        near
+    }
+}
+
+/// Where reads that concern segments can begin.
+#[derive(Clone, Debug)]
+pub(super) struct Nears {
+    groups: Vec<Sixteen>,
+}
+
+impl Nears {
+    pub fn of(segments: &[Segment]) -> Nears {
+        let mut nears = Nears {
+            groups: vec![Sixteen::NONE; segments.len().div_ceil(AT_ONCE)],
+        };
+        for (index, segment) in segments.iter().enumerate() {
+            nears.set(index, segment);
+        }
+        nears
+    }
+
+    /// Takes note of what a segment holds now.
+    #[inline]
+    pub fn set(&mut self, index: usize, segment: &Segment) {
+        let near = Near::of(segment);
+        let span = ((near.low + near.span) >> UNIT) - (near.low >> UNIT);
+        let group = &mut self.groups[index / AT_ONCE];
+        group.low[index % AT_ONCE] = unit(near.low);
+        group.span[index % AT_ONCE] = span.min(u64::from(u16::MAX)) as u16;
+    }
+
+    /// Returns true if any segment concerns a read that begins at `start`.
+    #[inline]
+    pub fn any(&self, segments: &[Segment], start: u64) -> bool {
+        self.try_each(segments, start, |_, _| None).is_none()
+    }
+
+    /// Visits the segments that concern a read that begins at `start`, until a visit gives `None`.
+    #[inline(always)]
+    pub fn try_each(
+        &self,
+        segments: &[Segment],
+        start: u64,
+        mut visit: impl FnMut(usize, &Segment) -> Option<()>,
+    ) -> Option<()> {
+        let unit = unit(start);
+        for (nth, group) in self.groups.iter().enumerate() {
+            if !group.may_have(unit) {
+                continue;
+            }
+            let mut near = group.near(unit);
+            while near > 0 {
+                let index = nth * AT_ONCE + near.trailing_zeros() as usize;
+                near &= near - 1;
+                // The last group has places without a segment.
+                if let Some(segment) = segments.get(index)
+                    && Near::of(segment).has(start)
+                {
+                    visit(index, segment)?;
+                }
+            }
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::State;
+
+    fn segment(start: u64, end: u64, asked: u64, in_row: u16) -> Segment {
+        Segment {
+            start,
+            end,
+            dirty_start: 0,
+            dirty_end: 0,
+            ahead_min: 0,
+            ahead_max: 0,
+            state: State::Clean,
+            users: 0,
+            last_was_write: None,
+            asked,
+            in_row,
+            used: 0,
+        }
+    }
+
+    #[test]
+    fn the_segments_that_a_look_by_groups_finds_are_those_that_a_look_at_each_finds() {
+        let mut random = 1_u64;
+        let mut draw = |below: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 20) % below
+        };
+        for count in [1, 2, 15, 16, 17, 40, 64] {
+            let place = |draw: &mut dyn FnMut(u64) -> u64| match draw(3) {
+                // Apart by what the lower bits of a unit do not tell.
+                0 => draw(4) << (UNIT + 16),
+                1 => draw(3 << UNIT),
+                _ => draw(1 << 40),
+            };
+            let mut segments = Vec::new();
+            for _ in 0..count {
+                let start = place(&mut draw);
+                let len = match draw(20) {
+                    0 => draw(1 << 30),
+                    _ => draw(2 << UNIT),
+                };
+                let asked = place(&mut draw);
+                segments.push(segment(start, start + len, asked, draw(2) as u16));
+            }
+            let mut nears = Nears::of(&segments);
+            for _ in 0..2_000 {
+                let index = draw(count) as usize;
+                let chosen = segments[index];
+                let start = match draw(4) {
+                    0 => place(&mut draw),
+                    1 => chosen.start.saturating_sub(1) + draw(3),
+                    2 => chosen.end.saturating_sub(1) + draw(3),
+                    _ => chosen.asked.saturating_sub(1) + draw(3),
+                };
+                let each = segments.iter().map(Near::of);
+                let each = each.enumerate().filter(|(_, near)| near.has(start));
+                let each: Vec<usize> = each.map(|(index, _)| index).collect();
+                let mut found = Vec::new();
+                let all = nears.try_each(&segments, start, |index, _| {
+                    found.push(index);
+                    Some(())
+                });
+                assert_eq!((&found, all), (&each, Some(())), "{start}");
+                assert_eq!(nears.any(&segments, start), !each.is_empty());
+                segments[index].end += draw(100);
+                nears.set(index, &segments[index]);
+            }
+        }
+    }
+}
