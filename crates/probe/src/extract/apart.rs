@@ -16,10 +16,10 @@ use crate::Probe;
 
 /// Places that are tried until one is not in the buffer.
 const TRIES: usize = 12;
-/// Slipped places before a track, at most.
-const MOST_SLIPPED: i64 = 64;
-/// Sectors that the first tracks may have.
-const LENGTHS: std::ops::RangeInclusive<u64> = 256..=MOST_TRACK;
+/// Slipped places before a track, at most, in sectors of 512 bytes.
+pub(super) const MOST_SLIPPED: u64 = 64;
+/// Sectors of 512 bytes that the first tracks may have.
+const LENGTHS: [u64; 2] = [256, MOST_TRACK];
 /// Looks from which the first tracks are solved.
 const LEAST_FIRST: usize = 12;
 const MOST_FIRST: usize = 32;
@@ -79,7 +79,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let capacity = self.bench.capacity();
         let unit = self.bench.unit();
         let noise = self.bench.noise;
-        let limit = |slots: u64| f64::max(0.3 / slots as f64, 4.0 * noise);
+        let fine = self.bench.fineness();
+        let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
+        let [shortest, longest] = LENGTHS.map(|sectors| self.bench.parts(sectors));
         let mut looks: Vec<Glance> = Vec::new();
         let mut at = 0;
         while looks.len() < MOST_FIRST {
@@ -93,7 +95,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if angle.is_none() || looks.len() < LEAST_FIRST || !looks.len().is_multiple_of(4) {
                 continue;
             }
-            let solved = solve(&looks, LENGTHS, (0, 0), limit);
+            let solved = solve(&looks, shortest..=longest, (0, 0), limit);
             if let Some(solved) = only(&solved, noise) {
                 self.take(0, solved);
                 return Ok(true);
@@ -198,7 +200,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             return Ok(());
         }
         // Less than a sector is what the skew was not yet known to.
-        let small = f64::max(0.65 / slots as f64, 1.5 * tolerance);
+        let small = f64::max(0.65 * self.bench.fineness() / slots as f64, 1.5 * tolerance);
         if offs.iter().all(|off| off.abs() < small) && low == end {
             for look in seen {
                 self.note(look);
@@ -266,7 +268,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             // Another place on the last of these tracks.
             let spot = self.zone().spot_of(last);
             let left = self.zone().rows[spot.row].data - spot.slot;
-            if left > 64
+            if left > self.bench.parts(64)
                 && let Some(look) = self.glance_within(last + left / 4, last + left - 1)?
             {
                 sure = self.agrees(look);
@@ -290,10 +292,10 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let counts = [off, off - row.skew, off - row.enter]
             .map(|off| libm::round(near(off) * row.slots as f64) as i64);
         let back = -(later.min(1 << 20) as i64);
+        let most = self.bench.parts(MOST_SLIPPED) as i64;
         for count in counts.into_iter().chain([back]) {
             let places = later as i64 + count;
-            if count == 0 || count > MOST_SLIPPED || count < -MOST_SLIPPED.max(-back) || places < 0
-            {
+            if count == 0 || count > most || count < -most.max(-back) || places < 0 {
                 continue;
             }
             let faults = self.zone().faults.clone();

@@ -1,5 +1,6 @@
 //! Rows that begin, by looks on tracks of their own ([`super::apart`]): which row it is, and where it begins.
 
+use super::apart::MOST_SLIPPED;
 use super::error::ExtractError;
 use super::solve::{Glance, Solved, only, solve};
 use super::turns::{near, part};
@@ -7,8 +8,6 @@ use super::walk::Walk;
 use super::zone::Row;
 use crate::Probe;
 
-/// Slipped places before a track, at most.
-const MOST_SLIPPED: i64 = 64;
 /// A scratch goes over fewer tracks than this.
 const SCRATCH: u64 = 10;
 /// The tracks of a row's looks, and where on them.
@@ -57,7 +56,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                     .iter()
                     .rfind(|look| fits(&solved, **look))
                     .copied();
-                if other.is_none() && left > 64 {
+                if other.is_none() && left > self.bench.parts(64) {
                     let (from, to) = (seen[0].lba + left / 4, seen[0].lba + left - 1);
                     let look = self.glance_within(from, to)?;
                     other = look.filter(|look| fits(&solved, *look));
@@ -142,7 +141,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let lengths = (known as f64 * shortest) as u64..=(known as f64 * longest) as u64;
         let most = self.most_tracks();
         let noise = self.bench.noise;
-        let limit = |slots: u64| f64::max(0.3 / slots as f64, 4.0 * noise);
+        let fine = self.bench.fineness();
+        let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
         let mut looks: Vec<Glance> = seen.to_vec();
         looks.retain(|look| look.lba >= start.1);
         for (track, slot) in LOOKS {
@@ -173,7 +173,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         solved.slots == row.slots
             && whole > 0.0
             && (more - whole).abs() < 0.1
-            && whole < MOST_SLIPPED as f64
+            && whole < self.bench.parts(MOST_SLIPPED) as f64
     }
 
     /// Returns true, having begun it, if a row begins at a track's end whose first tracks have a scratch: looks behind
@@ -182,7 +182,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let Some(border) = self.border(end, start.1) else {
             return Ok(false);
         };
-        let front = (border.saturating_sub(MOST_SLIPPED as u64).max(1), start.1);
+        let most = self.bench.parts(MOST_SLIPPED);
+        let front = (border.saturating_sub(most).max(1), start.1);
         let Some(solved) = self.measured(front, &[], ALIKE[0], SCRATCH)? else {
             return Ok(false);
         };
@@ -192,7 +193,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let begin = border - count;
         let solved = solved.again_at(begin);
         let zero = solved.zero(begin);
-        if count == 0 || count > MOST_SLIPPED as u64 || !self.enters_as_known(border, zero) {
+        if count == 0 || count > most || !self.enters_as_known(border, zero) {
             return Ok(false);
         }
         self.take(border, solved.again_from(border));

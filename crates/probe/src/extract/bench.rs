@@ -394,6 +394,22 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         u64::from(4096 / self.probe.sector_bytes().clamp(1, 4096))
     }
 
+    /// What 512 bytes are of a sector, where each look is at a track of its own.
+    ///
+    /// There rows are told by angles alone, which are known as well whatever a sector has: heads whose tracks differ by one
+    /// of 4 KiB differ by eight of 512 bytes, and a defect of eight is one.
+    pub fn fineness(&self) -> f64 {
+        match self.holds_hundreds {
+            true => 512.0 / f64::from(self.probe.sector_bytes().max(512)),
+            false => 1.0,
+        }
+    }
+
+    /// Sectors of the disk that so many of 512 bytes are there, at least one.
+    pub fn parts(&self, sectors: u64) -> u64 {
+        ((sectors as f64 * self.fineness()) as u64).max(1)
+    }
+
     /// Returns true if no answer was late for long.
     pub fn is_quiet(&self) -> bool {
         self.quiet

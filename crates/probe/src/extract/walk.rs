@@ -156,7 +156,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// not known to that.
     pub(super) fn tolerance_of(&self, slots: u64) -> f64 {
         f64::max(
-            0.35 / slots as f64,
+            0.35 * self.bench.fineness() / slots as f64,
             (4.0 * self.bench.noise).min(MOST_NOISE),
         )
     }

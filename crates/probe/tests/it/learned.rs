@@ -110,6 +110,23 @@ fn a_drive_whose_buffer_holds_hundreds_of_places_is_learned_too() {
     }
 }
 
+#[test]
+fn the_same_drive_is_learned_where_its_sectors_are_those_of_the_host() {
+    // Tracks of 300 to 650 sectors, which differ by one or two from head to head; a defect is one sector.
+    let truth = by_name("nearline-20tb-4kn").unwrap();
+    for seed in seeds() {
+        let (extraction, probe) = learn(&truth, seed);
+        judge(
+            "nearline-20tb-4kn",
+            &compare(&truth, &extraction, &probe),
+            90,
+        );
+        let [ours, theirs] =
+            [&extraction.profile().unwrap(), &truth].map(|of| of.layout.zones[0].by_head.clone());
+        assert_eq!(ours, theirs);
+    }
+}
+
 /// One unit in a debug build, five in a release build.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if cfg!(debug_assertions) { 1..=1 } else { 1..=5 }
