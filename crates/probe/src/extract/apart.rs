@@ -73,9 +73,22 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         Ok(())
     }
 
-    /// Begins the first row of all, of which nothing is known: places on the way, as far apart that the drive has not
+    /// Begins the first row of all, of which nothing is known. Returns false, having done nothing, if that cannot be said.
+    pub(super) fn first_of_all(&mut self) -> Result<bool, ExtractError> {
+        if self.first_apart()? {
+            return Ok(true);
+        }
+        // Two of the places may have been on one track, and the drive may stay on it behind the second.
+        self.bench.stays = true;
+        let found = self.first_apart()?;
+        self.bench.stays = found;
+        self.at.stays = found;
+        Ok(found)
+    }
+
+    /// Begins the first row of all: places on the way, as far apart that the drive has not
     /// read ahead from one to the next. Returns false, having done nothing, if they do not say what it is.
-    pub(super) fn first_apart(&mut self) -> Result<bool, ExtractError> {
+    fn first_apart(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let unit = self.bench.unit();
         let noise = self.bench.noise;

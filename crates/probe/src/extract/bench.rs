@@ -24,6 +24,8 @@ pub(super) struct Bench<'a, P: ?Sized> {
     /// The buffer holds hundreds of places, or so many that to drive one out takes long.
     holds_hundreds: bool,
     holds_many: bool,
+    /// Behind a second read in a row on a track the drive reads on before it answers.
+    pub stays: bool,
     next_place: usize,
     hit_below: f64,
     /// The address of the last command.
@@ -98,6 +100,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             quiet: false,
             holds_hundreds: false,
             holds_many: false,
+            stays: false,
             next_place: 0,
             hit_below: 0.0,
             last: u64::MAX,
@@ -210,6 +213,11 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.read(lba, 1).map(|_| ())
     }
 
+    /// Returns true if the drive may read on behind a sector before it answers, since it was read on that track last.
+    fn would_stay(&self, lba: u64) -> bool {
+        self.stays && self.last.abs_diff(lba) < MOST_TRACK
+    }
+
     fn take_place(&mut self) -> Mark {
         // Far from each other, so that none is where the arm or the buffer has just been.
         self.next_place = (self.next_place + self.places.len() / 3 + 1) % self.places.len();
@@ -312,7 +320,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// The angle at which a sector has come, read from the medium.
     pub fn angle(&mut self, lba: u64) -> Result<f64, ExtractError> {
         self.keep_phase()?;
-        if self.last <= lba && lba - self.last < AHEAD {
+        let is_ahead = self.last <= lba && lba - self.last < AHEAD;
+        if is_ahead || self.would_stay(lba) {
             // The drive may have to read on to there before it can do anything else. That is a hit
             // that takes as long as a miss.
             self.elsewhere(lba)?;
@@ -362,6 +371,9 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             return Ok(None);
         }
         self.keep_phase()?;
+        if self.would_stay(lba) {
+            self.elsewhere(lba)?;
+        }
         let behind = lba.saturating_sub(MOST_TRACK)..lba;
         if self.linger > 0.0 && self.touched.range(behind).next().is_some() {
             self.linger();

@@ -10,6 +10,8 @@ use crate::Probe;
 const SAME: f64 = 2e-3;
 /// A row is tried to be measured beginning with such parts of a track.
 const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
+/// No drive's tracks have fewer sectors: 17 were those of the first ones for small computers.
+const LEAST: u64 = 16;
 /// Tracks of so many sectors are whole.
 const LONG: u64 = 1_024;
 /// A slip on the first track that is measured, at most.
@@ -72,7 +74,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         };
         let known = self.slots_before();
         let is_odd = |known: u64| !(0.6..1.6).contains(&(slots as f64 / known as f64));
-        if first_step > 0 && known.is_some_and(is_odd) {
+        if first_step > 0 && (slots < LEAST || known.is_some_and(is_odd)) {
             return Ok(false);
         }
         let mut row = Row {

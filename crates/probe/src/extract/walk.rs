@@ -35,6 +35,9 @@ pub struct Walked {
     pub(super) habit: u64,
     /// Sectors whose angle fits to nothing around them.
     pub odd: Vec<u64>,
+    /// Behind a second read in a row on a track the drive reads on before it answers.
+    #[serde(default)]
+    pub(super) stays: bool,
 }
 
 /// Slipped places in a row that are looked for.
@@ -63,6 +66,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// One step. Returns true if the end of the drive is reached. What fails is as if it had not begun.
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();
+        self.bench.stays = self.at.stays;
         let result = self.go_on();
         if result.is_err() {
             *self.at = before;
@@ -82,7 +86,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 cycle: 0,
                 faults: Vec::new(),
             });
-            if !self.bench.holds_hundreds() || !self.first_apart()? {
+            if !self.bench.holds_hundreds() || !self.first_of_all()? {
                 self.row(0)?;
             }
         }

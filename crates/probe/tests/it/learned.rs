@@ -160,6 +160,37 @@ fn least_skew(truth: &Profile) -> Nanos {
     Nanos::from_nanos((turn.as_nanos() as f64 * 1.01 * skews.fold(1.0, f64::min)) as u64)
 }
 
+/// A drive of which so much of its time was spent on looking at tracks.
+fn walked(truth: &Profile, minutes: u64) -> Extraction {
+    let mut probe = Modelled::new(truth, 7);
+    let mut extraction = Extraction::new(&probe, 7);
+    let budget = Nanos::from_millis(minutes * 60_000);
+    extraction.run(&mut probe, budget).unwrap();
+    assert_eq!(extraction.stage(), Stage::Tracks);
+    extraction
+}
+
+#[test]
+fn a_drive_that_stays_on_a_track_behind_a_second_read_of_it_is_begun() {
+    // It reads on to the end of the track before it answers, and its buffer holds hundreds of places.
+    let truth = plausible(125);
+    assert!(truth.cache.second_read_ahead_min > 4_248);
+    let walked = walked(&truth, 3).walked;
+    assert!(walked.upto > truth.geometry.capacity.get() / 100);
+    assert!(walked.zones.len() < 10, "{} zones", walked.zones.len());
+    let slots: Vec<u64> = walked.zones[0].rows.iter().map(|row| row.slots).collect();
+    assert!(slots.iter().all(|slots| *slots == 4_248), "{slots:?}");
+}
+
+#[test]
+fn an_answer_at_the_wrong_time_makes_no_tracks_of_three_sectors() {
+    // Its second look comes from the buffer, later than what does.
+    let truth = plausible(138);
+    let walked = walked(&truth, 5).walked;
+    assert!(walked.upto > 0);
+    assert_eq!(walked.zones[0].rows[0].slots, 529);
+}
+
 #[test]
 fn cylinders_that_are_left_out_between_zones_are_found() {
     let truth = by_name("cheetah9lp").unwrap();
