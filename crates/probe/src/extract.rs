@@ -39,6 +39,7 @@ mod solve;
 mod spindle;
 mod stages;
 mod stalls;
+mod staying;
 mod strips;
 mod surfaces;
 mod told;

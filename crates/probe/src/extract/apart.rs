@@ -80,6 +80,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         }
         // Two of the places may have been on one track, and the drive may stay on it behind the second.
         self.bench.stays = true;
+        self.bench.drive_out()?;
         let found = self.first_apart()?;
         self.bench.stays = found;
         self.at.stays = found;

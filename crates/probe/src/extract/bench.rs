@@ -24,7 +24,7 @@ pub(super) struct Bench<'a, P: ?Sized> {
     /// The buffer holds hundreds of places, or so many that to drive one out takes long.
     holds_hundreds: bool,
     holds_many: bool,
-    /// Behind a second read in a row on a track the drive reads on before it answers.
+    /// Behind a second read in a row on a track the drive reads on before it does anything else.
     pub stays: bool,
     next_place: usize,
     hit_below: f64,
@@ -213,6 +213,17 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.read(lba, 1).map(|_| ())
     }
 
+    /// Reads so many places that the buffer has nothing of what was read before.
+    pub fn drive_out(&mut self) -> Result<(), ExtractError> {
+        for _ in 0..2 * self.places.len() {
+            let lba = self.random.up_to(self.capacity() - 1);
+            self.read(lba, 1)?;
+            self.keep_phase()?;
+        }
+        self.touched.clear();
+        Ok(())
+    }
+
     /// Returns true if the drive may read on behind a sector before it answers, since it was read on that track last.
     fn would_stay(&self, lba: u64) -> bool {
         self.stays && self.last.abs_diff(lba) < MOST_TRACK
@@ -384,6 +395,20 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         }
         self.touched.insert(lba);
         Ok((!self.is_hit(&answer)).then(|| self.angle_at(answer.at)))
+    }
+
+    /// The angle of the last of some sectors that are read in a row; `None` if the buffer had it.
+    pub fn last_of(&mut self, lbas: [u64; 3]) -> Result<Option<f64>, ExtractError> {
+        self.keep_phase()?;
+        self.elsewhere(lbas[0])?;
+        let mut angle = None;
+        for lba in lbas {
+            self.linger();
+            let answer = self.read(lba, 1)?;
+            angle = (!self.is_hit(&answer)).then(|| self.angle_at(answer.at));
+        }
+        self.touched.extend(lbas);
+        Ok(angle)
     }
 
     /// Looking twice has taken long: looks are on tracks of their own from here on, if the buffer is large.

@@ -34,11 +34,6 @@ impl Pace {
         self.since
     }
 
-    /// Whether it went another way before.
-    pub fn is_anew(&self) -> bool {
-        self.since > Nanos::ZERO
-    }
-
     /// From now on the walk goes another way.
     pub fn anew(&mut self, spent: Nanos, upto: u64) {
         *self = Pace {

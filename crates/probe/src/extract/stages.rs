@@ -113,7 +113,7 @@ impl Extraction {
         let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
         if may_look_apart && self.stage_spent > LONG_WALK {
             bench.look_apart();
-            if !self.pace.is_anew() {
+            if self.pace.since() < LONG_WALK {
                 self.pace.anew(self.stage_spent, self.walked.upto);
             }
         }
@@ -143,10 +143,9 @@ impl Extraction {
             self.stage = Stage::Surfaces;
             return Ok(());
         }
-        self.judge(
-            self.stage_spent + (bench.probe.now() - begin),
-            !may_look_apart,
-        )
+        let spent = self.stage_spent + (bench.probe.now() - begin);
+        self.judge(spent, !may_look_apart)?;
+        self.ask_whether_it_stays(bench, spent)
     }
 
     /// Measures short seeks, and with them how many cylinders stand between zones.

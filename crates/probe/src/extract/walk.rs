@@ -35,9 +35,12 @@ pub struct Walked {
     pub(super) habit: u64,
     /// Sectors whose angle fits to nothing around them.
     pub odd: Vec<u64>,
-    /// Behind a second read in a row on a track the drive reads on before it answers.
+    /// Behind a second read in a row on a track the drive reads on before it does anything else.
     #[serde(default)]
     pub(super) stays: bool,
+    /// Whether that was asked ([`super::staying`]).
+    #[serde(default)]
+    pub(super) asked: bool,
 }
 
 /// Slipped places in a row that are looked for.

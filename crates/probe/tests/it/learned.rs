@@ -216,7 +216,7 @@ fn the_turn_of_a_drive_whose_buffer_holds_hundreds_of_places_is_found() {
 }
 
 /// What each of these drives has that shipped ones lack.
-const PLAUSIBLE: [(u64, &str); 4] = [
+const PLAUSIBLE: [(u64, &str); 5] = [
     (
         22,
         "a turn at the next surface that is not that of the next cylinder",
@@ -226,6 +226,10 @@ const PLAUSIBLE: [(u64, &str); 4] = [
         "skews that are those of what repeats, not of what was seen first",
     ),
     (32, "the same, and groups that zones cut short"),
+    (
+        74,
+        "behind two reads of a track it reads on before it does anything else",
+    ),
     (
         119,
         "cylinders that are turned by twice as much as tracks, as if a track were passed over; spares by range",
