@@ -27,7 +27,7 @@ pub struct Probe {
         long,
         value_name = "NAME",
         requires = "device",
-        conflicts_with_all = ["quick", "emulate"]
+        conflicts_with = "emulate"
     )]
     pub export: Option<String>,
     /// A simulated drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv

@@ -36,8 +36,8 @@ pub struct DiskPicture {
     pub subtitle: String,
     /// Bytes.
     pub capacity: f64,
-    /// Sectors of the tracks.
-    pub tracks: Vec<Stretch>,
+    /// Sectors of the tracks, by name; one without a name if all heads have as many.
+    pub tracks: Vec<(String, Vec<Stretch>)>,
     /// Skews in turns, by name.
     pub skews: Vec<(String, Vec<Stretch>)>,
     pub seeks: Vec<Seeks>,
@@ -49,43 +49,26 @@ pub struct DiskPicture {
 pub fn draw(picture: &DiskPicture) -> String {
     let mut svg = Svg::new(WIDTH);
     let mut y = heading(&mut svg, &picture.title, &picture.subtitle) + 30.0;
-    if !picture.tracks.is_empty() {
+    if picture.tracks.iter().any(|(_, parts)| !parts.is_empty()) {
         headed(&mut svg, y, "Sectors on a track", "by place on the disk");
-        let most = picture
-            .tracks
-            .iter()
-            .map(|part| part.value)
-            .fold(0.0, f64::max);
-        let series = [("", picture.tracks.as_slice())];
-        y = places(
-            &mut svg,
-            y + 16.0,
-            picture.capacity,
-            1.1 * most,
-            "sectors",
-            &series,
-        );
-        y += GAP;
+        let named = picture.tracks.iter().map(|(name, _)| name.as_str());
+        y = match picture.tracks.len() {
+            1 => y + 16.0,
+            _ => lines(&mut svg, y + 20.0, named.enumerate()) + 10.0,
+        };
+        y = steps(&mut svg, y, picture.capacity, "sectors", &picture.tracks) + GAP;
     }
     if !picture.skews.is_empty() {
         let note = "by how much the next track is turned, by place on the disk";
         headed(&mut svg, y, "Skews", note);
         let names = picture.skews.iter().map(|(name, _)| name.as_str());
         y = lines(&mut svg, y + 20.0, names.enumerate()) + 10.0;
-        let series: Vec<(&str, &[Stretch])> = picture
-            .skews
-            .iter()
-            .map(|(name, parts)| (name.as_str(), parts.as_slice()))
-            .collect();
-        let all = series.iter().flat_map(|(_, parts)| parts.iter());
-        let most = all.map(|part| part.value).fold(0.0, f64::max);
-        y = places(
+        y = steps(
             &mut svg,
             y,
             picture.capacity,
-            1.1 * most,
             "part of a turn",
-            &series,
+            &picture.skews,
         ) + GAP;
     }
     if picture.seeks.iter().any(|seeks| !seeks.points.is_empty()) {
@@ -112,14 +95,15 @@ fn area(top: f64, height: f64) -> Area {
 }
 
 /// Steps over the disk.
-fn places(
+fn steps(
     svg: &mut Svg,
     top: f64,
     capacity: f64,
-    most: f64,
     name: &str,
-    series: &[(&str, &[Stretch])],
+    series: &[(String, Vec<Stretch>)],
 ) -> f64 {
+    let all = series.iter().flat_map(|(_, parts)| parts.iter());
+    let most = 1.1 * all.map(|part| part.value).fold(0.0, f64::max);
     let area = area(top, HEIGHT);
     let scale = Axis::linear(0.0, most, area.bottom, area.top);
     upright(svg, &scale, area, name);
@@ -198,7 +182,10 @@ mod tests {
             title: "a <disk>".to_owned(),
             subtitle: "turns".to_owned(),
             capacity: 9e9,
-            tracks: vec![stretch(0.0, 4e9, 334.0), stretch(5e9, 9e9, 229.0)],
+            tracks: vec![(
+                String::new(),
+                vec![stretch(0.0, 4e9, 334.0), stretch(5e9, 9e9, 229.0)],
+            )],
             ..DiskPicture::default()
         };
         let text = draw(&picture);
@@ -219,6 +206,13 @@ mod tests {
             assert!(text.contains(part), "no {part} in {text}");
         }
         assert!(draw(&DiskPicture::default()).ends_with("</svg>\n"));
+        // Heads that differ are told apart.
+        let all = picture.tracks[0].1.clone();
+        picture.tracks = vec![
+            ("longest".to_owned(), all.clone()),
+            ("shortest".to_owned(), all),
+        ];
+        assert!(draw(&picture).contains(">shortest<"));
         // A seek table that is not there yet.
         picture.seeks[0].points.clear();
         assert!(!draw(&picture).contains(">Seeks<"));

@@ -114,6 +114,11 @@ fn what_is_no_nbd_server_or_has_no_such_export_is_said() {
         code == Some(4) && said.contains("the export `disk7` cannot be had"),
         "{said}"
     );
+    let (code, said) = probe(&["nbd.sock", "--export", "disk7", "--quick"]);
+    assert!(
+        code == Some(4) && said.contains("the export `disk7` cannot be had"),
+        "{said}"
+    );
     // Somebody else, who says nothing of use and goes.
     let other = std::os::unix::net::UnixListener::bind(server.path("other.sock")).unwrap();
     let talk = std::thread::spawn(move || {
@@ -150,4 +155,19 @@ fn what_is_no_nbd_server_or_has_no_such_export_is_said() {
         output.status.code() == Some(1) && said.contains("was not learned: "),
         "{said}"
     );
+}
+
+#[test]
+fn two_minutes_are_told_of_a_served_disk_too() {
+    let mut server = Server::start("probed-quick", &config("scheduler = \"noop\""), &[]);
+    let probe = ["drive", "probe", "nbd.sock", "--export", "disk0", "--quick"];
+    let output = run(&server.directory, &probe);
+    let said = String::from_utf8(output.stderr).unwrap();
+    // It was asked how large it is, and that is too little to have an arm.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("disk0 of nbd.sock was not learned: it has 4249600 bytes"),
+        "{said}"
+    );
+    assert_eq!(server.terminate(), Some(0));
 }

@@ -168,7 +168,7 @@ pub(super) fn zero_latency<P: Probe + ?Sized>(
 /// Reads across the ends of tracks.
 const CROSSINGS: u32 = 16;
 /// The same where the next track is turned by the least.
-const LEAST_CROSSINGS: u32 = 8;
+const LEAST_CROSSINGS: usize = 8;
 /// Tracks that are looked at for one whose next one is on another surface.
 const LOOKED: u32 = 4_096;
 /// Of so many of these one has the least turn of all, most likely.
@@ -214,26 +214,29 @@ pub(super) fn crossing<P: Probe + ?Sized>(
             Crossed::Otherwise => {}
         }
     }
-    if made < CROSSINGS / 2 || missed * 8 > made {
-        return Ok(None);
-    }
-    // Zones are turned by as much as their makers had to: the one that is by the least says the most.
+    Ok((made >= CROSSINGS / 2 && missed * 8 <= made).then_some(least))
+}
+
+/// The same where less passes than `most`, which is what passed between tracks that the head was in time for: zones are
+/// turned by as much as their makers had to, so that those that are turned by the least say the most.
+pub(super) fn least_crossing<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    predictor: &Predictor,
+    most: f64,
+) -> Result<f64, ExtractError> {
     let mut random = Random::new(1);
     let ends = (0..COMPARED).map_while(|_| any_end(&mut random, predictor));
-    let mut ends: Vec<End> = ends.collect();
+    let mut ends: Vec<End> = ends.filter(|end| end.gap < most).collect();
     ends.sort_by(|one, other| f64::total_cmp(&one.gap, &other.gap));
-    ends.truncate(LEAST_CROSSINGS as usize);
-    let smaller = ends.last().is_some_and(|end| end.gap < least);
-    if smaller {
-        let mut made = 0;
-        for end in &ends {
-            made += u32::from(across(bench, predictor, end)? == Crossed::Made);
-        }
-        if made * 8 >= LEAST_CROSSINGS * 7 {
-            least = ends.last().map_or(least, |end| end.gap);
-        }
+    ends.truncate(LEAST_CROSSINGS);
+    let mut made = 0;
+    for end in &ends {
+        made += usize::from(across(bench, predictor, end)? == Crossed::Made);
     }
-    Ok(Some(least))
+    match ends.last() {
+        Some(end) if made * 8 >= ends.len() * 7 => Ok(end.gap),
+        _ => Ok(most),
+    }
 }
 
 /// Any end of a track whose next one is on another surface; `None` if there are few.

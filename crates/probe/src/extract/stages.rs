@@ -58,6 +58,13 @@ impl Extraction {
                 let free = profile.with(|spec| spec.seek.head_switch = Nanos::ZERO)?;
                 let predictor = holdout::Predictor::new(&free, bench.turn());
                 self.crossing = holdout::crossing(bench, &predictor)?;
+                // What writes have shown may be less than any bound.
+                if let Some(most) = self
+                    .crossing
+                    .filter(|most| self.apart().head_switch >= *most)
+                {
+                    self.crossing = Some(holdout::least_crossing(bench, &predictor, most)?);
+                }
                 let profile = self.draft()?;
                 let predictor = holdout::Predictor::new(&profile, bench.turn());
                 self.zero_latency = holdout::zero_latency(bench, &predictor)?;

@@ -5,6 +5,7 @@ mod page;
 mod quick;
 mod sparse;
 mod state;
+mod tracks;
 mod whole;
 
 use crate::apart::are_apart;

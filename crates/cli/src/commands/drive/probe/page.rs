@@ -2,13 +2,14 @@
 
 use super::super::curve::size;
 use super::sparse::sparse;
+use super::tracks::{self, Tracks};
 use crate::fault::{Fault, name};
 use crate::output::{TableColumn, Terminal, object, table};
 use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};
 use crate::report::round;
 use headtime_disk::profile::SeekCurve;
-use headtime_disk::{Layout, Mechanics, Profile};
-use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth, skews};
+use headtime_disk::{Mechanics, Profile};
+use headtime_probe::extract::{Extraction, Known, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
@@ -25,46 +26,33 @@ pub(super) enum ProbeEnd {
     Refused(String),
 }
 
-/// Tracks that are alike, in the order of addresses.
-struct Tracks {
-    /// Sectors from the beginning of the disk.
-    from: u64,
-    to: u64,
-    sectors: u64,
-    /// Parts of a turn from track to track, cylinder to cylinder, group to group.
-    skews: Option<[f64; 3]>,
-    slips: u64,
-}
-
-impl Tracks {
-    /// A track or less, which is what is over between two zones: there is no next track to which it could be turned.
-    fn is_fragment(&self) -> bool {
-        self.to - self.from <= self.sectors
-    }
-}
-
 /// What is known when a probe has ended.
 pub(super) struct Page<'a> {
     extraction: &'a Extraction,
     end: ProbeEnd,
     profile: Option<Profile>,
     verdict: Verdict,
+    /// As the profile has them.
     tracks: Vec<Tracks>,
+    /// As they are for a reader.
+    zones: Vec<Tracks>,
 }
 
 impl<'a> Page<'a> {
     pub fn new(extraction: &'a Extraction, end: ProbeEnd) -> Page<'a> {
         let profile = extraction.profile().ok();
         let tracks = match &profile {
-            Some(profile) => of_profile(profile),
-            None => of_walk(extraction),
+            Some(profile) => tracks::of_profile(profile),
+            None => tracks::of_walk(extraction),
         };
+        let zones = tracks::zones(&tracks);
         Page {
             extraction,
             end,
             profile,
             verdict: extraction.verdict(),
             tracks,
+            zones,
         }
     }
 
@@ -99,14 +87,6 @@ impl<'a> Page<'a> {
             ))),
             ProbeEnd::Done => Ok(()),
         }
-    }
-
-    /// The tracks without what is over between zones.
-    fn zones(&self) -> impl Iterator<Item = &Tracks> {
-        // A disk is more than fragments, unless next to nothing is known.
-        let all = self.tracks.iter().all(Tracks::is_fragment);
-        let tracks = self.tracks.iter();
-        tracks.filter(move |tracks| all || !tracks.is_fragment())
     }
 
     fn capacity(&self) -> f64 {
@@ -147,9 +127,9 @@ impl<'a> Page<'a> {
             }
             lines.push(("rotation", text));
         }
-        if let (Some(first), Some(last)) = (self.zones().next(), self.zones().last()) {
+        if let (Some(first), Some(last)) = (self.zones.first(), self.zones.last()) {
             let slips: u64 = self.tracks.iter().map(|tracks| tracks.slips).sum();
-            let zones = self.zones().count();
+            let zones = self.zones.len();
             let upto = match &self.profile {
                 Some(_) => String::new(),
                 None => format!(", as far as {}", size_of(self.bytes(last.to))),
@@ -158,7 +138,8 @@ impl<'a> Page<'a> {
                 "tracks",
                 format!(
                     "{} sectors at the beginning, {} at the end, {zones} zones, {slips} slipped{upto}",
-                    first.sectors, last.sectors
+                    first.sectors(),
+                    last.sectors()
                 ),
             ));
         }
@@ -349,15 +330,11 @@ impl<'a> Page<'a> {
     }
 
     fn table_of_tracks(&self, terminal: Terminal) -> String {
-        let zones: Vec<&Tracks> = self.zones().collect();
-        let some = sparse(&zones);
+        let some = sparse(&self.zones);
         let from = some.iter().map(|tracks| size_of(self.bytes(tracks.from)));
         let mut columns = vec![
             TableColumn::numbers("from", from),
-            TableColumn::numbers(
-                "sectors",
-                some.iter().map(|tracks| tracks.sectors.to_string()),
-            ),
+            TableColumn::numbers("sectors", some.iter().map(|tracks| tracks.sectors())),
         ];
         if some.iter().any(|tracks| tracks.skews.is_some()) {
             for (at, name) in self.skew_names() {
@@ -416,7 +393,8 @@ impl<'a> Page<'a> {
             object! {
                 from_sector: tracks.from,
                 to_sector: tracks.to,
-                sectors_per_track: tracks.sectors,
+                sectors_per_track: tracks.longest(),
+                sectors_per_track_by_head: (tracks.lengths.len() > 1).then_some(&tracks.lengths),
                 skews: tracks.skews.map(|skews| skews.map(|skew| round(skew, 9))),
                 slipped: tracks.slips,
             }
@@ -491,8 +469,23 @@ impl<'a> Page<'a> {
             to: self.bytes(tracks.to),
             value,
         };
+        let each = |of: fn(&Tracks) -> f64| -> Vec<Stretch> {
+            let zones = self.zones.iter();
+            zones.map(|tracks| stretch(tracks, of(tracks))).collect()
+        };
+        let lengths = match self.zones.iter().any(|tracks| tracks.lengths.len() > 1) {
+            false => vec![(String::new(), each(Tracks::mean))],
+            true => vec![
+                ("mean of the heads".to_owned(), each(Tracks::mean)),
+                ("longest".to_owned(), each(|tracks| tracks.longest() as f64)),
+                (
+                    "shortest".to_owned(),
+                    each(|tracks| tracks.shortest() as f64),
+                ),
+            ],
+        };
         let skews = self.skew_names().into_iter().map(|(at, name)| {
-            let parts = self.zones().filter_map(|tracks| {
+            let parts = self.zones.iter().filter_map(|tracks| {
                 let skews = tracks.skews?;
                 Some(stretch(tracks, skews[at]))
             });
@@ -514,10 +507,7 @@ impl<'a> Page<'a> {
             ),
             subtitle,
             capacity: self.capacity(),
-            tracks: self
-                .zones()
-                .map(|tracks| stretch(tracks, tracks.sectors as f64))
-                .collect(),
+            tracks: lengths,
             skews: skews.filter(|(_, parts)| !parts.is_empty()).collect(),
             seeks: seeks.collect(),
             checks: self.checks(),
@@ -544,42 +534,6 @@ impl<'a> Page<'a> {
         ];
         bars.map(|(name, count)| (name.to_owned(), 100.0 * count as f64 / compared))
             .to_vec()
-    }
-}
-
-/// The zones of a profile.
-fn of_profile(profile: &Profile) -> Vec<Tracks> {
-    let layout = Layout::new(profile);
-    let zones = &profile.layout.zones;
-    // A layout that is mapped otherwise has zones of its own.
-    let same = layout.zones().len() == zones.len();
-    let each = layout.zones().enumerate();
-    each.map(|(number, zone)| {
-        let told = zones.get(number).filter(|_| same);
-        Tracks {
-            from: zone.extent.start.get(),
-            to: zone.extent.end().get(),
-            sectors: u64::from(zone.sectors_per_track),
-            skews: told.map(skews),
-            slips: told.map_or(0, |zone| zone.slips.len() as u64),
-        }
-    })
-    .collect()
-}
-
-/// What is known while there is no profile.
-fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
-    let walked = &extraction.walked;
-    let zones = walked.zones.iter().map(|zone| Tracks {
-        from: zone.start,
-        to: zone.end.min(walked.upto.max(zone.start + 1)),
-        sectors: zone.sectors_per_track(),
-        skews: None,
-        slips: zone.slipped(),
-    });
-    match extraction.stage() > Stage::Rotation {
-        true => zones.collect(),
-        false => Vec::new(),
     }
 }
 

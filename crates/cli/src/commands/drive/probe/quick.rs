@@ -1,7 +1,7 @@
 //! `headtime drive probe --quick`
 
 use super::super::curve;
-use super::device::device;
+use super::device::{device, remote};
 use super::sparse::sparse;
 use crate::args::{Emit, Probe, TextFormat};
 use crate::commands::compare;
@@ -30,7 +30,10 @@ pub(super) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault
         .map(compare::picture_file)
         .transpose()?;
     let learned = match (&args.device, &args.emulate) {
-        (Some(path), _) => learn(&mut device(path, false)?, &options, context),
+        (Some(path), _) => match remote(path, args.export.as_deref())? {
+            Some(mut remote) => learn(&mut remote, &options, context),
+            None => learn(&mut device(path, false)?, &options, context),
+        },
         (None, emulate) => {
             let profile = context.drive(emulate.as_deref().unwrap_or_default())?;
             learn(&mut Modelled::new(&profile, args.seed), &options, context)

@@ -3,7 +3,7 @@
 //! A simulated drive is switched on anew for each step, at the time that was spent: then whoever goes on from a state
 //! finds it as whoever did not stop.
 
-use super::device::device;
+use super::device::{device, remote};
 use super::page::{Page, ProbeEnd};
 use super::state::{StateFile, SwitchRecord};
 use crate::args::{Probe as Args, TextFormat};
@@ -23,7 +23,6 @@ use headtime_serve::file::File;
 use headtime_serve::probed::{Probed, Remote};
 use headtime_units::{Bytes, Nanos, Time};
 use std::fs;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -119,18 +118,8 @@ impl headtime_probe::Layer for Lasting<'_> {
 impl Subject {
     fn open(args: &Args, context: &mut Context<'_>) -> Result<Subject, Fault> {
         if let Some(path) = &args.device {
-            if fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-                let export = args.export.as_deref().unwrap_or_default();
-                let remote = Remote::connect(path, export);
-                let remote =
-                    remote.map_err(|error| Fault::File(format!("{}: {error}", name(path))))?;
+            if let Some(remote) = remote(path, args.export.as_deref())? {
                 return Ok(Subject::Remote(Box::new(remote)));
-            }
-            if args.export.is_some() {
-                return Err(Fault::Usage(format!(
-                    "--export: {} is no socket of an NBD server",
-                    name(path)
-                )));
             }
             let writes = args.write_scratch.is_some() && args.state.is_some();
             return Ok(Subject::Device(Box::new(device(path, writes)?)));

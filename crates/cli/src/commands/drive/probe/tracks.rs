@@ -1,0 +1,257 @@
+//! Tracks by place: the pieces of which a profile is made, and the zones that they are.
+//!
+//! What was found on a disk is kept to the sector, so that behind a scratch or a border a zone may be in the profile as
+//! several pieces: a part of a group of tracks, and the rest counted from another head on. A reader wants the zones.
+
+use headtime_disk::profile::Order;
+use headtime_disk::{Layout, Profile};
+use headtime_probe::extract::{Extraction, Stage, skews};
+use std::ops::Range;
+
+/// Skews that differ by less than this part of a turn are the same.
+const SAME: f64 = 1e-5;
+
+/// Tracks that are alike, in the order of addresses.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tracks {
+    /// Sectors from the beginning of the disk.
+    pub from: u64,
+    pub to: u64,
+    /// Sectors of a track, by head in no order; one if all heads have as many.
+    pub lengths: Vec<u64>,
+    /// Parts of a turn from track to track, cylinder to cylinder, group to group.
+    pub skews: Option<[f64; 3]>,
+    pub slips: u64,
+    /// So few sectors, or fewer, are no zone: a track, or what a group of tracks of all heads has.
+    pub least: u64,
+}
+
+impl Tracks {
+    /// Sectors of the longest track.
+    pub fn longest(&self) -> u64 {
+        self.lengths.iter().copied().max().unwrap_or(0)
+    }
+
+    /// Sectors of the shortest track.
+    pub fn shortest(&self) -> u64 {
+        self.lengths.iter().copied().min().unwrap_or(0)
+    }
+
+    /// Sectors of a track in the mean of the heads.
+    pub fn mean(&self) -> f64 {
+        self.lengths.iter().sum::<u64>() as f64 / self.lengths.len().max(1) as f64
+    }
+
+    /// How many sectors a track has, in words.
+    pub fn sectors(&self) -> String {
+        match (self.shortest(), self.longest()) {
+            (shortest, longest) if shortest == longest => longest.to_string(),
+            (shortest, longest) => format!("{shortest}-{longest}"),
+        }
+    }
+
+    fn is_fragment(&self) -> bool {
+        self.to - self.from <= self.least
+    }
+
+    /// Whether what follows is the same zone, which something has cut: the same heads, counted from another one on.
+    fn goes_on_as(&self, next: &Tracks) -> bool {
+        let sorted = |tracks: &Tracks| {
+            let mut lengths = tracks.lengths.clone();
+            lengths.sort_unstable();
+            lengths
+        };
+        let near = |one: f64, other: f64| {
+            let off = one - other;
+            (off - off.round()).abs() < SAME
+        };
+        let turned = match (self.skews, next.skews) {
+            (Some(one), Some(other)) => (one.into_iter().zip(other)).all(|(a, b)| near(a, b)),
+            (None, None) => true,
+            _ => false,
+        };
+        turned && sorted(self) == sorted(next)
+    }
+
+    fn join(&mut self, next: &Tracks) {
+        self.to = next.to;
+        self.slips += next.slips;
+    }
+}
+
+/// The pieces of a profile.
+pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
+    let layout = Layout::new(profile);
+    let zones = &profile.layout.zones;
+    // A layout that is mapped otherwise has zones of its own.
+    let same = layout.zones().len() == zones.len();
+    // On each surface before the next one's turn.
+    let group = match profile.layout.order {
+        Order::SurfaceSerpentine { tracks } => {
+            let own = zones.iter().filter_map(|zone| zone.tracks_per_surface);
+            own.chain([tracks]).max().unwrap_or(tracks)
+        }
+        _ => 0,
+    };
+    let each = layout.zones().enumerate();
+    each.map(|(number, zone)| {
+        let told = zones.get(number).filter(|_| same);
+        let by_head = told.map_or(&[][..], |zone| &zone.by_head);
+        let longest = u64::from(zone.sectors_per_track);
+        let lengths: Vec<u64> = match by_head {
+            [] => vec![longest],
+            lengths => lengths.iter().map(|length| u64::from(*length)).collect(),
+        };
+        let all = u64::from(group) * u64::from(profile.geometry.heads) * longest;
+        Tracks {
+            from: zone.extent.start.get(),
+            to: zone.extent.end().get(),
+            lengths,
+            skews: told.map(skews),
+            slips: told.map_or(0, |zone| zone.slips.len() as u64),
+            least: all.max(longest),
+        }
+    })
+    .collect()
+}
+
+/// What is known while there is no profile.
+pub(super) fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
+    let walked = &extraction.walked;
+    let zones = walked.zones.iter().map(|zone| Tracks {
+        from: zone.start,
+        to: zone.end.min(walked.upto.max(zone.start + 1)),
+        lengths: vec![zone.sectors_per_track()],
+        skews: None,
+        slips: zone.slipped(),
+        least: zone.sectors_per_track(),
+    });
+    match extraction.stage() > Stage::Rotation {
+        true => zones.collect(),
+        false => Vec::new(),
+    }
+}
+
+/// The zones of which these are the pieces.
+///
+/// A piece that is no zone belongs to a neighbour, to the one whose tracks are more like its own; of several such between
+/// two zones those in front go to the one before, as long as they are like that. A disk of nothing else has each as it is.
+pub(super) fn zones(pieces: &[Tracks]) -> Vec<Tracks> {
+    let whole: Vec<usize> = (0..pieces.len())
+        .filter(|at| !pieces[*at].is_fragment())
+        .collect();
+    let Some(&last) = whole.last() else {
+        return pieces.to_vec();
+    };
+    let mut zones: Vec<Tracks> = Vec::new();
+    let mut begin = 0;
+    for (number, &at) in whole.iter().enumerate() {
+        let end = match whole.get(number + 1) {
+            Some(&next) => ends(pieces, at, next),
+            None if at == last => pieces.len(),
+            None => at + 1,
+        };
+        let zone = joined(pieces, at, begin..end);
+        begin = end;
+        match zones.last_mut() {
+            Some(before) if before.goes_on_as(&zone) => before.join(&zone),
+            _ => zones.push(zone),
+        }
+    }
+    zones
+}
+
+/// Behind which piece a zone ends, before the next one.
+fn ends(pieces: &[Tracks], zone: usize, next: usize) -> usize {
+    let off = |at: usize, of: usize| (pieces[at].mean() - pieces[of].mean()).abs();
+    (zone + 1..next)
+        .find(|at| off(*at, next) < off(*at, zone))
+        .unwrap_or(next)
+}
+
+/// A zone with the fragments around it.
+fn joined(pieces: &[Tracks], zone: usize, all: Range<usize>) -> Tracks {
+    let around = &pieces[all];
+    Tracks {
+        from: around.first().map_or(0, |piece| piece.from),
+        to: around.last().map_or(0, |piece| piece.to),
+        slips: around.iter().map(|piece| piece.slips).sum(),
+        ..pieces[zone].clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A piece of so many sectors of which a group has a thousand.
+    fn piece(sectors: u64, lengths: &[u64]) -> Tracks {
+        Tracks {
+            from: 0,
+            to: sectors,
+            lengths: lengths.to_vec(),
+            skews: Some([0.11, 0.11, 0.25]),
+            slips: 1,
+            least: 1_000,
+        }
+    }
+
+    fn zones_of(pieces: &[Tracks]) -> Vec<(u64, u64, String, u64)> {
+        let mut at = 0;
+        let mut pieces = pieces.to_vec();
+        for piece in &mut pieces {
+            (piece.from, piece.to) = (at, at + piece.to);
+            at = piece.to;
+        }
+        let zones = zones(&pieces);
+        let tell = |zone: &Tracks| (zone.from, zone.to, zone.sectors(), zone.slips);
+        zones.iter().map(tell).collect()
+    }
+
+    #[test]
+    fn a_zone_that_came_apart_behind_its_border_is_one_zone() {
+        let pieces = [
+            piece(90_000, &[100, 96]),
+            piece(300, &[92, 91]),
+            piece(700, &[92, 88]),
+            piece(50_000, &[92, 88]),
+            piece(40_000, &[88, 92]),
+            piece(999, &[90, 90]),
+        ];
+        assert_eq!(
+            zones_of(&pieces),
+            [
+                (0, 90_000, "96-100".to_owned(), 1),
+                (90_000, 181_999, "88-92".to_owned(), 5),
+            ]
+        );
+    }
+
+    #[test]
+    fn zones_that_differ_in_length_or_turn_stay_apart() {
+        let mut turned = piece(5_000, &[80]);
+        turned.skews = Some([0.12, 0.11, 0.25]);
+        let pieces = [piece(5_000, &[90]), piece(5_000, &[80]), turned];
+        let all: Vec<String> = zones_of(&pieces).into_iter().map(|zone| zone.2).collect();
+        assert_eq!(all, ["90", "80", "80"]);
+    }
+
+    #[test]
+    fn a_fragment_goes_to_the_neighbour_that_it_is_like() {
+        let pieces = [
+            piece(10, &[100]),
+            piece(5_000, &[100]),
+            piece(20, &[99]),
+            piece(30, &[81]),
+            piece(5_000, &[80]),
+        ];
+        let ends: Vec<u64> = zones_of(&pieces).into_iter().map(|zone| zone.1).collect();
+        assert_eq!(ends, [5_030, 10_060]);
+    }
+
+    #[test]
+    fn where_there_are_only_fragments_each_is_shown() {
+        assert_eq!(zones_of(&[piece(10, &[100]), piece(20, &[90])]).len(), 2);
+        assert_eq!(zones_of(&[]), []);
+    }
+}
