@@ -6,7 +6,7 @@
 //! ([`super::solve`]). Rows end where a track does, which need not be looked at; where one does not, the turn
 //! from track to track gives its place away on any track behind it.
 
-use super::begun::ALIKE;
+use super::begun::{ALIKE, MOST_SLIPPED};
 use super::bench::{AHEAD, MOST_TRACK};
 use super::error::ExtractError;
 use super::solve::{Glance, only, solve};
@@ -16,8 +16,6 @@ use crate::Probe;
 
 /// Places that are tried until one is not in the buffer.
 const TRIES: usize = 12;
-/// Slipped places before a track, at most, in sectors of 512 bytes.
-pub(super) const MOST_SLIPPED: u64 = 64;
 /// Sectors of 512 bytes that the first tracks may have.
 const LENGTHS: [u64; 2] = [256, MOST_TRACK];
 /// Looks from which the first tracks are solved.

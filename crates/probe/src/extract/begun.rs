@@ -1,6 +1,5 @@
 //! Rows that begin, by looks on tracks of their own ([`super::apart`]): which row it is, and where it begins.
 
-use super::apart::MOST_SLIPPED;
 use super::error::ExtractError;
 use super::solve::{Glance, Solved, only, solve};
 use super::turns::{near, part};
@@ -8,6 +7,8 @@ use super::walk::Walk;
 use super::zone::Row;
 use crate::Probe;
 
+/// Slipped places before a track, at most, in sectors of 512 bytes.
+pub(super) const MOST_SLIPPED: u64 = 64;
 /// A scratch goes over fewer tracks than this.
 const SCRATCH: u64 = 10;
 /// The tracks of a row's looks, and where on them.
