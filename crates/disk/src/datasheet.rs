@@ -65,6 +65,7 @@ impl Datasheet {
             access: AccessSpec {
                 zero_latency_read: true,
                 zero_latency_write: true,
+                ..AccessSpec::default()
             },
             cache: self.cache_spec(&tracks),
             overhead: OverheadSpec {

@@ -54,6 +54,7 @@ pub struct Mechanics {
     least_positioning: Nanos,
     zero_latency_read: bool,
     zero_latency_write: bool,
+    on_track_at_once: bool,
 }
 
 /// Time to move the heads from one track to another, ready to transfer.
@@ -98,6 +99,7 @@ impl Mechanics {
             write_settle,
             zero_latency_read: profile.access.zero_latency_read,
             zero_latency_write: profile.access.zero_latency_write,
+            on_track_at_once: profile.access.on_track_at_once,
         }
     }
 
@@ -190,14 +192,16 @@ impl Mechanics {
 
     /// What a read takes longer than its movement, `way`, if it sets out anew and that is too short
     /// to hide what the drive has to do before it can read somewhere else: the least positioning
-    /// time, two thirds of a single-cylinder seek, less the way. Nothing for other operations.
+    /// time, two thirds of a single-cylinder seek, less the way. Nothing for other operations, and nothing on the same
+    /// track if the profile says so ([`AccessSpec::on_track_at_once`](crate::profile::AccessSpec::on_track_at_once)).
     ///
     /// DiskSim takes no time for a read on the track where the head is. On the four drives whose
     /// parameters were extracted automatically, measured reads on the same track or cylinder take
     /// 0.6 to 1.2 ms longer than that, which is 0.6 to 0.8 of their single-cylinder seeks; on the fifth
     /// it makes no difference. One factor for all of them was chosen by the demerit of all five.
     pub fn set_up(&self, way: Nanos, op: Op) -> Nanos {
-        if op.is_read() {
+        let at_once = self.on_track_at_once && way.is_zero();
+        if op.is_read() && !at_once {
             self.least_positioning.saturating_sub(way)
         } else {
             Nanos::ZERO

@@ -437,6 +437,11 @@ pub struct AccessSpec {
     pub zero_latency_read: bool,
     /// Writes do (`Immediate buffer write`).
     pub zero_latency_write: bool,
+    /// A read on the track where the head is begins with the next sector, as soon as the arm is free for it: what a drive's
+    /// own firmware can do for what it chooses itself. Without it such a read takes no less time than one elsewhere, see
+    /// [`Mechanics::set_up`](crate::Mechanics::set_up).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_track_at_once: bool,
 }
 
 /// The way between drive and host. All times are per logical sector; all zero if not given.

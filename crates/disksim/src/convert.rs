@@ -265,6 +265,7 @@ impl Run<'_> {
             access: AccessSpec {
                 zero_latency_read: fields.integer("Immediate buffer read", 0, 2)? != 0,
                 zero_latency_write: fields.integer("Immediate buffer write", 0, 2)? != 0,
+                ..AccessSpec::default()
             },
             cache: cache(&fields, &mut self.found)?,
             overhead: overhead(&fields, &mut self.found)?,

@@ -583,3 +583,15 @@ proptest! {
         prop_assert_eq!(one, (steps.len() == 1).then(|| steps[0]));
     }
 }
+
+#[test]
+fn a_read_on_the_track_of_the_head_takes_no_set_up_only_where_the_profile_says_so() {
+    let least = us(2000) * 2 / 3;
+    for (at_once, on_track) in [(false, least), (true, Nanos::ZERO)] {
+        let profile = small().with(|spec| spec.access.on_track_at_once = at_once);
+        let mechanics = Mechanics::new(&profile.unwrap());
+        assert_eq!(mechanics.set_up(Nanos::ZERO, Op::Read), on_track);
+        assert_eq!(mechanics.set_up(us(500), Op::Read), least - us(500));
+        assert_eq!(mechanics.set_up(Nanos::ZERO, Op::Write), Nanos::ZERO);
+    }
+}

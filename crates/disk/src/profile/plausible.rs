@@ -212,6 +212,7 @@ impl Era {
             access: AccessSpec {
                 zero_latency_read: draw.chance(0.5),
                 zero_latency_write: draw.chance(0.5),
+                ..AccessSpec::default()
             },
             cache: CacheSpec::default(),
             overhead: OverheadSpec::default(),

@@ -299,6 +299,7 @@ impl Extraction {
             access: AccessSpec {
                 zero_latency_read: zero_latency.unwrap_or(false),
                 zero_latency_write: zero_latency.unwrap_or(false),
+                ..AccessSpec::default()
             },
             cache: CacheSpec::default(),
             overhead: OverheadSpec {
