@@ -30,7 +30,8 @@ pub enum Limits {
     /// the track of the request before it, which is in the drive already, or of that behind it (section 4.3).
     #[default]
     Outside,
-    /// In the firmware there is no such limit.
+    /// In the firmware there is no such limit. What passes of a track in two pieces, at its end and then at its beginning, is one
+    /// pick in two commands.
     Firmware,
 }
 
@@ -208,8 +209,8 @@ pub struct Freeblock<P: Passing> {
     turn: Nanos,
     demand: Option<Demand>,
     next: u64,
-    /// The request before which it looks, by name and arrival, and how many picks it has.
-    target: Option<(RequestId, Time, u32)>,
+    /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
+    target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
     /// When a client's request last ended.
     quiet_from: Time,
@@ -438,11 +439,13 @@ impl<P: Passing> Freeblock<P> {
     ) -> Option<(Arrival, Lane, Join)> {
         let lane = approach.lane;
         let (id, request) = engine.joinable(lane)?;
-        let picks = match self.target {
-            Some((last, arrival, picks)) if (last, arrival) == (id, request.arrival) => picks,
-            _ => 0,
+        let (picks, rest) = match self.target {
+            Some((last, arrival, picks, rest)) if (last, arrival) == (id, request.arrival) => {
+                (picks, rest)
+            }
+            _ => (0, false),
         };
-        if picks >= self.options.picks || self.wanted.left() == 0 {
+        if (picks >= self.options.picks && !rest) || self.wanted.left() == 0 {
             return None;
         }
         let gap = self.gap(now, approach, request.op, request.extent);
@@ -452,13 +455,14 @@ impl<P: Passing> Freeblock<P> {
             conservatism: self.options.conservatism,
             limits: self.options.limits,
             prefer: self.options.prefer,
+            rest,
             merged_max: engine.config().merge_sectors_max,
             turn: self.turn,
         };
         let (pick, steps) = search.find(&gap, self.options.steps);
         self.stats.gaps += u64::from(picks == 0);
         self.steps.add(steps);
-        self.target = Some((id, request.arrival, u32::MAX));
+        self.target = Some((id, request.arrival, u32::MAX, false));
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
             Join::With => request.flags,
@@ -468,10 +472,8 @@ impl<P: Passing> Freeblock<P> {
         if !engine.may_join(&asked, lane, pick.join) {
             return None;
         }
-        // Nothing fits in front of a request that begins as soon as it can.
-        if pick.join == Join::Before {
-            self.target = Some((id, request.arrival, picks + 1));
-        }
+        let picks = picks + u32::from(!rest);
+        self.target = Some((id, request.arrival, picks, pick.more));
         Some((self.ask(pick, flags, Class::IDLE), lane, pick.join))
     }
 
@@ -518,6 +520,7 @@ impl<P: Passing> Freeblock<P> {
             extent,
             join,
             blocks,
+            more: false,
         })?;
         let lane = engine.lane_of(Origin::default(), class);
         let asked = arrival(self.next, pick.extent, Flags::NONE, class);

@@ -500,6 +500,7 @@ fn against_all(
             conservatism: margin,
             limits: Limits::Outside,
             prefer: Prefer::Blocks,
+            rest: false,
             merged_max: Sectors::new(4_096),
             turn: model.turn().expect("it turns"),
         };
@@ -582,6 +583,7 @@ fn who_prefers_tracks_gets_more_of_a_track_and_who_prefers_blocks_more_blocks() 
                 conservatism: Nanos::from_micros(300),
                 limits: Limits::Outside,
                 prefer,
+                rest: false,
                 merged_max: Sectors::new(4_096),
                 turn: model.turn().expect("it turns"),
             };
@@ -604,6 +606,63 @@ fn who_prefers_tracks_gets_more_of_a_track_and_who_prefers_blocks_more_blocks() 
         others += u64::from(blocks.extent != tracks.extent);
     }
     assert!(others > 20 && finished > 50, "{others} {finished}");
+}
+
+#[test]
+fn the_firmware_reads_on_both_sides_of_the_end_of_a_track_and_the_request_is_not_late() {
+    let profile = atlas(2).with(|spec| {
+        spec.access.on_track_at_once = true;
+        spec.cache = Default::default();
+        spec.bus = Default::default();
+    });
+    let model = Model::new(&profile.expect("it can be"));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(12);
+    let mut gained = 0;
+    for round in 0..100 {
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let gap = gap(&model, &mut random, around, 300_000);
+        let alone = model.follow(&gap.source, gap.sent, gap.extent, gap.op);
+        let picked = |commands: u32| {
+            let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
+            wanted.add(&model, Extent::at(around, 400_000));
+            let (mut gap, mut sum) = (gap, 0);
+            for command in 0..commands {
+                let search = Search {
+                    model: &model,
+                    wanted: &wanted,
+                    conservatism: Nanos::ZERO,
+                    limits: Limits::Firmware,
+                    prefer: Prefer::Blocks,
+                    rest: command > 0,
+                    merged_max: Sectors::new(4_096),
+                    turn: model.turn().expect("it turns"),
+                };
+                let Some(pick) = search.find(&gap, u64::MAX).0 else {
+                    break;
+                };
+                sum += pick.blocks;
+                wanted.take(&model, pick.extent);
+                if pick.join == Join::With {
+                    let merged = pick.extent.len + gap.extent.len;
+                    gap.extent = Extent::new(pick.extent.start, merged);
+                } else {
+                    let behind = model.follow(&gap.source, gap.sent, pick.extent, Op::Read);
+                    gap.source = behind.head;
+                    gap.then = gap.source.free;
+                }
+                if !pick.more {
+                    break;
+                }
+            }
+            let behind = model.follow(&gap.source, gap.sent, gap.extent, gap.op);
+            assert!(behind.head.free <= alone.head.free, "{round}: {gap:?}");
+            sum
+        };
+        gained += u32::from(picked(2) > picked(1));
+    }
+    // A gap is a part of a turn, and a track's end is somewhere.
+    assert!(gained > 15, "{gained}");
 }
 
 #[test]

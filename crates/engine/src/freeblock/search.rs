@@ -38,6 +38,8 @@ pub struct Pick {
     pub join: Join,
     /// How many wanted blocks it has.
     pub blocks: u64,
+    /// Whether more passes on the same track behind it, and in time: what the end of the track parts from it.
+    pub more: bool,
 }
 
 /// What a search may do.
@@ -53,6 +55,8 @@ pub struct Search<'a, P: Passing> {
     pub limits: Limits,
     /// Which pick is the best.
     pub prefer: Prefer,
+    /// Whether it is only about the rest of a track of which a piece has been picked: the one where the head is then.
+    pub rest: bool,
     /// The most sectors of a command that both go in.
     pub merged_max: Sectors,
     /// A turn of the platter.
@@ -117,7 +121,10 @@ impl<P: Passing> Search<'_, P> {
             hunt.in_front();
         }
         if hunt.may_be_late() {
-            hunt.outward();
+            match self.rest {
+                true => hunt.rest(),
+                false => hunt.outward(),
+            }
         }
         (hunt.best, hunt.steps)
     }
@@ -129,7 +136,7 @@ struct Hunt<'a, P: Passing> {
     gap: &'a Gap<P::Place>,
     alone: &'a Alone,
     best: Option<Pick>,
-    /// What that is worth.
+    /// What that is worth, and what it leads to: on a track that is read in several pieces, all of them.
     worth: u64,
     /// From when the head is free until the request's first sector comes.
     slack: Nanos,
@@ -221,6 +228,7 @@ impl<P: Passing> Hunt<'_, P> {
                     extent: front,
                     join,
                     blocks,
+                    more: false,
                 },
                 worth,
             );
@@ -386,6 +394,14 @@ impl<P: Passing> Hunt<'_, P> {
         Arcs::passing(from, span.saturating_sub(block), self.per_nano)
     }
 
+    /// Looks at the track where the head is.
+    fn rest(&mut self) {
+        if self.steps < self.most {
+            self.steps += 1;
+            self.track(self.alone.from);
+        }
+    }
+
     /// Looks at the tracks of a cylinder. Returns false if there is no time for more than the best so far.
     fn cylinder(&mut self, cylinder: Cylinder) -> bool {
         let &Search { wanted, .. } = self.search;
@@ -437,14 +453,40 @@ impl<P: Passing> Hunt<'_, P> {
         if !self.may_be_better(track, arcs, &around) {
             return;
         }
+        let before = |extent, blocks| Pick {
+            extent,
+            join: Join::Before,
+            blocks,
+            more: false,
+        };
         let mut best: Option<(u64, Extent)> = None;
+        let mut first: Option<(Nanos, Pick)> = None;
+        let mut sum = 0;
         model.passing(track, from, span, &mut |pass: Pass| {
-            if let Some((blocks, extent)) = wanted.within(pass.extent)
-                && best.is_none_or(|(most, _)| blocks > most)
-            {
+            let Some((blocks, extent)) = wanted.within(pass.extent) else {
+                return;
+            };
+            sum += blocks;
+            if first.is_none_or(|(begin, _)| pass.begin < begin) {
+                first = Some((pass.begin, before(extent, blocks)));
+            }
+            if best.is_none_or(|(most, _)| blocks > most) {
                 best = Some((blocks, extent));
             }
         });
+        let margin = match track == alone.track {
+            true => Nanos::ZERO,
+            false => conservatism,
+        };
+        // The end of the track parts what passes. One command reads one piece; where a second one on the track does no harm, it
+        // goes on where this ends.
+        if let (true, Some((_, pick))) = (self.search.limits.same_track(), first) {
+            let worth = self.worth(sum, wanted.on_track(track), &around);
+            if sum > pick.blocks && worth > self.worth && self.late(pick.extent, margin).is_zero() {
+                self.take(Pick { more: true, ..pick }, worth);
+                return;
+            }
+        }
         // The drive may have to read on, or to answer, before the arm leaves. At the end of a track it goes on to the next
         // one first: a sector less saves that.
         let all = model.addresses(track).len.get().max(1);
@@ -455,21 +497,9 @@ impl<P: Passing> Hunt<'_, P> {
             if worth <= self.worth {
                 return;
             }
-            let margin = match track == alone.track {
-                true => Nanos::ZERO,
-                false => conservatism,
-            };
             let late = self.late(extent, margin);
             if late.is_zero() {
-                let join = Join::Before;
-                self.take(
-                    Pick {
-                        extent,
-                        join,
-                        blocks,
-                    },
-                    worth,
-                );
+                self.take(before(extent, blocks), worth);
                 return;
             }
             let less = match cut {
