@@ -169,6 +169,7 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
         round(values.sum::<f64>() / scanned.len() as f64, 6)
     };
     let megabytes = |blocks: f64, one: &Scanned| blocks * one.block_bytes as f64 / 1e6;
+    let free = |one: &Scanned| one.stats.blocks - one.stats.blocks_alone;
     // Until all was read, if it was.
     let took = |made: &MadeRepeat, one: &Scanned| match one.tenths[9] {
         Time::NEVER => made.report.simulated.as_secs_f64(),
@@ -194,20 +195,19 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
             let read = one.stats.blocks + one.stats.read_by_others;
             megabytes(read as f64, one) / took(made, one)
         }),
-        free_mb_s: mean(&|made, one| {
-            let free = one.stats.blocks - one.stats.blocks_alone;
-            megabytes(free as f64, one) / took(made, one)
-        }),
+        free_mb_s: mean(&|made, one| megabytes(free(one) as f64, one) / took(made, one)),
         tenths_mb_s: tenths,
         left_percent: mean(&|_, one| share(one.left, one.blocks)),
         unreadable: scanned.iter().map(|(_, one)| one.unreadable).sum(),
         ended_s: tenths[9].map(|_| mean(&took)),
+        free_blocks: mean(&|_, one| free(one) as f64),
         gaps: scanned.iter().map(|(_, one)| one.stats.gaps).sum(),
         before_percent: mean(&|_, one| share(one.stats.before, one.stats.gaps)),
         with_percent: mean(&|_, one| share(one.stats.with, one.stats.gaps)),
         alone: scanned.iter().map(|(_, one)| one.stats.alone).sum(),
         steps_mean: mean(&|_, one| one.steps.sum as f64 / one.steps.count().max(1) as f64),
         steps_p50: mean(&|_, one| one.steps.at(0.5) as f64),
+        steps_p90: mean(&|_, one| one.steps.at(0.9) as f64),
         steps_p99: mean(&|_, one| one.steps.at(0.99) as f64),
         steps_max: scanned
             .iter()

@@ -221,6 +221,13 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
             points.push(point);
         }
     }
+    let mut plots = match &text.plot {
+        Some(Many(sections)) => sections
+            .iter()
+            .map(|section| plot(section, &mut drafts, &points, &names))
+            .collect::<Result<_, _>>()?,
+        None => default_plots(&points),
+    };
     let left_out = named_scenarios(&text.quick_without, &drafts)?;
     if scale == Scale::Quick {
         points.retain(|point| {
@@ -228,14 +235,11 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
             let mut runs = runs.flat_map(|(own, others)| std::iter::once(own).chain(others));
             !runs.any(|run| left_out.contains(&run.variant))
         });
+        // Of what is left out there is no picture, either.
+        plots.retain(|plot: &PlotSpec| {
+            plot.kind.is_scatter() || points.iter().any(|point| plot.shows(point))
+        });
     }
-    let plots = match &text.plot {
-        Some(Many(sections)) => sections
-            .iter()
-            .map(|section| plot(section, &mut drafts, &points, &names))
-            .collect::<Result<_, _>>()?,
-        None => default_plots(&points),
-    };
     let variants = drafts
         .into_iter()
         .map(|draft| variant(draft, &text.title, text.seed))

@@ -318,6 +318,8 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| Some(run.freeblock?.mb_s);
     more "free_mb_s", "MB/s", "what a scan read in gaps alone",
         |run| Some(run.freeblock?.free_mb_s);
+    more "free_blocks", "blocks", "blocks that a scan read in gaps",
+        |run| Some(run.freeblock?.free_blocks);
     less "scan_s", "s", "when a scan had read all",
         |run| run.freeblock?.ended_s;
     less "scan_left", "%", "what a scan had not read at the end of the run",
@@ -330,6 +332,8 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| Some(run.freeblock?.steps_mean);
     less "gap_steps_p50", "steps", "the same, median, rounded up to a power of two less one",
         |run| Some(run.freeblock?.steps_p50);
+    less "gap_steps_p90", "steps", "the same, what 90 % do not exceed",
+        |run| Some(run.freeblock?.steps_p90);
     less "gap_steps_p99", "steps", "the same, what 99 % do not exceed",
         |run| Some(run.freeblock?.steps_p99);
     less "gap_steps_max", "steps", "the same, the most",

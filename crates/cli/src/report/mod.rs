@@ -157,6 +157,8 @@ pub struct FreeblockRun {
     pub unreadable: u64,
     /// When all was read, in seconds.
     pub ended_s: Option<f64>,
+    /// Blocks that were read in gaps, mean.
+    pub free_blocks: f64,
     /// Requests before which something was looked for.
     pub gaps: u64,
     /// In how many of them something was read in a command of its own, in %.
@@ -169,6 +171,8 @@ pub struct FreeblockRun {
     pub steps_mean: f64,
     /// Steps that half of the searches do not exceed, rounded up to a power of two less one.
     pub steps_p50: f64,
+    /// The same for 90 %.
+    pub steps_p90: f64,
     /// The same for 99 %.
     pub steps_p99: f64,
     /// The most of one.
