@@ -106,6 +106,34 @@ impl Layout {
         move |place| zone.is_spare(place)
     }
 
+    /// The zone of an address, by its number, and the place that it would have there without remaps, counted as they
+    /// count. `None` in a map, and where remaps count tracks.
+    pub fn home_of(&self, lba: Lba) -> Option<(usize, u64)> {
+        let address = self.address(lba);
+        let Map::Zones(zones) = &self.map else {
+            return None;
+        };
+        let index = zones.index_of(address);
+        Some((index, zones.zone(index).home(address)?))
+    }
+
+    /// Where a place of a zone is, counted as remaps count. `None` in a map, where remaps count tracks, and behind the
+    /// end of the zone.
+    pub fn place_in_zone(&self, zone: usize, place: u64) -> Option<Place> {
+        match &self.map {
+            Map::Zones(zones) if zone < zones.len() => zones.zone(zone).at(place),
+            _ => None,
+        }
+    }
+
+    /// Places of a zone; none in a map.
+    pub fn places_in_zone(&self, zone: usize) -> u64 {
+        match &self.map {
+            Map::Zones(zones) if zone < zones.len() => zones.zone(zone).places(),
+            _ => 0,
+        }
+    }
+
     /// The number of addresses of the drive.
     pub fn capacity(&self) -> Sectors {
         Sectors::new(self.capacity)

@@ -320,7 +320,7 @@ impl Zone {
     }
 
     /// Slots on the tracks of a cylinder, of so many heads.
-    pub(crate) fn sectors_per_cylinder(&self, heads: u16) -> u64 {
+    pub fn sectors_per_cylinder(&self, heads: u16) -> u64 {
         match self.by_head.is_empty() {
             true => u64::from(heads) * u64::from(self.sectors_per_track),
             false => self.by_head.iter().map(|slots| u64::from(*slots)).sum(),

@@ -395,6 +395,14 @@ proptest! {
                 prop_assert!(moved(end) || moved(end - 1), "run of {} from {}", run.len, address);
             }
 
+            if let Some((zone, place)) = layout.home_of(lba) {
+                let home = layout.place_in_zone(zone, place).unwrap();
+                prop_assert_eq!((home.track, home.slot), unmoved.places[address]);
+                let places = layout.places_in_zone(zone);
+                prop_assert!(place < places);
+                prop_assert_eq!(layout.place_in_zone(zone, places), None);
+            }
+
             let (home, _) = unmoved.places[address];
             let on_track = |at: &usize| unmoved.places[*at].0 == home;
             let first = (0..=address).rev().take_while(on_track).last().unwrap();

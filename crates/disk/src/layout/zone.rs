@@ -12,6 +12,8 @@
 //! ```
 
 use super::buckets::Buckets;
+mod home;
+
 use super::by_head::ByHead;
 use super::divider::Divider;
 use super::groups::{Along, Groups};

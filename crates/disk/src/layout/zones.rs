@@ -68,8 +68,13 @@ impl Zones {
     /// The zone of an address, which is below the capacity.
     #[inline]
     pub(super) fn of(&self, address: u64) -> &ZoneMap {
-        let zone = self.buckets.until(&self.zones, |zone| zone.end, address);
-        &self.zones[zone]
+        &self.zones[self.index_of(address)]
+    }
+
+    /// The number of that zone.
+    #[inline]
+    pub(super) fn index_of(&self, address: u64) -> usize {
+        self.buckets.until(&self.zones, |zone| zone.end, address)
     }
 
     /// The zone of a track, if it is in one.
