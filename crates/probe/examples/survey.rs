@@ -3,16 +3,21 @@
 //! ```text
 //! survey NAME|FROM..TO ...       NAME: a shipped profile; FROM..TO: seeds of drives that could have been
 //! survey NAME*5                  five units of a drive, whose speed, seeks and processing vary
+//! survey NAME+9                  with nine sectors whose data is elsewhere; NAME+9*5 both
+//! survey NAME+9!                 the same, and all sectors are read to find them; NAME+9!*5
+//! survey NAME+9!60               the same for at most 60 minutes of the drive's
 //! ```
 
 use headtime_disk::profile::{Order, Profile, by_name};
-use headtime_probe::accuracy::compare;
+use headtime_probe::accuracy::{compare, remapped};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Modelled, Probe};
 use headtime_units::Nanos;
 
 /// Time of the drive's after which a drive is given up.
 const BUDGET: Nanos = Nanos::from_millis(180 * 60_000);
+/// The same, if all sectors are read.
+const LONG: Nanos = Nanos::from_secs(120 * 3_600);
 
 fn main() {
     let names = std::env::args()
@@ -31,14 +36,27 @@ fn main() {
             Some((name, units)) => (name, Some(units.parse::<u64>().expect("a number"))),
             None => (name.as_str(), None),
         };
-        let truth = by_name(name).expect("a profile");
+        let (name, all) = match name.split_once('!') {
+            Some((name, "")) => (name, Some(LONG)),
+            Some((name, most)) => {
+                let most = most.parse::<u64>().expect("minutes");
+                (name, Some(Nanos::from_secs(60 * most)))
+            }
+            None => (name, None),
+        };
+        let (plain, moved) = match name.split_once('+') {
+            Some((name, moved)) => (name, moved.parse::<usize>().expect("a number")),
+            None => (name, 0),
+        };
+        let truth = by_name(plain).expect("a profile");
+        let truth = remapped(&truth, moved, 11);
         let Some(units) = units else {
-            println!("{name:22} {:38} {}", what(&truth), row(&truth, 7));
+            println!("{name:22} {:38} {}", what(&truth), row(&truth, 7, all));
             continue;
         };
         let truth = varied(&truth);
         for seed in 1..=units {
-            println!("{name:22} {:38} {}", what(&truth), row(&truth, seed));
+            println!("{name:22} {:38} {}", what(&truth), row(&truth, seed, all));
         }
     }
 }
@@ -81,13 +99,18 @@ fn order(order: Order) -> String {
     }
 }
 
-fn row(truth: &Profile, seed: u64) -> String {
+fn row(truth: &Profile, seed: u64, all: Option<Nanos>) -> String {
     let mut probe = Modelled::new(truth, seed);
     let mut extraction = Extraction::new(&probe, seed);
-    let result = extraction.run(&mut probe, BUDGET);
+    let mut budget = BUDGET;
+    if let Some(most) = all {
+        extraction = extraction.with_remaps();
+        budget = most;
+    }
+    let result = extraction.run(&mut probe, budget);
     let minutes = extraction.spent.as_millis_f64() / 60_000.0;
     let upto = extraction.walked.upto as f64 / probe.capacity().get() as f64;
-    if result.is_err() || extraction.profile().is_err() || extraction.stage() != Stage::Done {
+    if result.is_err() || extraction.profile().is_err() || extraction.stage() < Stage::Remaps {
         let reason = match result {
             Err(error) => error.to_string(),
             Ok(()) => format!("{:?} after the budget", extraction.stage()),
@@ -99,7 +122,7 @@ fn row(truth: &Profile, seed: u64) -> String {
     let part = |count: u64| 100.0 * count as f64 / held.reads as f64;
     let bad = found.missed();
     format!(
-        "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}) heads {}/{} cyl {}/{} order {}/{} remap {}/{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
+        "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}) heads {}/{} cyl {}/{} order {}/{} remap {}/{}, {} placed, {} wrong, {} unclear{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
         minutes,
         found.turn_ppm,
         found.lengths,
@@ -116,6 +139,10 @@ fn row(truth: &Profile, seed: u64) -> String {
         order(found.order.1),
         found.remaps.0,
         found.remaps.1,
+        found.placed,
+        found.not_remapped,
+        extraction.remaps.unclear,
+        combed(&extraction),
         found.seeks,
         part(held.within[0]),
         part(held.within[1]),
@@ -128,5 +155,19 @@ fn row(truth: &Profile, seed: u64) -> String {
         } else {
             format!("not {}", bad.join(" "))
         },
+    )
+}
+
+/// How much of the disk was read for sectors that are elsewhere, and in which time.
+fn combed(extraction: &Extraction) -> String {
+    let Some(combing) = &extraction.remaps.combing else {
+        return String::new();
+    };
+    let minutes = |nanos: Nanos| nanos.as_millis_f64() / 60_000.0;
+    format!(
+        ", {:.0} % read in {:.1} min of {:.1}",
+        100.0 * combing.share(extraction.capacity().get()),
+        minutes(combing.spent),
+        minutes(combing.takes.unwrap_or_default()),
     )
 }

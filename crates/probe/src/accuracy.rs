@@ -1,11 +1,15 @@
 //! How well a simulated drive was learned: the learned profile beside the drive's own.
 
+mod remapped;
+
 use crate::extract::{Extraction, Held, UnlearnedModel, learn_model, skews};
 use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
 use headtime_units::{Lba, Nanos};
+use remapped::moved;
+pub use remapped::remapped;
 
 /// How well a drive was learned.
 #[derive(Clone, Debug)]
@@ -28,8 +32,12 @@ pub struct Accuracy {
     pub skew: f64,
     /// Borders of zones that are learned within a track, and all.
     pub borders: (usize, usize),
-    /// Sectors whose data is elsewhere that are learned at their angle, and all.
+    /// Sectors whose data is elsewhere that were found, and all.
     pub remaps: (usize, usize),
+    /// Those of them that the learned profile has within 20 µs of their angle.
+    pub placed: usize,
+    /// Sectors that were found to be elsewhere and are not.
+    pub not_remapped: usize,
     /// Root mean square of the error of processing and seek, in microseconds, over the learned table.
     pub seeks: f64,
     pub held: Held,
@@ -174,10 +182,12 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     all.retain(|begin| *begin < capacity);
     let borders = (all.iter().filter(near).count(), all.len());
     let moved = moved(truth, &theirs);
-    let found = moved
-        .iter()
-        .filter(|lba| is_there(offset(**lba).wrapping_sub(first)))
-        .count();
+    let found = extraction.remaps.found.iter();
+    let found: Vec<Lba> = found.map(|remapped| Lba::new(remapped.lba)).collect();
+    let is_found = |lba: &&Lba| found.binary_search(lba).is_ok();
+    let right: Vec<Lba> = moved.iter().filter(is_found).copied().collect();
+    let placed = right.iter();
+    let placed = placed.filter(|lba| is_there(offset(**lba).wrapping_sub(first)));
     let turn = extraction.spindle.as_ref().unwrap().turn;
     Accuracy {
         turn_ppm: (turn / unit - 1.0) * 1e6,
@@ -189,49 +199,14 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         skewed,
         skew,
         borders,
-        remaps: (found, moved.len()),
+        remaps: (right.len(), moved.len()),
+        placed: placed.count(),
+        not_remapped: found.len() - right.len(),
         seeks: seeks(truth, &learned),
         held: extraction.held,
         spent: extraction.spent,
         limit: limit(probe.capacity().bytes(probe.sector_bytes())),
     }
-}
-
-/// Addresses whose data is not in the place that they would have without remaps.
-fn moved(truth: &Profile, layout: &Layout) -> Vec<Lba> {
-    if !layout.has_remaps() || truth.layout.zones.is_empty() {
-        return Vec::new();
-    }
-    let plain = truth.with(|spec: &mut headtime_disk::Spec| {
-        for zone in &mut spec.layout.zones {
-            zone.remaps.clear();
-        }
-    });
-    let plain = Layout::new(&plain.unwrap());
-    let mut moved = Vec::new();
-    for zone in truth
-        .layout
-        .zones
-        .iter()
-        .filter(|zone| !zone.remaps.is_empty())
-    {
-        let is_it =
-            |info: &headtime_disk::layout::ZoneInfo| info.first_cylinder.0 == zone.first_cylinder;
-        let Some(info) = layout.zones().find(is_it) else {
-            continue;
-        };
-        let mut lba = info.extent.start;
-        let end = info.extent.end().get().min(layout.capacity().get());
-        // Those of a drive with millions of runs are more than need to be looked at.
-        while lba.get() < end && moved.len() < 4_096 {
-            let run = layout.run(lba);
-            if run.len < 64 && plain.locate(lba) != layout.locate(lba) {
-                moved.extend((0..u64::from(run.len)).map(|part| Lba::new(lba.get() + part)));
-            }
-            lba = run.end();
-        }
-    }
-    moved
 }
 
 /// Root mean square of the error of processing and seek, in microseconds.

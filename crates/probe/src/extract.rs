@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rotation ─► tracks, skews, slips, zones ─► surfaces ─► bus ─► gaps ─► seeks ─► writes ─► access ─► hold-out
-//!     ─► buffer, queue, write cache
+//!     ─► buffer, queue, write cache ─► sectors that are elsewhere
 //! ```
 //!
 //! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
@@ -18,6 +18,7 @@ mod apart;
 mod assemble;
 mod begun;
 mod bench;
+mod comb;
 mod cycle;
 mod desk;
 mod electronics;
@@ -31,6 +32,7 @@ mod of_model;
 mod patience;
 mod queueing;
 mod reach;
+mod remaps;
 mod rows;
 mod seeks;
 mod segments;
@@ -69,6 +71,7 @@ pub use known::{Mark, Spindle};
 pub(crate) use of_model::learn_model;
 pub use of_model::{UnlearnedModel, profile_of};
 pub use queueing::{Leaves, Queueing};
+pub use remaps::{Combing, Remapped, Remaps};
 pub use segments::Segments;
 pub use shape::{Shape, Spared};
 pub use stalls::Stalls;
@@ -94,6 +97,7 @@ pub enum Stage {
     Access,
     HoldOut,
     Electronics,
+    Remaps,
     Done,
 }
 
@@ -111,6 +115,7 @@ impl Stage {
             Stage::Access => "zero latency",
             Stage::HoldOut => "checking by other reads",
             Stage::Electronics => "buffer, queue and write cache",
+            Stage::Remaps => "sectors that are elsewhere",
             Stage::Done => "done",
         }
     }
@@ -167,6 +172,9 @@ pub struct Extraction {
     pub held: Held,
     #[serde(default)]
     pub electronics: Electronics,
+    /// Sectors whose data is elsewhere.
+    #[serde(default)]
+    pub remaps: Remaps,
     #[serde(default)]
     stalls: Stalls,
     #[serde(default)]
@@ -212,6 +220,7 @@ impl Extraction {
             zero_latency: None,
             held: Held::default(),
             electronics: Electronics::default(),
+            remaps: Remaps::default(),
             stalls: Stalls::default(),
             pace: Pace::default(),
             patience: patience(),
@@ -229,6 +238,18 @@ impl Extraction {
     #[must_use]
     pub fn with_scratch(mut self, range: Extent) -> Extraction {
         self.scratch = Some((range.start.get(), range.len.get()));
+        self
+    }
+
+    /// All sectors are read in the end, to find those whose data is elsewhere. Also of a drive that is learned already.
+    #[must_use]
+    pub fn with_remaps(mut self) -> Extraction {
+        if self.remaps.combing.is_none() {
+            self.remaps.combing = Some(Combing::of(self.capacity));
+            if self.stage == Stage::Done {
+                self.stage = Stage::Remaps;
+            }
+        }
         self
     }
 
@@ -328,6 +349,10 @@ impl Extraction {
             _ => 10_000,
         };
         let seeks = seeks::distances(cylinders).len();
+        let combing = self.remaps.combing.as_ref();
+        let combed = combing.map_or(0.0, |combing| combing.share(self.capacity));
+        let combing = combing.and_then(|combing| combing.takes);
+        let combing = combing.map_or(1_000.0, Nanos::as_millis_f64);
         // What a part takes where nothing is known yet, in milliseconds.
         let parts = [
             (Stage::Rotation, 0.0, 0.0),
@@ -360,6 +385,7 @@ impl Extraction {
                 self.held.reads as f64 / HELD_OUT as f64,
             ),
             (Stage::Electronics, 30_000.0, self.electronics.share()),
+            (Stage::Remaps, combing, combed),
         ];
         // Before it turns, and as long as the walk has not shown its pace, nobody knows.
         let mut left = match self.stage {
@@ -399,6 +425,6 @@ impl Extraction {
     ///
     /// If these are not known yet, or do not make a profile.
     pub fn profile(&self) -> Result<Profile, ExtractError> {
-        self.draft()
+        self.with_remapped(self.draft()?)
     }
 }

@@ -125,6 +125,35 @@ fn a_disk_whose_tracks_take_too_long_is_told_with_what_is_known_and_without_a_ti
 }
 
 #[test]
+fn all_sectors_are_read_of_a_disk_that_is_known_and_the_one_that_is_elsewhere_is_told() {
+    let directory = scratch("probe-remaps");
+    let [drive, out, state] =
+        ["worn.toml", "learned.toml", "state"].map(|name| directory.join(name));
+    let little = fs::read_to_string(data().join("little.toml")).unwrap();
+    let worn = "spares = 50\nremaps = [[5000, 47970]]";
+    fs::write(&drive, little.replacen("spares = 50", worn, 1)).unwrap();
+    let probe = ["drive", "probe", "--emulate", text(&drive)];
+    let kept = ["--state", text(&state), "--out", text(&out)];
+    let page = stdout(&[&probe[..], &kept[..]].concat());
+    let not_all = ", met by the way; --remaps reads all sectors\n";
+    assert!(page.contains(not_all), "{page}");
+    let page = all(&[&probe[..], &kept[..], &["--remaps"]].concat());
+    for part in [
+        "\nremapped     1 sector is elsewhere, of all sectors, which were read\n",
+        "reads all sectors now, for about ",
+        "layout.remaps",
+    ] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    let learned = Profile::from_toml("learned.toml", &fs::read_to_string(&out).unwrap()).unwrap();
+    assert_eq!(learned.layout.zones[0].remaps, [(5000, 47_970)]);
+    // The state has it all.
+    let value = json(&[&probe[..], &kept[..], &["--remaps", "--format", "json"]].concat());
+    assert_eq!(value["remaps"]["complete"], true);
+    assert_eq!(value["remaps"]["sectors_and_angles"][0][0], 4998);
+}
+
+#[test]
 fn json_has_what_the_page_has() {
     let value = json(&little(&["--format", "json"]));
     for key in [

@@ -202,7 +202,7 @@ impl Extraction {
         // It was measured by ways that were taken apart without it, and those that it is compared with have to stay.
         let queueing = &self.electronics.queueing;
         let waiting = match self.stage {
-            Stage::Done => (queueing.sooner, queueing.leaves),
+            Stage::Remaps | Stage::Done => (queueing.sooner, queueing.leaves),
             _ => (None, None),
         };
         let writes = self.writes.as_ref();
@@ -210,6 +210,19 @@ impl Extraction {
         let most = self.crossing.unwrap_or(f64::INFINITY);
         apart.head_switch = apart.head_switch.min(most);
         apart
+    }
+
+    /// The profile with the sectors that are elsewhere.
+    pub(super) fn with_remapped(&self, plain: Profile) -> Result<Profile, ExtractError> {
+        let transfer = super::transfer::Transfer::of(&plain);
+        let behind =
+            transfer.sector + transfer.reconnect + plain.overhead.read_completion.as_nanos() as f64;
+        let turn = plain.rotation.turn().as_nanos() as f64;
+        let late = |per_track: u64| 1.0 / per_track as f64 + behind / turn;
+        let mut left = Vec::new();
+        let placed = plain.with(|spec| left = self.remaps.place(spec, &plain, late))?;
+        let lines = self.remaps.lines(self.capacity, &left);
+        Ok(placed.with(|spec| spec.provenance += &lines)?)
     }
 
     /// The layout with whatever else is known so far.
@@ -410,6 +423,9 @@ impl Extraction {
         }
         if self.transfer.is_some_and(|transfer| transfer.hit > 0.0) {
             keys.push(("bus.interface_sector", 0.8));
+        }
+        if self.remaps.is_complete() {
+            keys.push(("layout.remaps", 0.9));
         }
         if self
             .zero_latency

@@ -85,6 +85,8 @@ const MANY: usize = 100;
 pub(super) const MOST_TRACK: u64 = 8_192;
 /// Sectors around one that was read which may be in the buffer with it as far as nothing else is known.
 const AROUND: u64 = 8;
+/// Angles that are known to no better than this part of a turn are not worth a walk.
+pub(super) const MOST_NOISE: f64 = 0.01;
 /// Other reads until a sector is expected to be out of the buffer, at most.
 const MOST_EVICTIONS: usize = 4_096;
 
@@ -457,11 +459,20 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.evict > DEAR
     }
 
-    /// Waits until the drive has read on as long as it wants to before it does anything else.
-    pub fn linger(&mut self) {
-        if self.linger > 0.0 {
+    /// How far off the angle of a sector may be on a track of so many, in turns: a third of a sector, unless angles are not
+    /// known to that.
+    pub fn tolerance(&self, slots: u64) -> f64 {
+        f64::max(0.35 / slots as f64, (4.0 * self.noise).min(MOST_NOISE))
+    }
+
+    /// Waits until the drive has read on as long as it wants to before it does anything else. Returns
+    /// whether it does.
+    pub fn linger(&mut self) -> bool {
+        let reads_on = self.linger > 0.0;
+        if reads_on {
             self.probe.pause(Nanos::from_nanos(self.linger as u64));
         }
+        reads_on
     }
 
     /// The nearest address, not above one and not below another, that is not in the buffer as far as known; the

@@ -85,6 +85,11 @@ impl Electronics {
         self.at as f64 / steps().len() as f64
     }
 
+    /// Places that the buffer holds, as far as was seen.
+    pub(super) fn held_places(&self) -> u64 {
+        self.segments.count.unwrap_or(self.segments.least)
+    }
+
     /// Answers the next question. Returns false if none is left.
     ///
     /// Switches that are off are on meanwhile, and off again then, also after a failure.
@@ -184,9 +189,9 @@ impl Electronics {
             return self.write_cache.ask(question, bench, ground, reads, told);
         }
         let Some(hit) = self.hit else { return Ok(()) };
+        let fewest = self.held_places();
         let told = &mut self.told;
         let mut desk = Desk::new(bench, ground.layout, ground.turn, hit);
-        let fewest = self.segments.count.unwrap_or(self.segments.least);
         desk.segments = (fewest > 0).then_some(fewest);
         match step {
             Step::Hits | Step::Queue(_) | Step::Written(_) => Ok(()),
@@ -208,7 +213,7 @@ impl Electronics {
         let Some(segment) = self.ahead.segment.filter(|_| self.hit.is_some()) else {
             return;
         };
-        let fewest = self.segments.count.unwrap_or(self.segments.least);
+        let fewest = self.held_places();
         let room = self.segments.room.map_or(0, |room| room.max(2 * segment));
         let mut cache = CacheSpec {
             enabled: true,

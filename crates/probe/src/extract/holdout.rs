@@ -2,6 +2,7 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
+use super::remaps::{LATE, Remaps};
 use super::transfer::Transfer;
 use super::turns::part;
 use crate::Probe;
@@ -53,6 +54,45 @@ impl Predictor {
         }
     }
 
+    /// Where addresses are.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Times of what comes over the bus.
+    pub fn transfer(&self) -> Transfer {
+        self.transfer
+    }
+
+    /// How much later than it begins a sector is answered, in turns, on a track of so many.
+    pub fn late(&self, slots: u64) -> f64 {
+        let behind = self.transfer.sector + self.transfer.reconnect;
+        1.0 / slots as f64 + (behind + self.completion.as_nanos() as f64) / self.turn
+    }
+
+    /// The angle at which a sector is answered.
+    pub fn answered(&self, lba: u64) -> f64 {
+        let run = self.layout.run(Lba::new(lba));
+        let begins = f64::from(run.angle(0).to_bits()) / 4_294_967_296.0;
+        begins + self.late(u64::from(run.sectors_per_track))
+    }
+
+    /// How long the head waits for the first sector of a read that is sent at the angle `angle`, in turns, when it was
+    /// left by `before`.
+    pub fn wait(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
+        let last = Lba::new(before.end().get() - 1);
+        let first = self.layout.run(extent.start);
+        let from = self.layout.run(last).track;
+        let way = self
+            .mechanics
+            .reposition(from, first.track, Op::Read)
+            .total();
+        let there = (self.overhead + self.mechanics.set_up(way, Op::Read) + way).as_nanos() as f64;
+        let turn = self.mechanics.turn().as_nanos() as f64;
+        let begins = f64::from(first.angle(0).to_bits()) / 4_294_967_296.0;
+        part(begins - angle - there / turn)
+    }
+
     /// How long a read takes that is sent at the angle `angle`, when the head was left by `before`.
     pub fn time(&self, angle: f64, before: Extent, extent: Extent, zero_latency: bool) -> Nanos {
         // A time at which the platter of the model is there.
@@ -92,6 +132,7 @@ impl Held {
         predictor: &Predictor,
         zero_latency: bool,
         count: u64,
+        remaps: &mut Remaps,
     ) -> Result<(), ExtractError> {
         let room = bench.capacity() - 8;
         bench.keep_phase()?;
@@ -109,12 +150,15 @@ impl Held {
             let answer = bench.read(extent.start.get(), 8)?;
             let took = answer.at - answer.sent;
             before = extent;
-            self.note(took, said, predictor.turn);
+            if self.note(took, said, predictor.turn) > LATE {
+                remaps.suspect(extent.start.get(), 8);
+            }
         }
         Ok(())
     }
 
-    fn note(&mut self, took: Nanos, said: Nanos, turn: f64) {
+    /// Returns how much longer than predicted the read took, in turns.
+    fn note(&mut self, took: Nanos, said: Nanos, turn: f64) -> f64 {
         let off = took.as_nanos() as f64 - said.as_nanos() as f64;
         self.reads += 1;
         for (most, within) in [50e3, 150e3, 300e3].into_iter().zip(&mut self.within) {
@@ -129,6 +173,7 @@ impl Held {
         } else if (took.as_nanos() as f64) < turn / 8.0 {
             self.hits += 1;
         }
+        off / turn
     }
 }
 

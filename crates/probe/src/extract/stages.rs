@@ -3,8 +3,8 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::{
-    Extraction, HELD_OUT, Stage, gaps, ground, holdout, patience, seeks, spindle, surfaces,
-    transfer, walk, writes,
+    Combing, Extraction, HELD_OUT, Stage, comb, gaps, ground, holdout, patience, seeks, spindle,
+    surfaces, transfer, walk, writes,
 };
 use crate::{Probe, Switch};
 use headtime_disk::{Layout, Mechanics, Profile};
@@ -37,6 +37,7 @@ impl Extraction {
         };
         let hit_below = spindle.hit_below;
         bench.lock(spindle)?;
+        let looks_again = self.stage == Stage::Remaps;
         match self.stage {
             Stage::Rotation | Stage::Tracks => self.walk(bench, until)?,
             Stage::Surfaces => {
@@ -68,6 +69,7 @@ impl Extraction {
                 let profile = self.draft()?;
                 let predictor = holdout::Predictor::new(&profile, bench.turn());
                 self.zero_latency = holdout::zero_latency(bench, &predictor)?;
+                self.say_how_long(&predictor, bench.turn());
                 self.stage = Stage::HoldOut;
             }
             Stage::HoldOut => {
@@ -76,7 +78,8 @@ impl Extraction {
                 let taken = self.zero_latency.unwrap_or(false);
                 while bench.probe.now() < until && self.held.reads < HELD_OUT {
                     let count = (HELD_OUT - self.held.reads).min(50);
-                    self.held.compare(bench, &predictor, taken, count)?;
+                    let remaps = &mut self.remaps;
+                    self.held.compare(bench, &predictor, taken, count, remaps)?;
                 }
                 if self.held.reads >= HELD_OUT {
                     self.stage = Stage::Electronics;
@@ -96,19 +99,28 @@ impl Extraction {
                 };
                 while bench.probe.now() < until {
                     if !self.electronics.step(bench, &ground)? {
-                        self.stage = Stage::Done;
+                        self.suspect_what_was_odd(bench.unit());
+                        self.stage = match self.remaps.has_work() {
+                            true => Stage::Remaps,
+                            false => Stage::Done,
+                        };
                         break;
                     }
                 }
             }
+            Stage::Remaps => self.comb(bench, until)?,
             Stage::Done => {}
         }
-        // The turn as it was followed is the better one for the next step.
+        // The turn as it was followed is the better one for the next step. A look or two adds nothing to it.
         let turn = bench.turn();
-        if let Some(spindle) = &mut self.spindle {
+        let is_long = self.remaps.combing.is_some();
+        if let Some(spindle) = self.spindle.as_mut().filter(|_| !looks_again || is_long) {
             spindle.turn = turn;
         }
-        self.turns.push((self.spent, turn));
+        // Reading all sectors takes a day.
+        if !looks_again {
+            self.turns.push((self.spent, turn));
+        }
         Ok(())
     }
 
@@ -261,6 +273,65 @@ impl Extraction {
             self.writes = measured?;
         }
         self.stage = Stage::Access;
+        Ok(())
+    }
+
+    /// Sectors that did not fit when tracks were walked over are looked at again, with those on the same sector of the
+    /// medium.
+    fn suspect_what_was_odd(&mut self, unit: u64) {
+        let mut odd: Vec<u64> = self
+            .walked
+            .odd
+            .iter()
+            .map(|lba| lba / unit * unit)
+            .collect();
+        odd.dedup();
+        for lba in odd {
+            self.remaps.suspect(lba, unit.min(self.capacity - lba));
+        }
+    }
+
+    /// Says how long it takes to read all sectors, unless that has begun.
+    fn say_how_long(&mut self, predictor: &holdout::Predictor, turn: f64) {
+        let taken = self.zero_latency.unwrap_or(false);
+        let held_places = self.electronics.held_places();
+        let begins = |combing: &&mut Combing| combing.spent.is_zero();
+        if let Some(combing) = self.remaps.combing.as_mut().filter(begins) {
+            let mut plan = comb::CombPlan::new(predictor, taken, turn, held_places);
+            combing.takes = Some(plan.takes(combing.at.from));
+        }
+    }
+
+    /// Looks for sectors whose data is elsewhere.
+    fn comb<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        until: Time,
+    ) -> Result<(), ExtractError> {
+        let profile = self.draft()?;
+        let predictor = holdout::Predictor::new(&profile, bench.turn());
+        let taken = self.zero_latency.unwrap_or(false);
+        self.say_how_long(&predictor, bench.turn());
+        let remaps = &mut self.remaps;
+        let held_places = self.electronics.held_places();
+        remaps.wait = held_places + 2;
+        let mut comb = comb::Comb {
+            plan: comb::CombPlan::new(&predictor, taken, bench.turn(), held_places),
+            bench,
+            before: None,
+        };
+        let begin = comb.bench.probe.now();
+        let mut more = true;
+        while more && comb.bench.probe.now() < until {
+            more = comb.step(remaps)?;
+        }
+        if let Some(combing) = &mut remaps.combing {
+            combing.spent += comb.bench.probe.now() - begin;
+            combing.give_up_if_slow();
+        }
+        if !more {
+            self.stage = Stage::Done;
+        }
         Ok(())
     }
 

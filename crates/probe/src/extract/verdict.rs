@@ -117,6 +117,8 @@ impl Extraction {
                 "too few reads took another time with it than without",
             ),
         ];
+        let all = "it takes reading all sectors";
+        findings.insert(2, finding("layout.remaps", Stage::Remaps, all));
         let unknown = &self.electronics.told.unknown;
         for key in Electronics::keys() {
             let why = unknown.iter().find(|(other, _)| other == key);

@@ -12,7 +12,7 @@
 //!
 //! Rows that repeat are a rule ([`super::cycle`]), by which the walk goes on.
 
-use super::bench::{AHEAD, Bench};
+use super::bench::{AHEAD, Bench, MOST_NOISE};
 use super::cycle;
 use super::error::ExtractError;
 use super::turns::{near, part};
@@ -54,8 +54,6 @@ const MOST_AREAS: u64 = 8_192;
 /// Rows without a rule.
 const MOST_ROWS: usize = 512;
 
-/// Angles that are known to no better than this part of a turn are not worth a walk.
-const MOST_NOISE: f64 = 0.01;
 /// Looks at a sector until two agree, at most.
 const MOST_LOOKS: usize = 6;
 

@@ -2,7 +2,7 @@
 
 use headtime_disk::profile::{Profile, by_name, plausible};
 use headtime_probe::Modelled;
-use headtime_probe::accuracy::{Accuracy, compare};
+use headtime_probe::accuracy::{Accuracy, compare, remapped};
 use headtime_probe::extract::{Extraction, Stage, Worth, skews};
 use headtime_units::Nanos;
 
@@ -189,6 +189,85 @@ fn an_answer_at_the_wrong_time_makes_no_tracks_of_three_sectors() {
     let walked = walked(&truth, 5).walked;
     assert!(walked.upto > 0);
     assert_eq!(walked.zones[0].rows[0].slots, 529);
+}
+
+/// Learns a drive and reads all of its sectors.
+fn comb(truth: &Profile, seed: u64) -> (Extraction, Accuracy) {
+    let mut probe = Modelled::new(truth, seed);
+    let mut extraction = Extraction::new(&probe, seed).with_remaps();
+    let long = Nanos::from_secs(12 * 3_600);
+    extraction.run(&mut probe, long).unwrap();
+    assert_eq!(extraction.stage(), Stage::Done);
+    let accuracy = compare(truth, &extraction, &probe);
+    (extraction, accuracy)
+}
+
+#[test]
+fn sectors_that_are_elsewhere_are_found_where_all_are_read() {
+    for seed in seeds() {
+        let truth = remapped(&varied("cheetah18lp"), 12, seed);
+        let (extraction, accuracy) = comb(&truth, seed);
+        let combing = extraction.remaps.combing.as_ref().unwrap();
+        assert!(extraction.remaps.is_complete(), "{combing:?}");
+        assert_eq!(accuracy.remaps, (12, 12), "{accuracy:?}");
+        assert_eq!(accuracy.not_remapped, 0, "{accuracy:?}");
+        // Its spares are a track and more at the end of each zone: one of them is at any angle.
+        assert_eq!(accuracy.placed, 12, "{accuracy:?}");
+        assert_eq!(extraction.profile().unwrap().layout.remapped(), 12);
+        let takes = combing.takes.unwrap();
+        let said = combing.spent.as_secs_f64() / takes.as_secs_f64();
+        assert!((0.8..1.25).contains(&said), "{combing:?}");
+    }
+}
+
+#[test]
+fn sectors_that_are_elsewhere_are_found_behind_a_bus_that_is_slower_than_the_medium() {
+    // Its buffer also keeps what passes in front of what is read; and the spares of the other lie near.
+    for (name, all) in [("hp-c2247a", 0), ("barracuda-st32171w", 12)] {
+        let truth = remapped(&varied(name), 12, 5);
+        let (_, accuracy) = comb(&truth, 5);
+        let (found, is) = accuracy.remaps;
+        assert_eq!(is, all, "{name}: {accuracy:?}");
+        assert!(found + 1 >= all, "{name}: {accuracy:?}");
+    }
+}
+
+#[test]
+fn what_is_learned_of_a_drive_is_the_same_with_many_sectors_elsewhere() {
+    for name in ["cheetah18lp", "barracuda-st32171w"] {
+        let plain = varied(name);
+        let mut marks = [&plain, &remapped(&plain, 1_000, 3)].map(|truth| {
+            let (extraction, probe) = learn(truth, 3);
+            let found = compare(truth, &extraction, &probe);
+            let profile = extraction.profile().unwrap();
+            let zones = profile.layout.zones.iter();
+            let tracks: Vec<_> = zones
+                .map(|zone| (zone.cylinders(), zone.sectors_per_track, zone.slips.len()))
+                .collect();
+            // Of 10,000 sectors a few are elsewhere.
+            assert!(found.angles >= 9_920, "{name}: {found:?}");
+            (found.lengths, found.borders, found.heads, tracks)
+        });
+        let cylinders = |tracks: &mut Vec<(u32, u32, usize)>| {
+            // Between zones seeks say how many there are, which varies.
+            tracks.retain(|(cylinders, ..)| *cylinders > 1);
+        };
+        marks.iter_mut().for_each(|marks| cylinders(&mut marks.3));
+        assert_eq!(marks[0], marks[1], "{name}");
+    }
+}
+
+#[test]
+fn a_sector_that_is_met_and_is_elsewhere_is_told_without_reading_all() {
+    // So many that the walk, or reads that are held out, meet some.
+    let truth = remapped(&varied("cheetah18lp"), 3_000, 3);
+    let (extraction, probe) = learn(&truth, 3);
+    let found = compare(&truth, &extraction, &probe);
+    assert!(extraction.remaps.combing.is_none());
+    assert!(found.remaps.0 >= 3, "{found:?}");
+    assert!(found.placed >= 3, "{found:?}");
+    let remapped = extraction.profile().unwrap().layout.remapped();
+    assert!(remapped >= 3, "{remapped}");
 }
 
 #[test]

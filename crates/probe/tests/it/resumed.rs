@@ -46,6 +46,34 @@ proptest! {
 }
 
 #[test]
+fn who_stops_while_all_sectors_are_read_finds_the_same() {
+    let truth = by_name("cheetah18lp").unwrap();
+    let truth = headtime_probe::accuracy::remapped(&truth, 20, 1);
+    let run = |stops: bool| {
+        let mut probe = Modelled::new(&truth, 1);
+        let mut extraction = Extraction::new(&probe, 1);
+        // Asked for when all else is known.
+        while extraction.stage() != Stage::Done {
+            extraction.step(&mut probe).unwrap();
+        }
+        extraction = extraction.with_remaps();
+        assert_eq!(extraction.stage(), Stage::Remaps);
+        while extraction.stage() != Stage::Done {
+            if stops {
+                extraction = again(&extraction);
+            }
+            extraction.step(&mut probe).unwrap();
+        }
+        extraction
+    };
+    let (through, stopped) = (run(false), run(true));
+    assert_eq!(through, stopped);
+    assert_eq!(through.remaps.found.len(), 20);
+    // What is read is read once.
+    assert_eq!(through.clone().with_remaps(), through);
+}
+
+#[test]
 fn on_a_drive_that_was_switched_off_meanwhile_the_tracks_are_the_same() {
     // Another phase, another place of the arm, an empty buffer: what was learned is still right.
     let profile = by_name("hp-c2247a").unwrap();

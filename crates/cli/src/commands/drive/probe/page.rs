@@ -151,6 +151,9 @@ impl<'a> Page<'a> {
             facts.for_each(|(_, text)| text.push_str(" (provisional)"));
         }
         lines.push(("check", self.check()));
+        if self.profile.is_some() {
+            lines.push(("remapped", self.remapped()));
+        }
         lines
     }
 
@@ -210,6 +213,34 @@ impl<'a> Page<'a> {
             };
             lines.push(("access", text.to_owned()));
         }
+    }
+
+    /// Sectors whose data is elsewhere, and among how many they were looked for.
+    fn remapped(&self) -> String {
+        let remaps = &self.extraction.remaps;
+        let found = match remaps.found.len() {
+            0 => "none".to_owned(),
+            1 => "1 sector is elsewhere".to_owned(),
+            many => format!("{many} sectors are elsewhere"),
+        };
+        let unclear = match remaps.unclear {
+            0 => String::new(),
+            1 => "; 1 late read has no such reason".to_owned(),
+            many => format!("; {many} late reads have no such reason"),
+        };
+        let among = match &remaps.combing {
+            None => "met by the way; --remaps reads all sectors".to_owned(),
+            Some(_) if remaps.is_complete() => "of all sectors, which were read".to_owned(),
+            Some(combing) => {
+                let share = 100.0 * combing.share(self.extraction.capacity().get());
+                let ended = combing.ended.as_ref().map(|why| format!(" since {why}"));
+                format!(
+                    "of {share:.1} % that were read{}",
+                    ended.unwrap_or_default()
+                )
+            }
+        };
+        format!("{found}, {among}{unclear}")
     }
 
     /// How other reads came out.
@@ -414,6 +445,10 @@ impl<'a> Page<'a> {
             };
             object! { key: finding.key, confidence: confidence, why: why }
         });
+        let remapped = extraction.remaps.found.iter();
+        let remapped = remapped.map(|remapped| (remapped.lba, round(remapped.angle, 6)));
+        let combed = extraction.remaps.combing.as_ref();
+        let combed = combed.map(|combing| combing.share(extraction.capacity().get()));
         let ended = match &self.end {
             ProbeEnd::Done => "done".to_owned(),
             ProbeEnd::Time => "time".to_owned(),
@@ -439,6 +474,12 @@ impl<'a> Page<'a> {
             tracks: tracks.collect::<Vec<_>>(),
             seeks: seeks.collect::<Vec<_>>(),
             zero_latency: extraction.zero_latency,
+            remaps: object! {
+                sectors_and_angles: remapped.collect::<Vec<_>>(),
+                read_share: round(combed.unwrap_or(0.0), 6),
+                complete: extraction.remaps.is_complete(),
+                unclear: extraction.remaps.unclear,
+            },
             check: object! {
                 reads: held.reads,
                 hits: held.hits,

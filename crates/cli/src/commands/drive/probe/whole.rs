@@ -272,6 +272,9 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     if let Some(path) = &args.state {
         state = Some(take_state(path, &mut subject, &mut extraction, context)?);
     }
+    if args.remaps {
+        extraction = extraction.with_remaps();
+    }
     if let Some(patience) = args.patience {
         extraction.set_patience(patience);
     }
@@ -374,19 +377,32 @@ fn say_what_is_written(extraction: &Extraction, context: &mut Context<'_>) {
     ));
 }
 
+/// Before all sectors are read.
+fn say_how_long(extraction: &Extraction, context: &mut Context<'_>) {
+    let combing = extraction.remaps.combing.as_ref();
+    let left = combing.and_then(|combing| Some(combing.takes?.saturating_sub(combing.spent)));
+    if let Some(left) = left {
+        context.note(&format!(
+            "reads all sectors now, for about {} of the disk's time",
+            minutes(left.as_secs_f64())
+        ));
+    }
+}
+
 /// Goes on until all is known, the time is over, it is told to end, or the disk cannot be learned.
 fn run(
     subject: &mut Subject,
     extraction: &mut Extraction,
     mut state: Option<&mut StateFile>,
     session: &Session<'_>,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<ProbeEnd, Fault> {
     let record = state.as_ref().map(|state| state.record());
     let progress = Progress::new(context.progress);
     progress.begin(1);
     let mut task = progress.task(Goal::Requests(SHARES));
     let mut written = Clock::start();
+    let mut told = false;
     let end = loop {
         if extraction.stage() == Stage::Done {
             break ProbeEnd::Done;
@@ -396,6 +412,10 @@ fn run(
         }
         match subject.step(extraction, record.as_ref(), session) {
             Ok(outlook) => {
+                if outlook.stage == Stage::Remaps && !told {
+                    told = true;
+                    say_how_long(extraction, context);
+                }
                 let spent = extraction.spent.as_secs_f64();
                 let rest = outlook.left.map(Nanos::as_secs_f64);
                 let share = rest.map_or(0.0, |rest| spent / (spent + rest).max(1e-9));
