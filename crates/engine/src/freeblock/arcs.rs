@@ -4,10 +4,10 @@ use headtime_units::{Angle, Nanos};
 
 /// Some of the equal arcs that a turn is divided into, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Arcs(u32);
+pub(super) struct Arcs(u16);
 
 /// The bits of a turn's 2^64ths that count within an arc.
-const WITHIN: u32 = u64::BITS - 5;
+const WITHIN: u32 = u64::BITS - 4;
 /// An arc in 2^64ths of a turn.
 const ARC: u64 = 1 << WITHIN;
 
@@ -16,7 +16,7 @@ const ROUNDED: Nanos = Nanos::from_nanos(8);
 
 impl Arcs {
     /// All of a turn.
-    pub(super) const ALL: Arcs = Arcs(u32::MAX);
+    pub(super) const ALL: Arcs = Arcs(u16::MAX);
 
     /// The arc of an angle in 2^64ths of a turn, and how far it is to the next one.
     pub(super) fn at(angle: u64) -> (Arcs, u64) {
@@ -33,8 +33,8 @@ impl Arcs {
             return Arcs::ALL;
         }
         let last = first.wrapping_add(turned as u64);
-        let more = ((last >> WITHIN).wrapping_sub(first >> WITHIN) % 32) as u32;
-        Arcs((u32::MAX >> (31 - more)).rotate_left((first >> WITHIN) as u32))
+        let more = ((last >> WITHIN).wrapping_sub(first >> WITHIN) % 16) as u32;
+        Arcs((u16::MAX >> (15 - more)).rotate_left((first >> WITHIN) as u32))
     }
 
     /// How many there are.
@@ -81,7 +81,7 @@ mod tests {
             let (next, _) = Arcs::at(angle.wrapping_add(rest));
             prop_assert_eq!(Arcs::at(angle.wrapping_add(rest - 1)).0, arc);
             prop_assert_ne!(next, arc);
-            let least = span * 32 / turn;
+            let least = span * 16 / turn;
             prop_assert!(u64::from(arcs.count()) <= least + 3, "{} of {least}", arcs.count());
         }
 

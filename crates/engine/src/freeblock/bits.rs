@@ -23,6 +23,15 @@ impl Bits {
         self.count
     }
 
+    /// How many blocks of a range are in.
+    pub fn count_in(&self, range: Range<u64>) -> u64 {
+        let mut count = 0;
+        for_words(range, |index, mask| {
+            count += u64::from((self.words[index] & mask).count_ones());
+        });
+        count
+    }
+
     /// Block `n` is bit `n % 64` of word `n / 64`.
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -117,6 +126,8 @@ mod tests {
             assert_eq!(bits.set(start..end, on), expected.count() as u64);
             assert_eq!(bits.count(), set.len() as u64);
             let within = (number >> 10) % 300..300;
+            let here = set.range(within.clone()).count();
+            assert_eq!(bits.count_in(within.clone()), here as u64);
             let first = set.range(within.clone()).next();
             let run = first.map(|first| {
                 let end = (*first..300).find(|one| !set.contains(one));

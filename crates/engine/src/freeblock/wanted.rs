@@ -24,9 +24,12 @@ pub struct Wanted {
 }
 
 /// The wanted blocks that lie whole on a track.
+///
+/// Four bytes: a disk of today has ten million tracks.
 #[derive(Clone, Copy, Debug, Default)]
 struct OnTrack {
-    count: u32,
+    /// How many there are, or as many as it holds.
+    count: u16,
     /// Where they begin.
     arcs: Arcs,
 }
@@ -126,7 +129,11 @@ impl Wanted {
         // In each of the other arcs where there are any is one at least.
         let elsewhere = on.arcs.count() - here;
         let here = u64::from(here) * u64::from(around.in_arc);
-        here.min(u64::from(on.count.saturating_sub(elsewhere)))
+        let all = match on.count {
+            u16::MAX => u64::MAX,
+            count => u64::from(count),
+        };
+        here.min(all.saturating_sub(u64::from(elsewhere)))
     }
 
     /// The lowest cylinder of a range that has a track with enough wanted blocks, which depends on what holds around it.
@@ -173,7 +180,7 @@ impl Wanted {
     /// Notes that a track of a cylinder had `before` wanted blocks and has another number now.
     fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
         let tracks = cylinder * self.heads as usize..(cylinder + 1) * self.heads as usize;
-        let counts = self.by_track[tracks].iter().map(|on| on.count);
+        let counts = self.by_track[tracks].iter().map(|on| u32::from(on.count));
         let was = self.by_cylinder[cylinder];
         let most = &mut self.by_cylinder[cylinder];
         note(most, before, now, counts);
@@ -303,12 +310,16 @@ impl Wanted {
         group.longest = group.longest.max(sectors);
         self.groups[track.cylinder.0 as usize / GROUP] = group;
 
-        let (index, count) = (self.index(track), count as u32);
-        let on = &mut self.by_track[index];
-        let before = on.count;
-        on.arcs = arcs;
-        on.count = if more { before + count } else { before - count };
-        let now = on.count;
+        let index = self.index(track);
+        let before = self.by_track[index].count;
+        let now = match (u16::try_from(count), more) {
+            (Ok(count), false) if before < u16::MAX => before - count,
+            (_, true) => before.saturating_add(u16::try_from(count).unwrap_or(u16::MAX)),
+            // How many there were is not known.
+            _ => u16::try_from(self.bits.count_in(here)).unwrap_or(u16::MAX),
+        };
+        self.by_track[index] = OnTrack { count: now, arcs };
+        let (before, now) = (u32::from(before), u32::from(now));
         self.note_most(track.cylinder.0 as usize, before, now);
     }
 
