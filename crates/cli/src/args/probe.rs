@@ -62,8 +62,8 @@ pub struct Probe {
     pub write_scratch: Option<ScratchRange>,
     /// Read all sectors in the end, to find those whose data is elsewhere (remapped, grown defects)
     ///
-    /// Takes about a fifth longer than reading the whole disk does: 10 minutes for a quick drive of 9 GB, 2 to 3 hours for
-    /// 500 GB, more than a day for 20 TB. How long is said before it begins. It may be stopped, and gone on with if there is a --state; a
+    /// Takes a fifth longer than reading the whole disk does, and up to twice as long behind a bus that is slower than the medium: 10
+    /// minutes to an hour for 9 GB, 2 to 3 hours for 500 GB, more than a day for 20 TB. How long is said before it begins. It may be stopped, and gone on with if there is a --state; a
     /// disk that a state has learned already is read so, too.
     #[arg(long, conflicts_with = "quick")]
     pub remaps: bool,

@@ -139,7 +139,8 @@ const REST_MAX: Nanos = Nanos::from_secs(10);
 /// others.
 ///
 /// Each sector that a task wants is delivered to it once; again only if it was written meanwhile and the task asks for that
-/// ([`OnWrite::Again`]). What fails for anything but its sectors is tried again, after a rest.
+/// ([`OnWrite::Again`]). Each priority in use, and each task that is promoted, has an account of its own of all blocks and tracks, and each
+/// task a bit for each block; a change of what is asked for goes through them. What fails for anything but its sectors is tried again, after a rest.
 pub struct Tasks<P: Passing, C> {
     model: P,
     capacity: Sectors,
@@ -150,8 +151,10 @@ pub struct Tasks<P: Passing, C> {
     consumer: C,
     next_task: u32,
     next_scan: u64,
-    /// The request before which picks are, by name and arrival, and how many.
-    gap: Option<(RequestId, Time, u32)>,
+    /// The request before which picks are, by name and arrival, and the number of the scan whose they are.
+    gap: Option<(RequestId, Time, u64)>,
+    /// When a client's request last ended.
+    quiet_from: Time,
     failures: u32,
     rests_until: Time,
     /// Kept for its memory.
@@ -182,6 +185,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             next_task: 0,
             next_scan: 0,
             gap: None,
+            quiet_from: Time::ZERO,
             failures: 0,
             rests_until: Time::ZERO,
             asked: Vec::new(),
@@ -359,7 +363,8 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         self.next_scan += 1;
         let nothing = Extent::new(Lba::ZERO, Sectors::ZERO);
         let of = Freeblock::new(self.model.clone(), self.capacity, nothing, self.options);
-        let of = of.expect("the model knows where the platter is");
+        let mut of = of.expect("the model knows where the platter is");
+        of.disturbed(self.quiet_from);
         let scan = Scan {
             serves,
             priority,
@@ -557,16 +562,19 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         }
         let target = approach.and_then(|approach| engine.joinable(approach.lane));
         let target = target.map(|(id, request)| (id, request.arrival));
-        let picks = match (self.gap, target) {
-            (Some((id, arrival, picks)), Some(same)) if (id, arrival) == same => picks,
-            _ => 0,
+        // A gap is one scan's, which knows how many picks there may be.
+        let whose = match (self.gap, target) {
+            (Some((id, arrival, scan)), Some(same)) if (id, arrival) == same => Some(scan),
+            _ => None,
         };
-        let approach = approach.filter(|_| picks < self.options.picks);
-        let scans = self.scans.iter_mut();
-        let mut found = scans.map(|scan| scan.of.joins(now, engine, approach));
-        let asked = found.find_map(|asked| asked)?;
-        if let (Join::Before, Some((id, arrival))) = (asked.2, target) {
-            self.gap = Some((id, arrival, picks + 1));
+        let mut found = self.scans.iter_mut().filter_map(|scan| {
+            let approach = approach.filter(|_| whose.is_none_or(|whose| whose == scan.number));
+            let asked = scan.of.joins(now, engine, approach)?;
+            Some((scan.number, asked))
+        });
+        let (scan, asked) = found.next()?;
+        if let (Join::Before | Join::With, Some((id, arrival))) = (asked.2, target) {
+            self.gap = Some((id, arrival, scan));
         }
         Some(asked)
     }
@@ -594,6 +602,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
+        self.quiet_from = now;
         for scan in &mut self.scans {
             scan.of.disturbed(now);
         }

@@ -270,15 +270,18 @@ impl Wanted {
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
             let here = self.whole(addresses);
-            // A block that lies on two tracks, or is remapped, counts for none.
+            // A block that lies on two tracks counts for none, one that is remapped for the track on which it was.
             let end = if here.contains(&next) {
                 here.end.min(range.end)
             } else {
                 next + 1
             };
             let count = self.bits.set(next..end, on);
-            if count > 0 && here.contains(&next) {
-                self.note(model, track, addresses, count, on);
+            if count > 0 {
+                match here.contains(&next) {
+                    true => self.note(model, track, addresses),
+                    false => self.note_beside(model, next),
+                }
             }
             changed += count;
             next = end;
@@ -286,15 +289,25 @@ impl Wanted {
         changed
     }
 
-    /// Notes that so many more, or fewer, of the blocks that lie whole on a track are wanted.
-    fn note<P: Passing>(
-        &mut self,
-        model: &P,
-        track: Track,
-        addresses: Extent,
-        count: u64,
-        more: bool,
-    ) {
+    /// Notes that a block is wanted, or is no longer, which begins on another track than the blocks beside it: where it was
+    /// before it was remapped, it counts with them.
+    fn note_beside<P: Passing>(&mut self, model: &P, block: u64) {
+        let beside = [block.checked_sub(1), Some(block + 1)];
+        for beside in beside.into_iter().flatten() {
+            if beside >= self.blocks() {
+                continue;
+            }
+            let lba = Lba::new(beside * self.block);
+            let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
+            let addresses = model.addresses(track);
+            if self.whole(addresses).contains(&block) {
+                return self.note(model, track, addresses);
+            }
+        }
+    }
+
+    /// Notes that other blocks of those that lie whole on a track are wanted.
+    fn note<P: Passing>(&mut self, model: &P, track: Track, addresses: Extent) {
         let here = self.whole(addresses);
         let mut group = self.groups[track.cylinder.0 as usize / GROUP];
         let mut arcs = Arcs::default();
@@ -312,12 +325,12 @@ impl Wanted {
 
         let index = self.index(track);
         let before = self.by_track[index].count;
-        let now = match (u16::try_from(count), more) {
-            (Ok(count), false) if before < u16::MAX => before - count,
-            (_, true) => before.saturating_add(u16::try_from(count).unwrap_or(u16::MAX)),
-            // How many there were is not known.
-            _ => u16::try_from(self.bits.count_in(here)).unwrap_or(u16::MAX),
+        // Not by difference: whoever adds a remapped sector need not be who takes it.
+        let now = match here == (0..self.blocks()) {
+            true => self.bits.count(),
+            false => self.bits.count_in(here),
         };
+        let now = u16::try_from(now).unwrap_or(u16::MAX);
         self.by_track[index] = OnTrack { count: now, arcs };
         let (before, now) = (u32::from(before), u32::from(now));
         self.note_most(track.cylinder.0 as usize, before, now);

@@ -260,7 +260,7 @@ fn read_line(line: &str) -> Result<Record, String> {
                     "queued" => Join::Queued,
                     word => {
                         return Err(format!(
-                            "\"{word}\" is no way to join; allowed are before, with and alone"
+                            "\"{word}\" is no way to join; allowed are before, with, alone and queued"
                         ));
                     }
                 },

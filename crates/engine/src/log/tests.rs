@@ -78,7 +78,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 3\nJ 3 b3 R 0 8 0 0 0 0 2 0 by",
-            "line 2: \"by\" is no way to join; allowed are before, with and alone",
+            "line 2: \"by\" is no way to join; allowed are before, with, alone and queued",
         ),
         (
             "headtime-log 3\nD 3 1 256",

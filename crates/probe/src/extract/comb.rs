@@ -15,7 +15,7 @@ use super::error::ExtractError;
 use super::holdout::Predictor;
 use super::remaps::{CombPlace, LATE, MOST_SUSPECTS, Remapped, Remaps, Suspect};
 use super::turns::{near, part};
-use crate::Probe;
+use crate::{Probe, ProbeError};
 use headtime_units::{Extent, Lba, Nanos};
 
 /// A look that is so much earlier was answered by the buffer in part.
@@ -56,6 +56,14 @@ struct Timed {
     angle: f64,
     /// The buffer had it.
     hit: bool,
+}
+
+/// Returns true if it was these sectors that could not be read.
+fn is_of(error: &ExtractError, extent: Extent) -> bool {
+    match error {
+        ExtractError::Probe(ProbeError::Failed { extent: failed, .. }) => failed.overlaps(extent),
+        _ => false,
+    }
 }
 
 pub(super) struct Comb<'b, 'a, 'l, P: ?Sized> {
@@ -251,8 +259,10 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
     pub fn step(&mut self, at: &mut Remaps) -> Result<bool, ExtractError> {
         if at.suspects.first().is_some_and(|next| next.due <= at.reads) {
             let suspect = at.suspects.remove(0);
-            self.ask(suspect, at)?;
-            return Ok(true);
+            let (start, len) = suspect.whole;
+            let around = Extent::at(start.saturating_sub(1), len + 2);
+            let asked = self.ask(suspect, at);
+            return self.or_unreadable(asked, around, at);
         }
         let room = at.suspects.len() < MOST_SUSPECTS;
         let next = at.combing.as_mut();
@@ -262,19 +272,40 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
                 combing.at = behind;
                 return Ok(true);
             }
-            let timed = self.time(chunk)?;
-            combing.at = behind;
-            at.reads += 1;
-            if timed.hit || timed.off.abs() > LATE {
-                at.suspect(chunk.start.get(), chunk.len.get());
+            let timed = self.time(chunk);
+            if timed.is_ok() || timed.as_ref().is_err_and(|error| is_of(error, chunk)) {
+                combing.at = behind;
+                at.reads += 1;
             }
-            return Ok(true);
+            let timed = timed.map(|timed| {
+                if timed.hit || timed.off.abs() > LATE {
+                    at.suspect(chunk.start.get(), chunk.len.get());
+                }
+            });
+            return self.or_unreadable(timed, chunk, at);
         }
         if at.suspects.is_empty() {
             return Ok(false);
         }
         self.go_elsewhere()?;
         at.reads += 1;
+        Ok(true)
+    }
+
+    /// What cannot be read is not looked at any more: where it is stays unclear.
+    fn or_unreadable(
+        &mut self,
+        read: Result<(), ExtractError>,
+        extent: Extent,
+        at: &mut Remaps,
+    ) -> Result<bool, ExtractError> {
+        match read {
+            Err(error) if is_of(&error, extent) => {
+                at.unclear += 1;
+                self.before = None;
+            }
+            other => other?,
+        }
         Ok(true)
     }
 
