@@ -1,8 +1,8 @@
 //! Reading in the gaps of what others ask for: what is read, and what the others notice.
 
-use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
+use headtime_disk::{Layout, Model};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
     FreeblockOptions, FreeblockStats, Gap, Join, Lane, Limits, Member, Order, Outcome, Pick,
@@ -733,4 +733,51 @@ fn picks_are_in_the_log() {
     setup.stations[0].background = Some(Box::new(scan));
     run(setup).expect("runs");
     assert!(joined > 300, "{joined}");
+}
+
+/// A Cheetah 18LP of which a sector is on a spare place elsewhere.
+fn worn(sector: Lba) -> Profile {
+    let shipped = profile::by_name("cheetah18lp").expect("shipped");
+    let layout = Layout::new(&shipped);
+    let (zone, from) = layout.home_of(sector).expect("at home");
+    let is_spare = Layout::zone_spares(&shipped, &shipped.layout.zones[zone]);
+    let to = (from + 1..layout.places_in_zone(zone)).find(|place| is_spare(*place));
+    let to = to.expect("the zone has spares");
+    let changed = shipped.with(|spec| spec.layout.zones[zone].remaps = vec![(from, to)]);
+    changed.expect("the place is free")
+}
+
+/// A run of blocks that begins at a remapped one is not counted otherwise than one that begins before it.
+#[test]
+fn a_remapped_block_counts_alike_however_it_is_added_and_taken() {
+    let sector = Lba::new(100_000);
+    let profile = worn(sector);
+    let model = Model::new(&profile);
+    let track = |lba: Lba| model.track(model.start(Extent::new(lba, Sectors::new(1))));
+    let home = track(sector - Sectors::new(1));
+    assert_ne!(track(sector), home, "it is elsewhere");
+    let before = Extent::at(sector.get() - 20, 20);
+    let alone = Extent::new(sector, Sectors::new(1));
+    let from = Extent::at(sector.get(), 20);
+    let all = Extent::at(sector.get() - 20, 40);
+    let addresses = model.addresses(home);
+    let mut wanted = Wanted::none(&model, profile.geometry.capacity, Sectors::new(1));
+    for (adds, takes) in [
+        (&[all][..], &[from, before][..]),
+        (&[from, before], &[all]),
+        (&[all], &[alone, all]),
+        (&[alone], &[all]),
+        (&[all], &[before, alone, from]),
+    ] {
+        let steps = adds.iter().map(|add| (add, true));
+        for (extent, on) in steps.chain(takes.iter().map(|take| (take, false))) {
+            match on {
+                true => wanted.add(&model, *extent),
+                false => wanted.take(&model, *extent),
+            };
+            let here = wanted.blocks_in(addresses).count() as u64;
+            assert_eq!(wanted.on_track(home), here, "{extent} {on}");
+        }
+        assert_eq!(wanted.left(), 0);
+    }
 }
