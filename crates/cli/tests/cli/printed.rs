@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Commands that are not run, by what they contain, and why. Each must be printed somewhere.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     (
         "headtime serve disk.toml &",
         "serves until it is stopped; tests/serve.rs does that",
@@ -38,6 +38,10 @@ const NOT_RUN: [(&str, &str); 11] = [
     (
         "headtime reproduce stream-",
         "minutes in a debug build; .ci/run as well",
+    ),
+    (
+        "headtime reproduce freeblock-",
+        "minutes, with whole scans; .ci/run makes what is quick of them",
     ),
     (
         "headtime sim run experiments/efs-iops.toml",
