@@ -46,6 +46,7 @@ pub struct Layout {
     heads: u16,
     group_cylinders: u32,
     remapped: bool,
+    strays: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -59,20 +60,25 @@ impl Layout {
     pub fn new(profile: &Profile) -> Layout {
         let spec: &Spec = profile;
         let capacity = spec.geometry.capacity.get();
-        let (map, group_cylinders, remapped) = match &spec.layout.map {
+        let (map, group_cylinders, remapped, mut strays) = match &spec.layout.map {
             Some(map) => {
                 let tracks = Layout::tracks(spec, map, Some(capacity));
                 let tracks = tracks.unwrap_or_else(|misfit| panic!("checked: {misfit:?}"));
                 let (slack, remapped) = (tracks.group_cylinders(), tracks.has_remaps());
-                (Map::Tracks(Box::new(tracks)), slack, remapped)
+                let strays: Vec<u32> = tracks.strays().collect();
+                (Map::Tracks(Box::new(tracks)), slack, remapped, strays)
             }
             None => {
                 let zones = Zones::new(spec);
                 let (slack, remapped) = (zones.group_cylinders(), zones.has_remaps());
-                (Map::Zones(zones), slack, remapped)
+                let strays = zones.strays().collect();
+                (Map::Zones(zones), slack, remapped, strays)
             }
         };
+        strays.sort_unstable();
+        strays.dedup();
         Layout {
+            strays,
             map,
             capacity,
             heads: spec.geometry.heads,
@@ -153,6 +159,12 @@ impl Layout {
     /// Returns true if any address was moved out of order.
     pub fn has_remaps(&self) -> bool {
         self.remapped
+    }
+
+    /// The cylinders that hold remapped sectors of other cylinders, in ascending order. On all others the order of
+    /// addresses is that of cylinders, but for [`Layout::group_cylinders`].
+    pub fn strays(&self) -> &[u32] {
+        &self.strays
     }
 
     /// The zones in the order of addresses.

@@ -4,7 +4,7 @@ use crate::layout::{Layout, Run};
 use crate::mechanics::{Mechanics, Step, Walk};
 use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
 /// Predicts positioning times from the layout, mechanics and overheads of a profile.
@@ -604,14 +604,22 @@ impl Positioning for Model {
 
     #[inline]
     fn seek_at_least_to(&self, from: ModelPlace, to: ModelPlace, _: Lba) -> Nanos {
-        if self.layout.has_remaps() {
-            // The spare that holds a far address may be near.
-            return Nanos::ZERO;
-        }
-        let there = to.track.cylinder;
+        let (here, there) = (from.track.cylinder, to.track.cylinder);
         // Within a group of cylinders, a higher address may be on a lower cylinder.
         let slack = self.layout.group_cylinders() - 1;
-        let distance = from.track.cylinder.distance(there).saturating_sub(slack);
+        let mut distance = here.distance(there).saturating_sub(slack);
+        let strays = self.layout.strays();
+        if !strays.is_empty() {
+            // A far address may have been moved to a near cylinder. And the address of a sector there says nothing
+            // of where it is.
+            let at = strays.partition_point(|&stray| stray < here.0);
+            if strays.get(at) == Some(&here.0) || strays.binary_search(&there.0).is_ok() {
+                return Nanos::ZERO;
+            }
+            let around = strays[at.saturating_sub(1)..].iter().take(2);
+            let nearest = around.map(|&stray| here.distance(Cylinder(stray))).min();
+            distance = distance.min(nearest.unwrap_or(0));
+        }
         self.mechanics.seek_at_least(distance)
     }
 }

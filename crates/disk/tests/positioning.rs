@@ -1,5 +1,6 @@
 //! A profile as a scheduler's belief: what it predicts is what the mechanics do.
 
+use headtime_disk::layout::Slot;
 use headtime_disk::profile::{
     BusSpec, NoiseSpec, OverheadSpec, Profile, ReadAhead, Spec, WriteBack,
 };
@@ -76,20 +77,96 @@ proptest! {
     #[test]
     fn no_prediction_is_below_the_bound_of_its_seek(drive in 0..7_usize, at in any::<[Index; 3]>(), write in any::<bool>()) {
         let model = &models()[drive];
-        let mut at = at.map(|at| extent(model, at, 1));
-        at.sort_by_key(|extent| extent.start);
-        let [a, b, c] = at;
+        let at = at.map(|at| extent(model, at, 1).start);
         let op = if write { Op::Write } else { Op::Read };
-        for (from, near, far) in [(a, b, c), (c, b, a)] {
-            let from = model.end(from);
-            let bound = model.seek_at_least(from, near.start);
-            prop_assert_eq!(model.seek_at_least_to(from, model.start(near), near.start), bound);
-            prop_assert!(bound <= model.seek(from, model.start(far), op));
-            prop_assert!(bound <= model.seek(from, model.start(near), op));
-            let now = Time::from_nanos(near.start.get());
-            let predicted = model.predict(now, from, model.start(far), op);
-            prop_assert!(bound <= predicted.positioning());
+        check_bounds(model, at, op)?;
+    }
+
+    /// Nor where sectors are remapped, and the addresses are among those, or next to them.
+    #[test]
+    fn nor_is_one_of_remapped_sectors(
+        drive in any::<Index>(),
+        at in any::<[(Index, i64); 3]>(),
+        aside in 0..4_i64,
+        write in any::<bool>(),
+    ) {
+        let (model, moved) = drive.get(remapped());
+        let last = model.layout().capacity().get() as i64 - 1;
+        let at = at.map(|(at, far)| {
+            let aside = if far % 3 == 0 { far } else { far % 2 * aside };
+            Lba::new(at.get(moved).get().wrapping_add_signed(aside).rem_euclid(last as u64))
+        });
+        let op = if write { Op::Write } else { Op::Read };
+        check_bounds(model, at, op)?;
+    }
+}
+
+/// Drives with remapped sectors on other cylinders than their addresses are, and those sectors.
+fn remapped() -> &'static [(Model, Vec<Lba>)] {
+    static MODELS: OnceLock<Vec<(Model, Vec<Lba>)>> = OnceLock::new();
+    MODELS.get_or_init(|| {
+        let mut models = Vec::new();
+        for seed in 0..200 {
+            let model = Model::new(&profile::plausible(seed));
+            let (layout, zones) = (model.layout(), &model.profile().layout.zones);
+            let mut moved = Vec::new();
+            for (index, zone) in zones.iter().enumerate() {
+                for &(_, to) in &zone.remaps {
+                    let place = layout.place_in_zone(index, to);
+                    let slot = place.and_then(|place| layout.slot(place.track, place.slot));
+                    if let Some(Slot::Data(lba)) = slot {
+                        moved.push(lba);
+                    }
+                }
+            }
+            if !layout.strays().is_empty() && !moved.is_empty() {
+                models.push((model, moved));
+            }
+            if models.len() == 8 {
+                break;
+            }
         }
+        assert_eq!(models.len(), 8);
+        models
+    })
+}
+
+/// Checks the bounds of the seek from the least of three addresses to the one in the middle, and from the highest.
+fn check_bounds(model: &Model, mut at: [Lba; 3], op: Op) -> Result<(), TestCaseError> {
+    at.sort();
+    let [a, b, c] = at.map(|start| Extent::new(start, Sectors::new(1)));
+    for (from, near, far) in [(a, b, c), (c, b, a)] {
+        let from = model.end(from);
+        let bound = model.seek_at_least(from, near.start);
+        prop_assert_eq!(
+            model.seek_at_least_to(from, model.start(near), near.start),
+            bound
+        );
+        prop_assert!(bound <= model.seek(from, model.start(far), op));
+        prop_assert!(bound <= model.seek(from, model.start(near), op));
+        let now = Time::from_nanos(near.start.get());
+        let predicted = model.predict(now, from, model.start(far), op);
+        prop_assert!(bound <= predicted.positioning());
+    }
+    Ok(())
+}
+
+/// Remapped sectors leave a bound: the search of a drive with one does not look at everything.
+#[test]
+fn remapped_sectors_leave_a_bound() {
+    for (model, moved) in remapped() {
+        let capacity = model.layout().capacity().get();
+        let mut bounds = (0..100_u64).map(|part| {
+            let from = model.end(Extent::at(capacity / 100 * part, 1));
+            model.seek_at_least(from, Lba::new(capacity / 100 * ((part + 50) % 100)))
+        });
+        let some = bounds.by_ref().filter(|bound| *bound > Nanos::ZERO).count();
+        assert!(
+            some > 50,
+            "{}: {some} of 100, with {} remapped",
+            model.profile().name,
+            moved.len()
+        );
     }
 }
 

@@ -170,6 +170,19 @@ impl TrackMap {
         !self.remaps.is_empty()
     }
 
+    /// The cylinders that hold remapped sectors of others, each as often as it does.
+    pub(super) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
+        let homes = |remap: &MapRemap| remap.address..remap.address + u64::from(remap.count);
+        let is_elsewhere = move |remap: &&MapRemap| {
+            homes(remap).any(|address| {
+                let (flat, along) = self.home(address);
+                flat.track(along).cylinder.0 != remap.cylinder
+            })
+        };
+        let elsewhere = self.remaps.iter().filter(is_elsewhere);
+        elsewhere.map(|remap| remap.cylinder)
+    }
+
     /// Cylinders that a higher address may be below a lower one, and one more.
     pub(super) fn group_cylinders(&self) -> u32 {
         let (mut highest, mut slack) = (0, 0);

@@ -57,6 +57,11 @@ impl Zones {
         self.remapped
     }
 
+    /// The cylinders that hold remapped sectors of others.
+    pub(super) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
+        self.zones.iter().flat_map(ZoneMap::strays)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.zones.len()
     }

@@ -5,7 +5,7 @@ use crate::profile::{self, LayoutSpec, MapPart, Skew, Spec, Strip, Zone};
 use headtime_sched::Op;
 use headtime_units::{Sectors, Time};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Tracks of a head.
 fn tracks(
@@ -615,6 +615,9 @@ proptest! {
             Some(&there) => there,
             None => (home(address).0, home(address).1),
         };
+        let elsewhere = moved_to.iter().filter(|&(&address, (track, _))| track.cylinder != home(address).0.cylinder);
+        let strays: BTreeSet<u32> = elsewhere.map(|(_, (track, _))| track.cylinder.0).collect();
+        prop_assert_eq!(layout.strays(), strays.into_iter().collect::<Vec<_>>());
         let mut contents = BTreeMap::new();
         let (mut strips, mut lowest) = (layout.zones(), 0);
         let mut strip = strips.next().unwrap();

@@ -35,4 +35,18 @@ impl ZoneMap {
             angle: self.angle(track, slot),
         })
     }
+
+    /// The cylinders that hold remapped places of others, each as often as it does.
+    pub(in crate::layout) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
+        let cylinder = |place: u64| {
+            let ordinal = match self.in_tracks {
+                true => place,
+                false => self.track_at(place).0,
+            };
+            self.circle(ordinal).cylinder
+        };
+        let moves = self.remaps.iter();
+        let moves = moves.map(move |&(from, to)| (cylinder(from), cylinder(to)));
+        moves.filter_map(|(from, to)| (from != to).then_some(to))
+    }
 }
