@@ -10,6 +10,7 @@
 
 mod arcs;
 mod bits;
+mod rests;
 mod search;
 mod tasks;
 mod wanted;
@@ -17,6 +18,7 @@ mod wanted;
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
 use std::fmt;

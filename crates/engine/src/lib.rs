@@ -56,7 +56,7 @@ pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
     Consumer, Demand, Freeblock, FreeblockOptions, FreeblockStats, Gap, Idle, Limits, OnWrite,
-    Pick, Prefer, Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
+    Pick, Prefer, Rests, Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

@@ -5,83 +5,16 @@
 //! served as one set of blocks: what several want is read once. Those of a lower one have the gaps in which nothing of the
 //! higher ones passes; what is read for others and is wanted counts for all.
 
+mod spec;
+
 use super::bits::Bits;
-use super::{Demand, Freeblock, FreeblockOptions};
+use super::{Demand, Freeblock, FreeblockOptions, Rests};
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
 use core::ops::Range;
 use headtime_sched::{Passing, Track, Tracker};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
+pub use spec::{Consumer, OnWrite, TaskError, TaskId, TaskSpec};
 use std::fmt;
-
-/// Names a task among those of a disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(pub u32);
-
-/// What somebody's write to a block means for a task.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnWrite {
-    /// Nothing: the medium is to be read, whatever is on it.
-    #[default]
-    Nothing,
-    /// A block that is written whole is not wanted any longer.
-    Satisfied,
-    /// A block that is written is wanted, also if it has been read: the task has what is on the disk in the end.
-    Again,
-}
-
-/// What a task wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskSpec {
-    /// Tasks of a higher one come first.
-    pub priority: u8,
-    /// Whole blocks of the disk.
-    pub ranges: Vec<Extent>,
-    /// Sectors of the blocks of which the task hears when all of one has been read: a multiple of the blocks in which all
-    /// tasks are read.
-    pub block: Sectors,
-    /// Whether the ranges are wanted at once; else blocks of them are once they are written, with [`OnWrite::Again`].
-    pub all: bool,
-    /// See there.
-    pub on_write: OnWrite,
-    /// Whether what clients read counts, whose data the task does not see.
-    pub others_count: bool,
-}
-
-/// Why a task cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TaskError {
-    /// A range is not on the disk.
-    #[error("{0} leaves the disk, which has {1}")]
-    Outside(Extent, Sectors),
-    /// A range is not of whole blocks.
-    #[error("{0} is not of whole blocks of {1}")]
-    Parts(Extent, Sectors),
-    /// The task's block is not of whole blocks.
-    #[error("a task's block of {0} is not a multiple of {1}")]
-    Block(Sectors, Sectors),
-    /// There have been as many tasks as can be named.
-    #[error("no more than {0} tasks")]
-    TooMany(u32),
-}
-
-/// Who has tasks done.
-pub trait Consumer {
-    /// Sectors that a task wants were read. `data` are theirs in a live server; `None` in simulation, and where a client read
-    /// them for a task that counts that.
-    fn piece(&mut self, now: Time, task: TaskId, extent: Extent, data: Option<&[u8]>);
-
-    /// Nothing of a block of the task's own size is wanted any longer: it was read, written, or is unreadable.
-    fn block(&mut self, _now: Time, _task: TaskId, _block: Extent) {}
-
-    /// Sectors cannot be read. They are not tried again.
-    fn unreadable(&mut self, now: Time, task: TaskId, extent: Extent);
-
-    /// Sectors of a task's ranges are written, and are wanted, perhaps again. What was read of them is old.
-    fn changed(&mut self, _now: Time, _task: TaskId, _extent: Extent) {}
-
-    /// A task wants nothing more; it may want something again with [`OnWrite::Again`].
-    fn done(&mut self, _now: Time, _task: TaskId) {}
-}
 
 struct Task {
     id: TaskId,
@@ -131,10 +64,6 @@ struct Scan<P: Passing> {
 /// Requests of a scan.
 const IDS: u32 = 40;
 
-/// After a read that failed for something else than its sectors, doubled each time in a row.
-const REST: Nanos = Nanos::from_millis(100);
-const REST_MAX: Nanos = Nanos::from_secs(10);
-
 /// Has several tasks read in the gaps of what clients ask for, in idle time, and where they are promoted at the cost of
 /// others.
 ///
@@ -155,8 +84,7 @@ pub struct Tasks<P: Passing, C> {
     gap: Option<(RequestId, Time, u64)>,
     /// When a client's request last ended.
     quiet_from: Time,
-    failures: u32,
-    rests_until: Time,
+    rests: Rests,
     /// Kept for its memory.
     asked: Vec<Lba>,
 }
@@ -186,8 +114,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             next_scan: 0,
             gap: None,
             quiet_from: Time::ZERO,
-            failures: 0,
-            rests_until: Time::ZERO,
+            rests: Rests::default(),
             asked: Vec::new(),
         })
     }
@@ -234,9 +161,8 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             demand: None,
             spec,
         };
-        let serves = task.served_by();
         self.tasks.push(task);
-        self.refill(serves);
+        self.enter(self.tasks.len() - 1);
         Ok(id)
     }
 
@@ -259,7 +185,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
     pub fn close(&mut self, task: TaskId) -> Option<u64> {
         let at = self.tasks.iter().position(|one| one.id == task)?;
         let task = self.tasks.remove(at);
-        self.refill(task.served_by());
+        self.leave(&task.wanted);
         Some(task.wanted.count())
     }
 
@@ -278,15 +204,26 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
     }
 
     fn change(&mut self, task: TaskId, change: impl FnOnce(&mut Task)) {
-        let Some(task) = self.tasks.iter_mut().find(|one| one.id == task) else {
+        let Some(at) = self.tasks.iter().position(|one| one.id == task) else {
             return;
         };
-        let before = task.served_by();
+        let task = &mut self.tasks[at];
+        let before = (!task.suspended).then(|| task.served_by());
         change(task);
-        let after = task.served_by();
-        self.refill(before);
-        if after != before {
-            self.refill(after);
+        let after = (!task.suspended).then(|| task.served_by());
+        if after.is_some() && after != before {
+            self.enter(at);
+        }
+        if let Some(scan) = self
+            .scans
+            .iter_mut()
+            .find(|scan| Some(scan.serves) == after)
+        {
+            scan.of.set_demand(self.tasks[at].demand);
+        }
+        if before.is_some() && after != before {
+            let wanted = self.tasks[at].wanted.clone();
+            self.leave(&wanted);
         }
     }
 
@@ -316,40 +253,34 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         extent.start.get() / base..end.div_ceil(base)
     }
 
-    /// A scan wants what its tasks want that is not on its way to it.
-    fn refill(&mut self, serves: Serves) {
-        let own = |task: &&Task| task.served_by() == serves && !task.suspended;
-        let Some(first) = self.tasks.iter().find(own) else {
-            if let Some(scan) = self.scans.iter_mut().find(|scan| scan.serves == serves) {
-                let all = Extent::new(Lba::ZERO, self.capacity);
-                scan.of.skip(all);
-            }
-            return self.forget_idle_scans();
-        };
-        let (priority, demand) = (first.spec.priority, first.demand);
-        let at = match self.scans.iter().position(|scan| scan.serves == serves) {
-            Some(at) => at,
-            None => self.add_scan(serves, priority),
-        };
-        let all = Extent::new(Lba::ZERO, self.capacity);
-        let mut runs = Vec::new();
-        for task in self.tasks.iter().filter(own) {
-            let mut from = 0;
-            while let Some(run) = task.wanted.next_run(from..self.blocks()) {
-                from = run.end;
-                runs.push(self.extent(&run));
-            }
+    /// The scan of a task wants what the task wants and is not on its way already.
+    fn enter(&mut self, at: usize) {
+        let task = &self.tasks[at];
+        let serves = task.served_by();
+        let at_scan = self.scans.iter().position(|scan| scan.serves == serves);
+        let at_scan =
+            at_scan.unwrap_or_else(|| self.add_scan(serves, self.tasks[at].spec.priority));
+        let mut from = 0;
+        while let Some(run) = self.tasks[at].wanted.next_run(from..self.blocks()) {
+            from = run.end;
+            let extent = self.extent(&run);
+            self.scans[at_scan].of.want(extent);
         }
-        let scan = &mut self.scans[at].of;
-        scan.set_demand(demand);
-        scan.skip(all);
-        for run in runs {
-            scan.want(run);
-        }
+        let scan = &mut self.scans[at_scan].of;
+        scan.set_demand(self.tasks[at].demand);
         let asked: Vec<Lba> = scan.all_asked().collect();
         for block in asked {
             let block = scan.wanted().block_at(block);
             scan.skip(block);
+        }
+    }
+
+    /// A task that wanted so much is not a scan's any longer.
+    fn leave(&mut self, wanted: &Bits) {
+        let mut from = 0;
+        while let Some(run) = wanted.next_run(from..self.blocks()) {
+            from = run.end;
+            self.trim(&run);
         }
         self.forget_idle_scans();
     }
@@ -519,14 +450,6 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             self.trim(&run);
         }
     }
-
-    fn rest(&mut self, now: Time) {
-        let rest = REST
-            .saturating_mul(1 << self.failures.min(10))
-            .min(REST_MAX);
-        self.failures += 1;
-        self.rests_until = now.saturating_add(rest);
-    }
 }
 
 /// Puts ranges in order, and those that touch together.
@@ -557,7 +480,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        if now < self.rests_until {
+        if now < self.rests.until() {
             return None;
         }
         let target = approach.and_then(|approach| engine.joinable(approach.lane));
@@ -588,8 +511,8 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         let wakes = scans.filter_map(|scan| scan.of.next_wakeup(engine));
         // Who reads at the cost of others waits for nothing but the end of a rest.
         let demands = self.scans.iter().any(|scan| scan.of.demands());
-        let rests = demands.then_some(self.rests_until);
-        Some(wakes.chain(rests).min()?.max(self.rests_until))
+        let rests = demands.then_some(self.rests.until());
+        Some(wakes.chain(rests).min()?.max(self.rests.until()))
     }
 
     fn is_over(&self) -> bool {
@@ -625,7 +548,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         self.scans[at].of.finished(now, done, data);
         match done.outcome {
             Outcome::Done => {
-                self.failures = 0;
+                self.rests.succeeded();
                 let run = self.whole(done.request.extent);
                 let data = data.map(|data| (data, done.request.extent));
                 self.deliver(now, run, data, |_| true);
@@ -633,7 +556,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             outcome => {
                 self.not_read(now, at);
                 if outcome == Outcome::DeviceError {
-                    self.rest(now);
+                    self.rests.failed(now);
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::status::{Gaps, ScrubState, ScrubStatus};
 use crate::disk::Disk;
 use headtime_engine::{
     Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, Member, Outcome,
-    RequestId,
+    RequestId, Rests,
 };
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Track};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
@@ -46,10 +46,6 @@ impl Face {
 /// What was done reaches its file at least so often: half of what may be lost.
 const KEEP_EVERY: Nanos = Nanos::from_millis(500);
 
-/// After a read that failed for something else than its sectors, doubled each time in a row.
-const REST: Nanos = Nanos::from_millis(100);
-const REST_MAX: Nanos = Nanos::from_secs(10);
-
 /// A block that the drive does not answer for in time, so often, alone, counts as unreadable.
 const TIMEOUTS: u8 = 3;
 
@@ -86,8 +82,7 @@ pub(super) struct Scrub<P: Passing> {
     in_idle_time: u64,
     quiet_from: Time,
     keep_at: Time,
-    failures: u32,
-    rests_until: Time,
+    rests: Rests,
     errors: u64,
     paused: bool,
     held: Option<String>,
@@ -130,8 +125,7 @@ impl<P: Passing> Scrub<P> {
             in_idle_time: 0,
             quiet_from: Time::ZERO,
             keep_at: Time::ZERO,
-            failures: 0,
-            rests_until: Time::ZERO,
+            rests: Rests::default(),
             errors: 0,
             paused,
             held: None,
@@ -172,7 +166,7 @@ impl<P: Passing> Scrub<P> {
             self.publish(now);
         }
         if self.face.goes_on.swap(false, Ordering::SeqCst) {
-            (self.held, self.failures, self.rests_until) = (None, 0, now);
+            (self.held, self.rests) = (None, Rests::default());
             self.publish(now);
         }
         if now >= self.keep_at {
@@ -320,12 +314,8 @@ impl<P: Passing> Scrub<P> {
 
     /// A read failed, and not for its sectors. Whatever is wrong, more reads do not help.
     fn failed(&mut self, now: Time) {
-        let rest = REST
-            .saturating_mul(1 << self.failures.min(10))
-            .min(REST_MAX);
         self.errors += 1;
-        self.failures += 1;
-        self.rests_until = now.saturating_add(rest);
+        self.rests.failed(now);
     }
 
     fn publish(&mut self, now: Time) {
@@ -418,7 +408,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
     ) -> Option<(Arrival, Lane, Join)> {
         self.attend(now);
         self.look_at(engine, approach);
-        if !self.reads() || now < self.rests_until {
+        if !self.reads() || now < self.rests.until() {
             return None;
         }
         let asked = match approach {
@@ -452,7 +442,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         let next = self.next_part(engine).into_iter();
         let next = next.chain(self.scan.next_wakeup(engine)).min();
         let reads = next.filter(|_| self.reads());
-        let reads = reads.map(|at| at.max(self.rests_until));
+        let reads = reads.map(|at| at.max(self.rests.until()));
         keeps.into_iter().chain(reads).min()
     }
 
@@ -505,7 +495,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
                 }
             }
             match (done.outcome, blocks.as_slice()) {
-                (Outcome::Done, _) => self.failures = 0,
+                (Outcome::Done, _) => self.rests.succeeded(),
                 (Outcome::MediumError, _) => {}
                 (Outcome::TimedOut, [block]) => {
                     self.failed(now);
