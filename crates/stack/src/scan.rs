@@ -1,11 +1,10 @@
 //! A scan of a disk beside whoever asks for sectors.
 
 use crate::Known;
-use headtime_config::{parse, sizes, whole};
+use headtime_config::{sizes, whole};
 use headtime_disk::Model;
 use headtime_engine::{Freeblock, FreeblockOptions, Idle, Limits, Prefer};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
-use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -25,10 +24,10 @@ pub struct ScanSpec {
     )]
     pub steps: Option<u64>,
     /// As [`FreeblockOptions::limits`].
-    #[serde(with = "limits")]
+    #[serde(with = "LimitsWord")]
     pub limits: Limits,
     /// As [`FreeblockOptions::prefer`].
-    #[serde(with = "prefer")]
+    #[serde(with = "PreferWord")]
     pub prefer: Prefer,
     /// As [`FreeblockOptions::block`]; a sector without it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,46 +150,18 @@ impl ScanSpec {
     }
 }
 
-/// `outside` or `firmware`.
-mod limits {
-    use super::{Deserializer, Limits, parse};
-    use serde::Serializer;
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Limits, D::Error> {
-        parse(from, "\"outside\" or \"firmware\"", |text| match text {
-            "outside" => Ok(Limits::Outside),
-            "firmware" => Ok(Limits::Firmware),
-            _ => Err("allowed is outside and firmware"),
-        })
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub(super) fn serialize<S: Serializer>(limits: &Limits, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match limits {
-            Limits::Outside => "outside",
-            Limits::Firmware => "firmware",
-        })
-    }
+/// How people write [`Limits`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Limits", rename_all = "lowercase")]
+enum LimitsWord {
+    Outside,
+    Firmware,
 }
 
-/// `blocks` or `tracks`.
-mod prefer {
-    use super::{Deserializer, Prefer, parse};
-    use serde::Serializer;
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Prefer, D::Error> {
-        parse(from, "\"blocks\" or \"tracks\"", |text| match text {
-            "blocks" => Ok(Prefer::Blocks),
-            "tracks" => Ok(Prefer::Tracks),
-            _ => Err("allowed is blocks and tracks"),
-        })
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-    pub(super) fn serialize<S: Serializer>(prefer: &Prefer, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match prefer {
-            Prefer::Blocks => "blocks",
-            Prefer::Tracks => "tracks",
-        })
-    }
+/// How people write [`Prefer`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Prefer", rename_all = "lowercase")]
+enum PreferWord {
+    Blocks,
+    Tracks,
 }

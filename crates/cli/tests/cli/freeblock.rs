@@ -75,7 +75,10 @@ fn a_scan_that_cannot_be_is_refused_with_its_key() {
             "freeblock.idle_piece=0B",
             "freeblock.idle_piece: allowed is a sector to",
         ),
-        ("freeblock.limits=none", "allowed is outside and firmware"),
+        (
+            "freeblock.limits=none",
+            "allowed are \"outside\", \"firmware\"",
+        ),
         ("freeblock.picks=1001", "freeblock.picks"),
         ("freeblock.pick=1", "did you mean"),
     ] {
