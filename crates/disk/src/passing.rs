@@ -45,6 +45,10 @@ impl Passing for Model {
         self.lingers
     }
 
+    fn pace(&self) -> Nanos {
+        self.pace
+    }
+
     fn angle_at(&self, now: Time) -> Angle {
         let mechanics = self.mechanics();
         Angle::turned(mechanics.phase_at(now), mechanics.turn())

@@ -52,6 +52,8 @@ pub struct Model {
     reads_on: u64,
     /// No less than how long that takes.
     pub(crate) lingers: Nanos,
+    /// What each sector of a read keeps the arm busy at the least, beside that.
+    pub(crate) pace: Nanos,
 }
 
 /// The last operation of the drive, if known.
@@ -147,10 +149,17 @@ impl Model {
             (mechanics.turn() / u64::from(longest.max(1))).saturating_sub(Nanos::from_nanos(1));
         let lingers = match (profile.queue.preseek, profile.cache.read_ahead) {
             (Preseek::AtMediaEnd, ReadAhead::SegmentFull | ReadAhead::NextTrack) => slot * reads_on,
-            _ => Nanos::ZERO,
+            (Preseek::AtMediaEnd, _) => Nanos::ZERO,
+            (Preseek::AtCompletion, _) => slot.min(profile.bus.sector(true)),
+            (Preseek::Off, _) => slot.min(profile.bus.sector(true)) + spec.read_completion,
+        };
+        let pace = match profile.queue.preseek {
+            Preseek::AtMediaEnd => Nanos::ZERO,
+            Preseek::AtCompletion | Preseek::Off => profile.bus.sector(true),
         };
         Model {
             lingers,
+            pace,
             bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),

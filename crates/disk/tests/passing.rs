@@ -315,6 +315,17 @@ fn the_head_is_busy_for_a_while_behind_a_read() {
             if read.end() < Lba::ZERO + model.layout().capacity() {
                 assert!(done.head.free >= end + model.lingers(), "{read}");
             }
+            // As many as follow on the track.
+            let len = 1 + random.next_u64() % (here.end() - read.start).get();
+            let read = Extent::new(read.start, Sectors::new(len));
+            let done = model.follow(&head, head.free, read, Op::Read);
+            let begin = head.free + done.seek + done.rotation;
+            let one_by_one =
+                len == 1 || done.rotation < model.turn().expect("it turns") - done.transfer;
+            if one_by_one && read.end() < Lba::ZERO + model.layout().capacity() {
+                let paced = model.pace() * len + model.lingers();
+                assert!(done.head.free >= begin + paced, "{read}");
+            }
         }
     }
 }

@@ -29,7 +29,7 @@ pub use wanted::Wanted;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limits {
     /// From outside: a second command on a track may make the drive read ahead before it does anything else. No pick is alone on
-    /// the track of the request before it, which is in the drive already, or of that behind it (section 4.3).
+    /// the track where the request before it ends, which is in the drive already, or on one where that behind it begins or ends (section 4.3).
     #[default]
     Outside,
     /// In the firmware there is no such limit. What passes of a track in two pieces, at its end and then at its beginning, is one

@@ -90,6 +90,12 @@ pub trait Passing: Positioning {
         Nanos::ZERO
     }
 
+    /// For so long each sector of a read keeps the head busy at the least, from when the first one begins, and [`Passing::lingers`] comes
+    /// besides: where the arm waits until all has been sent, a sector's time on the bus. Zero is always right.
+    fn pace(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
     /// A lower bound of [`Passing::way`] for all ways over this many cylinders or more.
     fn way_at_least(&self, cylinders: u32) -> Nanos;
 
@@ -138,6 +144,10 @@ impl<P: Passing + ?Sized> Passing for alloc::sync::Arc<P> {
 
     fn lingers(&self) -> Nanos {
         (**self).lingers()
+    }
+
+    fn pace(&self) -> Nanos {
+        (**self).pace()
     }
 
     fn way_at_least(&self, cylinders: u32) -> Nanos {

@@ -415,6 +415,7 @@ fn most(
 ) -> u64 {
     let place = model.start(gap.extent);
     let (from, to) = (model.track(gap.source.place), model.track(place));
+    let last = model.track(model.end(gap.extent));
     let own = model.predict_behind(&gap.source, gap.sent, place, gap.op);
     let begins = gap.source.free + own.positioning();
     let alone = model
@@ -432,7 +433,7 @@ fn most(
                 cylinder: Cylinder(cylinder),
                 head: headtime_units::Head(head),
             };
-            if track == from {
+            if track == from || (track == last && track != to) {
                 continue;
             }
             let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read) + margin;
@@ -547,6 +548,50 @@ fn a_search_for_blocks_finds_the_most_there_is_on_other_drives() {
     }
     let (found, less) = against_all(&by_name("exos-x18"), 128, (200, 1_000), 20_000_000, 8);
     assert!(found > 4 && less < 3, "{found}, {less} with less");
+}
+
+#[test]
+fn a_search_finds_the_most_there_is_where_the_arm_waits_for_the_bus() {
+    // The arm stays until all has been sent, five times as long as the sectors take to pass.
+    let atlas = profile::by_name("atlas10k").expect("shipped");
+    let (found, less) = against_all(&atlas, 1, (12, 300), 300_000, 30);
+    assert!(found > 12 && less < 15, "{found}, {less} with less");
+    let (found, less) = against_all(&atlas, 1, (400, 6), 2_000_000, 30);
+    assert!(found > 15 && less < 6, "{found}, {less} with less");
+}
+
+#[test]
+fn no_pick_is_alone_on_a_track_of_a_request_that_goes_over_the_end_of_one() {
+    let model = Model::new(&atlas(2));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(13);
+    let mut elsewhere = 0;
+    for _ in 0..300 {
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let mut gap = gap(&model, &mut random, around, 300_000);
+        let start = model.layout().track_extent_of(gap.extent.start).end();
+        gap.extent = Extent::new(start - Sectors::new(8), Sectors::new(16));
+        let last = model.track(model.end(gap.extent));
+        // Nothing is wanted on its first track, all on its second one, and a little elsewhere.
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
+        wanted.add(&model, model.addresses(last));
+        wanted.add(&model, Extent::at(around + random.next_u64() % 300_000, 40));
+        let search = Search {
+            model: &model,
+            wanted: &wanted,
+            conservatism: Nanos::from_micros(100),
+            limits: Limits::Outside,
+            prefer: Prefer::Blocks,
+            rest: false,
+            merged_max: Sectors::new(4_096),
+            turn: model.turn().expect("it turns"),
+        };
+        if let (Some(pick), _) = search.find(&gap, u64::MAX) {
+            assert_ne!(model.track(model.start(pick.extent)), last, "{pick:?}");
+            elsewhere += 1;
+        }
+    }
+    assert!(elsewhere > 20, "{elsewhere}");
 }
 
 /// A pick's share of its track, in thousandths, with what it counts that nothing else is wanted there.

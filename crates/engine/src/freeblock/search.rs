@@ -63,8 +63,8 @@ pub struct Search<'a, P: Passing> {
     pub turn: Nanos,
 }
 
-/// A pick that does not fit is cut so often.
-const CUTS: usize = 4;
+/// So many parts of a piece are tried, so that the longest one of some thousand sectors that is in time is found.
+const CUTS: usize = 14;
 
 /// A turn, in the units of [`Prefer::Tracks`].
 const TURN: u64 = 1_000_000;
@@ -79,6 +79,8 @@ const IN_VAIN: u32 = 8;
 /// What the foreground request is like without anything before it.
 struct Alone {
     track: Track,
+    /// Where its last sector is.
+    last: Track,
     from: Track,
     /// When its first sector comes.
     begins: Time,
@@ -96,6 +98,7 @@ impl<P: Passing> Search<'_, P> {
             .predict_behind(&gap.source, gap.sent, place, gap.op);
         let alone = Alone {
             track: self.model.track(place),
+            last: self.model.track(self.model.end(gap.extent)),
             from: self.model.track(gap.source.place),
             begins: gap.source.free.max(gap.sent) + predicted.positioning(),
             free: self
@@ -114,6 +117,7 @@ impl<P: Passing> Search<'_, P> {
             angle: self.model.angle_at(alone.begins),
             per_nano: u64::MAX / self.turn.as_nanos().max(1),
             lingers: self.model.lingers(),
+            pace: self.model.pace(),
             steps: 0,
             most,
         };
@@ -146,6 +150,8 @@ struct Hunt<'a, P: Passing> {
     per_nano: u64,
     /// See [`Passing::lingers`].
     lingers: Nanos,
+    /// See [`Passing::pace`].
+    pace: Nanos,
     steps: u64,
     most: u64,
 }
@@ -339,9 +345,25 @@ impl<P: Passing> Hunt<'_, P> {
 
     /// Returns true if more than the best so far may pass in a time, on a track of some cylinders.
     fn fits_more(&self, time: Nanos, around: &Around) -> bool {
-        let needed = u128::from(self.least(around) * self.search.wanted.block())
-            * u128::from(self.search.turn.as_nanos());
-        u128::from(time.as_nanos()) * u128::from(around.longest) >= needed
+        let sectors = self.least(around) * self.search.wanted.block();
+        let needed = u128::from(sectors) * u128::from(self.search.turn.as_nanos());
+        let passes = u128::from(time.as_nanos()) * u128::from(around.longest) >= needed;
+        let paced = u128::from(sectors) * u128::from(self.pace.as_nanos());
+        passes && u128::from(time.as_nanos()) >= paced
+    }
+
+    /// What is wanted of what passes in a window, as far as the drive may be done with it in time.
+    fn in_time(&self, pass: Pass, span: Nanos) -> Option<(u64, Extent)> {
+        let wanted = self.search.wanted;
+        let (blocks, extent) = wanted.within(pass.extent)?;
+        let begin = pass.ended((extent.start - pass.extent.start).get());
+        let left = span.saturating_sub(begin).as_nanos();
+        match left.checked_div(self.pace.as_nanos()) {
+            Some(most) if most < extent.len.get() => {
+                wanted.within(Extent::new(extent.start, Sectors::new(most)))
+            }
+            _ => Some((blocks, extent)),
+        }
     }
 
     /// From when on and for how long the head can be on a track, with the conservatism on both ways.
@@ -426,7 +448,8 @@ impl<P: Passing> Hunt<'_, P> {
             if !self.may_be_better(track, within, &around) {
                 continue;
             }
-            let same = track == self.alone.from || track == self.alone.track;
+            let ends = [self.alone.from, self.alone.track, self.alone.last];
+            let same = ends.contains(&track);
             if same && !self.search.limits.same_track() {
                 continue;
             }
@@ -459,19 +482,22 @@ impl<P: Passing> Hunt<'_, P> {
             blocks,
             more: false,
         };
-        let mut best: Option<(u64, Extent)> = None;
+        // The two pieces with most; a track that is whole has no more.
+        let mut pieces = [(0, Extent::default()); 2];
         let mut first: Option<(Nanos, Pick)> = None;
         let mut sum = 0;
         model.passing(track, from, span, &mut |pass: Pass| {
-            let Some((blocks, extent)) = wanted.within(pass.extent) else {
+            let Some((blocks, extent)) = self.in_time(pass, span) else {
                 return;
             };
             sum += blocks;
             if first.is_none_or(|(begin, _)| pass.begin < begin) {
                 first = Some((pass.begin, before(extent, blocks)));
             }
-            if best.is_none_or(|(most, _)| blocks > most) {
-                best = Some((blocks, extent));
+            if blocks > pieces[0].0 {
+                pieces = [(blocks, extent), pieces[0]];
+            } else if blocks > pieces[1].0 {
+                pieces[1] = (blocks, extent);
             }
         });
         let margin = match track == alone.track {
@@ -487,29 +513,60 @@ impl<P: Passing> Hunt<'_, P> {
                 return;
             }
         }
-        // The drive may have to read on, or to answer, before the arm leaves. At the end of a track it goes on to the next
-        // one first: a sector less saves that.
-        let all = model.addresses(track).len.get().max(1);
-        let sector = (self.search.turn.as_nanos() / all).max(1);
-        for cut in 0..CUTS {
-            let Some((blocks, extent)) = best else { return };
-            let worth = self.worth(blocks, wanted.on_track(track), &around);
-            if worth <= self.worth {
-                return;
+        // What passes last may be cut the most.
+        for (blocks, piece) in pieces {
+            if self.worth(blocks, wanted.on_track(track), &around) > self.worth {
+                self.longest(piece, track, margin, &around);
             }
-            let late = self.late(extent, margin);
+        }
+    }
+
+    /// Takes as much of the front of a piece of a track as can be read in time, if it is worth more than the best so far.
+    fn longest(&mut self, all: Extent, track: Track, margin: Nanos, around: &Around) {
+        let &Search { model, wanted, .. } = self.search;
+        let most = model.addresses(track).len.get().max(1);
+        let sector = (self.search.turn.as_nanos() / most).max(self.pace.as_nanos());
+        // What is too long, and what is not or would be worth too little.
+        let (mut long, mut short) = (all.len.get() + 1, 0);
+        let mut next = all.len.get();
+        for _ in 0..CUTS {
+            let part = wanted.within(Extent::new(all.start, Sectors::new(next)));
+            let (blocks, extent) = part.unwrap_or_default();
+            let worth = self.worth(blocks, wanted.on_track(track), around);
+            let late = match worth > self.worth {
+                true => self.late(extent, margin),
+                false => Nanos::ZERO,
+            };
             if late.is_zero() {
-                self.take(before(extent, blocks), worth);
+                let join = Join::Before;
+                self.take(
+                    Pick {
+                        extent,
+                        join,
+                        blocks,
+                        more: false,
+                    },
+                    worth,
+                );
+                short = next;
+            } else {
+                long = extent.len.get();
+            }
+            if long <= short + 1 {
                 return;
             }
-            let less = match cut {
-                0 => 1,
-                _ => late.as_nanos().div_ceil(sector),
+            // The drive may have to read on, or to answer, before the arm leaves. At the end of a track it goes on to the next
+            // one first: a sector less saves that. Then what it is late by says how much less.
+            let less = match late.as_nanos() {
+                late if late > 0 && extent == all => Some(1),
+                late if late > 0 => Some(late.div_ceil(sector.max(1))),
+                _ => None,
             };
-            let Some(len) = extent.len.get().checked_sub(less) else {
-                return;
+            let guess = less.and_then(|less| long.checked_sub(less));
+            next = match guess {
+                Some(guess) if guess > short => guess,
+                _ => short + (long - short) / 2,
             };
-            best = wanted.within(Extent::new(extent.start, Sectors::new(len)));
         }
     }
 
