@@ -145,6 +145,11 @@ impl Disk {
         self.0.failed.load(Ordering::Relaxed)
     }
 
+    /// Whether no more requests are taken; those that were may still be done.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::SeqCst)
+    }
+
     /// What is allocated, if the device can tell.
     pub fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
         self.0.allocation.as_ref()

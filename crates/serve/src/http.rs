@@ -23,6 +23,7 @@
 
 pub mod client;
 pub mod fault;
+mod peer;
 pub mod scrub;
 mod sockets;
 mod status;
@@ -32,15 +33,16 @@ use crate::disk::{BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Page, Snapshot};
 use crate::nbd::Counts;
 use crate::scrub::{ScrubError, Scrubs};
-use axum::Router;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 use headtime_engine::{GateError, GateSpec};
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::Shown;
 use headtime_units::Sectors;
+use peer::Peer;
 use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
@@ -340,11 +342,19 @@ async fn scrub_status(
 async fn begin_scrub(
     State(site): SiteState,
     Path(name): Path<String>,
+    Extension(peer): Extension<Peer>,
     body: String,
 ) -> Result<Response, HttpRefusal> {
     let watched = site.find(&name)?;
     let ask =
         scrub::ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
+    if ask.hash.is_some() && !peer.is_trusted() {
+        return Err(HttpRefusal(
+            StatusCode::FORBIDDEN,
+            "--hash is for root and the server's own user, as the server writes the file"
+                .to_owned(),
+        ));
+    }
     tracing::info!(disk = name, ?ask, "a scrub is to begin or to go on");
     watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
 }

@@ -7,17 +7,26 @@
 //! Gaps need a drive that is believed in, and one that is found to turn as it should; without that there is idle time. Of a block that
 //! cannot be read it is found out by halves, in idle time, which of its sectors cannot.
 //!
+//! A scrub may compare what it reads with hashes of what was read before (`hashes`). Which of these count says a `watch`, which is told of every
+//! write, also between scrubs.
+//!
 //! # Threads
 //!
 //! The job lives on the disk's thread, and writes pages of its progress there, which the kernel takes at once. A thread of its own makes them
-//! durable. Whatever takes longer, such as building the account of a large disk's blocks, is done by who begins the scrub.
+//! durable, and another one hashes. Whatever takes longer, such as building the account of a large disk's blocks, is done by who begins the scrub.
 
 mod control;
+mod files;
 mod flat;
+mod hashes;
+mod identity;
 mod job;
+mod pages;
 mod progress;
+mod sink;
 mod status;
+mod watch;
 
 pub use control::{ScrubAsk, ScrubError, Scrubs};
-pub use progress::ProgressError;
-pub use status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};
+pub use identity::ProgressError;
+pub use status::{FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};

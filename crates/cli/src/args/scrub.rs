@@ -34,6 +34,12 @@ pub struct Scrub {
     /// Read also when nobody has asked for anything for so long, 50ms by default; off: never
     #[arg(long, value_name = "SPAN|off")]
     pub idle: Option<IdleAfter>,
+    /// Keep a hash of each block in FILE, and name the blocks that have changed since without a write through the server
+    ///
+    /// The server writes FILE, and has to keep its progress (scrub = "DIRECTORY"). What was hashed before the server was started counts
+    /// if its configuration says that nobody else writes to the disk (sole_writer = true).
+    #[arg(long, value_name = "FILE")]
+    pub hash: Option<PathBuf>,
     /// Do not wait for the end
     #[arg(long)]
     pub no_wait: bool,
@@ -46,8 +52,8 @@ pub struct Scrub {
 const SCRUB_EXIT_CODES: &str = "\
 Exit codes:
   0  done, and everything could be read; or what was asked for was done
-  1  sectors cannot be read, which are printed; or the scrub was stopped or is held up; or the
-     server refuses
+  1  sectors cannot be read or have changed, which are printed; or the scrub was stopped or is
+     held up; or the server refuses
   2  the command line is wrong, and nobody was asked
   4  nobody answers at SOCKET, or it cannot be connected to";
 

@@ -18,9 +18,9 @@ const LISTED: usize = 1000;
 
 pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault> {
     let target = disk_target(&args.disk, "scrub")?;
-    let options = options(args);
+    let options = options(args)?;
     if args.verb != ScrubVerb::Begin && (!options.is_empty() || args.no_wait) {
-        let problem = "--range, --block, --idle and --no-wait are for a scrub that begins";
+        let problem = "--range, --block, --idle, --hash and --no-wait are for a scrub that begins";
         return Err(Fault::Usage(problem.to_owned()));
     }
     let told = |verb: &str| ask_server(&args.socket, "POST", &format!("{target}/{verb}"), "");
@@ -53,17 +53,14 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
         }
         ScrubVerb::Status => {
             context.print(&shown(args, &status))?;
-            match unreadable(&status) {
-                0 => Ok(()),
-                sectors => Err(cannot_read(&args.disk, sectors)),
-            }
+            all_well(&args.disk, &status)
         }
         ScrubVerb::Pause | ScrubVerb::Resume | ScrubVerb::Stop => Ok(()),
     }
 }
 
 /// What the server is told of how.
-fn options(args: &Scrub) -> Map<String, Value> {
+fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
     let mut options = Map::new();
     if let Some(range) = args.range {
         options.insert("range".to_owned(), json!([range.first, range.end]));
@@ -75,7 +72,16 @@ fn options(args: &Scrub) -> Map<String, Value> {
         let span = idle.0.map(|span| span.as_nanos() as f64 / 1e6);
         options.insert("idle_ms".to_owned(), json!(span));
     }
-    options
+    if let Some(file) = &args.hash {
+        // The server may run elsewhere.
+        let path = std::path::absolute(file);
+        let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.display())))?;
+        let text = path.to_str();
+        let text =
+            text.ok_or_else(|| Fault::Usage(format!("--hash: {}: not UTF-8", path.display())))?;
+        options.insert("hash".to_owned(), json!(text));
+    }
+    Ok(options)
 }
 
 fn parse(answer: &str) -> Result<Value, Fault> {
@@ -151,6 +157,10 @@ fn unreadable(status: &Value) -> u64 {
     status["unreadable_sectors"].as_u64().unwrap_or(0)
 }
 
+fn changed(status: &Value) -> u64 {
+    status["changed_sectors"].as_u64().unwrap_or(0)
+}
+
 fn shown(args: &Scrub, status: &Value) -> String {
     match args.format {
         TextFormat::Json => format!("{status:#}\n"),
@@ -209,37 +219,57 @@ fn table(disk: &str, status: &Value) -> String {
             format!("{errors} reads failed and were tried again"),
         ));
     }
-    rows.push(("unreadable", format!("{} sectors", unreadable(status))));
+    if let Some(file) = status["hashes"]["file"].as_str() {
+        let compared = number(&status["hashes"]["compared"]);
+        let mut text = format!("{compared} blocks were the same or are named below; {file}");
+        if let Some(why) = status["hashes"]["why_not"].as_str() {
+            text = format!("nothing hashed before counts: {why}; {file}");
+        }
+        rows.push(("compared", text));
+    }
     let mut out = format!("disk {disk}\n");
     for (key, value) in rows {
         let _ = writeln!(out, "  {key:<11} {value}");
     }
-    let extents = status["unreadable"].as_array();
-    let extents = extents.map_or(&[][..], Vec::as_slice);
-    for extent in extents.iter().take(LISTED) {
-        let (lba, sectors) = (number(&extent["lba"]), number(&extent["sectors"]));
-        let _ = writeln!(out, "    lba {lba}, {sectors} sectors");
-    }
-    if extents.len() > LISTED {
-        let _ = writeln!(
-            out,
-            "    and {} more; see --format json",
-            extents.len() - LISTED
-        );
+    let mut list = |key: &str, sectors: u64| {
+        let _ = writeln!(out, "  {key:<11} {sectors} sectors");
+        let extents = status[key].as_array();
+        let extents = extents.map_or(&[][..], Vec::as_slice);
+        for extent in extents.iter().take(LISTED) {
+            let (lba, sectors) = (number(&extent["lba"]), number(&extent["sectors"]));
+            let _ = writeln!(out, "    lba {lba}, {sectors} sectors");
+        }
+        if let more @ 1.. = extents.len().saturating_sub(LISTED) {
+            let _ = writeln!(out, "    and {more} more; see --format json");
+        }
+    };
+    list("unreadable", unreadable(status));
+    if let sectors @ 1.. = changed(status) {
+        list("changed", sectors);
     }
     out
 }
 
-fn cannot_read(disk: &str, sectors: u64) -> Fault {
-    Fault::Check(format!("disk {disk}: {sectors} sectors cannot be read"))
+/// Whether all could be read, and is what it was.
+fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
+    let problem = match (unreadable(status), changed(status)) {
+        (0, 0) => return Ok(()),
+        (sectors, 0) => format!("{sectors} sectors cannot be read"),
+        (0, sectors) => {
+            format!("{sectors} sectors have changed, though nobody has written to them")
+        }
+        (unreadable, changed) => format!(
+            "{unreadable} sectors cannot be read, and {changed} have changed, though nobody has written to them"
+        ),
+    };
+    Err(Fault::Check(format!("disk {disk}: {problem}")))
 }
 
-/// Whether all could be read.
+/// Whether it came to its end, and all is well.
 fn ended(disk: &str, status: &Value) -> Result<(), Fault> {
-    match (status["state"].as_str(), unreadable(status)) {
-        (Some("done"), 0) => Ok(()),
-        (Some("done"), sectors) => Err(cannot_read(disk, sectors)),
-        (Some("held"), _) => {
+    match status["state"].as_str() {
+        Some("done") => all_well(disk, status),
+        Some("held") => {
             let why = status["why"].as_str().unwrap_or_default();
             let problem = format!("disk {disk}: the scrub is held up: {why}; then resume it");
             Err(Fault::Check(problem))
@@ -260,13 +290,22 @@ mod tests {
 
     #[test]
     fn who_waited_learns_whether_all_could_be_read() {
-        let of = |state: &str, sectors: u64| {
-            let status = json!({ "state": state, "unreadable_sectors": sectors, "why": "x: full" });
+        let both = |state: &str, sectors: u64, changed: u64| {
+            let status = json!({
+                "state": state,
+                "unreadable_sectors": sectors,
+                "changed_sectors": changed,
+                "why": "x: full",
+            });
             match ended("d", &status) {
                 Ok(()) => "fine".to_owned(),
                 Err(fault) => fault.to_string(),
             }
         };
+        let of = |state, sectors| both(state, sectors, 0);
+        let text = "disk d: 2 sectors have changed, though nobody has written to them";
+        assert_eq!(both("done", 0, 2), text);
+        assert!(both("done", 1, 2).contains("1 sectors cannot be read, and 2 have changed"));
         assert_eq!(of("done", 0), "fine");
         assert_eq!(of("done", 3), "disk d: 3 sectors cannot be read");
         assert_eq!(of("stopped", 0), "disk d: the scrub was stopped");

@@ -410,6 +410,7 @@ impl PreparedDisk {
     pub fn scrubs(&self, disk: &Disk) -> Scrubs {
         let (belief, folder) = (self.known.belief().cloned(), self.config.scrub.as_deref());
         Scrubs::new(disk.clone(), &self.backend(), belief, folder)
+            .with_sole_writer(self.config.sole_writer)
     }
 
     /// What builds its schedulers from their texts while it runs.

@@ -113,6 +113,23 @@ impl Server {
         assert!(status.success());
     }
 
+    /// From now on it may make files this long and no longer. Returns false if the machine has nothing that says so.
+    pub fn limit_files(&self, bytes: &str) -> bool {
+        let mut limit = Command::new("prlimit");
+        limit.arg(format!("--pid={}", self.child.id()));
+        limit.arg(format!("--fsize={bytes}:unlimited"));
+        match limit.status() {
+            Ok(status) => {
+                assert!(status.success());
+                true
+            }
+            Err(error) => {
+                println!("skipped: no prlimit: {error}");
+                false
+            }
+        }
+    }
+
     /// Waits for its end; the exit code.
     pub fn end(&mut self) -> Option<i32> {
         let mut code = None;

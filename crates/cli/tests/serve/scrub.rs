@@ -1,9 +1,10 @@
 //! Scrubs, as the command line has them.
 
-use super::common::{Server, headtime, run, wait_until};
+use super::common::{Server, headtime, run, scratch, wait_until};
 use super::nbd::{Ask, Client};
 use serde_json::Value;
-use std::process::Output;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
 
 fn config(more: &str) -> String {
     format!(
@@ -194,4 +195,203 @@ fn a_scrub_of_another_disk_is_left_alone_and_the_disk_serves() {
     assert_eq!(exit, Some(1));
     assert!(error.contains("of another disk"), "{error}");
     assert_eq!(next.terminate(), Some(0));
+}
+
+/// A server whose files may become limited in length, as by a file system that is full.
+fn limited(name: &str, config: &str) -> Server {
+    let directory = scratch(name);
+    std::fs::write(directory.join("serve.toml"), config).unwrap();
+    again_limited(directory)
+}
+
+fn again_limited(directory: PathBuf) -> Server {
+    let program = env!("CARGO_BIN_EXE_headtime");
+    // Who exceeds the limit is to be told, and not killed.
+    let line = format!("trap '' XFSZ; exec {program} serve serve.toml --ready");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &line]).current_dir(&directory);
+    shell.stdin(Stdio::null()).env("NO_COLOR", "1");
+    shell.env_remove("HEADTIME_LOG").env_remove("NOTIFY_SOCKET");
+    Server::spawn(directory, &mut shell)
+}
+
+const FILE: &str = r#"
+[[disk]]
+name = "disk0"
+device = "disk0.img"
+direct = false
+create = true
+size = "4MiB"
+scheduler = "deadline"
+scrub = "state"
+sole_writer = true
+[listen]
+nbd = "unix:nbd.sock"
+control = "unix:control.sock"
+"#;
+
+#[test]
+fn a_block_that_changed_behind_the_server_is_named_also_after_a_kill_and_one_that_was_written_to_is_not()
+ {
+    let mut server = Server::start("scrub-hash", FILE, &[]);
+    let hash = ["--hash", "hashes", "--idle", "1ms"];
+    let out = done(&server, &hash);
+    assert!(out.contains("\n  state       done\n"), "{out}");
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    let mut data = [7; 4096];
+    assert_eq!(client.ask(Ask::Write, 1 << 20, &mut data).unwrap(), 0);
+    // Acknowledged, and nobody has had time for anything.
+    server.signal("KILL");
+    server.end();
+    let image = std::fs::OpenOptions::new()
+        .write(true)
+        .open(server.path("disk0.img"));
+    std::os::unix::fs::FileExt::write_all_at(&image.unwrap(), b"x", 3 << 20).unwrap();
+    let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
+    let mut next = Server::spawn(server.directory.clone(), &mut again);
+    let output = scrub(&next, &hash);
+    let (out, error) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
+    assert_eq!(output.status.code(), Some(1), "{error}");
+    assert!(
+        out.contains("\n  changed     16 sectors\n    lba 6144, 16 sectors\n"),
+        "{out}"
+    );
+    assert!(out.contains("\n  compared    511 blocks"), "{out}");
+    assert!(error.contains("16 sectors have changed"), "{error}");
+    let metrics = next.told(&["metrics"]);
+    for line in [
+        "headtime_scrub_changed_sectors{disk=\"disk0\"} 16.0",
+        "headtime_scrub_blocks_compared_total{disk=\"disk0\"} 511",
+    ] {
+        assert!(metrics.contains(line), "no {line} in\n{metrics}");
+    }
+    assert_eq!(next.terminate(), Some(0));
+}
+
+#[test]
+fn a_pass_that_is_killed_again_and_again_while_clients_write_names_nothing_falsely() {
+    let mut server = Server::start("scrub-kills", FILE, &[]);
+    // The first one has the directory.
+    let mut killed = Vec::new();
+    let hash = ["--hash", "hashes", "--idle", "1ms", "--block", "4KiB"];
+    done(&server, &hash);
+    let mut nth = 0_u64;
+    for round in 0..6 {
+        done(&server, &[&hash[..], &["--no-wait"]].concat());
+        let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+        for _ in 0..20 + round * 7 {
+            nth += 1;
+            let mut data = [nth as u8; 4096];
+            let at = nth * 7919 % 1024 * 4096;
+            assert_eq!(client.ask(Ask::Write, at, &mut data).unwrap(), 0);
+            std::thread::sleep(std::time::Duration::from_millis(3));
+        }
+        server.signal("KILL");
+        server.end();
+        let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
+        let next = Server::spawn(server.directory.clone(), &mut again);
+        killed.push(std::mem::replace(&mut server, next));
+    }
+    // What is left of the last one, and another one that has all to compare.
+    for _ in 0..2 {
+        let out = done(&server, &hash);
+        assert!(!out.contains("changed"), "{out}");
+    }
+    let all = status(&server)["hashes"]["compared"].as_u64();
+    assert_eq!(all, Some(1024));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
+    let config = config("scrub = \"state\"");
+    let mut server = limited("scrub-full", &config);
+    server.told(&[
+        "fault",
+        "unreadable",
+        "disk0",
+        "--lba",
+        "17",
+        "--retries",
+        "0",
+    ]);
+    let hash = ["--hash", "hashes", "--idle", "1ms", "--block", "4KiB"];
+    done(&server, &[&hash[..], &["--no-wait"]].concat());
+    // The file of hashes is 56 KiB.
+    if !server.limit_files("32768") {
+        return;
+    }
+    wait_until(
+        || status(&server)["state"] == "held",
+        || format!("{:#}", status(&server)),
+    );
+    let held = status(&server);
+    let why = held["why"].as_str().unwrap();
+    assert!(why.contains("hashes: File too large"), "{why}");
+    assert!(held["left"].as_u64().unwrap() > 2_500, "{held:#}");
+    // Without room it is held again, and clients are served.
+    done(&server, &["resume"]);
+    wait_until(
+        || status(&server)["state"] == "held",
+        || format!("{:#}", status(&server)),
+    );
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    let mut data = [0; 4096];
+    assert_eq!(client.ask(Ask::Read, 0, &mut data).unwrap(), 0);
+    server.limit_files("unlimited");
+    // What was not hashed is read again, and what could not be read is still known.
+    let (exit, error) = refused(&server, &hash);
+    assert_eq!(exit, Some(1));
+    assert!(error.contains("1 sectors cannot be read"), "{error}");
+    let (exit, error) = refused(&server, &hash);
+    assert_eq!(exit, Some(1));
+    assert!(!error.contains("changed"), "{error}");
+    let all = status(&server)["hashes"]["compared"].as_u64();
+    assert_eq!(all, Some(4_095));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_write_that_cannot_be_noted_is_done_and_nothing_is_compared_ever_after() {
+    let config = config("scrub = \"state\"\nsole_writer = true")
+        .replace("store = \"disk0.img\"\ncreate = true", "store = \"memory\"");
+    let mut server = limited("scrub-unnoted", &config);
+    let hash = ["--hash", "hashes", "--idle", "1ms", "--block", "64KiB"];
+    done(&server, &hash);
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    // The beginning of the disk can be written, and what is behind the beginning of the watch's file cannot.
+    if !server.limit_files("8192") {
+        return;
+    }
+    let mut data = [7; 4096];
+    assert_eq!(client.ask(Ask::Write, 0, &mut data).unwrap(), 0);
+    let mut back = [0; 4096];
+    assert_eq!(client.ask(Ask::Read, 0, &mut back).unwrap(), 0);
+    assert_eq!(back, data);
+    server.limit_files("unlimited");
+    drop(client);
+    server.signal("KILL");
+    server.end();
+    let mut next = again_limited(server.directory.clone());
+    // All that was written is gone with the memory, and would be named if it were compared.
+    let out = done(&next, &hash);
+    assert!(!out.contains("changed"), "{out}");
+    assert!(out.contains("nothing hashed before counts"), "{out}");
+    assert_eq!(status(&next)["hashes"]["compared"], 0);
+    assert_eq!(next.terminate(), Some(0));
+}
+
+#[test]
+fn hashes_are_refused_where_it_is_not_kept_what_was_written() {
+    let mut server = Server::start("scrub-unkept", &config(""), &[]);
+    let (exit, error) = refused(&server, &["--hash", "hashes"]);
+    assert_eq!(exit, Some(1));
+    assert!(error.contains("--hash takes scrub = "), "{error}");
+    let (exit, error) = refused(&server, &["status", "--hash", "hashes"]);
+    assert_eq!(exit, Some(2), "{error}");
+    assert!(!server.path("hashes").exists());
+    assert_eq!(server.terminate(), Some(0));
 }

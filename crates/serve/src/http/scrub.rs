@@ -1,14 +1,16 @@
-//! Scrubs over HTTP.
-//!
-//! What is to be scrubbed is a JSON object, in which every key may be missing:
+//! What is to be scrubbed, as text: a JSON object, in which every key may be missing:
 //!
 //! ```text
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
+//! {"hash": "/var/lib/x/disk.hash"}                           a file of the server's machine
 //! ```
+//!
+//! A file is named by root and the server's own user alone: others who may connect are not to have it write where they cannot.
 
 use crate::scrub::ScrubAsk;
 use headtime_units::Nanos;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 /// A day.
 const IDLE_MS_MAX: f64 = 86_400_000.0;
@@ -40,7 +42,16 @@ pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
                 let span = span.ok_or_else(|| problem("null, or 0 to a day in milliseconds"))?;
                 ask.idle = Some(Some(Nanos::from_nanos((span * 1e6) as u64)));
             }
-            _ => return Err(format!("{key}: unknown; allowed are range, block, idle_ms")),
+            "hash" => {
+                let path = value.as_str().map(PathBuf::from);
+                let path = path.filter(|path| path.is_absolute());
+                ask.hash = Some(path.ok_or_else(|| problem("an absolute path"))?);
+            }
+            _ => {
+                return Err(format!(
+                    "{key}: unknown; allowed are range, block, idle_ms, hash"
+                ));
+            }
         }
     }
     Ok(ask)
@@ -56,8 +67,9 @@ mod tests {
             range: Some((0, 512)),
             block: Some(4096),
             idle: Some(Some(Nanos::from_micros(1_500))),
+            hash: Some(PathBuf::from("/h")),
         };
-        let text = r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5}"#;
+        let text = r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h"}"#;
         assert_eq!(ask_of(text), Ok(ask));
         for none in ["", "{}\n"] {
             assert_eq!(ask_of(none), Ok(ScrubAsk::default()));
@@ -74,6 +86,7 @@ mod tests {
             (r#"{"block": "4KiB"}"#, "block"),
             (r#"{"idle_ms": -1}"#, "idle_ms"),
             (r#"{"idle_ms": 1e300}"#, "idle_ms"),
+            (r#"{"hash": "h"}"#, "hash"),
             (r#"{"speed": 1}"#, "speed"),
         ] {
             let problem = ask_of(text).expect_err(text);

@@ -2,6 +2,7 @@
 //!
 //! A connection serves one request, so no client can hold it for ever.
 
+use super::peer::Peer;
 use super::{Site, controlling, watching};
 use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream, UnixSocket};
 use axum::Router;
@@ -112,6 +113,7 @@ async fn talk(
     limits: HttpLimits,
     ended: watch::Receiver<bool>,
 ) -> Talked {
+    let app = app.layer(axum::Extension(Peer::of(&stream)));
     let io: Pin<Box<dyn Connection>> = match stream {
         Stream::Unix(stream) => Box::pin(stream),
         Stream::Tcp(stream) => Box::pin(stream),

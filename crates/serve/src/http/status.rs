@@ -1,7 +1,7 @@
 //! The state of a server as JSON.
 
 use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
-use crate::scrub::{ScrubState, ScrubStatus};
+use crate::scrub::{FoundSectors, ScrubState, ScrubStatus};
 use headtime_units::Nanos;
 use serde_json::{Map, Value, json};
 
@@ -121,10 +121,12 @@ fn disk(labelled: &Labelled) -> Value {
 pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let block = bytes(status.block.get());
-    let unreadable = status.unreadable.extents();
-    let unreadable = unreadable
-        .iter()
-        .map(|extent| json!({ "lba": extent.start.get(), "sectors": extent.len.get() }));
+    let list = |sectors: &FoundSectors| {
+        let extents = sectors.extents().into_iter();
+        let extents =
+            extents.map(|extent| json!({ "lba": extent.start.get(), "sectors": extent.len.get() }));
+        extents.collect::<Vec<_>>()
+    };
     let why = match &status.state {
         ScrubState::Held(why) => Some(why),
         _ => None,
@@ -146,7 +148,14 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         },
         "errors": status.errors,
         "unreadable_sectors": status.unreadable.sectors(),
-        "unreadable": unreadable.collect::<Vec<_>>(),
+        "unreadable": list(&status.unreadable),
+        "changed_sectors": status.changed.sectors(),
+        "changed": list(&status.changed),
+        "hashes": status.hashes.as_ref().map(|hashes| json!({
+            "file": hashes.file,
+            "compared": hashes.compared,
+            "why_not": hashes.why_not,
+        })),
         "gaps": status.gaps.text(),
         "idle_ms": status.idle.map(|idle| idle.as_nanos() as f64 / 1e6),
         "kept_in": status.kept,

@@ -384,7 +384,12 @@ impl Page {
 
     fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {
         type ScrubGauge = fn(&ScrubStatus) -> f64;
-        let gauges: [(&str, &str, ScrubGauge); 5] = [
+        let gauges: [(&str, &str, ScrubGauge); 6] = [
+            (
+                "scrub_changed_sectors",
+                "Sectors that the last scrub found to be others than before, though nobody had written to them",
+                |scrub| scrub.changed.sectors() as f64,
+            ),
             (
                 "scrub_running",
                 "1 if a scrub of the disk reads, 0 if it rests or is over",
@@ -432,6 +437,17 @@ impl Page {
                         ("others", scrub.by_others),
                     ]
                 })
+            }),
+        )?;
+        out.counters(
+            (
+                "scrub_blocks_compared",
+                "Blocks of which the last scrub with hashes has compared since the server started whether they are what they were",
+                None,
+            ),
+            self.disks.iter().filter_map(|disk| {
+                let hashes = disk.scrub.as_ref()?.hashes.as_ref()?;
+                Some((vec![("disk", disk.disk.as_str())], hashes.compared))
             }),
         )?;
         out.counters(

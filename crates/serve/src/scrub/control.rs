@@ -1,9 +1,13 @@
 //! The scrubs of a disk: begun, paused, stopped, and gone on with after a restart.
 
 use super::flat::Flat;
-use super::job::{Face, Scrub};
-use super::progress::{Identity, Plan, ProgressError, ProgressFile, Restored};
-use super::status::{Gaps, Pace, ScrubState, ScrubStatus, Unreadable};
+use super::hashes::HashFile;
+use super::identity::{Identity, ProgressError};
+use super::job::{Face, Files, Resting, Scrub};
+use super::progress::{Plan, ProgressFile, Restored};
+use super::sink::{Sink, SinkThread};
+use super::status::{FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};
+use super::watch::{Resumed, Watch};
 use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Disk;
 use headtime_disk::Model;
@@ -17,6 +21,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 /// What is to be scrubbed, and how; what is not said is as usual, or as the unfinished scrub has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +32,8 @@ pub struct ScrubAsk {
     pub block: Option<u64>,
     /// After how long without requests idle time is used; `Some(None)` if it is not.
     pub idle: Option<Option<Nanos>>,
+    /// Where hashes of blocks are kept.
+    pub hash: Option<PathBuf>,
 }
 
 /// Why a scrub does not do what it is told.
@@ -52,6 +59,14 @@ pub enum ScrubError {
     /// Nothing could be read: there is no idle time to be used, and gaps cannot be.
     #[error("--idle off leaves nothing to read in: gaps are {0}")]
     NothingToReadIn(&'static str),
+    /// What was hashed could not be told from what was written since.
+    #[error(
+        "--hash takes scrub = \"DIRECTORY\" in the configuration of the disk, where it is kept what was written to"
+    )]
+    NotKept,
+    /// The drive has not answered yet.
+    #[error("a read of the scrub is still under way; try again when it has ended")]
+    UnderWay,
     /// A disk of several members.
     #[error("a volume of several devices cannot be scrubbed")]
     Volume,
@@ -79,6 +94,9 @@ const BLOCK_MIN: u64 = 8 << 10;
 /// The largest block that can be asked for.
 const BLOCK_MAX: u64 = 8 << 20;
 
+/// How long a scrub that begins anew waits for the last reads of the one before.
+const LET_GO: Duration = Duration::from_secs(1);
+
 /// What one read asks for fits a buffer: a block in idle time, and in a gap less than a turn's sectors.
 const _: () = assert!(BLOCK_MAX <= BUFFER_BYTES_MAX as u64);
 
@@ -90,21 +108,50 @@ pub struct Scrubs {
     model: OnceLock<Option<Arc<Model>>>,
     /// Where progress is kept, if it is.
     file: Option<PathBuf>,
-    /// The last one.
-    last: Mutex<Option<Last>>,
+    /// Where it is kept which blocks have been written to since they were hashed.
+    marks: Option<PathBuf>,
+    /// Nobody else writes to the disk, also while no server runs.
+    sole_writer: bool,
+    now: Mutex<Now>,
+}
+
+/// What there is at present.
+#[derive(Default)]
+struct Now {
+    /// The last scrub.
+    last: Option<Last>,
+    /// Who notices writes, from one scrub with hashes to the next.
+    watch: Option<Arc<Watch>>,
+    /// Why what a former server has hashed cannot be compared.
+    why_not: Option<String>,
 }
 
 struct Last {
     plan: Plan,
     face: Arc<Face>,
+    /// What hashes for it.
+    worker: SinkThread,
+}
+
+/// What a scrub begins or goes on with.
+#[derive(Default)]
+struct From<'a> {
+    progress: Option<ProgressFile>,
+    restored: Option<&'a Restored>,
+    watch: Option<Arc<Watch>>,
+    why_not: Option<String>,
 }
 
 impl Scrubs {
     /// None so far, of a disk of which `device` is behind it. `folder` is where progress is to be kept, which is made if it is not
     /// there. Gaps are found by what is believed of the drive.
     pub fn new(disk: Disk, device: &str, belief: Option<Profile>, folder: Option<&Path>) -> Scrubs {
-        let name = format!("{}.scrub", disk.name());
+        let file = |kind: &str| folder.map(|it| it.join(format!("{}.{kind}", disk.name())));
         Scrubs {
+            file: file("scrub"),
+            marks: file("watch"),
+            sole_writer: false,
+            now: Mutex::default(),
             identity: Identity {
                 device: serial_of(device).unwrap_or_else(|| device.to_owned()),
                 capacity: disk.geometry().capacity,
@@ -113,41 +160,71 @@ impl Scrubs {
             disk,
             belief,
             model: OnceLock::new(),
-            file: folder.map(|folder| folder.join(name)),
-            last: Mutex::new(None),
         }
     }
 
-    fn last(&self) -> MutexGuard<'_, Option<Last>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Says whether nobody writes to the disk but through a server that has these scrubs, also while none runs. Then hashes count
+    /// over restarts.
+    pub fn with_sole_writer(mut self, sole_writer: bool) -> Scrubs {
+        self.sole_writer = sole_writer;
+        self
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How far the last one is; `None` if there was none.
     pub fn status(&self) -> Option<ScrubStatus> {
-        let face = Arc::clone(&self.last().as_ref()?.face);
+        let face = Arc::clone(&self.now().last.as_ref()?.face);
         let status = face.status().clone();
         Some(status)
     }
 
-    /// Goes on with what a former server has not finished, if anything. Builds what is known of the disk, which takes some tenths of a
-    /// second for a large one.
+    /// Goes on with what a former server has not finished, if anything, before anybody can write. Builds what is known of the disk,
+    /// which takes some tenths of a second for a large one.
     ///
     /// # Errors
     ///
-    /// If the file that says so cannot be read, or is of another disk.
+    /// If a file that says so cannot be read, or is of another disk.
     pub fn resume_unfinished(&self) -> Result<(), ScrubError> {
-        let mut last = self.last();
-        let Some(file) = &self.file else {
+        let mut now = self.now();
+        let (Some(file), Some(marks)) = (&self.file, &self.marks) else {
             return Ok(());
         };
+        let watch = Watch::resume(marks, (&self.disk, &self.identity), self.sole_writer);
+        match watch {
+            Ok(Resumed::Watch(watch)) => {
+                // Before anything else can go wrong.
+                self.rest(&watch);
+                now.watch = Some(watch);
+            }
+            Ok(Resumed::Lost(why)) => {
+                let disk = self.disk.name();
+                tracing::warn!(
+                    disk,
+                    "nothing can be compared with the hashes of its scrubs: {why}"
+                );
+                now.why_not = Some(why);
+            }
+            Ok(Resumed::None) => {}
+            Err(error) => return Err(error.into()),
+        }
         let Some((progress, restored)) = ProgressFile::open(file, &self.identity)? else {
             return Ok(());
         };
-        *last = Some(match restored.state.is_over() {
+        now.last = Some(match restored.state.is_over() {
             true => self.over(restored),
-            false => self.start(restored.plan.clone(), Some(progress), Some(&restored))?,
+            false => self.go_on_with(&mut now, progress, restored)?,
         });
         Ok(())
+    }
+
+    /// Has writes noticed, and nothing read.
+    fn rest(&self, watch: &Arc<Watch>) {
+        let watch = Arc::clone(watch);
+        let job = move || Box::new(Resting::new(watch)) as Box<dyn Background>;
+        self.disk.run_in_background(Member(0), Box::new(job));
     }
 
     /// Begins a scrub, or goes on with an unfinished one of the same kind, also if it was paused.
@@ -156,35 +233,136 @@ impl Scrubs {
     ///
     /// If what is asked cannot be, or differs from an unfinished one.
     pub fn begin(&self, ask: &ScrubAsk) -> Result<(), ScrubError> {
-        let mut last = self.last();
-        if let Some(Last { plan, face }) = last.as_ref()
+        let mut now = self.now();
+        if let Some(Last { plan, face, .. }) = now.last.as_ref()
             && !face.status().state.is_over()
         {
             self.fits(plan, ask)?;
-            self.go_on(face);
-            return Ok(());
+            return self.go_on(&mut now);
         }
         let plan = self.plan(ask)?;
-        let mut progress = None;
-        if let Some(file) = &self.file {
-            // It may have been put there, or taken away, since the server started.
-            if let Some((kept, restored)) = ProgressFile::open(file, &self.identity)?
-                && !restored.state.is_over()
-            {
-                self.fits(&restored.plan, ask)?;
-                let again = self.start(restored.plan.clone(), Some(kept), Some(&restored))?;
-                self.go_on(&last.insert(again).face);
-                return Ok(());
+        self.may_begin(&plan)?;
+        let Some(file) = &self.file else {
+            if plan.hash.is_some() {
+                return Err(ScrubError::NotKept);
             }
+            now.last = Some(self.start(plan, From::default())?);
+            return Ok(());
+        };
+        // It may have been put there, or taken away, since the server started.
+        if let Some((kept, restored)) = ProgressFile::open(file, &self.identity)?
+            && !restored.state.is_over()
+        {
+            self.fits(&restored.plan, ask)?;
+            let again = self.go_on_with(&mut now, kept, restored)?;
+            now.last = Some(again);
+            return self.go_on(&mut now);
+        }
+        let begun = self.begin_anew(&mut now, plan, &FoundSectors::default())?;
+        now.last = Some(begun);
+        Ok(())
+    }
+
+    /// Goes on with what a file says. What it has hashed counts if writes were noticed all the time; else it begins anew.
+    fn go_on_with(
+        &self,
+        now: &mut Now,
+        progress: ProgressFile,
+        restored: Restored,
+    ) -> Result<Last, ScrubError> {
+        let plan = restored.plan.clone();
+        let watch = now.watch.clone();
+        if let Some(path) = &plan.hash
+            && !(watch.as_ref()).is_some_and(|watch| watch.is_of(path, plan.block))
+        {
+            // Its place is taken by the new one.
+            drop(progress);
+            let begun = self.begin_anew(now, plan, &restored.changed)?;
+            if restored.state == ScrubState::Paused {
+                begun.face.paused.store(true, Ordering::SeqCst);
+                self.disk.ask_jobs();
+            }
+            return Ok(begun);
+        }
+        self.start(
+            plan,
+            From {
+                progress: Some(progress),
+                restored: Some(&restored),
+                watch,
+                why_not: None,
+            },
+        )
+    }
+
+    /// Begins with nothing done. What had changed before is told still.
+    fn begin_anew(
+        &self,
+        now: &mut Now,
+        plan: Plan,
+        changed: &FoundSectors,
+    ) -> Result<Last, ScrubError> {
+        // What the one before still had to hash comes before what this has.
+        now.last.iter().for_each(|last| last.worker.join());
+        let mut from = From::default();
+        if let Some(file) = &self.file {
             let folder = file.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder).map_err(|error| ProgressError::Io {
                 path: folder.to_owned(),
                 error,
             })?;
-            progress = Some(ProgressFile::create(file, &plan)?);
+            from.why_not = self.watch_for(now, &plan)?;
+            from.watch.clone_from(&now.watch);
+            from.progress = Some(ProgressFile::create(file, &plan, changed)?);
         }
-        *last = Some(self.start(plan, progress, None)?);
-        Ok(())
+        let begun = self.start(plan, from)?;
+        begun.face.status().changed.clone_from(changed);
+        Ok(begun)
+    }
+
+    /// Sees to it that writes are noticed for the hashes of a plan, if it has any. Returns why nothing can be compared with them, if
+    /// there are some.
+    fn watch_for(&self, now: &mut Now, plan: &Plan) -> Result<Option<String>, ScrubError> {
+        let (Some(path), Some(marks)) = (&plan.hash, &self.marks) else {
+            return Ok(None);
+        };
+        let mut why_not = now.why_not.clone();
+        if let Some(watch) = &now.watch {
+            if watch.is_of(path, plan.block) {
+                return Ok(None);
+            }
+            let is_other = watch.hashes().path() != path;
+            why_not = match is_other {
+                true => Some("other hashes were kept meanwhile".to_owned()),
+                false => watch.lost(),
+            };
+            let is_same = watch.hashes().id().is_at(path);
+            if is_same && watch.lost().is_none() {
+                let bytes = |block: Sectors| Bytes(block.bytes(self.identity.sector_bytes));
+                return Err(ScrubError::Progress(ProgressError::OtherBlocks {
+                    path: path.clone(),
+                    has: bytes(watch.block()).to_string(),
+                    asked: bytes(plan.block).to_string(),
+                }));
+            }
+            if is_same {
+                // Whoever still has it does nothing with it any more.
+                watch.hashes().unlock();
+            }
+        }
+        let is_new = !path.exists();
+        let hashes = HashFile::open_or_create(path, &self.identity, plan.block)?;
+        let watch = Watch::begin(marks, (&self.disk, &self.identity), plan.block, hashes)?;
+        if let Some(before) = now.watch.replace(Arc::new(watch)) {
+            before.lose("another file of hashes has taken its place".to_owned());
+        }
+        now.why_not = None;
+        Ok(match is_new {
+            true => None,
+            false => {
+                why_not.or_else(|| Some("nobody has noticed what was written since".to_owned()))
+            }
+        })
     }
 
     /// Has it rest.
@@ -193,21 +371,21 @@ impl Scrubs {
     ///
     /// If none is under way.
     pub fn pause(&self) -> Result<(), ScrubError> {
-        let face = self.unfinished()?;
+        let face = unfinished(&self.now())?;
         face.paused.store(true, Ordering::SeqCst);
         self.disk.ask_jobs();
         Ok(())
     }
 
-    /// Has it go on.
+    /// Has it go on, from the beginning if what it has done is not to be relied on.
     ///
     /// # Errors
     ///
-    /// If none is under way.
+    /// If none is under way, or it cannot begin anew.
     pub fn resume(&self) -> Result<(), ScrubError> {
-        let face = self.unfinished()?;
-        self.go_on(&face);
-        Ok(())
+        let mut now = self.now();
+        unfinished(&now)?;
+        self.go_on(&mut now)
     }
 
     /// Gives it up; its progress is forgotten.
@@ -216,22 +394,42 @@ impl Scrubs {
     ///
     /// If none is under way.
     pub fn stop(&self) -> Result<(), ScrubError> {
-        let face = self.unfinished()?;
+        let face = unfinished(&self.now())?;
         face.stopped.store(true, Ordering::SeqCst);
+        if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
+            // There is no job any more that would do it.
+            if let Some(file) = &self.file {
+                fs::remove_file(file).map_err(|error| ProgressError::Io {
+                    path: file.clone(),
+                    error,
+                })?;
+            }
+            face.status().state = ScrubState::Stopped;
+        }
         self.disk.ask_jobs();
         Ok(())
     }
 
-    fn unfinished(&self) -> Result<Arc<Face>, ScrubError> {
-        let face = self.last().as_ref().map(|last| Arc::clone(&last.face));
-        let face = face.filter(|face| !face.status().state.is_over());
-        face.ok_or(ScrubError::None)
-    }
-
-    fn go_on(&self, face: &Face) {
+    fn go_on(&self, now: &mut Now) -> Result<(), ScrubError> {
+        let Some(Last { plan, face, .. }) = &now.last else {
+            return Err(ScrubError::None);
+        };
+        if face.must_begin_anew.load(Ordering::SeqCst) {
+            if !face.wait_for_job(LET_GO) {
+                return Err(ScrubError::UnderWay);
+            }
+            let (plan, changed) = (plan.clone(), face.status().changed.clone());
+            self.may_begin(&plan)?;
+            let begun = self.begin_anew(now, plan, &changed)?;
+            now.last = Some(begun);
+            return Ok(());
+        }
         face.paused.store(false, Ordering::SeqCst);
         face.goes_on.store(true, Ordering::SeqCst);
+        // Whoever looks before the job does is not to see what is over.
+        face.status().state = ScrubState::Running;
         self.disk.ask_jobs();
+        Ok(())
     }
 
     /// Whether what is asked is what an unfinished one does.
@@ -241,6 +439,7 @@ impl Scrubs {
             ("range", ask.range.is_none() || asked.range == plan.range),
             ("block", ask.block.is_none() || asked.block == plan.block),
             ("idle", ask.idle.is_none() || asked.idle == plan.idle),
+            ("hash", ask.hash.is_none() || asked.hash == plan.hash),
         ];
         match same.iter().find(|(_, same)| !same) {
             Some((what, _)) => Err(ScrubError::Unfinished(what)),
@@ -295,6 +494,7 @@ impl Scrubs {
             ),
             block: Sectors::new(block / sector),
             idle,
+            hash: ask.hash.clone(),
         })
     }
 
@@ -314,27 +514,52 @@ impl Scrubs {
         }
     }
 
-    fn start(
-        &self,
-        plan: Plan,
-        progress: Option<ProgressFile>,
-        restored: Option<&Restored>,
-    ) -> Result<Last, ScrubError> {
+    /// Whether there is anything to read in.
+    fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
         let may = self.gaps();
-        if plan.idle.is_none() && may != Gaps::Used {
-            return Err(ScrubError::NothingToReadIn(may.text()));
+        match plan.idle.is_none() && may != Gaps::Used {
+            true => Err(ScrubError::NothingToReadIn(may.text())),
+            false => Ok(()),
         }
+    }
+
+    fn start(&self, plan: Plan, from: From<'_>) -> Result<Last, ScrubError> {
+        self.may_begin(&plan)?;
+        let may = self.gaps();
+        let From {
+            progress,
+            restored,
+            watch,
+            why_not,
+        } = from;
         let kept = progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
+        let found = |of: fn(&Restored) -> &FoundSectors| restored.map(of).cloned();
         let status = ScrubStatus {
             state: restored.map_or(ScrubState::Running, |restored| restored.state.clone()),
-            unreadable: restored
-                .map_or_else(Unreadable::default, |restored| restored.unreadable.clone()),
+            unreadable: found(|restored| &restored.unreadable).unwrap_or_default(),
+            changed: found(|restored| &restored.changed).unwrap_or_default(),
+            hashes: plan.hash.as_ref().map(|file| HashStatus {
+                file: file.clone(),
+                compared: 0,
+                why_not,
+            }),
             gaps: may,
             ..blank(&plan, kept)
         };
         let face = Arc::new(Face::new(status));
-        let from = (progress, restored);
+        let mut sink = None;
+        if let (Some(_), Some(watch), Some(progress)) = (&plan.hash, &watch, &progress) {
+            let durable = (progress.syncer()?, progress.path().to_owned());
+            sink = Some(Sink::start(Arc::clone(watch), durable, self.disk.clone())?);
+        }
+        let worker = sink.as_ref().map(Sink::thread).unwrap_or_default();
+        let files = Files {
+            progress,
+            watch,
+            sink,
+        };
+        let from = (files, restored);
         let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
         let model = self.model.get_or_init(model).as_ref();
         let job = match model.filter(|_| may == Gaps::Used) {
@@ -343,7 +568,7 @@ impl Scrubs {
         };
         self.disk
             .run_in_background(Member(0), Box::new(move || job as Box<dyn Background>));
-        Ok(Last { plan, face })
+        Ok(Last { plan, face, worker })
     }
 
     fn job<P: Passing + Clone + Send + 'static>(
@@ -351,7 +576,7 @@ impl Scrubs {
         model: P,
         plan: &Plan,
         may: Gaps,
-        from: (Option<ProgressFile>, Option<&Restored>),
+        from: (Files, Option<&Restored>),
         face: &Arc<Face>,
     ) -> Result<Box<dyn Background + Send>, ScrubError> {
         let piece = IDLE_PIECE / u64::from(self.identity.sector_bytes);
@@ -377,12 +602,14 @@ impl Scrubs {
             state: restored.state,
             left: 0,
             unreadable: restored.unreadable,
+            changed: restored.changed,
             gaps: self.gaps(),
             ..blank(&restored.plan, kept)
         };
         Last {
             plan: restored.plan,
             face: Arc::new(Face::new(status)),
+            worker: SinkThread::default(),
         }
     }
 }
@@ -401,7 +628,9 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         in_idle_time: 0,
         by_others: 0,
         errors: 0,
-        unreadable: Unreadable::default(),
+        unreadable: FoundSectors::default(),
+        changed: FoundSectors::default(),
+        hashes: None,
         gaps: Gaps::NoBelief,
         idle: plan.idle,
         kept,
@@ -416,6 +645,12 @@ fn usual_block(capacity: u64) -> u64 {
         block *= 2;
     }
     block
+}
+
+fn unfinished(now: &Now) -> Result<Arc<Face>, ScrubError> {
+    let face = now.last.as_ref().map(|last| Arc::clone(&last.face));
+    let face = face.filter(|face| !face.status().state.is_over());
+    face.ok_or(ScrubError::None)
 }
 
 /// What a block device calls itself, which its path does not: that may be another one's after the next start.

@@ -1,7 +1,12 @@
 //! The scrub itself, on the thread of its disk.
 
-use super::progress::{Plan, ProgressFile, Restored};
+mod data;
+mod resting;
+
+use super::progress::{Found, Plan, ProgressFile, Restored};
+use super::sink::Sink;
 use super::status::{Gaps, ScrubState, ScrubStatus};
+use super::watch::Watch;
 use crate::disk::Disk;
 use headtime_engine::{
     Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, Member, Outcome,
@@ -13,7 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub(super) use resting::Resting;
 
 /// What the job and those who control it share.
 #[derive(Debug)]
@@ -25,6 +33,11 @@ pub(super) struct Face {
     pub goes_on: AtomicBool,
     /// It is to end.
     pub stopped: AtomicBool,
+    /// What it has done so far is not to be relied on: it can only begin anew.
+    pub must_begin_anew: AtomicBool,
+    /// The job has let go of all it had, though the scrub is not over.
+    let_go: Mutex<bool>,
+    lets_go: Condvar,
 }
 
 impl Face {
@@ -33,6 +46,9 @@ impl Face {
             paused: AtomicBool::new(status.state == ScrubState::Paused),
             goes_on: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
+            must_begin_anew: AtomicBool::new(false),
+            let_go: Mutex::new(false),
+            lets_go: Condvar::new(),
             status: Mutex::new(status),
         }
     }
@@ -40,6 +56,18 @@ impl Face {
     pub fn status(&self) -> MutexGuard<'_, ScrubStatus> {
         // It is whole between statements.
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_let_go(&self) {
+        *self.let_go.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.lets_go.notify_all();
+    }
+
+    /// Waits for the job to let go of what it has, for a while. Returns true if it has.
+    pub fn wait_for_job(&self, limit: Duration) -> bool {
+        let let_go = self.let_go.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = (self.lets_go).wait_timeout_while(let_go, limit, |let_go| !*let_go);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -49,8 +77,35 @@ const KEEP_EVERY: Nanos = Nanos::from_millis(500);
 /// A block that the drive does not answer for in time, so often, alone, counts as unreadable.
 const TIMEOUTS: u8 = 3;
 
+/// Blocks that are looked into at a time; of more the whole block is named.
+const BAD_MAX: usize = 4096;
+
 /// Numbers of reads of parts of blocks begin here; those of the scan begin at zero.
 const PARTS_FROM: u64 = 1 << 63;
+
+/// What a scrub has beside its disk.
+pub(super) struct Files {
+    pub progress: Option<ProgressFile>,
+    /// Who is to be told of writes, whether or not this scrub hashes.
+    pub watch: Option<Arc<Watch>>,
+    /// Where data go, if anything is done with them.
+    pub sink: Option<Sink>,
+}
+
+/// How far the end of a scrub is that does something with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// There is more to do.
+    NotYet,
+    /// What was done is being made durable.
+    Syncs,
+    /// It is.
+    Synced,
+    /// That it is done is being made durable.
+    Says,
+    /// It is.
+    Said,
+}
 
 /// Reads a range of a disk block by block, in gaps and in idle time.
 pub(super) struct Scrub<P: Passing> {
@@ -62,6 +117,18 @@ pub(super) struct Scrub<P: Passing> {
     face: Arc<Face>,
     disk: Disk,
     progress: Option<ProgressFile>,
+    watch: Option<Arc<Watch>>,
+    sink: Option<Sink>,
+    /// It takes nothing until it is told to.
+    sink_has_failed: bool,
+    /// Blocks whose data have been handed over and are not done.
+    sinking: BTreeSet<u64>,
+    /// Blocks that were written to since they were asked for.
+    rewritten: BTreeSet<u64>,
+    compared: u64,
+    ending: Ending,
+    /// Sectors of which the file knows that they are in no line.
+    beyond: (u64, u64),
     /// Makes what was written of the progress durable.
     syncs: Option<SyncSender<()>>,
     /// Blocks that were asked for and are not done.
@@ -96,13 +163,22 @@ impl<P: Passing> Scrub<P> {
         plan: Plan,
         may: Gaps,
         disk: Disk,
-        (progress, restored): (Option<ProgressFile>, Option<&Restored>),
+        (files, restored): (Files, Option<&Restored>),
         face: Arc<Face>,
     ) -> io::Result<Scrub<P>> {
         if let Some(restored) = restored {
             skip_done(&mut scan, &plan, &restored.done);
         }
-        face.status().left = scan.wanted().left();
+        let Files {
+            progress,
+            watch,
+            sink,
+        } = files;
+        let beyond = {
+            let mut status = face.status();
+            status.left = scan.wanted().left();
+            (status.unreadable.beyond(), status.changed.beyond())
+        };
         let syncs = progress.as_ref().map(syncing).transpose()?;
         let paused = face.paused.load(Ordering::SeqCst);
         Ok(Scrub {
@@ -113,6 +189,14 @@ impl<P: Passing> Scrub<P> {
             face,
             disk,
             progress,
+            watch,
+            sink,
+            sink_has_failed: false,
+            sinking: BTreeSet::new(),
+            rewritten: BTreeSet::new(),
+            compared: 0,
+            ending: Ending::NotYet,
+            beyond,
             syncs,
             open: BTreeSet::new(),
             bad: BTreeMap::new(),
@@ -144,7 +228,8 @@ impl<P: Passing> Scrub<P> {
 
     /// Returns true if it asks for anything at present.
     fn reads(&self) -> bool {
-        !self.over && !self.paused && self.held.is_none() && !self.is_stopped()
+        let goes_on = !self.over && !self.paused && self.held.is_none() && !self.is_stopped();
+        goes_on && self.sink.as_ref().is_none_or(Sink::has_room)
     }
 
     fn is_stopped(&self) -> bool {
@@ -156,6 +241,8 @@ impl<P: Passing> Scrub<P> {
         if self.over {
             return;
         }
+        self.take_sunk(now);
+        self.look_at_watch(now);
         let paused = self.face.paused.load(Ordering::SeqCst);
         if paused != self.paused {
             self.paused = paused;
@@ -166,8 +253,7 @@ impl<P: Passing> Scrub<P> {
             self.publish(now);
         }
         if self.face.goes_on.swap(false, Ordering::SeqCst) {
-            (self.held, self.rests) = (None, Rests::default());
-            self.publish(now);
+            self.goes_on(now);
         }
         if now >= self.keep_at {
             self.keep();
@@ -176,8 +262,23 @@ impl<P: Passing> Scrub<P> {
         self.end_if_over(now);
     }
 
+    /// It is told to go on, whatever was in its way.
+    fn goes_on(&mut self, now: Time) {
+        // What it can only begin anew it does not go on with.
+        if !self.face.must_begin_anew.load(Ordering::SeqCst) {
+            (self.held, self.rests) = (None, Rests::default());
+            if let Some(sink) = &self.sink {
+                sink.again();
+                self.sink_has_failed = false;
+            }
+        }
+        self.publish(now);
+    }
+
     /// Writes down what is done.
     fn keep(&mut self) {
+        self.keep_marks();
+        self.keep_beyond();
         let Some(progress) = self.progress.as_mut().filter(|kept| kept.is_dirty()) else {
             return;
         };
@@ -201,14 +302,20 @@ impl<P: Passing> Scrub<P> {
     fn kept(&mut self, written: Option<io::Result<()>>) {
         if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
             let problem = format!("{}: {error}", progress.path().display());
-            tracing::error!(disk = self.disk.name(), "the scrub rests: {problem}");
-            self.held = Some(problem);
+            self.hold(problem);
         }
+    }
+
+    fn hold(&mut self, problem: String) {
+        tracing::error!(disk = self.disk.name(), "the scrub rests: {problem}");
+        self.held = Some(problem);
+        self.ending = Ending::NotYet;
     }
 
     /// A block is done.
     fn close(&mut self, block: u64) {
         self.open.remove(&block);
+        self.rewritten.remove(&block);
         self.timeouts.remove(&block);
         self.changed(block, 1);
     }
@@ -227,16 +334,19 @@ impl<P: Passing> Scrub<P> {
     /// These sectors cannot be read.
     fn cannot_read(&mut self, extent: Extent) {
         tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
-        self.face.status().unreadable.add(extent);
-        let written = self.progress.as_mut().map(|kept| kept.unreadable(extent));
-        self.kept(written);
+        if self.face.status().unreadable.add(extent) {
+            let progress = self.progress.as_mut();
+            let written = progress.map(|kept| kept.found(Found::Unreadable, extent));
+            self.kept(written);
+        }
     }
 
     /// A block cannot be read as a whole: which of its sectors cannot is found out while nobody asks for anything.
     fn look_into(&mut self, block: Lba) {
         let extent = self.scan.wanted().block_at(block);
         let number = self.number(block);
-        if self.plan.idle.is_none() || extent.len == Sectors::new(1) {
+        let is_named = self.plan.idle.is_none() || self.bad.len() >= BAD_MAX;
+        if is_named || extent.len == Sectors::new(1) {
             self.cannot_read(extent);
             self.close(number);
             return;
@@ -322,10 +432,14 @@ impl<P: Passing> Scrub<P> {
         let left = self.left();
         let mut status = self.face.status();
         if !self.over {
-            status.state = match (&self.held, self.paused) {
-                (Some(why), _) => ScrubState::Held(why.clone()),
-                (None, true) => ScrubState::Paused,
-                (None, false) => ScrubState::Running,
+            let is_told = self.face.goes_on.load(Ordering::SeqCst);
+            let paused = self.face.paused.load(Ordering::SeqCst);
+            status.state = match &self.held {
+                // Whoever has told it to go on is not to see what was before.
+                _ if is_told => ScrubState::Running,
+                Some(why) => ScrubState::Held(why.clone()),
+                None if paused => ScrubState::Paused,
+                None => ScrubState::Running,
             };
         }
         let read = status.blocks.saturating_sub(left);
@@ -335,6 +449,9 @@ impl<P: Passing> Scrub<P> {
         status.by_others = self.scan.stats().read_by_others;
         status.errors = self.errors;
         status.gaps = self.gaps;
+        if let Some(hashes) = &mut status.hashes {
+            hashes.compared = self.compared;
+        }
         status.pace.note(now, read);
     }
 
@@ -349,35 +466,71 @@ impl<P: Passing> Scrub<P> {
         if self.held.is_some() && !stopped {
             return;
         }
-        if !stopped {
-            self.keep();
-        }
-        let told = self.progress.as_mut().map(|kept| match stopped {
-            true => kept.remove(),
-            false => kept.state("done"),
-        });
-        self.kept(told);
-        if self.held.is_some() && !stopped {
-            // What it did is not written down.
+        if stopped {
+            let told = self.progress.as_ref().map(ProgressFile::remove);
+            self.kept(told);
+        } else if !self.is_written_down() {
             self.publish(now);
             return;
         }
-        self.over = true;
-        // The next one locks the file.
-        (self.progress, self.syncs) = (None, None);
-        // Whoever sees that it is over may begin another one, which is to come behind this.
-        self.disk.end_background(Member(0));
+        self.lets_go();
         self.publish(now);
         self.face.status().state = match stopped {
             true => ScrubState::Stopped,
             false => ScrubState::Done,
         };
         let unreadable = self.face.status().unreadable.sectors();
+        self.face.has_let_go();
         match stopped {
             true => tracing::info!(disk = self.disk.name(), "the scrub was stopped"),
             false => {
                 tracing::info!(disk = self.disk.name(), unreadable, "the scrub is done");
             }
+        }
+    }
+
+    /// Writes down that all is done, which may take a while. Returns true if it is written down, and durable where it has to be.
+    fn is_written_down(&mut self) -> bool {
+        match self.ending {
+            Ending::Syncs | Ending::Says => return false,
+            Ending::Said => return true,
+            Ending::NotYet => {
+                self.keep();
+                if let Some(sink) = self.sink.as_ref().filter(|_| self.held.is_none()) {
+                    sink.sync();
+                    self.ending = Ending::Syncs;
+                    return false;
+                }
+            }
+            Ending::Synced => {}
+        }
+        let told = self.progress.as_mut().map(|kept| kept.state("done"));
+        self.kept(told);
+        if self.held.is_some() {
+            return false;
+        }
+        match &self.sink {
+            Some(sink) => {
+                sink.sync();
+                self.ending = Ending::Says;
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// It is over, or can only begin anew: whoever comes behind it finds nothing of it in use. Writes are still noticed.
+    fn lets_go(&mut self) {
+        self.over = true;
+        // The next one locks the file.
+        (self.progress, self.syncs, self.sink) = (None, None, None);
+        // Whoever sees that it is over may begin another one, which is to come behind this.
+        match self.watch.clone().filter(|watch| !watch.is_lost()) {
+            Some(watch) => self.disk.run_in_background(
+                Member(0),
+                Box::new(move || Box::new(Resting::new(watch)) as Box<dyn Background>),
+            ),
+            None => self.disk.end_background(Member(0)),
         }
     }
 
@@ -437,8 +590,9 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        let keeps = self.progress.as_ref().filter(|kept| kept.is_dirty());
-        let keeps = keeps.filter(|_| self.held.is_none()).map(|_| self.keep_at);
+        let dirty = self.progress.as_ref().is_some_and(ProgressFile::is_dirty);
+        let dirty = dirty || self.watch.as_ref().is_some_and(|watch| watch.is_dirty());
+        let keeps = (dirty && !self.over && self.held.is_none()).then_some(self.keep_at);
         let next = self.next_part(engine).into_iter();
         let next = next.chain(self.scan.next_wakeup(engine)).min();
         let reads = next.filter(|_| self.reads());
@@ -453,10 +607,17 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         }
     }
 
+    fn arrives(&mut self, _: Time, arrival: &Arrival) {
+        if arrival.op.changes() && !arrival.extent.is_empty() {
+            self.is_written(arrival.extent);
+        }
+    }
+
     fn seen(&mut self, now: Time, done: &Finished) {
         self.quiet_from = now;
         let before = self.scan.stats().read_by_others;
-        match self.reads() {
+        // Of what others read there are no data.
+        match self.reads() && self.sink.is_none() {
             true => self.scan.seen(now, done),
             false => self.scan.disturbed(now),
         }
@@ -484,7 +645,9 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
                     false => self.in_gaps += blocks.len() as u64,
                 }
             }
-            for block in &blocks {
+            let sinks =
+                done.outcome == Outcome::Done && self.hand_over(done.request.extent, data, &blocks);
+            for block in blocks.iter().filter(|_| !sinks) {
                 let number = self.number(*block);
                 if done.outcome == Outcome::Done {
                     self.close(number);
@@ -492,6 +655,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
                     self.look_into(*block);
                 } else {
                     self.open.remove(&number);
+                    self.rewritten.remove(&number);
                 }
             }
             match (done.outcome, blocks.as_slice()) {
@@ -529,6 +693,16 @@ impl<P: Passing> Drop for Scrub<P> {
     fn drop(&mut self) {
         if !self.over {
             self.keep();
+        }
+        let sink = self.sink.take();
+        if let Some(watch) = &self.watch {
+            watch.ends_with_disk();
+        }
+        if self.disk.is_stopped()
+            && let Some(worker) = sink.map(|sink| sink.thread())
+        {
+            // Nobody waits for this thread any more, and the hashes are to be whole before the server ends.
+            worker.join();
         }
     }
 }

@@ -1,44 +1,33 @@
 //! The file in which a scrub's progress is kept.
 //!
 //! ```text
-//! 16 KiB     what is scrubbed and how, as JSON, written once
+//! 12 KiB     what is scrubbed and how, as JSON, written once
+//! 4 KiB      sectors that were found and are in no line, since there are too many: `beyond UNREADABLE CHANGED`
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
-//! the rest   what else happened, one line each: `unreadable START LEN`, `state running|paused|done`
+//! the rest   what else happened, one line each: `unreadable START LEN`, `changed START LEN`, `state running|paused|done`
 //! ```
 //!
 //! Pages of bits are written as they are, whenever blocks were done: the kernel has them then, whatever becomes of the server. A
 //! line counts once its end is there.
 
-use super::status::{ScrubState, Unreadable};
+use super::files::{self, HEADER, PAGE};
+use super::identity::{Identity, ProgressError, same_disk};
+use super::pages::Pages;
+use super::status::{FoundSectors, ScrubState};
 use headtime_units::{Extent, Lba, Nanos, Sectors};
-use rustix::fs::FlockOperation;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Bytes of the beginning.
-const HEADER: usize = 16 << 10;
+/// Where those are counted that are in no line.
+const BEYOND: u64 = (HEADER - PAGE) as u64;
 
-/// Bytes of a page of bits, and words.
-const PAGE: usize = 4096;
-const WORDS: usize = PAGE / 8;
+const WHAT: &str = "the progress of a scrub";
 
 const FORMAT: &str = "headtime scrub 1";
-
-/// Which disk it is, as far as that is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Identity {
-    /// What is behind it: a serial number, or the path of a device or a store.
-    pub device: String,
-    /// Its sectors.
-    pub capacity: Sectors,
-    /// Bytes of a sector.
-    pub sector_bytes: u32,
-}
 
 /// What is scrubbed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,38 +40,8 @@ pub(super) struct Plan {
     pub block: Sectors,
     /// After how long without requests idle time is used, if it is.
     pub idle: Option<Nanos>,
-}
-
-/// Why the progress of a scrub cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum ProgressError {
-    /// The file cannot be read or written.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's reason.
-        error: io::Error,
-    },
-    /// Another server has it.
-    #[error("{}: in use by another server", .0.display())]
-    InUse(PathBuf),
-    /// It is something else.
-    #[error("{}: not the progress of a scrub: {problem}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// It is of another disk.
-    #[error("{}: of another disk: {problem}; move it away, or scrub that disk", path.display())]
-    OtherDisk {
-        /// The file.
-        path: PathBuf,
-        /// In what they differ.
-        problem: String,
-    },
+    /// Where hashes of blocks are kept, if they are.
+    pub hash: Option<PathBuf>,
 }
 
 /// What a file says that was there.
@@ -95,7 +54,9 @@ pub(super) struct Restored {
     /// In what state the scrub was.
     pub state: ScrubState,
     /// What could not be read.
-    pub unreadable: Unreadable,
+    pub unreadable: FoundSectors,
+    /// What was not what it was to be.
+    pub changed: FoundSectors,
 }
 
 /// A file of progress.
@@ -103,7 +64,7 @@ pub(super) struct Restored {
 pub(super) struct ProgressFile {
     path: PathBuf,
     file: File,
-    pages: usize,
+    pages: Pages,
     /// Pages that are not as the scrub is.
     dirty: BTreeSet<usize>,
     /// Where the next line begins.
@@ -111,30 +72,19 @@ pub(super) struct ProgressFile {
 }
 
 fn to_json(plan: &Plan) -> Value {
-    json!({
-        "format": FORMAT,
-        "device": plan.identity.device,
-        "sectors": plan.identity.capacity.get(),
-        "sector_bytes": plan.identity.sector_bytes,
-        "start": plan.range.start.get(),
-        "len": plan.range.len.get(),
-        "block": plan.block.get(),
-        "idle_ns": plan.idle.map(Nanos::as_nanos),
-    })
+    let mut about = files::about(FORMAT, &plan.identity);
+    about["start"] = json!(plan.range.start.get());
+    about["len"] = json!(plan.range.len.get());
+    about["block"] = json!(plan.block.get());
+    about["idle_ns"] = json!(plan.idle.map(Nanos::as_nanos));
+    about["hash"] = json!(plan.hash);
+    about
 }
 
-fn from_json(text: &[u8]) -> Result<Plan, String> {
-    let end = text.iter().position(|byte| *byte == 0);
-    let text = &text[..end.unwrap_or(text.len())];
-    let value: Value = serde_json::from_slice(text).map_err(|error| error.to_string())?;
-    let number = |key: &str| {
-        let number = value[key].as_u64();
-        number.ok_or_else(|| format!("`{key}` is no number"))
-    };
-    if value["format"] != FORMAT {
-        return Err(format!("its format is not \"{FORMAT}\""));
-    }
-    let (capacity, block) = (number("sectors")?, number("block")?);
+fn from_json(about: &Value) -> Result<Plan, String> {
+    let identity = files::disk_of(about)?;
+    let number = |key: &str| files::number(about, key);
+    let (capacity, block) = (identity.capacity.get(), number("block")?);
     let (start, len) = (number("start")?, number("len")?);
     let inside = start.checked_add(len).is_some_and(|end| end <= capacity);
     if !inside || block == 0 || len == 0 {
@@ -143,81 +93,53 @@ fn from_json(text: &[u8]) -> Result<Plan, String> {
         ));
     }
     Ok(Plan {
-        identity: Identity {
-            device: value["device"].as_str().unwrap_or_default().to_owned(),
-            capacity: Sectors::new(capacity),
-            sector_bytes: u32::try_from(number("sector_bytes")?).map_err(|e| e.to_string())?,
-        },
+        identity,
         range: Extent::at(start, len),
         block: Sectors::new(block),
-        idle: value["idle_ns"].as_u64().map(Nanos::from_nanos),
+        idle: about["idle_ns"].as_u64().map(Nanos::from_nanos),
+        hash: about["hash"].as_str().map(PathBuf::from),
     })
 }
 
 impl Plan {
     /// Blocks of the disk.
-    fn blocks(&self) -> u64 {
+    pub fn blocks(&self) -> u64 {
         self.identity.capacity.get().div_ceil(self.block.get())
     }
 
-    fn pages(&self) -> usize {
-        (self.blocks() as usize).div_ceil(PAGE * 8)
-    }
-
-    /// In what a disk differs from the one of this plan, if it does.
-    pub fn differs(&self, disk: &Identity) -> Option<String> {
-        let (then, now) = (&self.identity, disk);
-        let bytes = |identity: &Identity| identity.capacity.bytes(identity.sector_bytes);
-        if then.device != now.device {
-            return Some(format!("it was {}, and is {}", then.device, now.device));
-        }
-        if then.sector_bytes != now.sector_bytes {
-            let (then, now) = (then.sector_bytes, now.sector_bytes);
-            return Some(format!("its sectors had {then} bytes, and have {now}"));
-        }
-        let how = match then.capacity.cmp(&now.capacity) {
-            std::cmp::Ordering::Equal => return None,
-            std::cmp::Ordering::Greater => "shrunk",
-            std::cmp::Ordering::Less => "grown",
-        };
-        let (then, now) = (bytes(then), bytes(now));
-        Some(format!("it has {how} from {then} bytes to {now}"))
+    fn pages(&self) -> Pages {
+        Pages::new(HEADER as u64, self.blocks())
     }
 }
 
 impl ProgressFile {
-    /// A file for a scrub that begins, in place of one that is over.
-    pub fn create(path: &Path, plan: &Plan) -> Result<ProgressFile, ProgressError> {
-        let failed = |error| ProgressError::Io {
-            path: path.to_owned(),
-            error,
-        };
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(true);
-        let file = options.mode(0o600).open(&new).map_err(failed)?;
-        lock(&file, path)?;
-        let mut header = to_json(plan).to_string().into_bytes();
-        if header.len() >= HEADER {
-            return Err(failed(ErrorKind::InvalidFilename.into()));
-        }
-        header.resize(HEADER, 0);
-        let end = (HEADER + plan.pages() * PAGE) as u64;
-        let written = (|| {
-            file.write_all_at(&header, 0)?;
-            file.set_len(end)?;
-            file.sync_all()?;
-            std::fs::rename(&new, path)
-        })();
-        written.map_err(failed)?;
-        Ok(ProgressFile {
+    /// A file for a scrub that begins, in place of one that is over. A scrub that begins anew may have found changes before.
+    pub fn create(
+        path: &Path,
+        plan: &Plan,
+        changed: &FoundSectors,
+    ) -> Result<ProgressFile, ProgressError> {
+        let failed = |error| files::failed(path, error);
+        let file = files::create_beside(path)?;
+        let header = files::header(&to_json(plan)).map_err(failed)?;
+        let mut progress = ProgressFile {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
             dirty: BTreeSet::new(),
-            end,
-        })
+            end: plan.pages().end(),
+        };
+        let written = (|| {
+            progress.file.write_all_at(&header, 0)?;
+            progress.file.set_len(progress.end)?;
+            for extent in changed.extents() {
+                progress.found(Found::Changed, extent)?;
+            }
+            progress.beyond(0, changed.beyond())?;
+            files::put_in_place(&progress.file, path)
+        })();
+        written.map_err(failed)?;
+        Ok(progress)
     }
 
     /// The file of a scrub of this disk; `None` if there is none.
@@ -225,61 +147,40 @@ impl ProgressFile {
         path: &Path,
         disk: &Identity,
     ) -> Result<Option<(ProgressFile, Restored)>, ProgressError> {
-        let failed = |error| ProgressError::Io {
-            path: path.to_owned(),
-            error,
-        };
-        let file = match OpenOptions::new().read(true).write(true).open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        lock(&file, path)?;
-        let format = |problem| ProgressError::Format {
-            path: path.to_owned(),
-            problem,
+        let failed = |error| files::failed(path, error);
+        let format = |problem| files::wrong(path, WHAT, problem);
+        let Some(file) = files::open_if_there(path)? else {
+            return Ok(None);
         };
         let length = file.metadata().map_err(failed)?.len();
-        let mut header = vec![0; HEADER];
-        match file.read_exact_at(&mut header, 0) {
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                return Err(format("it is too short".to_owned()));
-            }
-            read => read.map_err(failed)?,
-        }
-        let plan = from_json(&header).map_err(format)?;
-        if let Some(problem) = plan.differs(disk) {
-            return Err(ProgressError::OtherDisk {
-                path: path.to_owned(),
-                problem,
-            });
-        }
-        let lines_at = (HEADER + plan.pages() * PAGE) as u64;
+        let about = files::read_header(&file, path, (FORMAT, WHAT))?;
+        let plan = from_json(&about).map_err(format)?;
+        same_disk(path, &plan.identity, disk)?;
+        let lines_at = plan.pages().end();
         if length < lines_at {
             return Err(format("it was cut short".to_owned()));
         }
-        let mut bits = vec![0; plan.pages() * PAGE];
-        file.read_exact_at(&mut bits, HEADER as u64)
-            .map_err(failed)?;
-        let words = bits.chunks_exact(8);
-        let done = words
-            .map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes")))
-            .collect();
+        let done = plan.pages().read(&file).map_err(failed)?;
         let mut text = vec![0; (length - lines_at) as usize];
         file.read_exact_at(&mut text, lines_at).map_err(failed)?;
         let whole = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        let (mut state, mut unreadable) = (ScrubState::Running, Unreadable::default());
+        let mut state = ScrubState::Running;
+        let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
         for line in String::from_utf8_lossy(&text[..whole]).lines() {
             let mut words = line.split(' ');
             let first = words.next();
             let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
             match first {
-                Some("unreadable") => match (number(), number()) {
+                Some(what @ ("unreadable" | "changed")) => match (number(), number()) {
                     (Some(start), Some(len)) => {
-                        unreadable.add(Extent::new(Lba::new(start), Sectors::new(len)));
+                        let extent = Extent::new(Lba::new(start), Sectors::new(len));
+                        match what {
+                            "changed" => changed.add(extent),
+                            _ => unreadable.add(extent),
+                        };
                     }
                     _ => return Err(format(line.to_owned())),
                 },
@@ -292,6 +193,15 @@ impl ProgressFile {
                     }
                 }
                 _ => return Err(format(line.to_owned())),
+            }
+        }
+        let text = files::read_text(&file, BEYOND).map_err(failed)?;
+        let mut beyond = text.split_whitespace().skip(1).map(str::parse::<u64>);
+        for found in [&mut unreadable, &mut changed] {
+            match beyond.next() {
+                Some(Ok(sectors)) => found.add_beyond(sectors),
+                Some(Err(_)) => return Err(format(text.clone())),
+                None => {}
             }
         }
         let end = lines_at + whole as u64;
@@ -309,6 +219,7 @@ impl ProgressFile {
             done,
             state,
             unreadable,
+            changed,
         };
         Ok(Some((progress, restored)))
     }
@@ -324,7 +235,7 @@ impl ProgressFile {
 
     /// Whether a block is done has changed.
     pub fn changed(&mut self, block: u64) {
-        self.dirty.insert((block / 64) as usize / WORDS);
+        self.dirty.insert(Pages::page_of(block));
     }
 
     /// Returns true if there is something to write.
@@ -334,14 +245,8 @@ impl ProgressFile {
 
     /// Writes what has changed. `word` says which of the blocks from 64 times its number on are done.
     pub fn write(&mut self, word: impl Fn(usize) -> u64) -> io::Result<()> {
-        let mut page = [0; PAGE];
         while let Some(number) = self.dirty.first().copied() {
-            for (index, bytes) in page.chunks_exact_mut(8).enumerate() {
-                bytes.copy_from_slice(&word(number * WORDS + index).to_le_bytes());
-            }
-            debug_assert!(number < self.pages);
-            self.file
-                .write_all_at(&page, (HEADER + number * PAGE) as u64)?;
+            self.pages.write(&self.file, number, &word)?;
             self.dirty.remove(&number);
         }
         Ok(())
@@ -353,16 +258,23 @@ impl ProgressFile {
         Ok(())
     }
 
-    /// These sectors cannot be read.
-    pub fn unreadable(&mut self, extent: Extent) -> io::Result<()> {
-        let mut text = String::new();
-        let _ = writeln!(
-            text,
-            "unreadable {} {}",
-            extent.start.get(),
-            extent.len.get()
-        );
-        self.line(&text)
+    /// These sectors were found.
+    pub fn found(&mut self, what: Found, extent: Extent) -> io::Result<()> {
+        let what = match what {
+            Found::Unreadable => "unreadable",
+            Found::Changed => "changed",
+        };
+        let (start, len) = (extent.start.get(), extent.len.get());
+        self.line(&format!("{what} {start} {len}\n"))
+    }
+
+    /// So many sectors were found that cannot be read, and that have changed, and are in no line.
+    pub fn beyond(&self, unreadable: u64, changed: u64) -> io::Result<()> {
+        files::write_text(
+            &self.file,
+            &format!("beyond {unreadable} {changed}\n"),
+            BEYOND,
+        )
     }
 
     /// The scrub is in another state.
@@ -376,22 +288,18 @@ impl ProgressFile {
     }
 }
 
+/// What is found of sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// They cannot be read.
+    Unreadable,
+    /// They are not what they were, and nobody has written to them.
+    Changed,
+}
+
 impl Drop for ProgressFile {
     /// Who makes it durable may have it for longer, and is not to keep the next one out.
     fn drop(&mut self) {
-        // It is not locked for ever: the lock ends with the process, too.
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-    }
-}
-
-/// One server at a time.
-fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ProgressError::InUse(path.to_owned())),
-        Err(error) => Err(ProgressError::Io {
-            path: path.to_owned(),
-            error: error.into(),
-        }),
+        files::unlock(&self.file);
     }
 }

@@ -1,7 +1,8 @@
 //! How far a scrub is, as everybody may see it.
 
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use std::collections::{BTreeSet, VecDeque};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 /// In what state a scrub is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,17 @@ impl ScrubState {
     pub fn is_over(&self) -> bool {
         matches!(self, ScrubState::Done | ScrubState::Stopped)
     }
+}
+
+/// What a scrub with hashes compares.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashStatus {
+    /// Where the hashes are.
+    pub file: PathBuf,
+    /// Blocks that were compared so far; since the server started.
+    pub compared: u64,
+    /// Why nothing could be compared of what was hashed before the scrub began.
+    pub why_not: Option<String>,
 }
 
 /// Whether a scrub reads in gaps, and why not.
@@ -88,7 +100,11 @@ pub struct ScrubStatus {
     /// Reads that failed, and were not for sectors that cannot be read.
     pub errors: u64,
     /// Sectors that cannot be read.
-    pub unreadable: Unreadable,
+    pub unreadable: FoundSectors,
+    /// Sectors that are not what they were, though nobody has written to them.
+    pub changed: FoundSectors,
+    /// What is compared, if anything is.
+    pub hashes: Option<HashStatus>,
     /// Whether gaps are used.
     pub gaps: Gaps,
     /// After how long without requests idle time is used; `None` if it is not.
@@ -117,35 +133,70 @@ impl ScrubStatus {
     }
 }
 
-/// Sectors that cannot be read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unreadable(BTreeSet<(u64, u64)>);
+/// The most extents of which it is kept where they are; of more than these it is only counted how many sectors they have.
+const FOUND_MAX: usize = 1 << 16;
 
-impl Unreadable {
-    /// These cannot.
-    pub fn add(&mut self, extent: Extent) {
-        self.0.insert((extent.start.get(), extent.len.get()));
+/// Of so many finds it is kept where they were, also if they lie side by side.
+const FINDS_MAX: u64 = 1 << 18;
+
+/// Sectors that cannot be read, or of which something else was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundSectors {
+    /// Where each extent begins, and where it ends; none touches another.
+    extents: BTreeMap<u64, u64>,
+    finds: u64,
+    /// Sectors that are in none of them.
+    beyond: u64,
+}
+
+impl FoundSectors {
+    /// These are found. Returns true if they are new and it is kept where they are.
+    pub fn add(&mut self, extent: Extent) -> bool {
+        let (mut start, mut end) = (extent.start.get(), extent.end().get());
+        let before = self.extents.range(..=start).next_back();
+        let joined = match before {
+            Some((_, until)) if *until >= end => return false,
+            Some((from, until)) if *until >= start => Some(*from),
+            _ => None,
+        };
+        let behind = self.extents.range(start..=end).next().is_some();
+        let is_full = self.extents.len() >= FOUND_MAX && joined.is_none() && !behind;
+        if is_full || self.finds >= FINDS_MAX {
+            self.beyond += extent.len.get();
+            return false;
+        }
+        self.finds += 1;
+        start = joined.unwrap_or(start);
+        while let Some((from, until)) = self.extents.range(start..=end).next() {
+            let (from, until) = (*from, *until);
+            self.extents.remove(&from);
+            end = end.max(until);
+        }
+        self.extents.insert(start, end);
+        true
     }
 
-    /// Them all in order of address, those side by side as one.
+    /// So many more were found elsewhere.
+    pub fn add_beyond(&mut self, sectors: u64) {
+        self.beyond += sectors;
+    }
+
+    /// Sectors of which it is not kept where they are, those that were found twice twice.
+    pub fn beyond(&self) -> u64 {
+        self.beyond
+    }
+
+    /// Those of which it is kept where they are, in order of address, those side by side as one.
     pub fn extents(&self) -> Vec<Extent> {
-        let mut extents: Vec<Extent> = Vec::new();
-        for (start, len) in &self.0 {
-            let end = start + len;
-            match extents.last_mut() {
-                Some(last) if last.end().get() >= *start => {
-                    let len = end.max(last.end().get()) - last.start.get();
-                    last.len = Sectors::new(len);
-                }
-                _ => extents.push(Extent::new(Lba::new(*start), Sectors::new(*len))),
-            }
-        }
-        extents
+        let extents = self.extents.iter();
+        let extents = extents.map(|(start, end)| Extent::at(*start, end - start));
+        extents.collect()
     }
 
     /// How many there are.
     pub fn sectors(&self) -> u64 {
-        self.extents().iter().map(|extent| extent.len.get()).sum()
+        let kept: u64 = self.extents.iter().map(|(start, end)| end - start).sum();
+        kept + self.beyond
     }
 }
 
@@ -197,12 +248,34 @@ mod tests {
 
     #[test]
     fn sectors_side_by_side_are_one_extent() {
-        let mut unreadable = Unreadable::default();
+        let mut found = FoundSectors::default();
         for (start, len) in [(10, 1), (8, 1), (9, 1), (20, 4), (22, 8), (8, 1)] {
-            unreadable.add(Extent::at(start, len));
+            found.add(Extent::at(start, len));
         }
-        assert_eq!(unreadable.extents(), [Extent::at(8, 3), Extent::at(20, 10)]);
-        assert_eq!(unreadable.sectors(), 13);
+        assert_eq!(found.extents(), [Extent::at(8, 3), Extent::at(20, 10)]);
+        assert_eq!(found.sectors(), 13);
+        // One that is around, and one that is between.
+        assert!(found.add(Extent::at(5, 8)) && found.add(Extent::at(13, 7)));
+        assert_eq!(found.extents(), [Extent::at(5, 25)]);
+        assert!(!found.add(Extent::at(6, 3)));
+    }
+
+    #[test]
+    fn of_very_many_sectors_it_is_counted_how_many_and_no_more_is_kept() {
+        let mut found = FoundSectors::default();
+        for lba in 0..FOUND_MAX as u64 + 10 {
+            assert_eq!(found.add(Extent::at(lba * 3, 1)), lba < FOUND_MAX as u64);
+        }
+        assert_eq!(found.extents().len(), FOUND_MAX);
+        assert_eq!(found.sectors(), FOUND_MAX as u64 + 10);
+        // What touches one that is kept takes no more room.
+        assert!(found.add(Extent::at(1, 1)));
+        // A disk of which nothing can be read does not write without end.
+        let mut found = FoundSectors::default();
+        for lba in 0..FINDS_MAX + 7 {
+            found.add(Extent::at(lba, 1));
+        }
+        assert_eq!((found.extents().len(), found.beyond()), (1, 7));
     }
 
     #[test]

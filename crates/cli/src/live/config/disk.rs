@@ -36,6 +36,8 @@ pub(super) struct DiskKeys {
     #[serde(default)]
     faults: bool,
     scrub: Option<PathBuf>,
+    #[serde(default)]
+    sole_writer: bool,
     export: Option<OneOrList<Placed<ExportKeys>>>,
     #[serde(rename = "+stack")]
     stack: Stack,
@@ -143,6 +145,7 @@ pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig
         create: disk.create,
         faults: disk.faults,
         scrub: disk.scrub.clone(),
+        sole_writer: disk.sole_writer,
         exports,
         at: keys.map(|_| ()),
     })

@@ -36,6 +36,8 @@ pub struct DiskConfig {
     pub faults: bool,
     /// The directory in which the progress of its scrubs is kept.
     pub scrub: Option<PathBuf>,
+    /// Whether nobody writes to it but through a server with these scrubs, also while none runs.
+    pub sole_writer: bool,
     /// Under which names it is seen, at least one.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
@@ -185,6 +187,7 @@ impl DiskConfig {
             ("read_only", self.read_only != other.read_only),
             ("faults", self.faults != other.faults),
             ("scrub", self.scrub != other.scrub),
+            ("sole_writer", self.sole_writer != other.sole_writer),
             ("export", self.exports != other.exports),
         ];
         let own = own

@@ -7,151 +7,25 @@
     reason = "a disk that is served runs in real time"
 )]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod hash;
+mod rig;
 
-use common::{Inbox, Tape, now, request, scheduler, submit};
-use headtime_disk::drive::Fault;
+use common::{Inbox, request, submit};
 use headtime_disk::profile::by_name;
-use headtime_engine::{Engine, EngineSpec, log};
-use headtime_linux::clock::Clock;
 use headtime_sched::Op;
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{Disk, Options};
-use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::disk::Disk;
 use headtime_serve::null::Null;
-use headtime_serve::scrub::{Gaps, ScrubAsk, ScrubError, ScrubState, ScrubStatus, Scrubs};
+use headtime_serve::scrub::{Gaps, ScrubAsk, ScrubError, ScrubState, Scrubs};
 use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos, Sectors};
+use rig::{DRIVE, Of, Rig, USUAL, options, soon, unreadable};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-const DRIVE: &str = "atlas10k";
-
-/// A disk under the audit, its log, and its scrubs.
-struct Rig {
-    disk: Disk,
-    log: Tape,
-    scrubs: Scrubs,
-}
-
-/// How a disk of a test is.
-#[derive(Clone, Copy)]
-struct Of<'a> {
-    sectors: u64,
-    depth: u32,
-    believes: bool,
-    device: &'a str,
-    folder: Option<&'a Folder>,
-}
-
-const USUAL: Of<'static> = Of {
-    sectors: 1 << 15,
-    depth: 1,
-    believes: true,
-    device: "a drive",
-    folder: None,
-};
-
-fn options(depth: u32, audit: bool) -> (Options, Tape) {
-    let log = Tape::default();
-    let build = Box::new(|| scheduler("deadline"));
-    let mut options = Options::new("disk0", Clock::start(), ("deadline".to_owned(), build));
-    options.engine = EngineSpec {
-        depth,
-        ..EngineSpec::default()
-    };
-    options.audit = audit;
-    options.log = Some(Box::new(log.clone()));
-    (options, log)
-}
-
-impl Rig {
-    fn emulated(of: Of<'_>) -> Rig {
-        Rig::timed(of, None)
-    }
-
-    fn timed(of: Of<'_>, timeout: Option<Nanos>) -> Rig {
-        let (mut options, log) = options(of.depth, true);
-        options.timeout = timeout;
-        let disk = Disk::start(options, move || {
-            let profile = by_name(DRIVE).expect("it is shipped").clone();
-            let options = emulated::EmulatedOptions {
-                size: Some(of.sectors * 512),
-                create: true,
-                ..emulated::EmulatedOptions::new(profile, StoreSpec::Memory)
-            };
-            emulated::open(options).map(|drive| Box::new(drive) as Box<dyn Device>)
-        });
-        let disk = disk.expect("starts");
-        let belief = of
-            .believes
-            .then(|| by_name(DRIVE).expect("shipped").clone());
-        let folder = of.folder.map(|folder| folder.join("state"));
-        let scrubs = Scrubs::new(disk.clone(), of.device, belief, folder.as_deref());
-        Rig { disk, log, scrubs }
-    }
-
-    fn begin(&self, ask: &ScrubAsk) {
-        self.scrubs.begin(ask).expect("it begins");
-    }
-
-    fn status(&self) -> ScrubStatus {
-        self.scrubs.status().expect("there is one")
-    }
-
-    fn wait(&self, until: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
-        let since = Instant::now();
-        loop {
-            let status = self.status();
-            if until(&status) {
-                return status;
-            }
-            let waited = since.elapsed();
-            assert!(waited < Duration::from_secs(60), "{status:?}");
-            sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn to_the_end(&self) -> ScrubStatus {
-        self.wait(|status| status.state == ScrubState::Done)
-    }
-
-    fn inject(&self, what: Control) {
-        now(self.disk.control(what)).expect("runs").expect("can");
-    }
-
-    /// Stops the disk; its log must be whole and replay.
-    fn stop(self) -> String {
-        self.disk.stop().expect("stops");
-        let text = self.log.text();
-        assert!(text.ends_with("# end\n"));
-        let spec = EngineSpec {
-            depth: self.disk.engine_config().depth,
-            ..EngineSpec::default()
-        };
-        let engine = Engine::new(spec.config(512), scheduler("deadline")).expect("in range");
-        if let Err(error) = log::replay(&text, engine, |text| Some(scheduler(text))) {
-            panic!("{error}\n{text}");
-        }
-        text
-    }
-}
-
-fn soon() -> ScrubAsk {
-    ScrubAsk {
-        idle: Some(Some(Nanos::from_millis(1))),
-        ..ScrubAsk::default()
-    }
-}
-
-fn unreadable(lba: u64, sectors: u64, retries: u32) -> Control {
-    Control::Fault(Fault::Unreadable {
-        extent: Extent::at(lba, sectors),
-        retries,
-    })
-}
 
 /// The extents of what a log says was joined.
 fn joined(log: &str) -> usize {

@@ -1,0 +1,241 @@
+//! Files of scrubs: opened so that nothing of anybody else is touched, with a beginning that says what they are of.
+
+use super::identity::{Identity, ProgressError};
+use headtime_units::Sectors;
+use rustix::fs::{FlockOperation, OFlags};
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Bytes of the beginning, which is JSON and then zeroes.
+pub(super) const HEADER: usize = 16 << 10;
+
+/// Bytes of what is written at once.
+pub(super) const PAGE: usize = 4096;
+
+/// Which file it is, whatever it is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl FileId {
+    pub fn of(file: &File) -> io::Result<FileId> {
+        let metadata = file.metadata()?;
+        Ok(FileId {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        })
+    }
+
+    /// Returns true if this is what a path leads to.
+    pub fn is_at(self, path: &Path) -> bool {
+        let there = std::fs::symlink_metadata(path);
+        there.is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode))
+    }
+}
+
+/// What goes wrong with a file.
+pub(super) fn failed(path: &Path, error: io::Error) -> ProgressError {
+    let error = match rustix::io::Errno::from_io_error(&error) {
+        Some(rustix::io::Errno::LOOP) => io::Error::new(
+            error.kind(),
+            "a symbolic link, which is not followed; name the file itself",
+        ),
+        _ => error,
+    };
+    ProgressError::Io {
+        path: path.to_owned(),
+        error,
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    // Nobody is to have the server write elsewhere by a link, or wait for the other end of a pipe.
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    options
+}
+
+/// Opens a file that is there.
+pub(super) fn open(path: &Path) -> Result<File, ProgressError> {
+    let opened = options()
+        .open(path)
+        .and_then(|file| match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::new(ErrorKind::InvalidInput, "no regular file")),
+        });
+    let file = opened.map_err(|error| failed(path, error))?;
+    lock(&file, path)?;
+    Ok(file)
+}
+
+/// Opens a file, if it is there.
+pub(super) fn open_if_there(path: &Path) -> Result<Option<File>, ProgressError> {
+    match open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(ProgressError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes a file that is not there.
+pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
+    let made = options().create_new(true).open(path);
+    let file = made.map_err(|error| failed(path, error))?;
+    lock(&file, path)?;
+    Ok(file)
+}
+
+/// Makes a file that is to take the place of another one of the server's own, under another name so far.
+pub(super) fn create_beside(path: &Path) -> Result<File, ProgressError> {
+    let new = beside(path);
+    // One that a former server has left; a link is removed and not followed.
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&new, error)),
+        _ => create(&new),
+    }
+}
+
+fn beside(path: &Path) -> std::path::PathBuf {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    new.into()
+}
+
+/// Has it take that place, durably.
+pub(super) fn put_in_place(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    std::fs::rename(beside(path), path)?;
+    sync_folder(path)
+}
+
+/// Makes the name of a file durable.
+pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// One server at a time.
+pub(super) fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
+    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(ProgressError::InUse(path.to_owned())),
+        Err(error) => Err(failed(path, error.into())),
+    }
+}
+
+/// Lets the next one have it, though somebody may still make it durable.
+pub(super) fn unlock(file: &File) {
+    // It is not locked for ever: the lock ends with the process, too.
+    let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+}
+
+/// A file is not what it is to be.
+pub(super) fn wrong(path: &Path, what: &'static str, problem: impl Into<String>) -> ProgressError {
+    ProgressError::Format {
+        path: path.to_owned(),
+        what,
+        problem: problem.into(),
+    }
+}
+
+/// The beginning of a file.
+pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
+    let mut header = about.to_string().into_bytes();
+    // The last page of it is for what changes.
+    if header.len() >= HEADER - PAGE {
+        return Err(ErrorKind::InvalidFilename.into());
+    }
+    header.resize(HEADER, 0);
+    Ok(header)
+}
+
+/// Reads the beginning of a file of this format, which is `what`.
+pub(super) fn read_header(
+    file: &File,
+    path: &Path,
+    (format, what): (&str, &'static str),
+) -> Result<Value, ProgressError> {
+    let mut header = vec![0; HEADER];
+    match file.read_exact_at(&mut header, 0) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            return Err(wrong(path, what, "it is too short"));
+        }
+        read => read.map_err(|error| failed(path, error))?,
+    }
+    let end = header.iter().position(|byte| *byte == 0);
+    let text = &header[..end.unwrap_or(header.len())];
+    let value: Value =
+        serde_json::from_slice(text).map_err(|error| wrong(path, what, error.to_string()))?;
+    match value["format"] == format {
+        true => Ok(value),
+        false => Err(wrong(path, what, format!("its format is not \"{format}\""))),
+    }
+}
+
+/// A disk, as the beginnings of files have it.
+pub(super) fn about(format: &str, disk: &Identity) -> Value {
+    json!({
+        "format": format,
+        "device": disk.device,
+        "sectors": disk.capacity.get(),
+        "sector_bytes": disk.sector_bytes,
+    })
+}
+
+/// A number in the beginning of a file.
+pub(super) fn number(about: &Value, key: &str) -> Result<u64, String> {
+    let number = about[key].as_u64();
+    number.ok_or_else(|| format!("`{key}` is no number"))
+}
+
+/// The disk of a file.
+pub(super) fn disk_of(about: &Value) -> Result<Identity, String> {
+    Ok(Identity {
+        device: about["device"].as_str().unwrap_or_default().to_owned(),
+        capacity: Sectors::new(number(about, "sectors")?),
+        sector_bytes: u32::try_from(number(about, "sector_bytes")?).map_err(|e| e.to_string())?,
+    })
+}
+
+/// A page of text, the rest zeroes.
+pub(super) fn write_text(file: &File, text: &str, at: u64) -> io::Result<()> {
+    let mut page = [0; PAGE];
+    let bytes = &text.as_bytes()[..text.len().min(PAGE - 1)];
+    page[..bytes.len()].copy_from_slice(bytes);
+    file.write_all_at(&page, at)
+}
+
+/// The text of a page.
+pub(super) fn read_text(file: &File, at: u64) -> io::Result<String> {
+    let mut page = [0; PAGE];
+    file.read_exact_at(&mut page, at)?;
+    let end = page.iter().position(|byte| *byte == 0);
+    Ok(String::from_utf8_lossy(&page[..end.unwrap_or(PAGE)]).into_owned())
+}
+
+/// The machine's boot, if it is known.
+pub(super) fn boot() -> Option<String> {
+    one_line("/proc/sys/kernel/random/boot_id").ok()
+}
+
+/// A name that nothing else has.
+pub(super) fn unique() -> Result<String, ProgressError> {
+    let source = "/proc/sys/kernel/random/uuid";
+    one_line(source).map_err(|error| failed(Path::new(source), error))
+}
+
+fn one_line(path: &str) -> io::Result<String> {
+    let text = std::fs::read_to_string(path)?;
+    Ok(text.trim().to_owned()).and_then(|text: String| match text.is_empty() {
+        true => Err(ErrorKind::UnexpectedEof.into()),
+        false => Ok(text),
+    })
+}

@@ -1,0 +1,183 @@
+//! What a scrub does with data, and what writes do to that.
+
+use super::super::progress::{Found, ProgressFile};
+use super::super::sink::{Sunk, Whole};
+use super::{Ending, Scrub};
+use headtime_sched::Passing;
+use headtime_units::{Extent, Lba, Time};
+use std::io;
+use std::sync::atomic::Ordering;
+
+impl<P: Passing> Scrub<P> {
+    /// What was read is handed over, if anything is done with it. Returns false if nothing is.
+    pub(super) fn hand_over(
+        &mut self,
+        extent: Extent,
+        data: Option<&[u8]>,
+        blocks: &[Lba],
+    ) -> bool {
+        let (Some(sink), Some(watch), Some(data)) = (&self.sink, &self.watch, data) else {
+            return false;
+        };
+        if self.sink_has_failed {
+            // It takes nothing, and is to have all of this when it does again.
+            for block in blocks {
+                self.want_again(self.number(*block));
+            }
+            return true;
+        }
+        let wholes = blocks.iter().map(|block| {
+            let number = self.number(*block);
+            Whole {
+                number,
+                extent: self.scan.wanted().block_at(*block),
+                is_known: watch.knows(number),
+            }
+        });
+        let wholes: Vec<Whole> = wholes.collect();
+        self.sinking.extend(wholes.iter().map(|whole| whole.number));
+        sink.data(extent, data, wholes);
+        true
+    }
+
+    /// What has become of the data that were handed over.
+    pub(super) fn take_sunk(&mut self, now: Time) {
+        let Some(sink) = &self.sink else { return };
+        let (sunk, problem) = sink.take();
+        if sunk.is_empty() && problem.is_none() {
+            return;
+        }
+        for sunk in sunk {
+            self.is_sunk(sunk);
+        }
+        if let Some(problem) = problem {
+            self.sink_has_failed = true;
+            // It is read again, when somebody says that the way is free.
+            for number in std::mem::take(&mut self.sinking) {
+                self.want_again(number);
+            }
+            if let Some(watch) = self.watch.as_ref().filter(|_| problem.is_loss) {
+                watch.lose(problem.text.clone());
+            }
+            self.hold(problem.text);
+        }
+        self.publish(now);
+    }
+
+    fn is_sunk(&mut self, sunk: Sunk) {
+        match sunk {
+            Sunk::Synced => {
+                self.ending = match self.ending {
+                    Ending::Syncs => Ending::Synced,
+                    Ending::Says => Ending::Said,
+                    other => other,
+                }
+            }
+            Sunk::Hashed { number, compared } => {
+                if !self.sinking.remove(&number) {
+                    return;
+                }
+                self.compared += u64::from(compared);
+                let watch = self.watch.as_ref();
+                if let Some(watch) = watch.filter(|_| !self.rewritten.contains(&number)) {
+                    watch.learn(number);
+                }
+                self.close(number);
+            }
+            Sunk::Changed { number, hash } => {
+                if self.sinking.contains(&number) {
+                    self.is_changed(number, hash);
+                }
+            }
+        }
+    }
+
+    /// A block is another one than it was to be. That is written down before it is forgotten what it was.
+    fn is_changed(&mut self, number: u64, hash: u64) {
+        let extent = self.extent_of(number);
+        let disk = self.disk.name();
+        tracing::warn!(disk, sectors = %extent, "the scrub finds another content, though nobody has written");
+        if self.face.status().changed.add(extent) {
+            let progress = self.progress.as_mut();
+            let written = progress.map(|kept| kept.found(Found::Changed, extent));
+            self.kept(written);
+        }
+        self.keep_beyond();
+        match &self.sink {
+            Some(sink) if self.held.is_none() => sink.keep(number, hash),
+            _ => {
+                self.sinking.remove(&number);
+                self.want_again(number);
+            }
+        }
+    }
+
+    /// The sectors of a block.
+    fn extent_of(&self, number: u64) -> Extent {
+        let start = Lba::new(number * self.plan.block.get());
+        self.scan.wanted().block_at(start)
+    }
+
+    /// A block that was asked for is not done after all.
+    fn want_again(&mut self, number: u64) {
+        self.open.remove(&number);
+        self.rewritten.remove(&number);
+        self.scan.want(self.extent_of(number));
+    }
+
+    /// Sectors are about to be written to.
+    pub(super) fn is_written(&mut self, extent: Extent) {
+        if let Some(watch) = &self.watch {
+            watch.forget(extent);
+        }
+        if self.sink.is_some() {
+            let block = self.plan.block.get();
+            let (first, last) = (extent.start.get() / block, (extent.end().get() - 1) / block);
+            self.rewritten.extend(self.open.range(first..=last));
+        }
+    }
+
+    /// Without its watch what was hashed says nothing.
+    pub(super) fn look_at_watch(&mut self, now: Time) {
+        let Some(watch) = &self.watch else { return };
+        watch.look_at_disk();
+        if self.sink.is_none() || !watch.is_lost() {
+            return;
+        }
+        let why = watch.lost().unwrap_or_default();
+        if !self.face.must_begin_anew.swap(true, Ordering::SeqCst) {
+            self.hold(format!("{why}; it begins anew when it is told to go on"));
+            self.publish(now);
+        }
+        let under_way = self.scan.in_flight() > 0 || self.part.is_some();
+        if !under_way && !self.is_stopped() {
+            self.keep();
+            self.lets_go();
+            self.face.has_let_go();
+        }
+    }
+
+    /// Writes down which blocks have their hashes.
+    pub(super) fn keep_marks(&mut self) {
+        if let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_dirty())
+            && let Err(error) = watch.write()
+        {
+            watch.lose(error.to_string());
+        }
+    }
+
+    /// Writes down how many sectors were found of which it is not kept where they are.
+    pub(super) fn keep_beyond(&mut self) {
+        let (unreadable, changed) = {
+            let status = self.face.status();
+            (status.unreadable.beyond(), status.changed.beyond())
+        };
+        if (unreadable, changed) == self.beyond {
+            return;
+        }
+        let write = |kept: &ProgressFile| -> io::Result<()> { kept.beyond(unreadable, changed) };
+        let written = self.progress.as_ref().map(write);
+        self.kept(written);
+        self.beyond = (unreadable, changed);
+    }
+}

@@ -1,0 +1,43 @@
+//! What notices writes between two scrubs.
+
+use super::super::watch::Watch;
+use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane};
+use headtime_units::Time;
+use std::sync::Arc;
+
+/// Asks for nothing, and has a watch told of writes.
+pub(crate) struct Resting(Arc<Watch>);
+
+impl Resting {
+    pub fn new(watch: Arc<Watch>) -> Resting {
+        Resting(watch)
+    }
+}
+
+impl Background for Resting {
+    fn joins(
+        &mut self,
+        _: Time,
+        _: &Engine,
+        _: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        self.0.look_at_disk();
+        None
+    }
+
+    fn arrives(&mut self, _: Time, arrival: &Arrival) {
+        if arrival.op.changes() {
+            self.0.forget(arrival.extent);
+        }
+    }
+
+    fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
+        panic!("b{} is not its request", done.id);
+    }
+}
+
+impl Drop for Resting {
+    fn drop(&mut self) {
+        self.0.ends_with_disk();
+    }
+}

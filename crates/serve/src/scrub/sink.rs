@@ -1,0 +1,301 @@
+//! What becomes of the data that a scrub reads: on a thread of its own, since a file may take its time.
+
+use super::hashes::hash_of;
+use super::watch::Watch;
+use crate::disk::Disk;
+use headtime_units::Extent;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+/// Data that may wait; then no more is read. One read more may be under way.
+const WAITING_MAX: usize = 8 << 20;
+
+/// What is to be done, in order.
+#[derive(Debug)]
+enum Task {
+    /// These sectors were read, with these blocks whole in them.
+    Data {
+        extent: Extent,
+        data: Vec<u8>,
+        blocks: Vec<Whole>,
+    },
+    /// A block has changed, and it is written down that it has: this is its hash from now on.
+    Keep(u64, u64),
+    /// All that was done is to be durable.
+    Sync,
+    /// What is handed over from here on is done again.
+    Again,
+}
+
+/// A block of which all was read at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    pub number: u64,
+    pub extent: Extent,
+    /// Its hash is to be the one that is kept.
+    pub is_known: bool,
+}
+
+/// What has become of something that was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sunk {
+    /// The hash of a block is on file, and was the same before if it was to be compared.
+    Hashed { number: u64, compared: bool },
+    /// A block has another hash than it was to have. On file is still the one before.
+    Changed { number: u64, hash: u64 },
+    /// All before this is durable.
+    Synced,
+}
+
+/// Why nothing more is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SinkProblem {
+    pub text: String,
+    /// What was done before is not to be relied on either.
+    pub is_loss: bool,
+}
+
+#[derive(Debug, Default)]
+struct Reached {
+    sunk: Mutex<Vec<Sunk>>,
+    problem: Mutex<Option<SinkProblem>>,
+    waiting: AtomicUsize,
+    /// Somebody waits until less waits.
+    is_awaited: AtomicBool,
+    /// There is something to be taken.
+    any: AtomicBool,
+}
+
+/// Where data go.
+#[derive(Debug)]
+pub(super) struct Sink {
+    tasks: Sender<Task>,
+    reached: Arc<Reached>,
+    thread: SinkThread,
+}
+
+/// The thread of a sink, which ends when it has done what was handed over and the sink is gone.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SinkThread(Arc<Mutex<Option<JoinHandle<()>>>>);
+
+impl SinkThread {
+    /// Waits for its end.
+    pub fn join(&self) {
+        let thread = guard(&self.0).take();
+        // If it had a bug, it has said so.
+        let _ = thread.map(JoinHandle::join);
+    }
+}
+
+fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sink {
+    /// Has blocks compared and hashed, and makes the progress durable, too. Its thread ends after this.
+    pub fn start(watch: Arc<Watch>, progress: (File, PathBuf), disk: Disk) -> io::Result<Sink> {
+        let (tasks, to_do) = channel();
+        let reached = Arc::<Reached>::default();
+        let worker = Worker {
+            watch,
+            progress,
+            sector_bytes: u64::from(disk.sector_bytes()),
+            disk,
+            reached: Arc::clone(&reached),
+            has_failed: false,
+        };
+        let thread = std::thread::Builder::new()
+            .name("scrub-sink".to_owned())
+            .spawn(move || worker.run(&to_do))?;
+        Ok(Sink {
+            tasks,
+            reached,
+            thread: SinkThread(Arc::new(Mutex::new(Some(thread)))),
+        })
+    }
+
+    /// What does the work.
+    pub fn thread(&self) -> SinkThread {
+        self.thread.clone()
+    }
+
+    fn send(&self, task: Task) {
+        if self.tasks.send(task).is_err() {
+            *guard(&self.reached.problem) = Some(SinkProblem {
+                text: "the thread that hashes has ended by a bug".to_owned(),
+                is_loss: true,
+            });
+            self.reached.any.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Hands over what was read.
+    pub fn data(&self, extent: Extent, data: &[u8], blocks: Vec<Whole>) {
+        self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
+        self.send(Task::Data {
+            extent,
+            data: data.to_vec(),
+            blocks,
+        });
+    }
+
+    /// It is written down that a block has changed.
+    pub fn keep(&self, block: u64, hash: u64) {
+        self.send(Task::Keep(block, hash));
+    }
+
+    /// Asks for all that was done to be durable.
+    pub fn sync(&self) {
+        self.send(Task::Sync);
+    }
+
+    /// What is handed over from now on is done again. What was before and is not done will not be.
+    pub fn again(&self) {
+        self.send(Task::Again);
+    }
+
+    /// Returns true if there is room for more. If not, the jobs of the disk are asked when there is.
+    pub fn has_room(&self) -> bool {
+        let reached = &self.reached;
+        if reached.waiting.load(Ordering::SeqCst) < WAITING_MAX {
+            return true;
+        }
+        reached.is_awaited.store(true, Ordering::SeqCst);
+        reached.waiting.load(Ordering::SeqCst) < WAITING_MAX
+    }
+
+    /// What was done since this was asked before, and why nothing more is, which is said once.
+    pub fn take(&self) -> (Vec<Sunk>, Option<SinkProblem>) {
+        if !self.reached.any.swap(false, Ordering::SeqCst) {
+            return (Vec::new(), None);
+        }
+        // What was done before it failed is there when that shows.
+        let problem = guard(&self.reached.problem).take();
+        (std::mem::take(&mut guard(&self.reached.sunk)), problem)
+    }
+}
+
+struct Worker {
+    watch: Arc<Watch>,
+    progress: (File, PathBuf),
+    sector_bytes: u64,
+    disk: Disk,
+    reached: Arc<Reached>,
+    has_failed: bool,
+}
+
+impl Worker {
+    fn run(mut self, to_do: &Receiver<Task>) {
+        while let Ok(task) = to_do.recv() {
+            match task {
+                Task::Again => self.has_failed = false,
+                Task::Data {
+                    extent,
+                    data,
+                    blocks,
+                } => {
+                    if !self.has_failed {
+                        self.hash(extent, &data, &blocks);
+                    }
+                    self.has_taken(data.len());
+                }
+                _ if self.has_failed => {}
+                Task::Keep(number, hash) => match self.watch.hashes().set(number, hash) {
+                    Ok(()) => self.done(vec![Sunk::Hashed {
+                        number,
+                        compared: true,
+                    }]),
+                    Err(error) => self.fail_with_hashes(&error),
+                },
+                Task::Sync => self.sync(),
+            }
+        }
+    }
+
+    fn done(&self, mut sunk: Vec<Sunk>) {
+        guard(&self.reached.sunk).append(&mut sunk);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        self.reached.any.store(true, Ordering::SeqCst);
+        self.disk.ask_jobs();
+    }
+
+    fn has_taken(&self, bytes: usize) {
+        let before = self.reached.waiting.fetch_sub(bytes, Ordering::SeqCst);
+        if before - bytes < WAITING_MAX / 2 && self.reached.is_awaited.swap(false, Ordering::SeqCst)
+        {
+            self.disk.ask_jobs();
+        }
+    }
+
+    fn fail(&mut self, path: &Path, error: &io::Error, is_loss: bool) {
+        self.has_failed = true;
+        let text = format!("{}: {error}", path.display());
+        *guard(&self.reached.problem) = Some(SinkProblem { text, is_loss });
+        self.tell();
+    }
+
+    fn fail_with_hashes(&mut self, error: &io::Error) {
+        let path = self.watch.hashes().path().to_owned();
+        self.fail(&path, error, error.kind() == io::ErrorKind::InvalidData);
+    }
+
+    fn hash(&mut self, extent: Extent, data: &[u8], blocks: &[Whole]) {
+        let mut sunk = Vec::with_capacity(blocks.len());
+        let bytes = |sectors: u64| (sectors * self.sector_bytes) as usize;
+        for block in blocks {
+            let from = bytes(block.extent.start.get() - extent.start.get());
+            let hash = hash_of(&data[from..from + bytes(block.extent.len.get())]);
+            match self.compare(block, hash) {
+                Ok(as_it_is) => sunk.push(as_it_is),
+                Err(error) => {
+                    self.done(sunk);
+                    return self.fail_with_hashes(&error);
+                }
+            }
+        }
+        self.done(sunk);
+    }
+
+    fn compare(&self, block: &Whole, hash: u64) -> io::Result<Sunk> {
+        let number = block.number;
+        let hashes = self.watch.hashes();
+        if block.is_known {
+            // What is different is kept when it is written down that it is.
+            return Ok(match hashes.hash(number)? == hash {
+                true => Sunk::Hashed {
+                    number,
+                    compared: true,
+                },
+                false => Sunk::Changed { number, hash },
+            });
+        }
+        hashes.set(number, hash)?;
+        Ok(Sunk::Hashed {
+            number,
+            compared: false,
+        })
+    }
+
+    fn sync(&mut self) {
+        // What could not be made durable may be gone, and nobody can say what of it.
+        if let Err((path, error)) = self.watch.sync() {
+            return self.fail(&path, &error, true);
+        }
+        let (file, path) = &self.progress;
+        match file.sync_all() {
+            Ok(()) => self.done(vec![Sunk::Synced]),
+            Err(error) => {
+                let path = path.clone();
+                self.fail(&path, &error, false);
+            }
+        }
+    }
+}

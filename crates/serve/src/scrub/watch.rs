@@ -1,0 +1,424 @@
+//! Which blocks are still what a file of hashes says of them.
+//!
+//! ```text
+//! 16 KiB     of which disk and which file of hashes, as JSON, written once
+//! 4 KiB      `watched BOOT`, `clean` or `lost WHY`
+//! 4 KiB ..   a mark for each block, a bit that is set if the file has the block's hash and nobody has written to the block since
+//! ```
+//!
+//! A mark is cleared on file before a write to its block reaches the disk. What a killed server has written the kernel has; when the machine went
+//! down, no mark counts unless the disk had ended in order. So a mark never says too much. docs/design/2026-11-23-scrub-hash.md goes through it.
+
+use super::files::{self, HEADER, PAGE};
+use super::hashes::HashFile;
+use super::identity::{Identity, ProgressError, same_disk};
+use super::pages::Pages;
+use crate::disk::Disk;
+use headtime_units::{Extent, Sectors};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const FORMAT: &str = "headtime watch 1";
+const WHAT: &str = "the watch of a scrub";
+
+/// What nobody who starts a server has promised.
+const NOT_SOLE: &str = "the server did not run all the time since, and what others wrote meanwhile nobody has noticed; \
+    if nobody does, say so: sole_writer = true in the configuration of the disk";
+
+/// Notices what is written to a disk of which there are hashes.
+#[derive(Debug)]
+pub(super) struct Watch {
+    path: PathBuf,
+    file: File,
+    pages: Pages,
+    block: Sectors,
+    hashes: HashFile,
+    disk: Disk,
+    known: Mutex<Known>,
+    is_lost: AtomicBool,
+    /// The disk has ended, and this has noticed all until then.
+    has_ended: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// The marks.
+    bits: Vec<u64>,
+    /// Pages of which the file says less.
+    dirty: BTreeSet<usize>,
+    /// Why nothing is known.
+    lost: Option<String>,
+}
+
+/// What became of the watch of a former server.
+#[derive(Debug)]
+pub(super) enum Resumed {
+    /// There was none.
+    None,
+    /// It goes on.
+    Watch(Arc<Watch>),
+    /// It cannot, and its file says so.
+    Lost(String),
+}
+
+impl Watch {
+    /// Begins to notice writes, in place of whoever did so before; nothing is known yet.
+    pub fn begin(
+        path: &Path,
+        disk: (&Disk, &Identity),
+        block: Sectors,
+        hashes: HashFile,
+    ) -> Result<Watch, ProgressError> {
+        let (disk, identity) = disk;
+        let failed = |error| files::failed(path, error);
+        let name = files::unique()?;
+        let mut about = files::about(FORMAT, identity);
+        about["block"] = json!(block.get());
+        about["hash"] = json!(hashes.path());
+        about["hash_device"] = json!(hashes.id().device);
+        about["hash_inode"] = json!(hashes.id().inode);
+        about["name"] = json!(name);
+        let header = files::header(&about).map_err(failed)?;
+        // Whoever had these hashes before has them no longer.
+        let named = hashes.set_watch(&name);
+        named.map_err(|error| files::failed(hashes.path(), error))?;
+        let file = files::create_beside(path)?;
+        let pages = pages(identity, block);
+        let made = (|| {
+            file.set_len(pages.end())?;
+            file.write_all_at(&header, 0)?;
+            write_text(&file, &watched()?)?;
+            files::put_in_place(&file, path)
+        })();
+        made.map_err(failed)?;
+        let bits = vec![0; pages.words()];
+        Ok(Watch::of(path, file, (pages, bits), block, hashes, disk))
+    }
+
+    fn of(
+        path: &Path,
+        file: File,
+        (pages, bits): (Pages, Vec<u64>),
+        block: Sectors,
+        hashes: HashFile,
+        disk: &Disk,
+    ) -> Watch {
+        Watch {
+            path: path.to_owned(),
+            file,
+            pages,
+            block,
+            hashes,
+            disk: disk.clone(),
+            known: Mutex::new(Known {
+                bits,
+                dirty: BTreeSet::new(),
+                lost: None,
+            }),
+            is_lost: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
+        }
+    }
+
+    /// Goes on with the watch of a former server, before anybody can write. `sole_writer` says that nobody has written since.
+    ///
+    /// # Errors
+    ///
+    /// If its file is of another disk; it is left as it is then. Whatever else is in the way of it, it is lost, also for the next server.
+    pub fn resume(
+        path: &Path,
+        (disk, identity): (&Disk, &Identity),
+        sole_writer: bool,
+    ) -> Result<Resumed, ProgressError> {
+        let file = match files::open_if_there(path) {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(Resumed::None),
+            // One that nobody can look into now could be believed another time.
+            Err(error) => {
+                remove(path);
+                return Ok(Resumed::Lost(error.to_string()));
+            }
+        };
+        let lost = |why: String| {
+            make_lost(path, &file, &why);
+            if let Err(error) = file.sync_all() {
+                tracing::error!("{}: {error}", path.display());
+            }
+            Ok(Resumed::Lost(why))
+        };
+        let about = match files::read_header(&file, path, (FORMAT, WHAT)) {
+            Ok(about) => about,
+            Err(error) => return lost(error.to_string()),
+        };
+        match files::disk_of(&about) {
+            Ok(then) => {
+                if let Err(other) = same_disk(path, &then, identity) {
+                    // Of a disk that is another one this says nothing, and what is written to it means nothing here.
+                    return match then.device == identity.device {
+                        true => lost(other.to_string()),
+                        false => Err(other),
+                    };
+                }
+            }
+            Err(problem) => return lost(problem),
+        }
+        match Watch::trusted(path, &file, &about, identity, sole_writer) {
+            Err(why) => lost(why),
+            Ok((marks, block, hashes)) => {
+                let watch = Watch::of(path, file, marks, block, hashes, disk);
+                Ok(Resumed::Watch(Arc::new(watch)))
+            }
+        }
+    }
+
+    /// The marks of a file, if they can be believed; from then on the file says that somebody notices writes. The error says why not.
+    #[allow(clippy::type_complexity, reason = "its only caller takes it apart")]
+    fn trusted(
+        path: &Path,
+        file: &File,
+        about: &Value,
+        disk: &Identity,
+        sole_writer: bool,
+    ) -> Result<((Pages, Vec<u64>), Sectors, HashFile), String> {
+        let text = |error: io::Error| format!("{}: {error}", path.display());
+        let block = files::number(about, "block")?;
+        if block == 0 {
+            return Err(format!("{}: blocks of nothing", path.display()));
+        }
+        let (block, pages) = (Sectors::new(block), pages(disk, Sectors::new(block)));
+        let state = files::read_text(file, HEADER as u64).map_err(text)?;
+        let now = watched().map_err(text)?;
+        match state.trim_end() {
+            "clean" => {}
+            state if state == now => {}
+            state => {
+                return Err(match state.split_once(' ') {
+                    Some(("lost", why)) => why.to_owned(),
+                    Some(("watched", _)) => {
+                        "the machine went down while the disk was served".to_owned()
+                    }
+                    _ => format!("{}: it is damaged", path.display()),
+                });
+            }
+        }
+        if !sole_writer {
+            return Err(NOT_SOLE.to_owned());
+        }
+        let kept = about["hash"].as_str().map(Path::new);
+        let kept = kept.ok_or_else(|| "`hash` is no path".to_owned())?;
+        let hashes = HashFile::open(kept, disk, block).map_err(|error| error.to_string())?;
+        let id = hashes.id();
+        let name = hashes.watch().map_err(text)?;
+        let same = [
+            files::number(about, "hash_device")? == id.device,
+            files::number(about, "hash_inode")? == id.inode,
+            about["name"] == name.as_str(),
+        ];
+        if same != [true; 3] {
+            return Err(format!("{}: another file than before", kept.display()));
+        }
+        if file.metadata().map_err(text)?.len() < pages.end() {
+            return Err(format!("{}: it was cut short", path.display()));
+        }
+        let bits = pages.read(file).map_err(text)?;
+        // A machine that goes down from now on is not to leave behind that all is well.
+        write_text(file, &now).map_err(text)?;
+        file.sync_all().map_err(text)?;
+        Ok(((pages, bits), block, hashes))
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hashes that are kept.
+    pub fn hashes(&self) -> &HashFile {
+        &self.hashes
+    }
+
+    /// Sectors of a block.
+    pub fn block(&self) -> Sectors {
+        self.block
+    }
+
+    /// Returns true if it is of these hashes, and they are where they were.
+    pub fn is_of(&self, path: &Path, block: Sectors) -> bool {
+        let hashes = &self.hashes;
+        let same = hashes.path() == path && self.block == block;
+        same && hashes.id().is_at(path) && !self.is_lost()
+    }
+
+    /// Why nothing is known.
+    pub fn lost(&self) -> Option<String> {
+        self.known().lost.clone()
+    }
+
+    /// Returns true if nothing is known any more, and never will be.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if the hash of a block is to be that of what it has.
+    pub fn knows(&self, block: u64) -> bool {
+        let known = self.known();
+        known.lost.is_none() && known.bits[(block / 64) as usize] >> (block % 64) & 1 == 1
+    }
+
+    /// A block is what its hash says.
+    pub fn learn(&self, block: u64) {
+        let mut known = self.known();
+        if known.lost.is_none() {
+            known.bits[(block / 64) as usize] |= 1 << (block % 64);
+            known.dirty.insert(Pages::page_of(block));
+        }
+    }
+
+    /// These sectors are about to be written to: what is known of them is forgotten, on file too. If that cannot be, all is.
+    pub fn forget(&self, extent: Extent) {
+        let mut known = self.known();
+        if known.lost.is_some() || extent.is_empty() {
+            return;
+        }
+        let block = self.block.get();
+        let (first, last) = (extent.start.get() / block, (extent.end().get() - 1) / block);
+        let mut cleared = BTreeSet::new();
+        for block in first..=last {
+            let (word, bit) = ((block / 64) as usize, 1 << (block % 64));
+            if known.bits[word] & bit != 0 {
+                known.bits[word] &= !bit;
+                cleared.insert(Pages::page_of(block));
+            }
+        }
+        if let Err(error) = self.write_pages(&mut known, &cleared) {
+            let why = format!("{}: {error}", self.path.display());
+            self.lose_all(&mut known, why);
+        }
+    }
+
+    fn write_pages(&self, known: &mut Known, pages: &BTreeSet<usize>) -> io::Result<()> {
+        for page in pages {
+            let bits = &known.bits;
+            self.pages.write(&self.file, *page, |word| {
+                bits.get(word).copied().unwrap_or(0)
+            })?;
+            known.dirty.remove(page);
+        }
+        Ok(())
+    }
+
+    /// Nothing is known any more, whoever looks.
+    pub fn lose(&self, why: String) {
+        self.lose_all(&mut self.known(), why);
+    }
+
+    fn lose_all(&self, known: &mut Known, why: String) {
+        if known.lost.is_none() {
+            let (disk, path) = (self.disk.name(), self.path.display());
+            tracing::warn!(
+                disk,
+                "{path}: nothing can be compared with the hashes made so far: {why}"
+            );
+            make_lost(&self.path, &self.file, &why);
+            known.lost = Some(why);
+            self.is_lost.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// If a write may have become something else than the disk was told, nothing is known.
+    pub fn look_at_disk(&self) {
+        if self.disk.has_failed() && !self.is_lost() {
+            self.lose("the disk has failed, and what it has is not known".to_owned());
+        }
+    }
+
+    /// Returns true if the file knows less than is known.
+    pub fn is_dirty(&self) -> bool {
+        let known = self.known();
+        !known.dirty.is_empty() && known.lost.is_none()
+    }
+
+    /// Writes down what is known.
+    pub fn write(&self) -> io::Result<()> {
+        let mut known = self.known();
+        if known.lost.is_some() {
+            return Ok(());
+        }
+        let dirty = known.dirty.clone();
+        self.write_pages(&mut known, &dirty)
+    }
+
+    /// Makes all of it durable, which takes its time.
+    pub fn sync(&self) -> Result<(), (PathBuf, io::Error)> {
+        let written = self.write().and_then(|()| self.file.sync_all());
+        written.map_err(|error| (self.path.clone(), error))?;
+        let synced = self.hashes.sync();
+        synced.map_err(|error| (self.hashes.path().to_owned(), error))
+    }
+
+    /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more.
+    pub fn ends_with_disk(&self) {
+        let disk = &self.disk;
+        let in_order = disk.is_stopped() && !disk.has_failed() && !std::thread::panicking();
+        self.has_ended.store(in_order, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Watch {
+    /// The disk's thread has ended, and nobody waits for it any more.
+    fn drop(&mut self) {
+        if !self.has_ended.load(Ordering::SeqCst) || self.is_lost() {
+            return;
+        }
+        let closed = self.sync().and_then(|()| {
+            let said = write_text(&self.file, "clean").and_then(|()| self.file.sync_all());
+            said.map_err(|error| (self.path.clone(), error))
+        });
+        if let Err((path, error)) = closed {
+            make_lost(&self.path, &self.file, &error.to_string());
+            tracing::warn!("{}: {error}", path.display());
+        }
+    }
+}
+
+fn pages(disk: &Identity, block: Sectors) -> Pages {
+    let blocks = disk.capacity.get().div_ceil(block.get());
+    Pages::new((HEADER + PAGE) as u64, blocks)
+}
+
+/// What says that somebody notices writes.
+fn watched() -> io::Result<String> {
+    match files::boot() {
+        Some(boot) => Ok(format!("watched {boot}")),
+        None => Err(io::Error::other(
+            "the machine does not say since when it is up",
+        )),
+    }
+}
+
+fn write_text(file: &File, state: &str) -> io::Result<()> {
+    files::write_text(file, state, HEADER as u64)
+}
+
+/// Has a file say that nothing is known: in words; or else by having nothing in it, or by not being there.
+fn make_lost(path: &Path, file: &File, why: &str) {
+    if write_text(file, &format!("lost {why}")).is_ok() || file.set_len(0).is_ok() {
+        return;
+    }
+    remove(path);
+}
+
+fn remove(path: &Path) {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(
+            "{}: remove it before the server starts again, or what has changed is said wrongly: it cannot be written or removed: {error}",
+            path.display()
+        ),
+        _ => {}
+    }
+}
