@@ -135,7 +135,7 @@ struct Last {
 
 /// What a scrub begins or goes on with.
 #[derive(Default)]
-struct From<'a> {
+struct BeginsWith<'a> {
     progress: Option<ProgressFile>,
     restored: Option<&'a Restored>,
     watch: Option<Arc<Watch>>,
@@ -246,7 +246,7 @@ impl Scrubs {
             if plan.hash.is_some() {
                 return Err(ScrubError::NotKept);
             }
-            now.last = Some(self.start(plan, From::default())?);
+            now.last = Some(self.start(plan, BeginsWith::default())?);
             return Ok(());
         };
         // It may have been put there, or taken away, since the server started.
@@ -286,7 +286,7 @@ impl Scrubs {
         }
         self.start(
             plan,
-            From {
+            BeginsWith {
                 progress: Some(progress),
                 restored: Some(&restored),
                 watch,
@@ -304,7 +304,7 @@ impl Scrubs {
     ) -> Result<Last, ScrubError> {
         // What the one before still had to hash comes before what this has.
         now.last.iter().for_each(|last| last.worker.join());
-        let mut from = From::default();
+        let mut from = BeginsWith::default();
         if let Some(file) = &self.file {
             let folder = file.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder).map_err(|error| ProgressError::Io {
@@ -523,10 +523,10 @@ impl Scrubs {
         }
     }
 
-    fn start(&self, plan: Plan, from: From<'_>) -> Result<Last, ScrubError> {
+    fn start(&self, plan: Plan, from: BeginsWith<'_>) -> Result<Last, ScrubError> {
         self.may_begin(&plan)?;
         let may = self.gaps();
-        let From {
+        let BeginsWith {
             progress,
             restored,
             watch,

@@ -3,7 +3,7 @@
 mod data;
 mod resting;
 
-use super::progress::{Found, Plan, ProgressFile, Restored};
+use super::progress::{Finding, Plan, ProgressFile, Restored};
 use super::sink::Sink;
 use super::status::{Gaps, ScrubState, ScrubStatus};
 use super::watch::Watch;
@@ -336,7 +336,7 @@ impl<P: Passing> Scrub<P> {
         tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
         if self.face.status().unreadable.add(extent) {
             let progress = self.progress.as_mut();
-            let written = progress.map(|kept| kept.found(Found::Unreadable, extent));
+            let written = progress.map(|kept| kept.found(Finding::Unreadable, extent));
             self.kept(written);
         }
     }

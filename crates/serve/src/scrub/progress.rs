@@ -133,7 +133,7 @@ impl ProgressFile {
             progress.file.write_all_at(&header, 0)?;
             progress.file.set_len(progress.end)?;
             for extent in changed.extents() {
-                progress.found(Found::Changed, extent)?;
+                progress.found(Finding::Changed, extent)?;
             }
             progress.beyond(0, changed.beyond())?;
             files::put_in_place(&progress.file, path)
@@ -259,10 +259,10 @@ impl ProgressFile {
     }
 
     /// These sectors were found.
-    pub fn found(&mut self, what: Found, extent: Extent) -> io::Result<()> {
+    pub fn found(&mut self, what: Finding, extent: Extent) -> io::Result<()> {
         let what = match what {
-            Found::Unreadable => "unreadable",
-            Found::Changed => "changed",
+            Finding::Unreadable => "unreadable",
+            Finding::Changed => "changed",
         };
         let (start, len) = (extent.start.get(), extent.len.get());
         self.line(&format!("{what} {start} {len}\n"))
@@ -290,7 +290,7 @@ impl ProgressFile {
 
 /// What is found of sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum Finding {
     /// They cannot be read.
     Unreadable,
     /// They are not what they were, and nobody has written to them.

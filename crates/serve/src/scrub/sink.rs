@@ -299,3 +299,116 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::hashes::HashFile;
+    use super::super::identity::Identity;
+    use super::*;
+    use crate::device::Device;
+    use crate::disk::Options;
+    use crate::null::Null;
+    use headtime_linux::clock::Clock;
+    use headtime_sched::{Noop, WorkConserving};
+    use headtime_testkit::Folder;
+    use headtime_units::Sectors;
+    use std::convert::Infallible;
+    use std::os::unix::fs::FileExt;
+
+    const BLOCK: u64 = 8;
+
+    fn disk() -> Disk {
+        let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
+        let options = Options::new("one", Clock::start(), ("noop".into(), Box::new(build)));
+        let device = || Box::new(Null::new(Sectors::new(1 << 13), 32)) as Box<dyn Device>;
+        Disk::start(options, move || Ok::<_, Infallible>(device())).expect("starts")
+    }
+
+    fn watch(folder: &Folder, disk: &Disk) -> Arc<Watch> {
+        let identity = Identity {
+            device: "null".to_owned(),
+            capacity: disk.geometry().capacity,
+            sector_bytes: 512,
+        };
+        let block = Sectors::new(BLOCK);
+        let hashes = HashFile::open_or_create(&folder.join("hashes"), &identity, block);
+        let path = folder.join("watch");
+        let watch = Watch::begin(&path, (disk, &identity), block, hashes.expect("new"));
+        Arc::new(watch.expect("begins"))
+    }
+
+    fn next(sink: &Sink) -> (Vec<Sunk>, Option<SinkProblem>) {
+        loop {
+            match sink.take() {
+                (sunk, None) if sunk.is_empty() => std::thread::yield_now(),
+                come => return come,
+            }
+        }
+    }
+
+    fn hand_over(sink: &Sink, number: u64, is_known: bool) {
+        let extent = Extent::at(number * BLOCK, BLOCK);
+        let whole = Whole {
+            number,
+            extent,
+            is_known,
+        };
+        sink.data(extent, &[number as u8; 4096], vec![whole]);
+    }
+
+    #[test]
+    fn what_a_file_does_not_take_is_not_done_and_neither_is_what_comes_behind_it() {
+        let (folder, disk) = (Folder::new(), disk());
+        let watch = watch(&folder, &disk);
+        let progress = File::create(folder.join("progress")).expect("room");
+        let durable = (progress, folder.join("progress"));
+        let sink = Sink::start(Arc::clone(&watch), durable, disk.clone()).expect("a thread");
+        hand_over(&sink, 3, false);
+        let number = 3;
+        let compared = false;
+        assert_eq!(next(&sink), (vec![Sunk::Hashed { number, compared }], None));
+        hand_over(&sink, 3, true);
+        let compared = true;
+        assert_eq!(next(&sink), (vec![Sunk::Hashed { number, compared }], None));
+        let hashes = File::options().write(true).open(folder.join("hashes"));
+        let hashes = hashes.expect("there");
+        hashes.write_all_at(b"damage", 20 << 10).expect("there");
+        for number in 0..3 {
+            hand_over(&sink, number, false);
+        }
+        sink.keep(7, 7);
+        sink.sync();
+        let (sunk, problem) = next(&sink);
+        let problem = problem.expect("damaged");
+        assert!(
+            problem.is_loss && problem.text.contains("damaged"),
+            "{problem:?}"
+        );
+        assert_eq!((sunk, sink.take()), (vec![], (vec![], None)));
+        // Told to do so, it tries again.
+        hashes.write_all_at(&[0; 4096], 20 << 10).expect("there");
+        sink.again();
+        hand_over(&sink, 3, true);
+        let hash = hash_of(&[3; 4096]);
+        assert_eq!(next(&sink).0, [Sunk::Changed { number, hash }]);
+        sink.keep(number, hash);
+        assert_eq!(next(&sink).0, [Sunk::Hashed { number, compared }]);
+        sink.sync();
+        assert_eq!(next(&sink), (vec![Sunk::Synced], None));
+        disk.stop().expect("stops");
+    }
+
+    #[test]
+    fn it_is_not_said_that_all_is_durable_before_it_is() {
+        let (folder, disk) = (Folder::new(), disk());
+        // The kernel refuses to make this one durable.
+        let never = Path::new("/dev/null").to_owned();
+        let durable = (File::open(&never).expect("every machine has it"), never);
+        let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
+        sink.sync();
+        let (sunk, problem) = next(&sink);
+        assert_eq!(sunk, []);
+        assert!(problem.expect("refused").text.starts_with("/dev/null: "));
+        disk.stop().expect("stops");
+    }
+}

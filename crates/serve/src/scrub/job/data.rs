@@ -1,6 +1,6 @@
 //! What a scrub does with data, and what writes do to that.
 
-use super::super::progress::{Found, ProgressFile};
+use super::super::progress::{Finding, ProgressFile};
 use super::super::sink::{Sunk, Whole};
 use super::{Ending, Scrub};
 use headtime_sched::Passing;
@@ -99,7 +99,7 @@ impl<P: Passing> Scrub<P> {
         tracing::warn!(disk, sectors = %extent, "the scrub finds another content, though nobody has written");
         if self.face.status().changed.add(extent) {
             let progress = self.progress.as_mut();
-            let written = progress.map(|kept| kept.found(Found::Changed, extent));
+            let written = progress.map(|kept| kept.found(Finding::Changed, extent));
             self.kept(written);
         }
         self.keep_beyond();
