@@ -242,13 +242,31 @@ impl<P: Passing> Freeblock<P> {
         range: Extent,
         options: FreeblockOptions,
     ) -> Option<Freeblock<P>> {
-        assert!(
-            range.end() <= Lba::ZERO + capacity,
-            "{range} leaves the disk"
-        );
+        Freeblock::of(model, capacity, [range], options)
+    }
+
+    /// The same of several ranges.
+    ///
+    /// # Panics
+    ///
+    /// If a block has no sectors, or a range leaves the disk.
+    pub fn of(
+        model: P,
+        capacity: Sectors,
+        ranges: impl IntoIterator<Item = Extent>,
+        options: FreeblockOptions,
+    ) -> Option<Freeblock<P>> {
         let turn = model.turn()?;
         let mut wanted = Wanted::none(&model, capacity, options.block);
-        wanted.add(&model, range);
+        let mut first = None;
+        for range in ranges {
+            assert!(
+                range.end() <= Lba::ZERO + capacity,
+                "{range} leaves the disk"
+            );
+            wanted.add(&model, range);
+            first = first.or(Some(range.start));
+        }
         Some(Freeblock {
             all: wanted.left(),
             steps: Steps::default(),
@@ -262,7 +280,7 @@ impl<P: Passing> Freeblock<P> {
             target: None,
             in_flight: Vec::new(),
             quiet_from: Time::ZERO,
-            next_alone: range.start,
+            next_alone: first.unwrap_or(Lba::ZERO),
             spare: Vec::new(),
             suspects: BTreeSet::new(),
             unreadable: BTreeSet::new(),

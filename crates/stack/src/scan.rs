@@ -1,7 +1,7 @@
 //! A scan of a disk beside whoever asks for sectors.
 
 use crate::Known;
-use headtime_config::{sizes, whole};
+use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
 use headtime_engine::{Freeblock, FreeblockOptions, Idle, Limits, Prefer};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
@@ -35,6 +35,9 @@ pub struct ScanSpec {
     /// What is read; the whole disk without it.
     #[serde(with = "sizes", skip_serializing_if = "Option::is_none")]
     pub range: Option<(Bytes, Bytes)>,
+    /// How much of that has not been read yet when the run begins, 0 to 1: [pieces](PIECE) here and there, always the same.
+    #[serde(deserialize_with = "number::<_, _, 0, 1>")]
+    pub left: f64,
     /// As [`Idle::after`]; only in gaps without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_after: Option<Nanos>,
@@ -43,6 +46,9 @@ pub struct ScanSpec {
     /// Whether the run ends when all has been read.
     pub to_end: bool,
 }
+
+/// Blocks of a piece that has or has not been read: as many as are read in a gap of a nearline drive, at its blocks of 64 KiB.
+const PIECE: u64 = 10;
 
 /// Any whole number that TOML can hold.
 const STEPS_MAX: u64 = i64::MAX as u64;
@@ -59,6 +65,7 @@ impl Default for ScanSpec {
             prefer: options.prefer,
             block: None,
             range: None,
+            left: 1.0,
             idle_after: None,
             idle_piece: Bytes(256 << 10),
             to_end: false,
@@ -140,7 +147,7 @@ impl ScanSpec {
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
-        match Freeblock::new(model, capacity, range, options) {
+        match Freeblock::of(model, capacity, pieces(range, block, self.left), options) {
             Some(scan) => Ok(scan),
             None => error(
                 "conservatism",
@@ -148,6 +155,34 @@ impl ScanSpec {
             ),
         }
     }
+}
+
+/// A share of the pieces of a range, those that follow each other as one.
+fn pieces(range: Extent, block: Sectors, share: f64) -> impl Iterator<Item = Extent> {
+    let piece = block.get() * PIECE;
+    let (start, end) = (range.start.get(), range.end().get());
+    let mut next = start / piece;
+    std::iter::from_fn(move || {
+        while next * piece < end && !is_left(next, share) {
+            next += 1;
+        }
+        let first = next;
+        while next * piece < end && is_left(next, share) {
+            next += 1;
+        }
+        let (from, to) = ((first * piece).max(start), (next * piece).min(end));
+        (from < to).then(|| Extent::new(Lba::new(from), Sectors::new(to - from)))
+    })
+}
+
+/// Whether a piece belongs to a share of all.
+fn is_left(piece: u64, share: f64) -> bool {
+    // SplitMix64's mixing.
+    let mixed = piece.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    let mixed = mixed ^ (mixed >> 31);
+    share >= 1.0 || ((mixed >> 11) as f64) < share * (1_u64 << 53) as f64
 }
 
 /// How people write [`Limits`].
@@ -164,4 +199,26 @@ enum LimitsWord {
 enum PreferWord {
     Blocks,
     Tracks,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_a_range_is_pieces_of_it_in_order() {
+        let range = Extent::new(Lba::new(1_003), Sectors::new(1_000_000));
+        let block = Sectors::new(8);
+        let all: Vec<Extent> = pieces(range, block, 1.0).collect();
+        assert_eq!(all, [range]);
+        assert_eq!(pieces(range, block, 0.0).count(), 0);
+        for share in [0.1, 0.5, 0.9] {
+            let some: Vec<Extent> = pieces(range, block, share).collect();
+            assert!(some.iter().all(|piece| range.covers(*piece)));
+            assert!(some.windows(2).all(|pair| pair[0].end() < pair[1].start));
+            let sectors: u64 = some.iter().map(|piece| piece.len.get()).sum();
+            let off = sectors as f64 / 1e6 - share;
+            assert!(off.abs() < 0.02, "{share}: {sectors}");
+        }
+    }
 }
