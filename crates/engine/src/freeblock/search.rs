@@ -96,16 +96,17 @@ impl<P: Passing> Search<'_, P> {
         let predicted = self
             .model
             .predict_behind(&gap.source, gap.sent, place, gap.op);
+        let whole = self.model.follow(&gap.source, gap.sent, gap.extent, gap.op);
+        if !whole.on_medium {
+            // The drive takes a write into its buffer, and nobody knows when the head goes for it: there is no gap.
+            return (None, 0);
+        }
         let alone = Alone {
             track: self.model.track(place),
             last: self.model.track(self.model.end(gap.extent)),
             from: self.model.track(gap.source.place),
             begins: gap.source.free.max(gap.sent) + predicted.positioning(),
-            free: self
-                .model
-                .follow(&gap.source, gap.sent, gap.extent, gap.op)
-                .head
-                .free,
+            free: whole.head.free,
         };
         let mut hunt = Hunt {
             search: self,
