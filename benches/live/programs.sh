@@ -5,7 +5,12 @@
 #   benches/live/programs.sh [--only NAME,..] [--rows NAME,..] [--repeat N] [--traces DIRECTORY]
 #
 # --only     grep, postmark, pgbench, scan, cp
-# --rows     noop, deadline, stream, linux-none, linux-mq-deadline, linux-bfq
+# --rows     noop, deadline, stream, linux-none, linux-mq-deadline, linux-bfq; and, not unless they are named, some with a
+#            reader of the whole disk beside the program, whose MB/s stand behind the figure:
+#            noop-scrub, stream-scrub   `headtime scrub` of the row before the hyphen, in gaps and in idle time
+#            noop-cat                   `cat DEVICE >/dev/null`
+#            linux-bfq-idle-cat         the same under `ionice -c3`
+#            noop-capped                reads of 256 KiB in order, 10 MB/s at most
 # --repeat   the median of N runs of each
 # --traces   records each program of the row noop there (`headtime trace record`)
 #
@@ -26,14 +31,19 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-# name; Headtime's scheduler; the kernel's; tags below that
+# name; Headtime's scheduler; the kernel's; tags below that; what reads the disk meanwhile
 all_rows='
 noop;noop;none;
 deadline;deadline;none;
 stream;stream(deadline);none;
 linux-none;noop;none;4
 linux-mq-deadline;noop;mq-deadline;4
-linux-bfq;noop;bfq;4'
+linux-bfq;noop;bfq;4
+noop-scrub;noop;none;;scrub
+stream-scrub;stream(deadline);none;;scrub
+noop-cat;noop;none;;cat
+linux-bfq-idle-cat;noop;bfq;4;idle-cat
+noop-capped;noop;none;;capped'
 programs=grep,postmark,pgbench,scan,cp rows=noop,deadline,stream,linux-none,linux-mq-deadline,linux-bfq
 repeat=1 traces=
 while [ $# -gt 0 ]; do
@@ -210,6 +220,7 @@ run_postmark() {
     sync --file-system "$work/fs"
     echo 1 >/proc/sys/vm/drop_caches
     record_start
+    beside_start "$reader"
     start=$EPOCHREALTIME
     kill -CONT "${pids[@]}"
     wait_for 180 all_say Deleting
@@ -219,13 +230,56 @@ run_postmark() {
     ! grep -i error "${outs[@]}" >&2
 }
 
+# beside_start NAME, beside_stop: what reads the whole disk meanwhile, if anything; its MB/s in $rate afterwards.
+beside='' beside_pid='' rate=''
+beside_start() {
+    beside=$1 rate='' beside_pid=''
+    case $beside in
+    scrub) "$headtime" scrub "$control" disk0 --no-wait >/dev/null ;;
+    cat) cat "$loop" >/dev/null & ;;
+    idle-cat) ionice -c3 cat "$loop" >/dev/null & ;;
+    capped)
+        fio --name=capped --filename="$loop" --readonly --rw=read --bs=256k --direct=1 --rate=10m --output=/dev/null &
+        ;;
+    *) return 0 ;;
+    esac
+    [ "$beside" = scrub ] || beside_pid=$!
+    read_before=$(read_beside)
+    beside_from=$EPOCHREALTIME
+}
+# Bytes that it has read.
+read_beside() {
+    if [ "$beside" = scrub ]; then
+        "$headtime" scrub "$control" disk0 status --format json |
+            jq '(.read.in_gaps + .read.in_idle_time) * .block'
+    else
+        awk '/^rchar/ { print $2 }' "/proc/$beside_pid/io"
+    fi
+}
+beside_stop() {
+    [ -n "$beside" ] || return 0
+    rate=$(awk -v a="$beside_from" -v b="$EPOCHREALTIME" -v before="$read_before" -v after="$(read_beside)" \
+        'BEGIN { printf "%.2f", (after - before) / (b - a) / 1e6 }')
+    if [ "$beside" = scrub ]; then
+        "$headtime" scrub "$control" disk0 stop >/dev/null || true
+    else
+        kill "$beside_pid"
+        wait "$beside_pid" || true
+    fi
+    beside=
+}
+
 # run_program NAME: its figure in $figure, unmounted and checked afterwards.
 run_program() {
     case $1 in
     pgbench | scan) postgres_up ;;
     esac
     cold
-    [ "$1" = postmark ] || record_start
+    # Of PostMark, transactions alone.
+    if [ "$1" != postmark ]; then
+        record_start
+        beside_start "$reader"
+    fi
     case $1 in
     grep) timed run_grep ;;
     cp) timed run_cp ;;
@@ -236,6 +290,7 @@ run_program() {
             awk '/^tps/ { printf "%.2f\n", $3; found = 1 } END { exit !found }'
         ;;
     esac >"$work/figure"
+    beside_stop
     record_stop
     figure=$(cat "$work/figure")
 }
@@ -243,7 +298,7 @@ run_program() {
 say "$machine; commit $commit; load $(cut -d' ' -f1-3 /proc/loadavg)"
 results=$work/results
 for program in ${programs//,/ }; do
-    while IFS=';' read -r name scheduler kernel tags; do
+    while IFS=';' read -r name scheduler kernel tags reader; do
         [ -n "$name" ] && wanted "$name" "$rows" || continue
         for ((run = 0; run < repeat; run++)); do
             recording=
@@ -259,16 +314,22 @@ for program in ${programs//,/ }; do
             detach
             # The store holds what the disk had been sent when it was detached.
             if fsck.ext4 -fn "$work/image" >"$work/fsck" 2>&1; then clean=clean; else clean="NOT CLEAN"; cat "$work/fsck" >&2; fi
-            say "$program, $name: $figure; lateness p99.9 ms and % over 0.5 ms: $late; $clean"
-            echo "$program;$name;$figure;${late#* };$clean" >>"$results"
+            say "$program, $name: $figure${rate:+; beside it $rate MB/s}; lateness p99.9 ms and % over 0.5 ms: $late; $clean"
+            echo "$program;$name;$figure;${late#* };$clean;$rate" >>"$results"
         done
     done <<<"$all_rows"
 done
 [ -s "$results" ] || fail "no such program or row"
 
 awk -F';' -v rows="$rows" '
+    # The mean of the runs.
+    function read_beside(rates, each, n, k, sum) {
+        n = split(rates, each, " ")
+        for (k = 1; k <= n; k++) sum += each[k]
+        return n ? sprintf(" (%.2f)", sum / n) : ""
+    }
     !($1 in seen) { order[++programs] = $1; seen[$1] = 1 }
-    { value[$1, $2, n[$1, $2]++] = $3; if ($4 > 0.5) late[$1, $2] = " !"; if ($5 != "clean") dirty = 1 }
+    { value[$1, $2, n[$1, $2]++] = $3; if ($6 != "") rates[$1, $2] = rates[$1, $2] " " $6; if ($4 > 0.5) late[$1, $2] = " !"; if ($5 != "clean") dirty = 1 }
     END {
         count = split(rows, row, ",")
         head = "| row |"; rule = "|---|"
@@ -287,12 +348,12 @@ awk -F';' -v rows="$rows" '
                         value[order[p], row[r], j] = value[order[p], row[r], j - 1]
                         value[order[p], row[r], j - 1] = t
                     }
-                text = text " " (m ? value[order[p], row[r], int((m - 1) / 2)] : "") late[order[p], row[r]] " |"
+                text = text " " (m ? value[order[p], row[r], int((m - 1) / 2)] : "") read_beside(rates[order[p], row[r]]) late[order[p], row[r]] " |"
             }
             print text
         }
         print ""
-        print "`!`: more than 0.5 % of completions came over 0.5 ms late. File system after each: " (dirty ? "NOT CLEAN" : "clean") "."
+        print "In brackets: MB/s of what reads the disk beside the program. `!`: more than 0.5 % of completions came over 0.5 ms late. File system after each: " (dirty ? "NOT CLEAN" : "clean") "."
     }' "$results"
 ! grep -q 'NOT CLEAN' "$results"
 say "took $SECONDS s"

@@ -3,7 +3,8 @@
 use crate::Model;
 use crate::layout::Run;
 use crate::positioning::ModelPlace;
-use headtime_sched::{Head, Op, Pass, Passing, TrackPart};
+use crate::profile::ReadAhead;
+use headtime_sched::{Buffering, Head, Op, Pass, Passing, TrackPart};
 use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
 impl Passing for Model {
@@ -47,6 +48,28 @@ impl Passing for Model {
 
     fn pace(&self) -> Nanos {
         self.pace
+    }
+
+    fn buffering(&self) -> Option<Buffering> {
+        let (cache, passes) = (&self.profile().cache, self.sector_passes);
+        let segment = u64::from(cache.segment_sectors);
+        let ahead = match cache.read_ahead {
+            ReadAhead::Off => 0,
+            _ => segment
+                .max(cache.room_sectors.into())
+                .min(cache.read_ahead_max.into()),
+        };
+        let bus = self.profile().bus.sector(true);
+        cache.enabled.then(|| Buffering {
+            segments: cache.segments,
+            ahead: Sectors::new(ahead),
+            sector: passes.max(Nanos::from_nanos(1)),
+            processing: self.reads_processed(),
+            telling: [
+                bus + self.profile().overhead.read_completion,
+                bus.saturating_sub(passes),
+            ],
+        })
     }
 
     fn angle_at(&self, now: Time) -> Angle {

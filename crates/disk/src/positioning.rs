@@ -54,6 +54,8 @@ pub struct Model {
     pub(crate) lingers: Nanos,
     /// What each sector of a read keeps the arm busy at the least, beside that.
     pub(crate) pace: Nanos,
+    /// No longer than a sector takes to pass.
+    pub(crate) sector_passes: Nanos,
 }
 
 /// The last operation of the drive, if known.
@@ -145,13 +147,15 @@ impl Model {
             cache => u64::from(cache.read_ahead_min).max(1),
         };
         // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
-        let slot =
+        let sector_passes =
             (mechanics.turn() / u64::from(longest.max(1))).saturating_sub(Nanos::from_nanos(1));
         let lingers = match (profile.queue.preseek, profile.cache.read_ahead) {
-            (Preseek::AtMediaEnd, ReadAhead::SegmentFull | ReadAhead::NextTrack) => slot * reads_on,
+            (Preseek::AtMediaEnd, ReadAhead::SegmentFull | ReadAhead::NextTrack) => {
+                sector_passes * reads_on
+            }
             (Preseek::AtMediaEnd, _) => Nanos::ZERO,
-            (Preseek::AtCompletion, _) => slot.min(profile.bus.sector(true)),
-            (Preseek::Off, _) => slot.min(profile.bus.sector(true)) + spec.read_completion,
+            (Preseek::AtCompletion, _) => sector_passes.min(profile.bus.sector(true)),
+            (Preseek::Off, _) => sector_passes.min(profile.bus.sector(true)) + spec.read_completion,
         };
         let pace = match profile.queue.preseek {
             Preseek::AtMediaEnd => Nanos::ZERO,
@@ -160,6 +164,7 @@ impl Model {
         Model {
             lingers,
             pace,
+            sector_passes,
             bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),
@@ -193,6 +198,11 @@ impl Model {
     /// Its mechanics.
     pub fn mechanics(&self) -> &Mechanics {
         &self.mechanics
+    }
+
+    /// The longest that the drive processes a read.
+    pub(crate) fn reads_processed(&self) -> Nanos {
+        self.reads[Before::Unknown as usize]
     }
 
     /// The place of a request of `len` sectors that begins with a run; a write's will do for any operation.

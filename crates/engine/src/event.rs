@@ -2,7 +2,7 @@
 
 use crate::gate::{GateOrder, Lane};
 use crate::names::{DriveTag, RequestId};
-use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
+use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request, Surprise};
 use headtime_units::{Extent, Time};
 
 /// How a request ended.
@@ -113,6 +113,8 @@ pub struct Finished {
     pub request: Request<()>,
     /// When the command that carried it went to the drive, the last time if it was retried.
     pub issued: Time,
+    /// How that ended, against what was predicted of it; `None` if nothing was.
+    pub surprise: Option<Surprise>,
 }
 
 /// What the engine wants done.

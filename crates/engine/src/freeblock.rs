@@ -10,13 +10,15 @@
 
 mod arcs;
 mod bits;
+mod buffer;
 mod rests;
 mod search;
 mod tasks;
 mod wanted;
 
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
-use headtime_sched::{Class, Flags, Op, Origin, Passing, Track, Tracker};
+use buffer::{Buffer, Surprises};
+use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
@@ -54,6 +56,18 @@ pub enum Prefer {
     Tracks,
 }
 
+/// What is done before a read that the drive's buffer may serve: of what was read before, or to which the drive reads ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hits {
+    /// Nothing is looked for. There is no gap before a hit, and clients that read in order keep what the drive reads ahead for them.
+    /// Nor is anything looked for while more than an eighth of the last 64 reads of clients that should not have been hits ended at
+    /// another time than was predicted: the drive serves them in an order of its own.
+    #[default]
+    Spared,
+    /// The same as before any other: hits surprise the scheduler (section 3.1).
+    Ignored,
+}
+
 /// How gaps are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeblockOptions {
@@ -67,6 +81,8 @@ pub struct FreeblockOptions {
     pub limits: Limits,
     /// See there.
     pub prefer: Prefer,
+    /// See there.
+    pub hits: Hits,
     /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
     pub block: Sectors,
     /// Whether to read also while nobody asks for anything.
@@ -102,6 +118,7 @@ impl Default for FreeblockOptions {
             steps: u64::MAX,
             limits: Limits::Outside,
             prefer: Prefer::Blocks,
+            hits: Hits::Spared,
             block: Sectors::new(1),
             idle: None,
         }
@@ -113,6 +130,8 @@ impl Default for FreeblockOptions {
 pub struct FreeblockStats {
     /// Foreground requests before which something was looked for.
     pub gaps: u64,
+    /// Foreground requests before which nothing was, for [`Hits::Spared`].
+    pub spared: u64,
     /// Picks before a request, in commands of their own.
     pub before: u64,
     /// Picks at the front of a request.
@@ -214,6 +233,8 @@ pub struct Freeblock<P: Passing> {
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
+    buffer: Buffer,
+    surprises: Surprises,
     /// When a client's request last ended.
     quiet_from: Time,
     /// Where the next read is while nobody waits.
@@ -273,6 +294,8 @@ impl<P: Passing> Freeblock<P> {
             tenths: [Time::NEVER; 10],
             wanted,
             turn,
+            buffer: Buffer::new(model.buffering().filter(|_| options.hits == Hits::Spared)),
+            surprises: Surprises::default(),
             model,
             options,
             demand: None,
@@ -383,6 +406,27 @@ impl<P: Passing> Freeblock<P> {
         self.wanted.take(&self.model, extent)
     }
 
+    /// The drive has served a client, of which [`Background::seen`] does not tell.
+    pub fn noticed(&mut self, now: Time, done: &Finished) {
+        if let Some(surprise) = done.surprise
+            && done.request.op.is_read()
+            && !self
+                .buffer
+                .may_have_served(done.issued, done.request.extent)
+        {
+            self.surprises.add(surprise != Surprise::None);
+        }
+        self.passed(now, done);
+    }
+
+    /// The drive has served this or another job, of which [`Background::finished`] does not tell.
+    pub fn passed(&mut self, now: Time, done: &Finished) {
+        match done.request.op.is_read() && done.outcome == Outcome::Done {
+            true => self.buffer.read(now, done.issued, done.request.extent),
+            false => self.buffer.moved(done.issued),
+        }
+    }
+
     /// Somebody's request was over at this time, which is all that is to be known of it: what it read does not count.
     pub fn disturbed(&mut self, now: Time) {
         self.quiet_from = now;
@@ -468,6 +512,14 @@ impl<P: Passing> Freeblock<P> {
         if (picks >= self.options.picks && !rest) || self.wanted.left() == 0 {
             return None;
         }
+        let behind = approach.head.op.is_some_and(Op::is_read);
+        let behind = behind.then_some(approach.head.lba);
+        let is_hit = request.op.is_read() && self.buffer.may_serve(now, request.extent, behind);
+        if is_hit || self.fails() {
+            self.stats.spared += u64::from(picks == 0);
+            self.target = Some((id, request.arrival, u32::MAX, false));
+            return None;
+        }
         let gap = self.gap(now, approach, request.op, request.extent);
         let search = Search {
             model: &self.model,
@@ -495,6 +547,11 @@ impl<P: Passing> Freeblock<P> {
         let picks = picks + u32::from(!rest);
         self.target = Some((id, request.arrival, picks, pick.more));
         Some((self.ask(pick, flags, Class::IDLE), lane, pick.join))
+    }
+
+    /// Returns true if predictions fail, and gaps rest.
+    pub fn fails(&self) -> bool {
+        self.options.hits == Hits::Spared && self.surprises.are_many()
     }
 
     /// Since when nobody but this job has waited for anything, if that is so.
@@ -612,6 +669,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
 
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
+        self.noticed(now, done);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
             let extent = done.request.extent;
             // What could not be read may have been written since.
@@ -624,6 +682,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn finished(&mut self, now: Time, done: &Finished, _data: Option<&[u8]>) {
+        self.passed(now, done);
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
         let Picked { blocks, join, .. } = picked;

@@ -10,7 +10,7 @@ use crate::merge::Touching;
 use crate::names::{DriveTag, RequestId};
 use crate::predictions::Predictions;
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Dispatch, Flags, Scheduler, Tag, Track};
+use headtime_sched::{Dispatch, Flags, Scheduler, Surprise, Tag, Track};
 use headtime_units::Time;
 use std::collections::VecDeque;
 
@@ -52,10 +52,11 @@ impl Following {
 
     /// Takes note of a command that has ended. Apart, so that who follows nothing does not carry it along.
     #[inline(never)]
-    pub fn completed(&mut self, now: Time, tag: DriveTag, done: bool) {
-        if let Some(predicting) = self.tracker.completed(now, tag.0, done) {
-            self.predictions.add(&predicting);
-        }
+    /// A command is done. Returns how it ended, against what was predicted, if that was.
+    pub fn completed(&mut self, now: Time, tag: DriveTag, done: bool) -> Option<Surprise> {
+        let predicting = self.tracker.completed(now, tag.0, done)?;
+        self.predictions.add(&predicting);
+        Some(predicting.surprise)
     }
 }
 

@@ -55,8 +55,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
-    Consumer, Demand, Freeblock, FreeblockOptions, FreeblockStats, Gap, Idle, Limits, OnWrite,
-    Pick, Prefer, Rests, Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
+    Consumer, Demand, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle, Limits,
+    OnWrite, Pick, Prefer, Rests, Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

@@ -472,6 +472,7 @@ impl Split {
             outcome: whole.outcome,
             request: whole.request,
             issued: whole.issued,
+            surprise: None,
         })
     }
 }

@@ -91,7 +91,7 @@ pub use lba_table::LbaTable;
 pub use mq_deadline::MqDeadline;
 pub use nise::{Nise, NiseBy, NiseConfig};
 pub use noop::Noop;
-pub use passing::{Pass, Passing, TrackPart};
+pub use passing::{Buffering, Pass, Passing, TrackPart};
 pub use platter::Platter;
 pub use policy::{
     Among, Built, CheckAmong, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts,

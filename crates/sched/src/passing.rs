@@ -1,7 +1,7 @@
 //! What a model must know for a search of what to read in a gap: tracks, the ways between them, and what passes on them.
 
 use crate::{Head, Op, Positioning};
-use headtime_units::{Angle, Extent, Nanos, Time, Track};
+use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
 /// Sectors of one track that pass under the head one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,21 @@ impl TrackPart {
     pub fn angle(&self, sectors: u64) -> Angle {
         self.begin + Angle::from_bits((self.step.wrapping_mul(sectors) >> 32) as u32)
     }
+}
+
+/// How a drive keeps in its buffer what it has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffering {
+    /// How many stretches of addresses it keeps at most; those that were used last.
+    pub segments: u32,
+    /// How far it reads ahead at most, behind what was asked for; zero if it does not.
+    pub ahead: Sectors,
+    /// How long a sector passes at least.
+    pub sector: Nanos,
+    /// How long it goes on reading ahead after a command is sent: until it has processed that.
+    pub processing: Nanos,
+    /// From the end of a read's last sector until the drive tells of its end: of one sector, and for each more.
+    pub telling: [Nanos; 2],
 }
 
 /// A [`Positioning`] that knows tracks.
@@ -94,6 +109,11 @@ pub trait Passing: Positioning {
     /// besides: where the arm waits until all has been sent, a sector's time on the bus. Zero is always right.
     fn pace(&self) -> Nanos {
         Nanos::ZERO
+    }
+
+    /// How the drive keeps what it has read for later commands; `None` if it does not, or nobody knows.
+    fn buffering(&self) -> Option<Buffering> {
+        None
     }
 
     /// A lower bound of [`Passing::way`] for all ways over this many cylinders or more.
@@ -148,6 +168,10 @@ impl<P: Passing + ?Sized> Passing for alloc::sync::Arc<P> {
 
     fn pace(&self) -> Nanos {
         (**self).pace()
+    }
+
+    fn buffering(&self) -> Option<Buffering> {
+        (**self).buffering()
     }
 
     fn way_at_least(&self, cylinders: u32) -> Nanos {

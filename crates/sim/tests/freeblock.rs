@@ -5,13 +5,15 @@ use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_disk::{Layout, Model};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, Gap, Join, Lane, Limits, Member, Order, Outcome, Pick,
+    FreeblockOptions, FreeblockStats, Gap, Hits, Join, Lane, Limits, Member, Order, Outcome, Pick,
     Prefer, RequestId, Search, Seen, Wanted,
 };
 use headtime_sched::{Flags, Head, Op, Pass, Passing, Positioning, Spec, Track as Follow};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
-use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use headtime_workload::{
+    Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
+};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 use std::cell::RefCell;
@@ -182,6 +184,85 @@ fn wrong(read: &Read, range: Extent, theirs: &BTreeMap<u64, u32>) -> Vec<u64> {
     sectors.filter(|sector| !right(sector)).collect()
 }
 
+/// What clients get of a drive with its buffer on, in requests within ten seconds, alone and beside a scan of the whole disk.
+fn with_its_buffer(
+    drive: &str,
+    scheduler: &str,
+    depth: u32,
+    each: &ProcessSpec,
+    hits: Hits,
+) -> ([usize; 2], FreeblockStats) {
+    let profile = profile::by_name(drive).expect("shipped");
+    let profile = profile
+        .with(|spec| spec.queue.depth = spec.queue.depth.max(depth))
+        .expect("it can be");
+    let options = FreeblockOptions {
+        block: Sectors::new(16),
+        hits,
+        ..FreeblockOptions::default()
+    };
+    let workload = SyntheticSpec {
+        count: None,
+        ..SyntheticSpec::alike(1, 3, each)
+    };
+    let whole = Extent::new(Lba::ZERO, profile.geometry.capacity);
+    let counts = [None, Some((whole, options))].map(|scan| {
+        let (timeline, read) = simulate(&profile, scheduler, &workload, scan, |setup| {
+            setup.stations[0].engine.depth = depth;
+            setup.audit = false;
+            setup.limit = Some(Nanos::from_secs(10));
+        });
+        (timeline.len(), read.borrow().stats)
+    });
+    ([counts[0].0, counts[1].0], counts[1].1)
+}
+
+/// Clients that read in order have what the drive reads ahead for them, and those that write have its buffer: they lose little.
+#[test]
+fn what_the_buffer_serves_leaves_no_gap() {
+    let in_order = ProcessSpec {
+        sequential_share: 0.95,
+        size: SizeDistribution::Constant(Bytes(32 << 10)),
+        ..ProcessSpec::default()
+    };
+    let writing = ProcessSpec {
+        read_share: 0.5,
+        ..ProcessSpec::default()
+    };
+    for (drive, scheduler, depth, each, percent) in [
+        ("wd5000aaks", "noop", 1, &in_order, 97),
+        ("wd5000aaks", "noop", 2, &in_order, 97),
+        ("wd5000aaks", "sptf", 1, &in_order, 97),
+        ("exos-x18", "sptf", 2, &in_order, 97),
+        // What the buffer has taken is written when the drive sees fit, and the read behind that comes late.
+        ("exos-x18", "deadline", 1, &writing, 88),
+        ("exos-x18", "sptf", 2, &writing, 97),
+    ] {
+        let ([alone, beside], stats) = with_its_buffer(drive, scheduler, depth, each, Hits::Spared);
+        assert!(
+            beside * 100 > alone * percent,
+            "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
+        );
+        assert!(stats.spared > 0);
+    }
+    // What is to be spared is a lot.
+    let ([alone, beside], stats) =
+        with_its_buffer("wd5000aaks", "noop", 2, &in_order, Hits::Ignored);
+    assert!(beside * 3 < alone * 2, "{beside} of {alone}");
+    assert_eq!(stats.spared, 0);
+}
+
+/// Random reads are no hits.
+#[test]
+fn random_reads_have_all_their_gaps() {
+    let random = ProcessSpec::default();
+    for drive in ["wd5000aaks", "exos-x18"] {
+        let (_, stats) = with_its_buffer(drive, "sptf", 1, &random, Hits::Spared);
+        assert!(stats.gaps > 500, "{drive}: {stats:?}");
+        assert!(stats.spared * 100 < stats.gaps, "{drive}: {stats:?}");
+    }
+}
+
 #[test]
 fn with_endless_conservatism_the_others_see_no_difference() {
     let endless = FreeblockOptions {
@@ -339,7 +420,12 @@ fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
     }
     // Reads of the eight sectors from 100,016 on, and others.
     workload.processes[0].range = Some((Bytes(100_016 * 512), Bytes(100_024 * 512)));
-    let scan = Some((wanted, FreeblockOptions::default()));
+    let options = FreeblockOptions {
+        // They are hits from the second time on.
+        hits: Hits::Ignored,
+        ..FreeblockOptions::default()
+    };
+    let scan = Some((wanted, options));
     let (_, read) = simulate(&atlas(2), "noop", &workload, scan, |setup| {
         setup.stations[0].faults = vec![(
             Time::ZERO,

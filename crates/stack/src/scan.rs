@@ -3,7 +3,7 @@
 use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
-use headtime_engine::{Freeblock, FreeblockOptions, Idle, Limits, Prefer};
+use headtime_engine::{Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -29,6 +29,9 @@ pub struct ScanSpec {
     /// As [`FreeblockOptions::prefer`].
     #[serde(with = "PreferWord")]
     pub prefer: Prefer,
+    /// As [`FreeblockOptions::hits`].
+    #[serde(with = "HitsWord")]
+    pub hits: Hits,
     /// As [`FreeblockOptions::block`]; a sector without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
@@ -63,6 +66,7 @@ impl Default for ScanSpec {
             steps: None,
             limits: options.limits,
             prefer: options.prefer,
+            hits: options.hits,
             block: None,
             range: None,
             left: 1.0,
@@ -144,6 +148,7 @@ impl ScanSpec {
             steps: self.steps.unwrap_or(u64::MAX),
             limits: self.limits,
             prefer: self.prefer,
+            hits: self.hits,
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
@@ -199,6 +204,14 @@ enum LimitsWord {
 enum PreferWord {
     Blocks,
     Tracks,
+}
+
+/// How people write [`Hits`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Hits", rename_all = "lowercase")]
+enum HitsWord {
+    Spared,
+    Ignored,
 }
 
 #[cfg(test)]

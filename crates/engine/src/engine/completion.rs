@@ -5,8 +5,11 @@ use crate::event::{Command, Finished, Outcome};
 use crate::gate::Gate;
 use crate::names::{DriveTag, RequestId};
 use crate::slots::Stage;
-use headtime_sched::{Op, Request, Scheduler, Tag};
+use headtime_sched::{Op, Request, Scheduler, Surprise, Tag};
 use headtime_units::Time;
+
+/// Of a command: when it went to the drive, and how it ended, against what was predicted.
+type Told = (Time, Option<Surprise>);
 
 impl<S: Scheduler> Engine<S> {
     pub(super) fn completed(&mut self, now: Time, drive_tag: DriveTag, outcome: Outcome) {
@@ -16,9 +19,9 @@ impl<S: Scheduler> Engine<S> {
         self.gate.returned(now, drive_tag);
         self.account.returned(now, drive_tag);
         self.in_flight -= 1;
-        if let Some(following) = &mut self.shared.following {
-            following.completed(now, drive_tag, outcome == Outcome::Done);
-        }
+        let following = self.shared.following.as_mut();
+        let surprise = following
+            .and_then(|following| following.completed(now, drive_tag, outcome == Outcome::Done));
         self.lanes.change(|lane| {
             lane.ask = true;
             lane.plugged_until = None;
@@ -41,7 +44,7 @@ impl<S: Scheduler> Engine<S> {
         let mut part = Some(tag);
         while let Some(tag) = part {
             part = self.shared.slots[tag].next.take();
-            self.finish(now, tag, outcome, issued);
+            self.finish(now, tag, outcome, (issued, surprise));
         }
     }
 
@@ -76,7 +79,7 @@ impl<S: Scheduler> Engine<S> {
             let (id, own, issued) = (slot.id, slot.own, slot.issued);
             self.behind_flush.pop_front();
             self.shared.slots.remove(tag);
-            self.report(id, own, outcome, issued);
+            self.report(id, own, outcome, (issued, None));
         } else {
             slot.unmerge();
             slot.stage = Stage::Held;
@@ -85,14 +88,14 @@ impl<S: Scheduler> Engine<S> {
         self.advance_flush(now);
     }
 
-    fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, issued: Time) {
+    fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, command: Told) {
         let slot = &self.shared.slots[tag];
         let id = slot.id;
         let own = slot.own;
         self.order.finish(tag);
         self.shared.slots.remove(tag);
         self.live -= 1;
-        self.report(id, own, outcome, issued);
+        self.report(id, own, outcome, command);
         while let Some(freed) = self.order.next_freed() {
             self.enqueue(now, freed);
         }
@@ -102,13 +105,15 @@ impl<S: Scheduler> Engine<S> {
     }
 
     #[inline]
-    fn report(&mut self, id: RequestId, own: Request, outcome: Outcome, issued: Time) {
+    fn report(&mut self, id: RequestId, own: Request, outcome: Outcome, command: Told) {
+        let (issued, surprise) = command;
         self.shared.stats.finished += 1;
         let finished = |id| Finished {
             id,
             outcome,
             request: own.tagged(()),
             issued,
+            surprise,
         };
         self.outbox.push_back(match id {
             RequestId::Client(id) => Command::Finish(finished(id)),

@@ -528,6 +528,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         self.quiet_from = now;
         for scan in &mut self.scans {
             scan.of.disturbed(now);
+            scan.of.noticed(now, done);
         }
         if done.request.op.changes() {
             self.written(now, done);
@@ -545,6 +546,11 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         asked.clear();
         asked.extend(self.scans[at].of.asked(done.id));
         self.asked = asked;
+        for (other, scan) in self.scans.iter_mut().enumerate() {
+            if other != at {
+                scan.of.passed(now, done);
+            }
+        }
         self.scans[at].of.finished(now, done, data);
         match done.outcome {
             Outcome::Done => {

@@ -448,7 +448,10 @@ impl<P: Passing> Scrub<P> {
         status.in_idle_time = self.in_idle_time;
         status.by_others = self.scan.stats().read_by_others;
         status.errors = self.errors;
-        status.gaps = self.gaps;
+        status.gaps = match self.gaps {
+            Gaps::Used if self.scan.fails() => Gaps::Surprised,
+            gaps => gaps,
+        };
         if let Some(hashes) = &mut status.hashes {
             hashes.compared = self.compared;
         }
@@ -619,7 +622,10 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         // Of what others read there are no data.
         match self.reads() && self.sink.is_none() {
             true => self.scan.seen(now, done),
-            false => self.scan.disturbed(now),
+            false => {
+                self.scan.disturbed(now);
+                self.scan.noticed(now, done);
+            }
         }
         if self.scan.stats().read_by_others > before {
             let block = self.plan.block.get();
@@ -634,6 +640,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         if done.id >= PARTS_FROM {
+            self.scan.passed(now, done);
             self.part_finished(now, done.outcome);
         } else {
             let blocks = self.scan.asked(done.id).to_vec();

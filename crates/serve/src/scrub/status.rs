@@ -55,6 +55,8 @@ pub enum Gaps {
     Used,
     /// It could, but nothing has shown yet where the platter is.
     NotFound,
+    /// Too many reads of clients end at another time than was predicted.
+    Surprised,
     /// More commands are in the drive than anybody can say the order of.
     OtherOrder,
     /// Nobody says which drive it is.
@@ -69,6 +71,9 @@ impl Gaps {
         match self {
             Gaps::Used => "used",
             Gaps::NotFound => "not used: the angle of the platter is not known yet, or cannot be",
+            Gaps::Surprised => {
+                "resting: the drive serves clients in an order of its own, such as staying with who reads in order"
+            }
             Gaps::OtherOrder => {
                 "not used: the drive has more commands at a time than can be predicted; depth = 1 makes room for them"
             }

@@ -1,0 +1,275 @@
+//! What the drive's buffer may hold.
+//!
+//! A read that the buffer serves leaves no gap: the head does not wait, and whatever is read before it moves the head away from where
+//! the drive reads ahead. So nothing is looked for before such a read. Lumb, Schindler and Ganger say of hits that they surprise
+//! a scheduler (section 3.1) and have random requests, which are rarely hits. Beside clients who read in order, picks before hits cost these
+//! clients two thirds of their rate.
+//!
+//! Some drives serve commands in an order of their own, such as staying with a stream as long as its next read comes. A pick then takes the place
+//! of that read. Where predictions fail so, gaps rest until they hold again, which shows without picks.
+//!
+//! From outside one sees what was read and when, not what the drive keeps. This is an upper bound: what is held here may be
+//! gone, and then a gap is not used.
+
+use headtime_sched::Buffering;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+
+/// How many of the last reads that the medium should have served were surprises.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Surprises {
+    /// A bit for each, set if it was one; the last is the lowest.
+    last: u64,
+    seen: u32,
+}
+
+impl Surprises {
+    /// So few say nothing.
+    const FEW: u32 = 16;
+
+    pub fn add(&mut self, surprised: bool) {
+        self.last = self.last << 1 | u64::from(surprised);
+        self.seen = (self.seen + 1).min(u64::BITS);
+    }
+
+    /// Returns true if more than an eighth of the last 64 were. With random requests one to three of a hundred are
+    /// (section 5.2, Figure 7).
+    pub fn are_many(&self) -> bool {
+        self.seen >= Self::FEW && self.last.count_ones() * 8 > self.seen
+    }
+}
+
+/// What was read into a segment of the buffer.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    from: Lba,
+    /// Where what clients asked for ends.
+    to: Lba,
+    /// Where the last command ended that the medium served.
+    base: Lba,
+    /// When that went to the drive.
+    issued: Time,
+    /// Since when the drive may have read ahead from there.
+    since: Time,
+    /// Until when; [`Time::NEVER`] if it may be doing so.
+    until: Time,
+}
+
+impl Held {
+    /// The end of what has been read, at most.
+    fn reach(&self, now: Time, of: &Buffering) -> Lba {
+        let spent = self.until.min(now).saturating_since(self.since);
+        let passed = Sectors::new(spent.as_nanos() / of.sector.as_nanos());
+        (self.base + passed).min(self.to + of.ahead).max(self.to)
+    }
+
+    /// Returns true if it may serve a read, or the drive may be reading ahead to it.
+    fn serves(&self, now: Time, read: Extent, of: &Buffering) -> bool {
+        let reach = self.reach(now, of);
+        let goes_on = self.until == Time::NEVER && of.ahead > Sectors::ZERO;
+        read.start >= self.from && (read.end() <= reach || goes_on && read.start <= reach)
+    }
+}
+
+/// What the drive's buffer may hold, by what was read.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    of: Option<Buffering>,
+    /// The last of them was used last.
+    held: Vec<Held>,
+}
+
+impl Buffer {
+    /// An empty one; if the drive keeps nothing, or nobody knows, it stays so.
+    pub fn new(of: Option<Buffering>) -> Buffer {
+        let of = of.filter(|of| of.segments > 0 && of.sector > Nanos::ZERO);
+        let room = of.map_or(0, |of| of.segments as usize + 1);
+        Buffer {
+            of,
+            held: Vec::with_capacity(room),
+        }
+    }
+
+    /// Returns true if a read that went to the drive at `issued` may have been served from the buffer.
+    pub fn may_have_served(&self, issued: Time, read: Extent) -> bool {
+        let Some(of) = &self.of else { return false };
+        self.held.iter().any(|held| held.serves(issued, read, of))
+    }
+
+    /// Returns true if a read may be served from the buffer: if all of it may be there, or the drive may be reading ahead to it.
+    /// `behind` is where the command before it ends, if that is a read.
+    pub fn may_serve(&self, now: Time, read: Extent, behind: Option<Lba>) -> bool {
+        let Some(of) = &self.of else { return false };
+        if of.ahead > Sectors::ZERO
+            && behind.is_some_and(|end| {
+                read.start >= end
+                    && (read.start - end)
+                        <= Sectors::new(of.processing.as_nanos() / of.sector.as_nanos())
+            })
+        {
+            return true;
+        }
+        self.may_have_served(now, read)
+    }
+
+    /// A read is done that went to the drive at `issued`.
+    pub fn read(&mut self, now: Time, issued: Time, read: Extent) {
+        let Some(of) = self.of else { return };
+        let hit = self
+            .held
+            .iter()
+            .position(|held| held.serves(issued, read, &of));
+        if let Some(at) = hit {
+            let mut held = self.held.remove(at);
+            held.to = held.to.max(read.end());
+            if held.issued == issued {
+                // Several reads in one command.
+                held.base = held.base.max(read.end());
+            }
+            self.held.push(held);
+            return;
+        }
+        self.moved(issued);
+        let [first, more] = of.telling;
+        let telling = first + more * read.len.get().saturating_sub(1);
+        if self.held.len() == of.segments as usize {
+            self.held.remove(0);
+        }
+        self.held.push(Held {
+            from: read.start,
+            to: read.end(),
+            base: read.end(),
+            issued,
+            since: now.saturating_sub(telling).max(issued),
+            until: Time::NEVER,
+        });
+    }
+
+    /// A command that is done, and went to the drive at `issued`, has ended reading ahead.
+    pub fn moved(&mut self, issued: Time) {
+        let Some(of) = &self.of else { return };
+        for held in &mut self.held {
+            if held.until == Time::NEVER {
+                held.until = issued.saturating_add(of.processing).max(held.since);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sector passes in 10 us, so that 100 pass in a millisecond.
+    const DRIVE: Buffering = Buffering {
+        segments: 2,
+        ahead: Sectors::new(500),
+        sector: Nanos::from_micros(10),
+        processing: Nanos::from_millis(1),
+        telling: [Nanos::ZERO; 2],
+    };
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(ms)
+    }
+
+    /// A buffer behind a read of sectors 1000 to 1099 that was sent at 10 ms and done at 20.
+    fn behind_a_read() -> Buffer {
+        let mut buffer = Buffer::new(Some(DRIVE));
+        buffer.read(at(20), at(10), Extent::at(1000, 100));
+        buffer
+    }
+
+    #[test]
+    fn what_was_read_and_what_is_read_ahead_may_be_served() {
+        let buffer = behind_a_read();
+        let serves = |ms, start, len| buffer.may_serve(at(ms), Extent::at(start, len), None);
+        assert!(serves(20, 1000, 100), "read again");
+        assert!(!serves(20, 999, 2), "begins before it");
+        assert!(
+            serves(20, 1100, 300),
+            "goes on: the drive is about to read that"
+        );
+        assert!(!serves(20, 1101, 8), "not as far yet");
+        assert!(serves(21, 1200, 8), "a millisecond later");
+        assert!(!serves(21, 1201, 8));
+        assert!(serves(90, 1600, 8), "as far as it reads ahead");
+        assert!(!serves(90, 1601, 8));
+    }
+
+    #[test]
+    fn another_command_ends_reading_ahead_once_it_is_processed() {
+        let mut buffer = behind_a_read();
+        buffer.read(at(40), at(22), Extent::at(90_000, 8));
+        let serves = |start, len| buffer.may_serve(at(40), Extent::at(start, len), None);
+        assert!(serves(1300, 100), "three milliseconds of it");
+        assert!(!serves(1300, 101), "all that is there has to be");
+        assert!(serves(90_008, 8), "the other one reads ahead");
+        buffer.moved(at(41));
+        assert!(!buffer.may_serve(at(50), Extent::at(90_300, 8), None));
+    }
+
+    #[test]
+    fn hits_leave_the_drive_where_it_reads_ahead() {
+        let mut buffer = behind_a_read();
+        buffer.read(at(23), at(22), Extent::at(1100, 100));
+        let serves = |ms, start| buffer.may_serve(at(ms), Extent::at(start, 8), None);
+        assert!(serves(24, 1500) && !serves(24, 1501), "from 20 ms on");
+        assert!(serves(90, 1700) && !serves(90, 1701), "behind the hit");
+    }
+
+    #[test]
+    fn as_many_stretches_are_kept_as_there_are_segments() {
+        let mut buffer = behind_a_read();
+        buffer.read(at(40), at(22), Extent::at(90_000, 8));
+        // Used again, so that the other one goes.
+        buffer.read(at(41), at(41), Extent::at(1000, 8));
+        buffer.read(at(60), at(42), Extent::at(50_000, 8));
+        let serves = |start| buffer.may_serve(at(60), Extent::at(start, 8), None);
+        assert!(serves(1000) && serves(50_000));
+        assert!(!serves(90_000));
+    }
+
+    #[test]
+    fn parts_of_one_command_are_one_read() {
+        let mut buffer = behind_a_read();
+        buffer.read(at(20), at(10), Extent::at(1100, 100));
+        assert!(buffer.may_serve(at(21), Extent::at(1300, 8), None));
+        assert!(!buffer.may_serve(at(21), Extent::at(1301, 8), None));
+    }
+
+    #[test]
+    fn a_read_right_behind_one_in_the_drive_is_no_gap() {
+        let buffer = Buffer::new(Some(DRIVE));
+        let serves = |start| buffer.may_serve(at(0), Extent::at(start, 8), Some(Lba::new(700)));
+        assert!(serves(700) && serves(800));
+        assert!(!serves(801) && !serves(699));
+    }
+
+    #[test]
+    fn a_drive_that_keeps_nothing_serves_nothing() {
+        let mut none = Buffer::new(None);
+        none.read(at(20), at(10), Extent::at(1000, 100));
+        assert!(!none.may_serve(at(20), Extent::at(1000, 8), Some(Lba::new(1000))));
+        let ahead = Sectors::ZERO;
+        let mut buffer = Buffer::new(Some(Buffering { ahead, ..DRIVE }));
+        buffer.read(at(20), at(10), Extent::at(1000, 100));
+        assert!(buffer.may_serve(at(20), Extent::at(1000, 100), None));
+        assert!(!buffer.may_serve(at(90), Extent::at(1100, 8), Some(Lba::new(1100))));
+    }
+
+    #[test]
+    fn an_eighth_of_surprises_is_not_many() {
+        let mut surprises = Surprises::default();
+        for _ in 0..15 {
+            surprises.add(true);
+            assert!(!surprises.are_many(), "too few to say");
+        }
+        surprises.add(true);
+        assert!(surprises.are_many());
+        for _ in 0..56 {
+            assert!(surprises.are_many());
+            surprises.add(false);
+        }
+        assert!(!surprises.are_many(), "8 of 64");
+    }
+}
