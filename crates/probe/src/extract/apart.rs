@@ -122,7 +122,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let data = self.zone().row_of(good).data;
         let mut good = good;
         if end > good + 1
-            && let Some(look) = self.glance_within((end + 1 - data).max(good + 1), end)?
+            && let Some(look) =
+                self.glance_within((end + 1).saturating_sub(data).max(good + 1), end)?
         {
             if !self.agrees(look) {
                 return self.breaks(good, look);
@@ -333,7 +334,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if !self.zone().rows.is_empty() {
                 let spot = self.zone().spot_of(lba);
                 let data = self.zone().rows[spot.row].data;
-                let least = match to - from >= data / 2 && attempt < TRIES / 2 {
+                let least = match to.saturating_sub(from) >= data / 2 && attempt < TRIES / 2 {
                     true => data / 2,
                     false => data / FRONT,
                 };

@@ -191,10 +191,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let solved = self.started(solved, Some(border))?;
         let slots = solved.slots;
         let count = (border + slots - solved.start.0 % slots) % slots;
+        if count == 0 || count > most.min(border) {
+            return Ok(false);
+        }
         let begin = border - count;
         let solved = solved.again_at(begin);
         let zero = solved.zero(begin);
-        if count == 0 || count > most || !self.enters_as_known(border, zero) {
+        if !self.enters_as_known(border, zero) {
             return Ok(false);
         }
         self.take(border, solved.again_from(border));
@@ -254,7 +257,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         // Most often it is a track's end after all.
         let slots = solved.slots;
         let likely = border.map(|border| border % slots);
-        let mut likely = likely.into_iter().flat_map(|at| [at + slots - unit, at]);
+        let mut likely = likely
+            .into_iter()
+            .flat_map(|at| [(at + slots).saturating_sub(unit), at]);
         let mut next = None;
         let mut track = 0;
         let mut tries = 0;

@@ -2,6 +2,7 @@
 
 use super::turns::{near, part};
 use super::zone::{FoundZone, Row};
+use std::ops::Range;
 
 /// Places that are slipped in the middle of a track, at most.
 const MOST_SLIPPED: u64 = 24;
@@ -29,17 +30,25 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
         let mut later = 0;
         let mut turned = 0.0;
         let mut begin = zone.start;
+        // Places that are slipped and were not passed yet: what a fault slips may go on over a strip's end.
+        let mut slipped = 0..0;
         for (index, &(row, place, angle)) in flat.iter().enumerate() {
             let behind = place + row.tracks * row.data;
             let mut slips = Vec::new();
             let mut turn = turned;
+            take(&mut slipped, place..behind, &mut slips);
+            // The first address behind the last slip.
+            let mut passed = begin;
             while let Some(fault) = faults.peek() {
-                let first = fault.at - zone.start + later.min(fault.places);
+                let first = fault.at.saturating_sub(zone.start) + later.min(fault.places);
                 if first >= behind {
                     break;
                 }
-                let passed = first + fault.places.saturating_sub(later);
-                slips.extend((first..passed).map(|slip| slip - place));
+                if fault.places > later {
+                    slipped = first..first + (fault.places - later);
+                    take(&mut slipped, place..behind, &mut slips);
+                    passed = fault.at;
+                }
                 later = fault.places;
                 turned = fault.turned;
                 if first <= place {
@@ -49,8 +58,9 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
             }
             let end = match index + 1 == flat.len() {
                 true => zone.end,
-                false => (zone.start + behind).saturating_sub(later).min(zone.end),
+                false => (zone.start + behind).saturating_sub(later).max(passed),
             };
+            let end = end.clamp(begin, zone.end.max(begin));
             let strip = Strip {
                 row,
                 start: begin,
@@ -61,7 +71,6 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
             begin = end;
             match strips.last_mut() {
                 Some(last) if last.goes_on(&strip, tolerance) => last.join(&strip),
-                // Two parts of a track, which something cut that was none of the drive's.
                 // Two parts of a track, which something cut that was none of the drive's, or a slip.
                 Some(last) if last.slips_to(&strip, tolerance).is_some() => {
                     let between = last.slips_to(&strip, tolerance).unwrap_or(0);
@@ -82,6 +91,20 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
         }
     }
     strips
+}
+
+/// Moves the slipped places among those of a strip to its slips, counted from its first.
+fn take(slipped: &mut Range<u64>, places: Range<u64>, slips: &mut Vec<u64>) {
+    let end = slipped.end.min(places.end);
+    let first = slipped.start.max(places.start);
+    // Where a fault takes places back, those were passed before.
+    let next = slips.last().map_or(0, |last| last + 1);
+    slips.extend(
+        (first..end)
+            .map(|slip| slip - places.start)
+            .filter(|slip| *slip >= next),
+    );
+    slipped.start = slipped.start.max(end);
 }
 
 impl Strip {
@@ -135,7 +158,7 @@ impl Strip {
         }
         let places = tracks * self.row.data;
         let in_front = self.slips.partition_point(|slip| *slip < places);
-        let middle = self.start + places - in_front as u64;
+        let middle = (self.start + places - in_front as u64).min(self.end);
         let part = |tracks: u64| Row { tracks, ..self.row };
         let front = Strip {
             row: part(tracks),
@@ -154,5 +177,81 @@ impl Strip {
             ..*self
         };
         (front, Some(behind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::zone::Fault;
+    use super::*;
+
+    /// Tracks of ten places from address 1,000 on, in rows of so many.
+    fn zone(tracks: &[u64], faults: &[(u64, u64)]) -> FoundZone {
+        let row = |tracks: &u64| Row {
+            tracks: *tracks,
+            slots: 10,
+            data: 10,
+            // Each row is turned by another part, so that none goes on as the one before did.
+            enter: 0.1 * *tracks as f64,
+            skew: 0.05,
+        };
+        let fault = |&(at, places): &(u64, u64)| Fault {
+            at,
+            places,
+            turned: 0.0,
+        };
+        let rows: Vec<Row> = tracks.iter().map(row).collect();
+        let slipped = faults.last().map_or(0, |(_, places)| *places);
+        let places: u64 = tracks.iter().map(|tracks| tracks * 10).sum();
+        FoundZone {
+            start: 1_000,
+            end: 1_000 + places - slipped,
+            angle: 0.0,
+            rows,
+            cycle: 0,
+            faults: faults.iter().map(fault).collect(),
+        }
+    }
+
+    /// Addresses and slips of each strip.
+    fn taken(zone: &FoundZone) -> Vec<(u64, u64, Vec<u64>)> {
+        let strips = strips(std::slice::from_ref(zone), 0.3);
+        let each = strips.into_iter();
+        each.map(|strip| (strip.start, strip.end, strip.slips))
+            .collect()
+    }
+
+    #[test]
+    fn places_that_are_slipped_over_the_end_of_a_row_are_of_the_next_one_from_there_on() {
+        // The last two places of the first row, all of the second and one of the third.
+        let zone = zone(&[2, 1, 3], &[(1_018, 13)]);
+        let expected = [
+            (1_000, 1_018, vec![18, 19]),
+            (1_018, 1_018, (0..10).collect()),
+            (1_018, 1_047, vec![0]),
+        ];
+        assert_eq!(taken(&zone), expected);
+        for (place, address) in [(17, Some(1_017)), (20, None), (31, Some(1_018))] {
+            assert_eq!(zone.address(place), address, "{place}");
+        }
+    }
+
+    #[test]
+    fn what_is_slipped_behind_an_address_that_was_taken_back_is_no_slip_of_a_row_passed_before() {
+        // The second fault takes places back into the first row, the third one slips some there.
+        let zone = zone(
+            &[2, 1, 3],
+            &[(1_015, 8), (1_016, 0), (1_017, 6), (1_040, 6)],
+        );
+        let strips = taken(&zone);
+        for (index, (start, end, slips)) in strips.iter().enumerate() {
+            let next = strips.get(index + 1).map_or(zone.end, |next| next.0);
+            assert!(start <= end && *end == next, "{strips:?}");
+            assert!(slips.is_sorted_by(|one, next| one < next), "{strips:?}");
+        }
+        let most = [20, 10, 30];
+        let within =
+            |(strip, most): (&(u64, u64, Vec<u64>), u64)| strip.2.iter().all(|slip| *slip < most);
+        assert!(strips.iter().zip(most).all(within), "{strips:?}");
     }
 }

@@ -98,7 +98,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let to = (good + self.at.step.max(1)).min(capacity - 1);
             // Slips that the spares of an area end are seen within it alone.
             let to = match self.zone().area(good + 1) {
-                Some(area) if capacity / (area.end - area.begin) <= MOST_AREAS => {
+                Some(area) if area.end > good + 1 && capacity / area.len() <= MOST_AREAS => {
                     to.min(area.end - 1)
                 }
                 _ => to,
@@ -351,7 +351,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let places = later.wrapping_add_signed(count);
             let mut faulty = self.zone().clone();
             match area {
-                Some(area) if slips => faulty.slip_in(area, at, places),
+                Some(area) if slips && area.has_room_for(places) => {
+                    faulty.slip_in(area, at, places);
+                }
                 _ => faulty.fault(at, places, turned as f64 / row.slots as f64),
             }
             if near(angle - faulty.angle_of(high)).abs() >= self.tolerance_of(row.slots) {

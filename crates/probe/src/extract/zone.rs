@@ -79,6 +79,19 @@ pub(super) struct Area {
     slots: u64,
 }
 
+impl Area {
+    /// Its addresses, at least one.
+    pub fn len(&self) -> u64 {
+        self.end.saturating_sub(self.begin).max(1)
+    }
+
+    /// Whether its spares can take what is moved where places are so many later in all: not where they were taken back
+    /// within it.
+    pub fn has_room_for(&self, places: u64) -> bool {
+        places >= self.places
+    }
+}
+
 /// Where a place is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spot {
@@ -266,7 +279,7 @@ impl FoundZone {
             let last = cycle.iter().rposition(is_cut)?;
             let behind = count(&cycle[last + 1..]);
             let begin = begin.unwrap_or(rule.saturating_sub(behind));
-            let address = |at: u64| self.start + once + at - places;
+            let address = |at: u64| (self.start + once + at).saturating_sub(places);
             let area = Area {
                 begin: address(begin),
                 end: address(end?),
@@ -288,10 +301,10 @@ impl FoundZone {
         self.faults.retain(|fault| fault.at < at);
         let (before, turned) = (area.places, area.turned);
         self.faults.push(Fault { at, places, turned });
-        let moved = places - before;
+        let moved = places.saturating_sub(before);
         // The last ones have the spares behind the track that is cut.
         let spare = Fault {
-            at: (area.end - moved).max(at),
+            at: area.end.saturating_sub(moved).max(at),
             places: before,
             turned: turned + moved as f64 / area.slots as f64,
         };
@@ -470,5 +483,16 @@ mod tests {
             }
         }
         assert_eq!(zone.slipped(), 3);
+    }
+
+    #[test]
+    fn an_area_whose_places_were_taken_back_within_it_has_no_room_for_fewer_than_before_it() {
+        let mut zone = with_areas();
+        zone.fault(1_010, 5, 0.0);
+        zone.fault(1_030, 2, 0.0);
+        let area = zone.area(1_040).unwrap();
+        assert!(area.begin < 1_030 && area.end > 1_040, "{area:?}");
+        assert!(!area.has_room_for(zone.later(1_040) + 2));
+        assert!(area.has_room_for(6));
     }
 }
