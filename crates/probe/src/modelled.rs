@@ -1,7 +1,7 @@
 //! A simulated drive that can be read and timed.
 
 use crate::{Answer, Probe, ProbeError, Switch};
-use headtime_disk::{Command, Drive, Profile};
+use headtime_disk::{Command, Drive, Fault, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
@@ -32,6 +32,17 @@ impl Modelled {
 
     pub fn drive(&self) -> &Drive {
         &self.drive
+    }
+
+    /// These sectors cannot be read from now on: each read of some of them fails after so many turns more.
+    ///
+    /// # Panics
+    ///
+    /// If the drive does not have them.
+    pub fn spoil(&mut self, extent: Extent, retries: u32) {
+        self.told = self.told.max(self.now);
+        let fault = Fault::Unreadable { extent, retries };
+        self.drive.inject(self.told, fault);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A drive goes to the spare place and comes back, which costs a turn and more. A read that is later than the profile
 //! says by a part of a turn is *suspect*. It is read again when the buffer has forgotten it; late again, each half of it is,
 //! and so on until a sector stands alone. One that is answered twice at the same angle, which is not its own, is
-//! elsewhere, if its neighbours are not.
+//! elsewhere, if its neighbours are not. Sectors that cannot be read are halved in the same way, until each stands alone.
 //!
 //! All of the disk is read from its end to its beginning, some tracks at a time: what a drive reads ahead is then behind,
 //! and all that is asked for comes from the medium. A bus that is slower than the medium would hide a detour behind the
@@ -41,6 +41,8 @@ const MOST_LOOKS: u64 = 400;
 const MOST_HITS: u64 = 8;
 /// Fewer sectors than this beside its place is not elsewhere: where in a track one was slipped is not known better.
 const NEIGHBOURS: f64 = 2.5;
+/// So many places in a row that cannot be read are not one here and there.
+const ELSEWHERE: u32 = 8;
 /// Reads between two looks at a place, at most.
 const MOST_WAIT: u64 = 4_096;
 /// Keeping the phase takes this part of the time.
@@ -259,10 +261,8 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
     pub fn step(&mut self, at: &mut Remaps) -> Result<bool, ExtractError> {
         if at.suspects.first().is_some_and(|next| next.due <= at.reads) {
             let suspect = at.suspects.remove(0);
-            let (start, len) = suspect.whole;
-            let around = Extent::at(start.saturating_sub(1), len + 2);
-            let asked = self.ask(suspect, at);
-            return self.or_unreadable(asked, around, at);
+            self.ask(suspect, at)?;
+            return Ok(true);
         }
         let room = at.suspects.len() < MOST_SUSPECTS;
         let next = at.combing.as_mut();
@@ -272,17 +272,22 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
                 combing.at = behind;
                 return Ok(true);
             }
-            let timed = self.time(chunk);
-            if timed.is_ok() || timed.as_ref().is_err_and(|error| is_of(error, chunk)) {
-                combing.at = behind;
-                at.reads += 1;
-            }
-            let timed = timed.map(|timed| {
-                if timed.hit || timed.off.abs() > LATE {
-                    at.suspect(chunk.start.get(), chunk.len.get());
+            let is_suspect = match self.time(chunk) {
+                Err(error) if is_of(&error, chunk) => {
+                    self.before = None;
+                    true
                 }
-            });
-            return self.or_unreadable(timed, chunk, at);
+                timed => {
+                    let timed = timed?;
+                    timed.hit || timed.off.abs() > LATE
+                }
+            };
+            combing.at = behind;
+            at.reads += 1;
+            if is_suspect {
+                at.suspect(chunk.start.get(), chunk.len.get());
+            }
+            return Ok(true);
         }
         if at.suspects.is_empty() {
             return Ok(false);
@@ -292,29 +297,20 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
         Ok(true)
     }
 
-    /// What cannot be read is not looked at any more: where it is stays unclear.
-    fn or_unreadable(
-        &mut self,
-        read: Result<(), ExtractError>,
-        extent: Extent,
-        at: &mut Remaps,
-    ) -> Result<bool, ExtractError> {
-        match read {
-            Err(error) if is_of(&error, extent) => {
-                at.unclear += 1;
-                self.before = None;
-            }
-            other => other?,
-        }
-        Ok(true)
-    }
-
     fn go_elsewhere(&mut self) -> Result<Extent, ExtractError> {
-        let lba = self.bench.random.up_to(self.bench.capacity() - 1);
-        self.bench.read(lba, 1)?;
-        let before = Extent::at(lba, 1);
-        self.before = Some(before);
-        Ok(before)
+        let mut tries = 0;
+        loop {
+            let lba = self.bench.random.up_to(self.bench.capacity() - 1);
+            let place = Extent::at(lba, 1);
+            match self.bench.read(lba, 1) {
+                Err(error) if is_of(&error, place) && tries < ELSEWHERE => tries += 1,
+                read => {
+                    read?;
+                    self.before = Some(place);
+                    return Ok(place);
+                }
+            }
+        }
     }
 
     /// Reads sectors, and compares what that takes with what the profile says.
@@ -362,26 +358,20 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
         };
         suspect.looks += 1;
         at.reads += 1;
-        if len == 1 {
-            self.ask_one(start, &mut suspect)?;
-        } else {
-            let timed = self.time(self.with_neighbours(start, len))?;
-            if timed.hit || timed.off < -EARLY {
-                suspect.hits += 1;
-            } else {
+        let asked = match len {
+            1 => self.ask_one(start, &mut suspect),
+            _ => self.ask_many((start, len), &mut suspect),
+        };
+        match asked {
+            Err(error) if is_of(&error, self.asked_for(start, len)) => {
                 suspect.pieces.pop();
-                suspect.late |= timed.off > LATE;
-                if timed.off > LATE {
-                    let half = self.half(start, len);
-                    suspect.pieces.push((start, half));
-                    suspect.pieces.push((start + half, len - half));
-                    if (start, len) == suspect.whole {
-                        // If its tracks are others than was learned, both ends show it.
-                        suspect.pieces.push((start + len - 1, 1));
-                        suspect.pieces.push((start, 1));
-                    }
+                suspect.seen = None;
+                match len {
+                    1 => at.cannot_be_read(start),
+                    _ => self.halve((start, len), &mut suspect),
                 }
             }
+            asked => asked?,
         }
         if suspect.pieces.is_empty() && suspect.late && suspect.away.is_empty() {
             suspect.rounds += 1;
@@ -391,7 +381,7 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
             }
         }
         if suspect.pieces.is_empty() {
-            self.look_around(&mut suspect);
+            self.look_around(&mut suspect, &at.unreadable);
         }
         // The arm may be at a spare place, or on its way there: a drive that reads ahead goes there, too.
         self.before = None;
@@ -406,6 +396,37 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
             at.suspects.push(suspect);
         }
         Ok(())
+    }
+
+    /// Looks at some sectors at once.
+    fn ask_many(
+        &mut self,
+        (start, len): (u64, u64),
+        suspect: &mut Suspect,
+    ) -> Result<(), ExtractError> {
+        let timed = self.time(self.asked_for(start, len))?;
+        if timed.hit || timed.off < -EARLY {
+            suspect.hits += 1;
+            return Ok(());
+        }
+        suspect.pieces.pop();
+        if timed.off > LATE {
+            suspect.late = true;
+            self.halve((start, len), suspect);
+            if (start, len) == suspect.whole {
+                // If its tracks are others than was learned, both ends show it.
+                suspect.pieces.push((start + len - 1, 1));
+                suspect.pieces.push((start, 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each half of some sectors is looked at next.
+    fn halve(&self, (start, len): (u64, u64), suspect: &mut Suspect) {
+        let half = self.half(start, len);
+        suspect.pieces.push((start, half));
+        suspect.pieces.push((start + half, len - half));
     }
 
     /// Looks at a sector alone.
@@ -441,9 +462,13 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
         Ok(())
     }
 
-    /// The sectors of a piece and one on each side, as far as they are on its tracks: a drive that has gone away for one of
-    /// the piece comes late to the one behind, and does not go while it waits for the first.
-    fn with_neighbours(&self, start: u64, len: u64) -> Extent {
+    /// What is read to look at a piece: more sectors than one with another on each side, as far as these are on its tracks.
+    /// A drive that has gone away for one of the piece comes late to the one behind, and does not go while it waits for the
+    /// first.
+    fn asked_for(&self, start: u64, len: u64) -> Extent {
+        if len == 1 {
+            return Extent::at(start, 1);
+        }
         let layout = self.plan.predictor.layout();
         let track = |lba: u64| layout.track_extent_of(Lba::new(lba));
         let before = u64::from(start > track(start).start.get());
@@ -463,7 +488,7 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
     }
 
     /// Sectors beside those that are elsewhere are looked at, too, until one is where it should be.
-    fn look_around(&self, suspect: &mut Suspect) {
+    fn look_around(&self, suspect: &mut Suspect, unreadable: &[u64]) {
         let capacity = self.bench.capacity();
         let away: Vec<u64> = suspect.away.iter().map(|away| away.lba).collect();
         for lba in &away {
@@ -471,6 +496,7 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
             for beside in beside {
                 let known = away.contains(&beside)
                     || suspect.home.contains(&beside)
+                    || unreadable.contains(&beside)
                     || suspect.pieces.contains(&(beside, 1));
                 if beside < capacity && !known {
                     suspect.pieces.push((beside, 1));

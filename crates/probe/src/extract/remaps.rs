@@ -6,7 +6,7 @@
 use super::turns::near;
 use headtime_disk::profile::Spec;
 use headtime_disk::{Layout, Profile};
-use headtime_units::{Lba, Nanos};
+use headtime_units::{Extent, Lba, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A sector that is not where it would be.
@@ -67,6 +67,9 @@ pub(super) struct Suspect {
 pub struct Remaps {
     /// In the order of addresses.
     pub found: Vec<Remapped>,
+    /// Sectors that cannot be read, in the order of addresses.
+    #[serde(default)]
+    pub unreadable: Vec<u64>,
     /// Late reads for which no single sectors gave a reason.
     pub unclear: u64,
     /// Reading all of the disk, if that is asked for.
@@ -127,6 +130,21 @@ impl Remaps {
         self.found.extend(away);
         self.found.sort_by_key(|remapped| remapped.lba);
         self.found.dedup_by_key(|remapped| remapped.lba);
+    }
+
+    /// Notes a sector that cannot be read.
+    pub(super) fn cannot_be_read(&mut self, lba: u64) {
+        if let Err(place) = self.unreadable.binary_search(&lba) {
+            self.unreadable.insert(place, lba);
+        }
+    }
+
+    /// The same as what stands together.
+    pub fn unreadable_together(&self) -> Vec<Extent> {
+        let together = self.unreadable.chunk_by(|one, next| one + 1 == *next);
+        together
+            .map(|sectors| Extent::at(sectors[0], sectors.len() as u64))
+            .collect()
     }
 
     /// Puts them into a profile that has none: each into a spare place of its zone at whose angle it comes. Which of those
@@ -198,7 +216,26 @@ impl Remaps {
         if left.len() > MOST_NAMED {
             text += &format!("So are {} more.\n", left.len() - MOST_NAMED);
         }
+        let unreadable = self.unreadable_together();
+        for extent in unreadable.iter().take(MOST_NAMED) {
+            text += &format!("{} cannot be read.\n", named(*extent));
+        }
+        if unreadable.len() > MOST_NAMED {
+            text += &format!(
+                "Nor can others at {} places.\n",
+                unreadable.len() - MOST_NAMED
+            );
+        }
         text
+    }
+}
+
+/// "Sector 7", "Sectors 7 to 9".
+fn named(extent: Extent) -> String {
+    let last = extent.end().get() - 1;
+    match extent.len.get() {
+        1 => format!("Sector {last}"),
+        _ => format!("Sectors {} to {last}", extent.start),
     }
 }
 

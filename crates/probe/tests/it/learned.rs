@@ -4,7 +4,7 @@ use headtime_disk::profile::{Profile, by_name, plausible};
 use headtime_probe::Modelled;
 use headtime_probe::accuracy::{Accuracy, compare, remapped};
 use headtime_probe::extract::{Extraction, Stage, Worth, skews};
-use headtime_units::Nanos;
+use headtime_units::{Extent, Lba, Nanos};
 
 /// A drive like a shipped one, as a unit whose speed, seeks and processing vary.
 fn varied(name: &str) -> Profile {
@@ -218,6 +218,75 @@ fn sectors_that_are_elsewhere_are_found_where_all_are_read() {
         let said = combing.spent.as_secs_f64() / takes.as_secs_f64();
         assert!((0.8..1.25).contains(&said), "{combing:?}");
     }
+}
+
+#[test]
+fn sectors_that_cannot_be_read_are_named_and_do_not_keep_those_elsewhere_from_being_found() {
+    // One; several alone; some in a row over a track's end, of which the drive tries each for two turns; beside and between
+    // sectors that are elsewhere; the first and the last of all.
+    let truth = remapped(&varied("cheetah18lp"), 12, 4);
+    let (all_good, _) = comb(&truth, 4);
+    let elsewhere: Vec<u64> = all_good
+        .remaps
+        .found
+        .iter()
+        .map(|found| found.lba)
+        .collect();
+    assert_eq!(elsewhere.len(), 12);
+    assert!(all_good.remaps.unreadable.is_empty());
+    let layout = headtime_disk::Layout::new(&truth);
+    let last = layout.capacity().get() - 1;
+    let end_of = |lba: u64| layout.track_extent_of(Lba::new(lba)).end().get();
+    let over_end = |lba: u64| Extent::at(end_of(lba) - 3, 7);
+    let one = |lba: u64| Extent::at(lba, 1);
+    let all = [
+        vec![one(12_345_678)],
+        vec![one(0), one(5_000_000), one(5_000_002), one(last)],
+        vec![over_end(9_000_000), over_end(9_500_000)],
+        vec![
+            one(elsewhere[3] + 1),
+            one(elsewhere[7] - 1),
+            Extent::at(elsewhere[9] + 2, 30),
+        ],
+    ];
+    for bad in all {
+        let extraction = comb_spoiled(&truth, 4, &bad);
+        let remaps = &extraction.remaps;
+        let found: Vec<u64> = remaps.found.iter().map(|found| found.lba).collect();
+        assert_eq!(found, elsewhere, "{bad:?}");
+        let named = extraction.profile().unwrap().provenance.clone();
+        for extent in bad {
+            let start = extent.start.get();
+            let name = match extent.len.get() {
+                1 => format!("Sector {start} cannot be read."),
+                len => format!("Sectors {start} to {} cannot be read.", start + len - 1),
+            };
+            assert!(named.contains(&name), "{name} in {named}");
+        }
+    }
+}
+
+/// Learns a drive, has it lose sectors, and reads all.
+fn comb_spoiled(truth: &Profile, seed: u64, bad: &[Extent]) -> Extraction {
+    let (extraction, mut probe) = learn(truth, seed);
+    bad.iter().for_each(|extent| probe.spoil(*extent, 2));
+    let mut extraction = extraction.with_remaps();
+    let long = Nanos::from_secs(12 * 3_600);
+    extraction.run(&mut probe, long).unwrap();
+    assert_eq!(extraction.stage(), Stage::Done);
+    assert!(extraction.remaps.is_complete(), "{:?}", extraction.remaps);
+    assert_eq!(extraction.remaps.unreadable_together(), bad);
+    extraction
+}
+
+#[test]
+fn sectors_that_cannot_be_read_are_named_where_tracks_are_read_in_pieces() {
+    let truth = varied("hp-c2247a");
+    let layout = headtime_disk::Layout::new(&truth);
+    let end = layout.track_extent_of(Lba::new(1_000_000)).end().get();
+    let bad = [Extent::at(300_000, 1), Extent::at(end - 2, 5)];
+    let extraction = comb_spoiled(&truth, 4, &bad);
+    assert!(extraction.remaps.found.is_empty());
 }
 
 #[test]

@@ -13,6 +13,9 @@ use headtime_probe::extract::{Extraction, Known, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
+/// So many places that cannot be read are named.
+const MOST_NAMED: usize = 8;
+
 /// Why a probe has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProbeEnd {
@@ -240,7 +243,32 @@ impl<'a> Page<'a> {
                 )
             }
         };
-        format!("{found}, {among}{unclear}")
+        format!("{found}, {among}{unclear}{}", self.unreadable())
+    }
+
+    /// Sectors that cannot be read, if there are any.
+    fn unreadable(&self) -> String {
+        let remaps = &self.extraction.remaps;
+        let count = remaps.unreadable.len();
+        if count == 0 {
+            return String::new();
+        }
+        let places = remaps.unreadable_together();
+        let named = places.iter().take(MOST_NAMED).map(|extent| {
+            let last = extent.end().get() - 1;
+            match extent.len.get() {
+                1 => last.to_string(),
+                _ => format!("{} to {last}", extent.start),
+            }
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = if places.len() > MOST_NAMED {
+            ", .."
+        } else {
+            ""
+        };
+        let sectors = if count == 1 { "sector" } else { "sectors" };
+        format!("; {count} {sectors} cannot be read ({named}{more})")
     }
 
     /// How other reads came out.
@@ -479,6 +507,7 @@ impl<'a> Page<'a> {
                 read_share: round(combed.unwrap_or(0.0), 6),
                 complete: extraction.remaps.is_complete(),
                 unclear: extraction.remaps.unclear,
+                unreadable: extraction.remaps.unreadable.clone(),
             },
             check: object! {
                 reads: held.reads,
