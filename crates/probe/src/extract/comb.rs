@@ -22,9 +22,9 @@ use headtime_units::{Extent, Lba, Nanos};
 const EARLY: f64 = 0.03;
 /// A suspect that was late once more, and of which then no part was, is looked at so often.
 const ROUNDS: u64 = 3;
-/// Tracks that are read at a time, and sectors.
+/// Tracks that are read at a time, and bytes.
 const TRACKS: u32 = 8;
-const MOST_SECTORS: u64 = 32_768;
+const MOST_BYTES: u64 = 16 << 20;
 /// A bus on which the sectors of a track take more than this part of a turn is slow.
 const SLOW: f64 = 0.95;
 /// Tracks that are read in pieces together, at most.
@@ -47,8 +47,10 @@ const ELSEWHERE: u32 = 8;
 const MOST_WAIT: u64 = 4_096;
 /// Keeping the phase takes this part of the time.
 const PHASE: f64 = 0.1;
-/// Reads of a zone by which is said how long it takes.
+/// Reads of a zone by which is said how long it takes: where tracks are read in pieces, one of each of the block.
 const TRIED: usize = 4;
+/// Tracks are tried in up to so many pieces more than are needed.
+const MORE_PIECES: u64 = 5;
 
 /// A read that was timed.
 struct Timed {
@@ -82,6 +84,8 @@ pub(super) struct CombPlan<'l> {
     pub zero_latency: bool,
     /// In nanoseconds.
     pub turn: f64,
+    /// Sectors that are read at a time.
+    most_sectors: u64,
     /// Tracks that are read in pieces together.
     tracks: u64,
     /// These tracks, the last one first.
@@ -89,17 +93,18 @@ pub(super) struct CombPlan<'l> {
 }
 
 impl<'l> CombPlan<'l> {
-    /// For a drive whose buffer holds so many places.
+    /// For a drive of sectors of so many bytes whose buffer holds so many places.
     pub fn new(
         predictor: &'l Predictor,
         zero_latency: bool,
         turn: f64,
-        held_places: u64,
+        (sector_bytes, held_places): (u32, u64),
     ) -> CombPlan<'l> {
         CombPlan {
             predictor,
             zero_latency,
             turn,
+            most_sectors: MOST_BYTES / u64::from(sector_bytes.max(1)),
             tracks: (held_places + 2).clamp(8, MOST_BLOCK),
             block: Vec::new(),
         }
@@ -119,7 +124,7 @@ impl<'l> CombPlan<'l> {
                 break;
             }
             let before = layout.track_extent_of(Lba::new(start - 1));
-            if at.from - before.start.get() > MOST_SECTORS {
+            if at.from - before.start.get() > self.most_sectors {
                 break;
             }
             start = before.start.get();
@@ -149,17 +154,16 @@ impl<'l> CombPlan<'l> {
                 end = track.start.get();
             }
         }
-        let at = match at.of {
-            0 => CombPlace {
-                of: self.quickest(slots),
-                ..at
-            },
-            _ => at,
-        };
+        let mut at = at;
+        if at.of == 0 {
+            (at.of, at.farther) = self.quickest(slots);
+        }
         let pieces = at.of;
         let tracks = self.block.len() as u64;
-        let track = self.block[(at.pieces % tracks) as usize];
-        let extent = piece(track, pieces - 1 - at.pieces / tracks, pieces);
+        let (pass, track) = (at.pieces / tracks, at.pieces % tracks);
+        let farther = at.farther.get(track as usize).copied().unwrap_or(0);
+        let index = (pieces - 1 - pass + farther) % pieces;
+        let extent = piece(self.block[track as usize], index, pieces);
         let behind = match at.pieces + 1 < tracks * pieces {
             true => CombPlace {
                 pieces: at.pieces + 1,
@@ -173,21 +177,55 @@ impl<'l> CombPlan<'l> {
         (extent, behind)
     }
 
-    /// In how many pieces the tracks of the block, of so many sectors, are read soonest.
-    fn quickest(&self, slots: u64) -> u64 {
+    /// In how many pieces the tracks of the block, of so many sectors, are read soonest, and by how many pieces the one
+    /// read of each is farther on its track than that of the first.
+    fn quickest(&self, slots: u64) -> (u64, Vec<u64>) {
         let most = HIDDEN * self.turn / self.predictor.transfer().sector;
         let fewest = libm::ceil(slots as f64 / most.max(1.0)) as u64;
-        let each = |pieces: &u64| {
-            let extents = self
-                .block
-                .iter()
-                .map(|track| piece(*track, pieces / 2, *pieces));
-            let (spent, read) = self.chain(extents);
-            spent / read.max(1) as f64
-        };
-        let tried = fewest..(2 * fewest + 8).min(slots.max(fewest + 1));
-        let best = tried.min_by(|one, other| f64::total_cmp(&each(one), &each(other)));
-        best.unwrap_or(fewest)
+        let tried = fewest..(fewest + MORE_PIECES).min(slots.max(fewest + 1));
+        let timed = tried.map(|pieces| (pieces, self.rhythm(pieces)));
+        let best = timed.min_by(|(_, one), (_, other)| f64::total_cmp(&one.0, &other.0));
+        best.map_or((fewest, Vec::new()), |(pieces, (_, farther))| {
+            (pieces, farther)
+        })
+    }
+
+    /// What a sector takes if tracks are read in so many pieces, and of each track the piece is taken that comes first when
+    /// the bus and the arm are done with that of the track before; and which ones these are.
+    fn rhythm(&self, pieces: u64) -> (f64, Vec<u64>) {
+        let first = pieces / 2;
+        let (mut farther, mut extents) = (vec![0], vec![piece(self.block[0], first, pieces)]);
+        let mut angle = 0.0;
+        let (mut spent, mut read) = (0.0, 0);
+        for track in &self.block[1..] {
+            let before = *extents.last().expect("the first");
+            let each =
+                (0..pieces).map(|more| (more, piece(*track, (first + more) % pieces, pieces)));
+            let each = each.filter(|(_, extent)| extent.len.get() > 0);
+            let each =
+                each.map(|(more, extent)| (self.passes(angle, before, extent), more, extent));
+            let soonest = each.min_by(|(one, ..), (other, ..)| f64::total_cmp(one, other));
+            let Some((_, more, extent)) = soonest.filter(|_| before.len.get() > 0) else {
+                farther.push(0);
+                extents.push(piece(*track, first, pieces));
+                continue;
+            };
+            let takes = self.step(angle, before, extent);
+            angle = part(angle + takes / self.turn);
+            spent += takes;
+            read += extent.len.get();
+            farther.push(more);
+            extents.push(extent);
+        }
+        (spent / read.max(1) as f64, farther)
+    }
+
+    /// How long a read takes behind another one that ended at an angle, in nanoseconds, with what is waited before it.
+    fn step(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
+        let pause = self.pause(angle, before, extent);
+        let sent = part(angle + pause);
+        let said = self.predictor.time(sent, before, extent, self.zero_latency);
+        said.as_nanos() as f64 + pause * self.turn
     }
 
     /// How long some reads take behind the first of them, and how many sectors those are.
@@ -197,12 +235,8 @@ impl<'l> CombPlan<'l> {
             return (0.0, 0);
         };
         let (mut angle, mut spent, mut read) = (0.0, 0.0, 0);
-        for extent in extents.take(TRIED) {
-            let pause = self.pause(angle, before, extent);
-            let sent = part(angle + pause);
-            let zero_latency = self.zero_latency;
-            let said = self.predictor.time(sent, before, extent, zero_latency);
-            let takes = said.as_nanos() as f64 + pause * self.turn;
+        for extent in extents {
+            let takes = self.step(angle, before, extent);
             angle = part(angle + takes / self.turn);
             spent += takes;
             read += extent.len.get();
@@ -211,14 +245,18 @@ impl<'l> CombPlan<'l> {
         (spent, read)
     }
 
+    /// How long the head waits for the first sector of a read, or for when it comes again if it is hardly there in time.
+    fn passes(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
+        match self.predictor.wait(angle, before, extent) {
+            wait if wait < LEAST_WAIT => wait + 1.0,
+            wait => wait,
+        }
+    }
+
     /// How long to wait with a read, in turns, so that the head comes a little before its first sector: what the way takes
     /// more or less then costs no turn, and a drive that takes sectors as they come takes them in their order.
     fn pause(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
-        let wait = self.predictor.wait(angle, before, extent);
-        match wait < LEAST_WAIT {
-            true => wait + 1.0 - WAIT,
-            false => (wait - WAIT).max(0.0),
-        }
+        (self.passes(angle, before, extent) - WAIT).max(0.0)
     }
 
     /// How long it takes to read all in front of an address.
@@ -235,7 +273,7 @@ impl<'l> CombPlan<'l> {
                 ..CombPlace::default()
             };
             let mut extents = Vec::new();
-            while extents.len() <= TRIED && at.from > 0 {
+            while extents.len() <= at.farther.len().max(TRIED) && at.from > 0 {
                 let (extent, behind) = self.next(at);
                 extents.push(extent);
                 at = behind;
@@ -267,7 +305,7 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
         let room = at.suspects.len() < MOST_SUSPECTS;
         let next = at.combing.as_mut();
         if let Some(combing) = next.filter(|combing| combing.goes_on() && room) {
-            let (chunk, behind) = self.plan.next(combing.at);
+            let (chunk, behind) = self.plan.next(combing.at.clone());
             if chunk.len.get() == 0 {
                 combing.at = behind;
                 return Ok(true);

@@ -18,13 +18,16 @@ pub struct Remapped {
 }
 
 /// How far a disk was read from its end to its beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CombPlace {
     /// All from this address on was read.
     pub from: u64,
     /// And so many pieces of some tracks in front of it, each of which is cut into so many.
     pub pieces: u64,
     pub of: u64,
+    /// By how many pieces the one read of each track is farther on it than that of the first.
+    #[serde(default)]
+    pub farther: Vec<u64>,
 }
 
 /// Reading all of a disk.

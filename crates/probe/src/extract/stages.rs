@@ -294,10 +294,10 @@ impl Extraction {
     /// Says how long it takes to read all sectors, unless that has begun.
     fn say_how_long(&mut self, predictor: &holdout::Predictor, turn: f64) {
         let taken = self.zero_latency.unwrap_or(false);
-        let held_places = self.electronics.held_places();
+        let buffer = (self.sector_bytes, self.electronics.held_places());
         let begins = |combing: &&mut Combing| combing.spent.is_zero();
         if let Some(combing) = self.remaps.combing.as_mut().filter(begins) {
-            let mut plan = comb::CombPlan::new(predictor, taken, turn, held_places);
+            let mut plan = comb::CombPlan::new(predictor, taken, turn, buffer);
             combing.takes = Some(plan.takes(combing.at.from));
         }
     }
@@ -315,8 +315,9 @@ impl Extraction {
         let remaps = &mut self.remaps;
         let held_places = self.electronics.held_places();
         remaps.wait = held_places + 2;
+        let buffer = (self.sector_bytes, held_places);
         let mut comb = comb::Comb {
-            plan: comb::CombPlan::new(&predictor, taken, bench.turn(), held_places),
+            plan: comb::CombPlan::new(&predictor, taken, bench.turn(), buffer),
             bench,
             before: None,
         };
