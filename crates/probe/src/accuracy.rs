@@ -2,7 +2,7 @@
 
 mod remapped;
 
-use crate::extract::{Extraction, Held, UnlearnedModel, learn_model, skews};
+use crate::extract::{Extraction, Held, UnlearnedModel, learn_model, run_model, skews};
 use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
@@ -85,6 +85,25 @@ pub fn of_unit(truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
     let mut probe = Modelled::new(truth, seed);
     let extraction = learn_model(&mut probe, seed, None, BUDGET)?;
     Ok(compare(truth, &extraction, &probe))
+}
+
+/// Sectors of the medium that are elsewhere on a unit with remaps.
+const REMAPPED: usize = 100;
+/// Reading all of a unit takes no longer.
+const LONG: Nanos = Nanos::from_secs(24 * 3_600);
+
+/// The same of a unit a hundred sectors of which are elsewhere, as `seed` draws them, and all of which is read to find
+/// them.
+///
+/// # Errors
+///
+/// If the unit cannot be learned, or it takes more than a day of its time.
+pub fn of_remapped_unit(truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
+    let truth = remapped(truth, REMAPPED, seed);
+    let mut probe = Modelled::new(&truth, seed);
+    let extraction = Extraction::new(&probe, seed).with_remaps();
+    let extraction = run_model(extraction, &mut probe, LONG)?;
+    Ok(compare(&truth, &extraction, &probe))
 }
 
 /// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be

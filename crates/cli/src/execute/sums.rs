@@ -134,6 +134,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         },
         programs: programs(made),
         learned: None,
+        combed: None,
         label: String::new(),
     };
     let returned: u64 = calls.iter().map(|one| one.count()).sum();

@@ -31,8 +31,9 @@ struct PlannedRun {
     scenario: Scenario,
     /// Whether its single requests are wanted.
     record: bool,
-    /// Whether its drive is to be learned from outside.
+    /// Whether its drive is to be learned from outside, and whether one with remapped sectors is.
     learn: bool,
+    comb: bool,
     /// For whom, in messages.
     name: String,
 }
@@ -63,24 +64,26 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
             figure.points.iter().flat_map(|point| {
                 let pairs = point.runs.iter();
                 let runs = pairs.flat_map(|(own, others)| std::iter::once(own).chain(others));
-                runs.map(|run| (run, point.metric.is_of_learning()))
+                runs.map(|run| (run, &point.metric))
             })
         };
         let measured = (0..figure.seeds)
-            .flat_map(|seed| measured().map(move |(run, learn)| (run, seed, false, learn)));
+            .flat_map(|seed| measured().map(move |(run, metric)| (run, seed, Some(metric))));
         // A picture of single requests is of the first seed.
-        let recorded = figure.recorded().map(|run| (run, 0, true, false));
-        for (run, seed, record, learn) in measured.chain(recorded) {
+        let recorded = figure.recorded().map(|run| (run, 0, None));
+        for (run, seed, metric) in measured.chain(recorded) {
             let task = tasks
                 .entry(key(figure, run, seed))
                 .or_insert_with(|| PlannedRun {
                     scenario: scenario(figure, run, seed),
                     record: false,
                     learn: false,
+                    comb: false,
                     name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
                 });
-            task.record |= record;
-            task.learn |= learn;
+            task.record |= metric.is_none();
+            task.learn |= metric.is_some_and(|metric| metric.is_of_learning());
+            task.comb |= metric.is_some_and(|metric| metric.is_of_remaps());
         }
     }
     tasks
@@ -165,6 +168,11 @@ fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
         let drive = prepared.drives.first().expect("a run has a drive");
         let learned = accuracy::of_unit(&drive.profile, prepared.scenario.seed);
         run.learned = Some(learned.map_err(Fault::input)?);
+    }
+    if task.comb {
+        let drive = prepared.drives.first().expect("a run has a drive");
+        let combed = accuracy::of_remapped_unit(&drive.profile, prepared.scenario.seed);
+        run.combed = Some(combed.map_err(Fault::input)?);
     }
     let samples = outcome.samples.pop().unwrap_or_default();
     Ok(FigureRun { run, samples })

@@ -30,6 +30,8 @@ enum Of {
     Percentile(fn(&Run) -> Option<&AtPercents>, usize),
     /// Of a drive that was learned from outside.
     Learned(fn(&Accuracy) -> f64),
+    /// Of one with remapped sectors, all of which was read to find them.
+    Combed(fn(&Accuracy) -> f64),
 }
 
 impl Metric {
@@ -40,12 +42,18 @@ impl Metric {
             Of::Tenth(place) => run.freeblock?.tenths_mb_s[place],
             Of::Percentile(of, place) => of(run).map(|values| values[place]),
             Of::Learned(of) => run.learned.as_ref().map(of),
+            Of::Combed(of) => run.combed.as_ref().map(of),
         }
     }
 
     /// Whether the drive of a run has to be learned for it, which takes up to seconds.
     pub fn is_of_learning(&self) -> bool {
         matches!(self.of, Of::Learned(_))
+    }
+
+    /// Whether a unit of it with remapped sectors has to be learned and read, which takes longer.
+    pub fn is_of_remaps(&self) -> bool {
+        matches!(self.of, Of::Combed(_))
     }
 
     /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole
@@ -186,7 +194,7 @@ macro_rules! metrics {
 /// All that can be measured. They stay as long as the program runs, and so do their names.
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let percentiles = DISTRIBUTIONS.iter().flat_map(percentiles);
-    let values = VALUES.iter().chain(OF_LEARNING).copied();
+    let values = VALUES.iter().chain(OF_LEARNING).chain(OF_REMAPS).copied();
     let tenths = (0..10).map(tenth);
     values.chain(tenths).chain(percentiles).collect()
 });
@@ -421,6 +429,16 @@ const OF_LEARNING: &[Metric] = &metrics! { Learned:
         |learned| of_held(learned, learned.held.late);
     less "probe_held_early", "% of reads", "of these reads, a turn earlier",
         |learned| of_held(learned, learned.held.early);
+};
+
+/// What reading all of a unit of the drive of a run came to, a hundred sectors of which are remapped.
+const OF_REMAPS: &[Metric] = &metrics! { Combed:
+    more "probe_remaps", "% of sectors", "sectors that are elsewhere, of a hundred and of those on the medium with them, that are found where all are read",
+        |combed| 100.0 * combed.remaps.0 as f64 / combed.remaps.1.max(1) as f64;
+    less "probe_remaps_wrong", "sectors", "sectors that are told to be elsewhere and are not",
+        |combed| combed.not_remapped as f64;
+    less "probe_remaps_minutes", "min", "time of the drive's that learning it and reading all took",
+        |combed| combed.spent.as_millis_f64() / 60_000.0;
 };
 
 #[cfg(test)]

@@ -134,6 +134,9 @@ pub struct Run {
     /// What learning the drive from outside came to, if a figure measures that.
     #[serde(skip)]
     pub learned: Option<Accuracy>,
+    /// The same of a unit with remapped sectors, all of which was read.
+    #[serde(skip)]
+    pub combed: Option<Accuracy>,
     /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
     #[serde(skip)]
     pub recorded: bool,

@@ -52,6 +52,19 @@ pub(crate) fn learn_model(
     if let Some(range) = scratch {
         extraction = extraction.with_scratch(range);
     }
+    run_model(extraction, probe, budget)
+}
+
+/// The same, of work that is set up or begun.
+///
+/// # Errors
+///
+/// As for [`learn_model`].
+pub(crate) fn run_model(
+    mut extraction: Extraction,
+    probe: &mut Modelled,
+    budget: Nanos,
+) -> Result<Extraction, UnlearnedModel> {
     extraction.run(probe, budget).map_err(failed(probe))?;
     match extraction.stage() {
         Stage::Done => extraction.profile().map_err(failed(probe))?,

@@ -307,14 +307,29 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             false => self.narrow(low, high, 1)?,
         };
         self.at.upto = low + 1;
-        // A remapped sector: those behind it are where they should be.
-        if self.all_hold(&[high + 9, high + 2, high + 1])? {
+        if let Some(behind) = self.goes_on_behind(high)? {
             self.at.odd.push(high);
-            self.at.upto = high + 1;
+            self.at.upto = behind;
             return Ok(());
         }
         self.break_at(high);
         self.row(high)
+    }
+
+    /// If an address is one of a remapped sector, where that ends: those behind it are where they should be. Of several
+    /// addresses on one sector of the medium that is all of them, of which the first comes first.
+    fn goes_on_behind(&mut self, high: u64) -> Result<Option<u64>, ExtractError> {
+        // Behind the largest sector that there is. A row that begins has none where it was expected.
+        if !self.all_hold(&[high + 9])? {
+            return Ok(None);
+        }
+        if self.all_hold(&[high + 2, high + 1])? {
+            return Ok(Some(high + 1));
+        }
+        let unit = self.bench.unit();
+        let may_be_whole = unit > 1 && high.is_multiple_of(unit);
+        let behind = [high + unit + 2, high + unit];
+        Ok((may_be_whole && self.all_hold(&behind)?).then_some(high + unit))
     }
 
     /// Returns true, having noted them, if some places are slipped between a good and a bad address, or

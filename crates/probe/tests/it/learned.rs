@@ -1,9 +1,11 @@
 //! Learned profiles against the drives that they were learned from.
 
+use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, by_name, plausible};
-use headtime_probe::Modelled;
 use headtime_probe::accuracy::{Accuracy, compare, remapped};
 use headtime_probe::extract::{Extraction, Stage, Worth, skews};
+use headtime_probe::{Layer, Modelled, Probe, ProbeError};
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos};
 
 /// A drive like a shipped one, as a unit whose speed, seeks and processing vary.
@@ -234,7 +236,7 @@ fn sectors_that_cannot_be_read_are_named_and_do_not_keep_those_elsewhere_from_be
         .collect();
     assert_eq!(elsewhere.len(), 12);
     assert!(all_good.remaps.unreadable.is_empty());
-    let layout = headtime_disk::Layout::new(&truth);
+    let layout = Layout::new(&truth);
     let last = layout.capacity().get() - 1;
     let end_of = |lba: u64| layout.track_extent_of(Lba::new(lba)).end().get();
     let over_end = |lba: u64| Extent::at(end_of(lba) - 3, 7);
@@ -282,7 +284,7 @@ fn comb_spoiled(truth: &Profile, seed: u64, bad: &[Extent]) -> Extraction {
 #[test]
 fn sectors_that_cannot_be_read_are_named_where_tracks_are_read_in_pieces() {
     let truth = varied("hp-c2247a");
-    let layout = headtime_disk::Layout::new(&truth);
+    let layout = Layout::new(&truth);
     let end = layout.track_extent_of(Lba::new(1_000_000)).end().get();
     let bad = [Extent::at(300_000, 1), Extent::at(end - 2, 5)];
     let extraction = comb_spoiled(&truth, 4, &bad);
@@ -337,6 +339,85 @@ fn a_sector_that_is_met_and_is_elsewhere_is_told_without_reading_all() {
     assert!(found.placed >= 3, "{found:?}");
     let remapped = extraction.profile().unwrap().layout.remapped();
     assert!(remapped >= 3, "{remapped}");
+}
+
+/// Notes which single sectors are read.
+struct Noting {
+    drive: Modelled,
+    read: Vec<u64>,
+}
+
+impl Layer for Noting {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
+    }
+
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
+    }
+
+    fn send(&mut self, tag: u16, op: Op, extent: Extent) -> Result<(), ProbeError> {
+        self.read.push(extent.start.get());
+        Probe::send(&mut self.drive, tag, op, extent)
+    }
+}
+
+/// The drive with eight sectors that are one on the medium, of which this is one, elsewhere.
+fn with_eight_elsewhere(plain: &Profile, lba: u64) -> Profile {
+    let layout = Layout::new(plain);
+    let (zone, first) = layout.home_of(Lba::new(lba / 8 * 8)).unwrap();
+    let is_spare = Layout::zone_spares(plain, &plain.layout.zones[zone]);
+    let spares = (first + 8..layout.places_in_zone(zone)).filter(|place| is_spare(*place));
+    let remaps: Vec<(u64, u64)> = (first..first + 8).zip(spares).collect();
+    plain
+        .with(|spec: &mut headtime_disk::Spec| spec.layout.zones[zone].remaps = remaps)
+        .unwrap()
+}
+
+#[test]
+fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_on_one() {
+    let plain = by_name("cheetah18lp").unwrap();
+    let mut noting = Noting {
+        drive: Modelled::new(&plain, 3),
+        read: Vec::new(),
+    };
+    let mut extraction = Extraction::new(&noting, 3);
+    while extraction.stage() <= Stage::Tracks {
+        extraction.step(&mut noting).unwrap();
+    }
+    let rows = |extraction: &Extraction| -> usize {
+        extraction
+            .walked
+            .zones
+            .iter()
+            .map(|zone| zone.rows.len())
+            .sum()
+    };
+    let rows_of_plain = rows(&extraction);
+    // Behind the first zones, of which nothing was known; what is driven out of the buffer is read anywhere.
+    let capacity = plain.geometry.capacity.get();
+    let looks: Vec<u64> = noting
+        .read
+        .into_iter()
+        .filter(|lba| *lba > capacity / 4)
+        .collect();
+    let mut met = 0;
+    for look in looks.iter().step_by(looks.len() / 40) {
+        let truth = with_eight_elsewhere(&plain, *look);
+        let mut probe = Modelled::new(&truth, 3);
+        let mut extraction = Extraction::new(&probe, 3);
+        while extraction.stage() <= Stage::Tracks {
+            extraction.step(&mut probe).unwrap();
+        }
+        let odd = &extraction.walked.odd;
+        if odd.iter().any(|odd| odd / 8 == look / 8) {
+            met += 1;
+            assert!(rows(&extraction) <= rows_of_plain, "{look}: {odd:?}");
+        }
+    }
+    assert!(met >= 5, "{met}");
 }
 
 #[test]
