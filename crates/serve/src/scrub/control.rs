@@ -138,6 +138,8 @@ struct Last {
 struct BeginsWith<'a> {
     progress: Option<ProgressFile>,
     restored: Option<&'a Restored>,
+    /// What a scrub has found that begins anew.
+    changed: FoundSectors,
     watch: Option<Arc<Watch>>,
     why_not: Option<String>,
 }
@@ -223,7 +225,8 @@ impl Scrubs {
     /// Has writes noticed, and nothing read.
     fn rest(&self, watch: &Arc<Watch>) {
         let watch = Arc::clone(watch);
-        let job = move || Box::new(Resting::new(watch)) as Box<dyn Background>;
+        let job =
+            move || Box::new(Resting::new(watch, SinkThread::default())) as Box<dyn Background>;
         self.disk.run_in_background(Member(0), Box::new(job));
     }
 
@@ -290,7 +293,7 @@ impl Scrubs {
                 progress: Some(progress),
                 restored: Some(&restored),
                 watch,
-                why_not: None,
+                ..BeginsWith::default()
             },
         )
     }
@@ -315,9 +318,8 @@ impl Scrubs {
             from.watch.clone_from(&now.watch);
             from.progress = Some(ProgressFile::create(file, &plan, changed)?);
         }
-        let begun = self.start(plan, from)?;
-        begun.face.status().changed.clone_from(changed);
-        Ok(begun)
+        from.changed.clone_from(changed);
+        self.start(plan, from)
     }
 
     /// Sees to it that writes are noticed for the hashes of a plan, if it has any. Returns why nothing can be compared with them, if
@@ -529,6 +531,7 @@ impl Scrubs {
         let BeginsWith {
             progress,
             restored,
+            changed,
             watch,
             why_not,
         } = from;
@@ -538,7 +541,7 @@ impl Scrubs {
         let status = ScrubStatus {
             state: restored.map_or(ScrubState::Running, |restored| restored.state.clone()),
             unreadable: found(|restored| &restored.unreadable).unwrap_or_default(),
-            changed: found(|restored| &restored.changed).unwrap_or_default(),
+            changed: found(|restored| &restored.changed).unwrap_or(changed),
             hashes: plan.hash.as_ref().map(|file| HashStatus {
                 file: file.clone(),
                 compared: 0,

@@ -526,12 +526,14 @@ impl<P: Passing> Scrub<P> {
     fn lets_go(&mut self) {
         self.over = true;
         // The next one locks the file.
-        (self.progress, self.syncs, self.sink) = (None, None, None);
+        (self.progress, self.syncs) = (None, None);
+        let worker = self.sink.take().map(|sink| sink.thread());
+        let worker = worker.unwrap_or_default();
         // Whoever sees that it is over may begin another one, which is to come behind this.
         match self.watch.clone().filter(|watch| !watch.is_lost()) {
             Some(watch) => self.disk.run_in_background(
                 Member(0),
-                Box::new(move || Box::new(Resting::new(watch)) as Box<dyn Background>),
+                Box::new(move || Box::new(Resting::new(watch, worker)) as Box<dyn Background>),
             ),
             None => self.disk.end_background(Member(0)),
         }

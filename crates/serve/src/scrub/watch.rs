@@ -361,11 +361,12 @@ impl Watch {
         synced.map_err(|error| (self.hashes.path().to_owned(), error))
     }
 
-    /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more.
-    pub fn ends_with_disk(&self) {
+    /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more. Returns true if that is so.
+    pub fn ends_with_disk(&self) -> bool {
         let disk = &self.disk;
         let in_order = disk.is_stopped() && !disk.has_failed() && !std::thread::panicking();
         self.has_ended.store(in_order, Ordering::SeqCst);
+        in_order
     }
 }
 

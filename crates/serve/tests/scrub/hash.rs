@@ -1,12 +1,16 @@
 //! What a scrub says of blocks that it has seen before: it names those that have changed though nobody wrote, and never one that somebody
 //! may have written to, whatever became of servers, files and the machine meanwhile.
 
-use super::rig::{Hook, Of, Rig, USUAL, soon};
+use super::rig::{Hook, Of, Rig, USUAL, options, soon};
 use headtime_sched::Op;
-use headtime_serve::device::Control;
-use headtime_serve::scrub::{ScrubAsk, ScrubError, ScrubState, ScrubStatus};
+use headtime_serve::device::{Control, Device};
+use headtime_serve::disk::Disk;
+use headtime_serve::faulty::{Faulty, Switch};
+use headtime_serve::null::Null;
+use headtime_serve::scrub::{ScrubAsk, ScrubError, ScrubState, ScrubStatus, Scrubs};
 use headtime_testkit::Folder;
-use headtime_units::Extent;
+use headtime_units::{Extent, Sectors};
+use std::convert::Infallible;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -523,7 +527,9 @@ fn after_a_failure_of_the_disk_nothing_is_compared() {
     pass(&rig, &place);
     rig.begin(&place.ask());
     // In the drive's buffer, and then gone with it.
-    rig.write(1600, 1);
+    for nth in 0..40 {
+        rig.write(nth * 397 * 8 % SECTORS, 1);
+    }
     rig.inject(Control::PowerCut);
     let held = rig.wait(|status| matches!(status.state, ScrubState::Held(_)));
     let ScrubState::Held(why) = held.state else {
@@ -545,6 +551,30 @@ fn after_a_failure_of_the_disk_nothing_is_compared() {
     let done = pass(&rig, &place);
     assert_eq!((done.changed.sectors(), compared(&done)), (0, BLOCKS));
     rig.disk.stop().expect("stops");
+}
+
+#[test]
+fn a_disk_whose_last_flush_fails_has_not_ended_in_order() {
+    for fails in [0, 1] {
+        let place = Place::new();
+        let switch = Arc::<Switch>::default();
+        let wrong = Arc::clone(&switch);
+        let disk = Disk::start(options(1, false).0, || {
+            let device = Faulty::new(Null::new(Sectors::new(SECTORS), 32), wrong);
+            Ok::<_, Infallible>(Box::new(device) as Box<dyn Device>)
+        });
+        let disk = disk.expect("starts");
+        let folder = place.folder.join("state");
+        let scrubs = Scrubs::new(disk.clone(), "null", None, Some(&folder));
+        scrubs.begin(&place.ask()).expect("it begins");
+        while scrubs.status().expect("there is one").state != ScrubState::Done {
+            sleep(Duration::from_millis(2));
+        }
+        switch.fail_flushes(fails);
+        assert_eq!(disk.stop().is_err(), fails > 0);
+        drop(scrubs);
+        assert_eq!(place.state() == "clean", fails == 0, "{}", place.state());
+    }
 }
 
 #[test]

@@ -1,16 +1,18 @@
 //! What notices writes between two scrubs.
 
+use super::super::sink::SinkThread;
 use super::super::watch::Watch;
 use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane};
 use headtime_units::Time;
 use std::sync::Arc;
 
 /// Asks for nothing, and has a watch told of writes.
-pub(crate) struct Resting(Arc<Watch>);
+pub(crate) struct Resting(Arc<Watch>, SinkThread);
 
 impl Resting {
-    pub fn new(watch: Arc<Watch>) -> Resting {
-        Resting(watch)
+    /// `worker` has hashed for the scrub before, and may not quite have ended.
+    pub fn new(watch: Arc<Watch>, worker: SinkThread) -> Resting {
+        Resting(watch, worker)
     }
 }
 
@@ -38,6 +40,9 @@ impl Background for Resting {
 
 impl Drop for Resting {
     fn drop(&mut self) {
-        self.0.ends_with_disk();
+        if self.0.ends_with_disk() {
+            // The watch is closed when nobody has it any more, and that is to be before the server ends.
+            self.1.join();
+        }
     }
 }
