@@ -9,7 +9,7 @@ use headtime_sched::{Op, Request, Scheduler, Surprise, Tag};
 use headtime_units::Time;
 
 /// Of a command: when it went to the drive, and how it ended, against what was predicted.
-type Told = (Time, Option<Surprise>);
+type CommandEnd = (Time, Option<Surprise>);
 
 impl<S: Scheduler> Engine<S> {
     pub(super) fn completed(&mut self, now: Time, drive_tag: DriveTag, outcome: Outcome) {
@@ -88,7 +88,7 @@ impl<S: Scheduler> Engine<S> {
         self.advance_flush(now);
     }
 
-    fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, command: Told) {
+    fn finish(&mut self, now: Time, tag: Tag, outcome: Outcome, command: CommandEnd) {
         let slot = &self.shared.slots[tag];
         let id = slot.id;
         let own = slot.own;
@@ -105,7 +105,7 @@ impl<S: Scheduler> Engine<S> {
     }
 
     #[inline]
-    fn report(&mut self, id: RequestId, own: Request, outcome: Outcome, command: Told) {
+    fn report(&mut self, id: RequestId, own: Request, outcome: Outcome, command: CommandEnd) {
         let (issued, surprise) = command;
         self.shared.stats.finished += 1;
         let finished = |id| Finished {
