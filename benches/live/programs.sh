@@ -239,7 +239,7 @@ beside_start() {
     cat) cat "$loop" >/dev/null & ;;
     idle-cat) ionice -c3 cat "$loop" >/dev/null & ;;
     capped)
-        fio --name=capped --filename="$loop" --readonly --rw=read --bs=256k --direct=1 --rate=10m --output=/dev/null &
+        fio --name=capped --thread --filename="$loop" --readonly --rw=read --bs=256k --direct=1 --rate=10m --output=/dev/null &
         ;;
     *) return 0 ;;
     esac
