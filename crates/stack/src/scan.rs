@@ -38,7 +38,7 @@ pub struct ScanSpec {
     /// What is read; the whole disk without it.
     #[serde(with = "sizes", skip_serializing_if = "Option::is_none")]
     pub range: Option<(Bytes, Bytes)>,
-    /// How much of that has not been read yet when the run begins, 0 to 1: [pieces](PIECE) here and there, always the same.
+    /// How much of that has not been read yet when the run begins, 0 to 1: pieces here and there, always the same.
     #[serde(deserialize_with = "number::<_, _, 0, 1>")]
     pub left: f64,
     /// As [`Idle::after`]; only in gaps without it.
