@@ -113,6 +113,8 @@ pub struct Scrubs {
     /// Nobody else writes to the disk, also while no server runs.
     sole_writer: bool,
     now: Mutex<Now>,
+    /// What is told of the last one. Held for a moment only, unlike `now`, which whoever begins one holds while it writes files.
+    shown: Mutex<Option<Arc<Face>>>,
 }
 
 /// What there is at present.
@@ -154,6 +156,7 @@ impl Scrubs {
             marks: file("watch"),
             sole_writer: false,
             now: Mutex::default(),
+            shown: Mutex::default(),
             identity: Identity {
                 device: serial_of(device).unwrap_or_else(|| device.to_owned()),
                 capacity: disk.geometry().capacity,
@@ -176,9 +179,18 @@ impl Scrubs {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far the last one is; `None` if there was none.
+    /// The last one is this from now on.
+    fn show(&self, now: &mut Now, last: Last) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        *shown = Some(Arc::clone(&last.face));
+        now.last = Some(last);
+    }
+
+    /// How far the last one is; `None` if there was none. Waits for nobody who begins one.
     pub fn status(&self) -> Option<ScrubStatus> {
-        let face = Arc::clone(&self.now().last.as_ref()?.face);
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let face = Arc::clone(shown.as_ref()?);
+        drop(shown);
         let status = face.status().clone();
         Some(status)
     }
@@ -215,10 +227,11 @@ impl Scrubs {
         let Some((progress, restored)) = ProgressFile::open(file, &self.identity)? else {
             return Ok(());
         };
-        now.last = Some(match restored.state.is_over() {
+        let last = match restored.state.is_over() {
             true => self.over(restored),
             false => self.go_on_with(&mut now, progress, restored)?,
-        });
+        };
+        self.show(&mut now, last);
         Ok(())
     }
 
@@ -249,7 +262,8 @@ impl Scrubs {
             if plan.hash.is_some() {
                 return Err(ScrubError::NotKept);
             }
-            now.last = Some(self.start(plan, BeginsWith::default())?);
+            let begun = self.start(plan, BeginsWith::default())?;
+            self.show(&mut now, begun);
             return Ok(());
         };
         // It may have been put there, or taken away, since the server started.
@@ -258,11 +272,11 @@ impl Scrubs {
         {
             self.fits(&restored.plan, ask)?;
             let again = self.go_on_with(&mut now, kept, restored)?;
-            now.last = Some(again);
+            self.show(&mut now, again);
             return self.go_on(&mut now);
         }
         let begun = self.begin_anew(&mut now, plan, &FoundSectors::default())?;
-        now.last = Some(begun);
+        self.show(&mut now, begun);
         Ok(())
     }
 
@@ -401,10 +415,15 @@ impl Scrubs {
         if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
             // There is no job any more that would do it.
             if let Some(file) = &self.file {
-                fs::remove_file(file).map_err(|error| ProgressError::Io {
-                    path: file.clone(),
-                    error,
-                })?;
+                match fs::remove_file(file) {
+                    Ok(()) => {}
+                    // The job was in time after all.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        let path = file.clone();
+                        return Err(ProgressError::Io { path, error }.into());
+                    }
+                }
             }
             face.status().state = ScrubState::Stopped;
         }
@@ -423,13 +442,20 @@ impl Scrubs {
             let (plan, changed) = (plan.clone(), face.status().changed.clone());
             self.may_begin(&plan)?;
             let begun = self.begin_anew(now, plan, &changed)?;
-            now.last = Some(begun);
+            self.show(now, begun);
             return Ok(());
         }
-        face.paused.store(false, Ordering::SeqCst);
-        face.goes_on.store(true, Ordering::SeqCst);
-        // Whoever looks before the job does is not to see what is over.
-        face.status().state = ScrubState::Running;
+        {
+            // The job says under the same lock that it is over.
+            let mut status = face.status();
+            if status.state.is_over() {
+                return Ok(());
+            }
+            face.paused.store(false, Ordering::SeqCst);
+            face.goes_on.store(true, Ordering::SeqCst);
+            // Whoever looks before the job does is not to see what is over.
+            status.state = ScrubState::Running;
+        }
         self.disk.ask_jobs();
         Ok(())
     }

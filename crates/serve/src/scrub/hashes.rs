@@ -76,7 +76,11 @@ impl HashFile {
             });
         }
         let blocks = disk.capacity.get().div_ceil(block.get());
-        if file.metadata().map_err(failed)?.len() < end(blocks) {
+        let len = file.metadata().map_err(failed)?.len();
+        if len == at(0) {
+            // Nothing came behind its being emptied.
+            file.set_len(end(blocks)).map_err(failed)?;
+        } else if len < end(blocks) {
             return Err(wrong("it was cut short".to_owned()));
         }
         HashFile::of(path, file)
@@ -127,9 +131,14 @@ impl HashFile {
         files::read_text(&self.file, HEADER as u64)
     }
 
-    /// It is of another one from now on.
+    /// It is of another one from now on. What it has is forgotten, and so are pages that are damaged.
     pub fn set_watch(&self, name: &str) -> io::Result<()> {
         files::write_text(&self.file, name, HEADER as u64)?;
+        // Before that, what it has may count.
+        self.file.sync_all()?;
+        let len = self.file.metadata()?.len();
+        self.file.set_len(at(0))?;
+        self.file.set_len(len)?;
         self.file.sync_all()
     }
 

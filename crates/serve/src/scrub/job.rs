@@ -499,7 +499,10 @@ impl<P: Passing> Scrub<P> {
             Ending::Said => return true,
             Ending::NotYet => {
                 self.keep();
-                if let Some(sink) = self.sink.as_ref().filter(|_| self.held.is_none()) {
+                if self.held.is_some() {
+                    return false;
+                }
+                if let Some(sink) = &self.sink {
                     sink.sync();
                     self.ending = Ending::Syncs;
                     return false;

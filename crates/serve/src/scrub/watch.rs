@@ -363,6 +363,8 @@ impl Watch {
 
     /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more. Returns true if that is so.
     pub fn ends_with_disk(&self) -> bool {
+        // Nobody may have looked since it failed.
+        self.look_at_disk();
         let disk = &self.disk;
         let in_order = disk.is_stopped() && !disk.has_failed() && !std::thread::panicking();
         self.has_ended.store(in_order, Ordering::SeqCst);

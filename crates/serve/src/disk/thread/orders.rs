@@ -70,6 +70,8 @@ impl Thread {
                     }
                     // Who asked may have gone.
                     let _ = answer.send(result);
+                    // What was not forced has perhaps gone, which jobs are to know though nobody asks for anything.
+                    kept(core.ask_jobs(live, at));
                 }
                 Order::Job(member, make) => {
                     core.run_in_background(member, make());
@@ -81,6 +83,8 @@ impl Thread {
                 }
                 Order::AskJobs => kept(core.ask_jobs(live, at)),
                 Order::ClearFailure(answer) => {
+                    // They are to know of it while it is there.
+                    kept(core.ask_jobs(live, at));
                     let _ = answer.send(live.clear_failure());
                 }
                 Order::Snapshot(answer) => {
