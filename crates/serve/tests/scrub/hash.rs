@@ -515,22 +515,31 @@ fn a_damaged_page_of_hashes_is_no_change_of_the_disk() {
     rig.stop();
 }
 
-/// Nobody asks for anything between the power cut and its end.
+/// Nobody asks for anything between the power cut and its end. The drive may have written all before, and then nothing has failed.
 #[test]
 fn a_power_cut_of_an_idle_disk_is_noticed() {
-    let place = Place::new();
-    let rig = place.server(Of {
-        store: None,
-        ..place.of()
-    });
-    pass(&rig, &place);
-    for nth in 0..40 {
-        rig.write(nth * 397 * 8 % SECTORS, 1);
+    let mut noticed = 0;
+    for _ in 0..5 {
+        let place = Place::new();
+        let rig = place.server(Of {
+            store: None,
+            ..place.of()
+        });
+        pass(&rig, &place);
+        for nth in 0..40 {
+            rig.write(nth * 397 * 8 % SECTORS, 1);
+        }
+        rig.inject(Control::PowerCut);
+        rig.inject(Control::PowerOn);
+        let state = place.state();
+        let has_failed = rig.disk.stop().is_err();
+        assert_eq!(state.starts_with("lost"), has_failed, "{state}");
+        noticed += u32::from(has_failed);
+        if noticed > 0 {
+            return;
+        }
     }
-    rig.inject(Control::PowerCut);
-    rig.inject(Control::PowerOn);
-    assert!(place.state().starts_with("lost"), "{}", place.state());
-    rig.disk.stop().expect_err("it has failed");
+    panic!("nothing was lost in five power cuts");
 }
 
 #[test]
