@@ -50,9 +50,9 @@ impl Following {
         })
     }
 
-    /// Takes note of a command that has ended. Apart, so that who follows nothing does not carry it along.
+    /// A command has ended. Returns how, against what was predicted of it, if anything was. Apart, so that who follows nothing does
+    /// not carry it along.
     #[inline(never)]
-    /// A command is done. Returns how it ended, against what was predicted, if that was.
     pub fn completed(&mut self, now: Time, tag: DriveTag, done: bool) -> Option<Surprise> {
         let predicting = self.tracker.completed(now, tag.0, done)?;
         self.predictions.add(&predicting);
