@@ -313,6 +313,11 @@ impl Model {
         Extent::new(start, extent.len.clamp(Sectors::new(1), most))
     }
 
+    /// Returns true if the drive reads some sectors behind each read before it does anything else.
+    fn must_read_on(&self) -> bool {
+        self.reads_on > 0 && self.profile.cache.read_ahead_min > 0
+    }
+
     /// Where a drive that reads on behind a read, which ends at `end`, leaves the head, and when, if what it reads is not all directly
     /// behind that: at the end of a track it is on the way to the next one, and goes there first.
     fn reads_on_over(&self, next: Lba, place: ModelPlace, end: Time) -> (ModelPlace, Time) {
@@ -422,6 +427,8 @@ struct Passed {
     end: Time,
     /// If it is a read, how long the sectors behind the last one take that the drive must read too.
     behind: Nanos,
+    /// Whether the last sector was taken before others.
+    wrapped: bool,
     /// If it is a read, when all has been sent.
     sent: Time,
 }
@@ -435,6 +442,7 @@ impl Model {
             transfer: step.transfer,
             end: step.end(),
             behind: Nanos::ZERO,
+            wrapped: false,
             sent: Time::ZERO,
         };
         if op.is_read() {
@@ -454,6 +462,7 @@ impl Model {
             transfer: Nanos::ZERO,
             end: begin,
             behind: Nanos::ZERO,
+            wrapped: false,
             sent: Time::ZERO,
         };
         let mut sending = Sending::new(&self.profile, extent.start);
@@ -462,9 +471,10 @@ impl Model {
             passed.transfer += step.transfer;
             passed.end = step.end();
             sending.take(&step);
-            passed.behind = match op.is_read() && step.extent().end() == extent.end() {
+            // A zero-latency access may take the last sector before others.
+            passed.wrapped = step.extent().end() != extent.end();
+            passed.behind = match op.is_read() && !passed.wrapped {
                 true => self.behind(&step),
-                // A zero-latency access took the last sector before others.
                 false => Nanos::ZERO,
             };
         }
@@ -582,10 +592,13 @@ impl Positioning for Model {
             transfer,
             end,
             behind,
+            wrapped,
             sent: sent_by,
         } = passed;
         let done = self.done(sent_by, end, op);
-        let (place, read_on) = match op.is_read() && behind_on_track < self.reads_on {
+        // What must be read behind a request whose last sector came first comes when the rest of it has passed again.
+        let over = behind_on_track < self.reads_on || wrapped && self.must_read_on();
+        let (place, read_on) = match op.is_read() && over {
             true => self.reads_on_over(extent.end(), place, end),
             false => (place, end + behind),
         };
