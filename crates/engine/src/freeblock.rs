@@ -408,23 +408,27 @@ impl<P: Passing> Freeblock<P> {
 
     /// The drive has served a client, of which [`Background::seen`] does not tell.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
-        if let Some(surprise) = done.surprise
-            && done.request.op.is_read()
-            && !self
-                .buffer
-                .may_have_served(done.issued, done.request.extent)
+        if let Some(overtaken) = self.passed(now, done)
+            && (overtaken || done.surprise.is_some())
         {
-            self.surprises.add(surprise != Surprise::None);
+            let surprised = done.surprise.is_some_and(|of| of != Surprise::None);
+            self.surprises.add(overtaken || surprised);
         }
-        self.passed(now, done);
     }
 
-    /// The drive has served this or another job, of which [`Background::finished`] does not tell.
-    pub fn passed(&mut self, now: Time, done: &Finished) {
-        match done.request.op.is_read() && done.outcome == Outcome::Done {
-            true => self.buffer.read(now, done.issued, done.request.extent),
-            false => self.buffer.moved(done.issued),
+    /// The drive has served this or another job, of which [`Background::finished`] does not tell. Returns, of a read that the medium should have
+    /// served, whether the drive took another such read first that went to it later.
+    pub fn passed(&mut self, now: Time, done: &Finished) -> Option<bool> {
+        let Finished {
+            issued, request, ..
+        } = *done;
+        if !request.op.is_read() || done.outcome != Outcome::Done {
+            self.buffer.moved(issued);
+            return None;
         }
+        let by_medium = !self.buffer.may_have_served(issued, request.extent);
+        self.buffer.read(now, issued, request.extent);
+        by_medium.then(|| self.surprises.overtaken(issued))
     }
 
     /// Somebody's request was over at this time, which is all that is to be known of it: what it read does not count.

@@ -20,6 +20,8 @@ pub(super) struct Surprises {
     /// A bit for each, set if it was one; the last is the lowest.
     last: u64,
     seen: u32,
+    /// When the last of all reads went to the drive that the medium has served.
+    newest: Time,
 }
 
 impl Surprises {
@@ -29,6 +31,13 @@ impl Surprises {
     pub fn add(&mut self, surprised: bool) {
         self.last = self.last << 1 | u64::from(surprised);
         self.seen = (self.seen + 1).min(u64::BITS);
+    }
+
+    /// A read is done that went to the drive at `issued`. Returns true if one that went later was done before.
+    pub fn overtaken(&mut self, issued: Time) -> bool {
+        let overtaken = issued < self.newest;
+        self.newest = self.newest.max(issued);
+        overtaken
     }
 
     /// Returns true if more than an eighth of the last 64 were. With random requests one to three of a hundred are
