@@ -634,7 +634,7 @@ impl<P: Passing> Freeblock<P> {
         Gap {
             source,
             sent,
-            then: source.free.max(sent),
+            then: (!approach.serial).then(|| source.free.max(sent)),
             op,
             extent,
         }

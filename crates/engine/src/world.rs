@@ -121,6 +121,8 @@ pub struct Approach {
     pub head: HeadState,
     /// When the drive should have room for the next command, as far as anybody predicts that; in the past if it has.
     pub room: Option<Time>,
+    /// Whether the drive gets one command at a time: what comes behind another is sent when that is done.
+    pub serial: bool,
 }
 
 /// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;

@@ -155,7 +155,12 @@ impl<S: Scheduler> Engine<S> {
             true => Some(now),
             false => tracker.next_done(now),
         };
-        Some(Approach { lane, head, room })
+        Some(Approach {
+            lane,
+            head,
+            room,
+            serial: self.depth == 1,
+        })
     }
 
     /// Has the head followed, unless it is.

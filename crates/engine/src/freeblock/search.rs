@@ -21,8 +21,8 @@ pub struct Gap<Place> {
     pub source: Head<Place>,
     /// When the drive gets what is sent next.
     pub sent: Time,
-    /// When it gets what is sent after that.
-    pub then: Time,
+    /// When it gets what is sent after that; `None` if only when that is done, since it has one command at a time.
+    pub then: Option<Time>,
     /// The foreground request.
     pub op: Op,
     /// Its sectors.
@@ -72,6 +72,9 @@ const TURN: u64 = 1_000_000;
 /// What it is worth to [`Prefer::Tracks`] that nothing is wanted on a track any more: a fiftieth of a turn.
 const FINISHED: u64 = TURN / 50;
 
+/// How finely it is found when a write must be sent.
+const FINE: Nanos = Nanos::from_nanos(100);
+
 /// A direction in which so many cylinders in a row leave no time is given up. Learned seek times need not rise with each
 /// cylinder.
 const IN_VAIN: u32 = 8;
@@ -117,6 +120,8 @@ impl<P: Passing> Search<'_, P> {
             slack: alone.begins.saturating_since(gap.source.free.max(gap.sent)),
             angle: self.model.angle_at(alone.begins),
             per_nano: u64::MAX / self.turn.as_nanos().max(1),
+            then: gap.then.unwrap_or(gap.sent),
+            lag: Nanos::ZERO,
             lingers: self.model.lingers(),
             pace: self.model.pace(),
             steps: 0,
@@ -124,6 +129,9 @@ impl<P: Passing> Search<'_, P> {
         };
         if gap.op.is_read() {
             hunt.in_front();
+        }
+        if gap.then.is_none() {
+            hunt.lag = hunt.processed();
         }
         if hunt.may_be_late() {
             match self.rest {
@@ -149,6 +157,11 @@ struct Hunt<'a, P: Passing> {
     angle: Angle,
     /// By how many 2^64ths of a turn the platter turns in a nanosecond.
     per_nano: u64,
+    /// When the drive gets the request behind a pick, at the soonest.
+    then: Time,
+    /// What a drive that gets the request when the pick is done, and no sooner, needs for it: a read until the arm leaves, a write until its data are
+    /// there.
+    lag: Nanos,
     /// See [`Passing::lingers`].
     lingers: Nanos,
     /// See [`Passing::pace`].
@@ -248,16 +261,60 @@ impl<P: Passing> Hunt<'_, P> {
         let model = self.search.model;
         let (gap, alone) = (self.gap, self.alone);
         let track = alone.track;
-        let latest = model.leaves(track, gap.then, track, alone.begins, gap.op);
-        let Some(free) = latest else { return false };
-        // As if behind a read in front of it.
-        let first = Extent::new(gap.extent.start, Sectors::new(1));
-        let head = Head {
-            place: model.left_by(first, Op::Read),
-            free,
+        let Some(latest) = self.leaves(track, alone.begins) else {
+            return false;
         };
-        let then = model.follow(&head, gap.then, gap.extent, gap.op);
+        let head = self.in_front_of_it(latest);
+        let then = model.follow(&head, gap.then.unwrap_or(head.free), gap.extent, gap.op);
         then.head.free <= alone.free
+    }
+
+    /// The head as if behind a read in front of the request.
+    fn in_front_of_it(&self, free: Time) -> Head<P::Place> {
+        let first = Extent::new(self.gap.extent.start, Sectors::new(1));
+        Head {
+            place: self.search.model.left_by(first, Op::Read),
+            free,
+        }
+    }
+
+    /// See [`Hunt::lag`].
+    fn processed(&self) -> Nanos {
+        let &Search { model, turn, .. } = self.search;
+        let (gap, begins) = (self.gap, self.alone.begins);
+        if gap.op.is_read() {
+            let head = self.in_front_of_it(begins);
+            let arrives = |sent| model.arrives(&head, sent, self.alone.track, gap.op);
+            return arrives(begins) - arrives(begins.saturating_sub(turn));
+        }
+        // How much of its data the drive must have before the first sector comes, only a prediction says.
+        let to = model.start(gap.extent);
+        let is_late = |lag: Nanos| {
+            let head = self.in_front_of_it(begins.saturating_sub(lag));
+            let predicted = model.predict_behind(&head, head.free, to, gap.op);
+            head.free + predicted.positioning() > begins
+        };
+        let (mut short, mut long) = (Nanos::ZERO, turn);
+        while long - short > FINE {
+            let half = short + (long - short) / 2;
+            match is_late(half) {
+                true => short = half,
+                false => long = half,
+            }
+        }
+        long
+    }
+
+    /// The latest time until which the head may be busy with a pick on a track, so that it is at the request by `by`.
+    fn leaves(&self, track: Track, by: Time) -> Option<Time> {
+        let (gap, to) = (self.gap, self.alone.track);
+        let model = self.search.model;
+        let leaves = model.leaves(track, self.then, to, by, gap.op)?;
+        // The data of a write come while the arm moves.
+        Some(match gap.op.is_read() {
+            true => leaves.saturating_sub(self.lag),
+            false => leaves.min(by.saturating_sub(self.lag)),
+        })
     }
 
     /// Tracks ever farther from the source and the destination: from each towards the other, and away from it.
@@ -382,8 +439,7 @@ impl<P: Passing> Hunt<'_, P> {
         let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read);
         let from = arrives + margin(alone.from);
         let by = alone.begins.saturating_sub(margin(alone.track));
-        let leaves = model.leaves(track, gap.then, alone.track, by, gap.op)?;
-        let until = leaves.saturating_sub(self.lingers);
+        let until = self.leaves(track, by)?.saturating_sub(self.lingers);
         (from < until).then(|| (from, until - from))
     }
 
@@ -402,7 +458,7 @@ impl<P: Passing> Hunt<'_, P> {
         let there = beside(alone.from);
         let from = model.arrives(&gap.source, gap.sent, there, Op::Read) + conservatism;
         let by = alone.begins.saturating_sub(conservatism);
-        let leaves = model.leaves(beside(alone.track), gap.then, alone.track, by, gap.op)?;
+        let leaves = self.leaves(beside(alone.track), by)?;
         let until = leaves.saturating_sub(self.lingers);
         (from < until).then(|| (from, until - from))
     }
@@ -576,11 +632,12 @@ impl<P: Passing> Hunt<'_, P> {
         let &Search { model, .. } = self.search;
         let (gap, alone) = (self.gap, self.alone);
         let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
-        let comes = model.arrives(&first.head, gap.then, alone.track, gap.op) + margin;
+        let sent = gap.then.unwrap_or(first.done);
+        let comes = model.arrives(&first.head, sent, alone.track, gap.op) + margin;
         if comes > alone.begins {
             return comes - alone.begins;
         }
-        let then = model.follow(&first.head, gap.then, gap.extent, gap.op);
+        let then = model.follow(&first.head, sent, gap.extent, gap.op);
         then.head.free.saturating_since(alone.free)
     }
 }

@@ -26,7 +26,8 @@ fn gap(
     Gap {
         source,
         sent: free - Nanos::from_millis(2),
-        then: free,
+        // One drive of three has one command at a time.
+        then: (!random.next_u64().is_multiple_of(3)).then_some(free),
         op: if random.next_u64().is_multiple_of(3) {
             Op::Write
         } else {
@@ -87,8 +88,9 @@ fn most(
                         continue;
                     };
                     let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
-                    let comes = model.arrives(&first.head, gap.then, to, gap.op) + margin;
-                    let then = model.follow(&first.head, gap.then, gap.extent, gap.op);
+                    let sent = gap.then.unwrap_or(first.done);
+                    let comes = model.arrives(&first.head, sent, to, gap.op) + margin;
+                    let then = model.follow(&first.head, sent, gap.extent, gap.op);
                     if comes <= begins && then.head.free <= alone {
                         most = most.max(count);
                     }
@@ -300,7 +302,8 @@ fn who_prefers_tracks_gets_more_of_a_track_and_who_prefers_blocks_more_blocks() 
             assert_eq!(blocks, tracks);
             continue;
         };
-        assert!(blocks.blocks >= tracks.blocks, "{blocks:?} {tracks:?}");
+        // A piece that is cut may come out shorter than another: see `against_all`.
+        assert!(blocks.blocks + 2 >= tracks.blocks, "{blocks:?} {tracks:?}");
         let (less, more) = (
             share(&model, &wanted, blocks),
             share(&model, &wanted, tracks),
@@ -355,7 +358,7 @@ fn the_firmware_reads_on_both_sides_of_the_end_of_a_track_and_the_request_is_not
                 } else {
                     let behind = model.follow(&gap.source, gap.sent, pick.extent, Op::Read);
                     gap.source = behind.head;
-                    gap.then = gap.source.free;
+                    gap.then = Some(gap.source.free);
                 }
                 if !pick.more {
                     break;
