@@ -61,7 +61,8 @@ pub enum Prefer {
 pub enum Hits {
     /// Nothing is looked for. There is no gap before a hit, and clients that read in order keep what the drive reads ahead for them.
     /// Nor is anything looked for while more than an eighth of the last 64 reads of clients that should not have been hits ended at
-    /// another time than was predicted: the drive serves them in an order of its own, or writes what it has in its buffer.
+    /// another time than was predicted, or after one that was sent later: the drive serves them in an order of its own, or writes what
+    /// it has in its buffer.
     #[default]
     Spared,
     /// The same as before any other: hits surprise the scheduler (section 3.1).
@@ -513,7 +514,8 @@ impl<P: Passing> Freeblock<P> {
             }
             _ => (0, false),
         };
-        if (picks >= self.options.picks && !rest) || self.wanted.left() == 0 {
+        let urgent = request.class < Class::BEST_EFFORT;
+        if urgent || (picks >= self.options.picks && !rest) || self.wanted.left() == 0 {
             return None;
         }
         let behind = approach.head.op.is_some_and(Op::is_read);

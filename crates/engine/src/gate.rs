@@ -49,6 +49,9 @@ pub struct LaneState {
     pub queued: usize,
     /// Requests that were chosen and wait for the gate.
     pub staged: usize,
+    /// Whether the first of them comes behind a read of a job in the drive, which was chosen so that this one is done as soon as without it. The two
+    /// take the drive no longer than it alone.
+    pub behind_pick: bool,
     /// The class of the first of them that is a client's; of the first, if none is.
     pub first: Option<Class>,
     /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
@@ -63,6 +66,11 @@ pub trait Lanes {
     /// Whether to take the lane may give a command: [`LaneState::ready`] alone, which is what most gates ask for.
     fn is_ready(&self, lane: Lane) -> bool {
         self.state(lane).ready
+    }
+
+    /// Whether the first of the requests that wait for the gate comes behind a pick: [`LaneState::behind_pick`] alone.
+    fn is_behind_pick(&self, lane: Lane) -> bool {
+        self.state(lane).behind_pick
     }
 
     /// How many requests were chosen and wait for the gate: [`LaneState::staged`] alone.
@@ -124,6 +132,12 @@ pub trait Gate: core::fmt::Debug {
     /// chooses is staged.
     fn ahead(&self, _lanes: &dyn Lanes) -> Option<Lane> {
         None
+    }
+
+    /// Returns true if a request of this lane and class may go while the drive has nothing but what is read before it
+    /// ([`LaneState::behind_pick`]).
+    fn follows(&self, _lane: Lane, _class: Class) -> bool {
+        true
     }
 
     /// A command of this lane goes to the drive. A flush does so unasked: order has emptied the drive for it.
@@ -214,6 +228,10 @@ impl Gate for FixedDepth {
         }
     }
 
+    fn follows(&self, _: Lane, _: Class) -> bool {
+        self.depth > 1
+    }
+
     #[inline]
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
         let ahead = self.commit_ahead && self.is_ahead(lanes.staged(Lane(0)));
@@ -276,6 +294,10 @@ impl Gate for AnyGate {
     #[inline]
     fn outranks(&self, lane: Lane, other: Lane) -> bool {
         either!(self, gate => gate.outranks(lane, other))
+    }
+
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        either!(self, gate => gate.follows(lane, class))
     }
 
     #[inline]

@@ -71,6 +71,8 @@ pub(crate) struct Queue<S> {
     touching: Touching,
     /// What was chosen, in the order in which it goes.
     pub staged: VecDeque<Tag>,
+    /// What a job reads and is in the drive, before the first of these if that was chosen.
+    pub pick: Option<Tag>,
     /// The scheduler need not be asked before this, unless something happens.
     pub idle_until: Option<Time>,
     /// Whether that time has come, and the gate has not let the scheduler be asked since.
@@ -115,6 +117,7 @@ impl<S: Scheduler> Queue<S> {
             queued: 0,
             touching: Touching::default(),
             staged: VecDeque::new(),
+            pick: None,
             idle_until: None,
             idle_over: false,
             plugged_until: None,
@@ -316,6 +319,12 @@ impl<S: Scheduler> Queue<S> {
         old
     }
 
+    #[inline]
+    fn is_behind_pick(&self, slots: &Slots) -> bool {
+        let chosen = |tag: &Tag| slots[*tag].chosen_by.is_some();
+        self.pick.is_some() && self.staged.front().is_some_and(chosen)
+    }
+
     fn state(&self, slots: &Slots) -> LaneState {
         // What a job joined to a client's request goes with that, and by its class.
         let of_client = |tag: &&Tag| matches!(slots[**tag].id, RequestId::Client(_));
@@ -327,6 +336,7 @@ impl<S: Scheduler> Queue<S> {
             queued: self.queued,
             staged: self.staged.len(),
             first: first.map(|tag| slots[*tag].merged.class),
+            behind_pick: self.is_behind_pick(slots),
             ready: self.is_ready(),
         }
     }
@@ -350,6 +360,11 @@ impl<S: Scheduler> Lanes for View<'_, S> {
     #[inline]
     fn is_ready(&self, lane: Lane) -> bool {
         self.lanes[lane.index()].is_ready() || self.flush == Some(lane)
+    }
+
+    #[inline]
+    fn is_behind_pick(&self, lane: Lane) -> bool {
+        self.lanes[lane.index()].is_behind_pick(self.slots)
     }
 
     #[inline]

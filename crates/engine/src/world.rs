@@ -121,7 +121,7 @@ pub struct Approach {
     pub head: HeadState,
     /// When the drive should have room for the next command, as far as anybody predicts that; in the past if it has.
     pub room: Option<Time>,
-    /// Whether the drive gets one command at a time: what comes behind another is sent when that is done.
+    /// Whether the drive gets one command at a time, or one of this lane: what comes behind another is sent when that is done.
     pub serial: bool,
 }
 

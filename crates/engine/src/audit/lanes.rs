@@ -68,6 +68,10 @@ impl Gate for Watched {
         self.gate.ahead(lanes)
     }
 
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        self.gate.follows(lane, class)
+    }
+
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         let mut account = self.account.borrow_mut();
         let let_through = account.named.take() == Some(lane);

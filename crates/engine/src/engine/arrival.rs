@@ -8,7 +8,7 @@ use crate::names::RequestId;
 use crate::predictions::Predictions;
 use crate::slots::Stage;
 use crate::world::Approach;
-use headtime_sched::{Flags, Op, Request, Scheduler, Tag, Track};
+use headtime_sched::{Class, Flags, Op, Request, Scheduler, Tag, Track};
 use headtime_units::{Sectors, Time};
 
 impl<S: Scheduler> Engine<S> {
@@ -142,8 +142,9 @@ impl<S: Scheduler> Engine<S> {
 
     /// What leads to that request; `None` if there is none, or nobody follows the head.
     pub(crate) fn approach(&mut self, now: Time, lane: Lane) -> Option<Approach> {
-        let (before, _) = self.target(lane)?;
+        let (before, target) = self.target(lane)?;
         let slots = &self.shared.slots;
+        let follows = self.gate.follows(lane, slots[target].merged.class);
         let staged = self.lanes[lane.index()].staged.iter().take(before);
         let staged = staged.map(|tag| {
             let request = &slots[*tag].merged;
@@ -159,7 +160,7 @@ impl<S: Scheduler> Engine<S> {
             lane,
             head,
             room,
-            serial: self.depth == 1,
+            serial: self.depth == 1 || !follows,
         })
     }
 
@@ -193,7 +194,8 @@ impl<S: Scheduler> Engine<S> {
 
     /// Returns true if a request may join the first one that is staged in a lane, or go alone.
     ///
-    /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it. To
+    /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it, or that what is staged is more urgent than
+    /// [`Class::BEST_EFFORT`]. To
     /// go in the same command, it must touch the other, and be the same operation with the same flags; the
     /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max). To go alone, the engine
     /// must be [quiet](Engine::is_quiet). Any read or write may be queued.
@@ -214,6 +216,9 @@ impl<S: Scheduler> Engine<S> {
             return false;
         }
         let (other, extent) = (&self.shared.slots[tag].merged, arrival.extent);
+        if other.class < Class::BEST_EFFORT {
+            return false;
+        }
         let fits = || {
             let touches = extent.end() == other.extent.start || extent.start == other.extent.end();
             let alike = other.op == arrival.op && other.flags == arrival.flags;

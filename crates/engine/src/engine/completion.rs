@@ -36,6 +36,9 @@ impl<S: Scheduler> Engine<S> {
         if let Some(chosen_by) = slot.chosen_by {
             let queue = &mut self.lanes[chosen_by.index()];
             queue.scheduler.completed(now, &merged);
+        } else {
+            let pick = &mut self.lanes[slot.lane.index()].pick;
+            *pick = pick.filter(|pick| *pick != tag);
         }
         if outcome != Outcome::Done && slot.next.is_some() {
             self.split(now, tag);

@@ -5,8 +5,9 @@
 //! a scheduler (section 3.1) and have random requests, which are rarely hits. Beside clients who read in order, picks before hits cost these
 //! clients two thirds of their rate.
 //!
-//! Some drives serve commands in an order of their own, such as staying with a stream as long as its next read comes. A pick then takes the place
-//! of that read. Where predictions fail so, gaps rest until they hold again, which shows without picks.
+//! Some drives serve commands in an order of their own, such as staying with a stream as long as its next read comes, or choosing among
+//! those that come while they read on. A pick then takes the place of that read, or is no longer on the way. Where
+//! predictions fail so, or reads overtake each other, gaps rest until that ends, which shows without picks.
 //!
 //! From outside one sees what was read and when, not what the drive keeps. This is an upper bound: what is held here may be
 //! gone, and then a gap is not used.
@@ -14,7 +15,7 @@
 use headtime_sched::Buffering;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// How many of the last reads that the medium should have served were surprises.
+/// How many of the last reads that the medium should have served were surprises: they ended at another time than was predicted, or were overtaken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surprises {
     /// A bit for each, set if it was one; the last is the lowest.

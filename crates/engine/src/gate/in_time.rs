@@ -90,6 +90,17 @@ impl InTime {
         lasts <= self.bound && self.promised.first().is_none_or(in_time)
     }
 
+    /// The most commands that an empty drive gets so that each leaves time for so many, itself included.
+    pub fn most(&self, more: u64) -> u32 {
+        let all = self.bound.saturating_sub(self.pause).as_nanos();
+        match all.checked_div(self.longest.as_nanos()) {
+            Some(all) if !self.bound.is_zero() => {
+                u32::try_from((all + 1).saturating_sub(more)).unwrap_or(u32::MAX)
+            }
+            _ => u32::MAX,
+        }
+    }
+
     /// Notes that a command goes to the drive, and whether it has the promise.
     pub fn assign(&mut self, now: Time, tag: DriveTag, is_promised: bool) {
         self.active += 1;
@@ -167,6 +178,66 @@ mod tests {
     fn no_more_go_to_an_empty_drive_than_it_serves_within_the_bound() {
         let mut gate = gate("rsd:bound=100ms:longest=20ms:pause=10ms");
         assert_eq!(send(&mut *gate, Time::ZERO, &[0], 0), 4);
+    }
+
+    #[test]
+    fn as_many_go_to_an_empty_drive_as_is_said_and_a_request_follows_its_pick_if_that_leaves_time()
+    {
+        for (text, bound, pause, lane, more, follows) in [
+            ("rsd", 0, 0, 0, 1, true),
+            (
+                "rsd:bound=100ms:longest=20ms:pause=10ms",
+                100,
+                10,
+                0,
+                1,
+                true,
+            ),
+            ("rsd:bound=50ms:longest=20ms:pause=10ms", 50, 10, 0, 1, true),
+            (
+                "rsd:bound=49ms:longest=20ms:pause=10ms",
+                49,
+                10,
+                0,
+                1,
+                false,
+            ),
+            (
+                "rsd-priority:ranks=0/0:bound=40ms:longest=20ms",
+                40,
+                0,
+                0,
+                1,
+                true,
+            ),
+            (
+                "rsd-priority:ranks=0/0:bound=40ms:longest=20ms",
+                40,
+                0,
+                1,
+                2,
+                false,
+            ),
+            (
+                "rsd-priority:ranks=0/0:bound=60ms:longest=20ms",
+                60,
+                0,
+                1,
+                2,
+                true,
+            ),
+        ] {
+            let in_time = InTime::of(MILLI * bound, MILLI * 20, MILLI * pause);
+            let mut gate = gate(text);
+            let lanes: &[u8] = if lane == 0 { &[0] } else { &[1] };
+            assert_eq!(gate.follows(Lane(lane), Class(lane)), follows, "{text}");
+            let sent = send(&mut *gate, Time::ZERO, lanes, 0);
+            assert_eq!(in_time.most(more).clamp(1, 32), sent, "{text}");
+        }
+        // What reserves tags for others does not part a request from its pick.
+        let mut one = gate("rsd-priority:ranks=0/31");
+        assert!(one.follows(Lane(1), Class(1)));
+        assert_eq!(send(&mut *one, Time::ZERO, &[1], 0), 1);
     }
 
     #[test]

@@ -319,6 +319,11 @@ impl Gate for IoLatency {
         Lane(class.0.min(GROUPS as u8 - 1))
     }
 
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        let group = &self.groups[lane.index()];
+        self.room.follows(lane, class) && group.depth.is_none_or(|depth| depth > 1)
+    }
+
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         self.run_timer(now);
         self.timer.get_or_insert(now.saturating_add(TIMER));

@@ -163,15 +163,38 @@ impl RsdPriority {
     /// time, for what [`RsdPriority::admits_any`].
     #[inline]
     fn admits(&self, now: Time, level: Level) -> bool {
-        let reserved = u32::from(self.ranks.as_slice()[level]) >= self.room.free();
-        // One that is less urgent leaves time for an urgent one that comes now.
-        let more = if level == 0 { 1 } else { 2 };
-        self.ages.active() == 0 || !reserved && self.in_time.has_time(now, more)
+        self.ages.active() == 0 || !self.is_reserved(level) && self.leaves_time(now, level)
+    }
+
+    /// Whether one of this level may go behind what is read before it, for what [`RsdPriority::admits_any`]. The two take the drive no longer than it
+    /// alone. So neither a more urgent request that came meanwhile nor a tag that is kept for one parts them, if nothing else is in the drive.
+    fn follows_pick(&self, now: Time, level: Level) -> bool {
+        let has_tag = self.ages.active() == 1 || !self.is_reserved(level);
+        has_tag && self.leaves_time(now, level)
+    }
+
+    fn is_reserved(&self, level: Level) -> bool {
+        u32::from(self.ranks.as_slice()[level]) >= self.room.free()
+    }
+
+    fn leaves_time(&self, now: Time, level: Level) -> bool {
+        self.in_time.has_time(now, RsdPriority::leaves(level))
+    }
+
+    /// For how many commands one of this level leaves time, itself included: one that is less urgent also for an urgent one that comes now.
+    fn leaves(level: Level) -> u64 {
+        if level == 0 { 1 } else { 2 }
     }
 
     /// The lane of the most urgent level that may go.
     #[inline]
     fn next_lane(&self, now: Time, lanes: &dyn Lanes) -> Option<Lane> {
+        let mut behind_picks = self.all_lanes().filter(|lane| lanes.is_behind_pick(*lane));
+        if let Some(lane) = behind_picks.next()
+            && self.follows_pick(now, lane.index())
+        {
+            return Some(lane);
+        }
         for lane in self.all_lanes() {
             let level = lane.index();
             if lanes.is_ready(lane) && self.admits(now, level) {
@@ -216,11 +239,13 @@ impl Gate for RsdPriority {
         let may = match self.queueing {
             Queueing::Lanes => self.next_lane(now, lanes),
             Queueing::Single => {
-                let first = lanes.state(Lane(0)).first;
-                let may = first.is_some_and(|class| {
+                let state = lanes.state(Lane(0));
+                let may = state.first.is_some_and(|class| {
                     let level = self.level(class);
                     let mut above = self.in_drive[..level].iter();
-                    above.all(|count| *count == 0) && self.admits(now, level)
+                    let admits = self.admits(now, level)
+                        || state.behind_pick && self.follows_pick(now, level);
+                    admits && above.all(|count| *count == 0)
                 });
                 may.then_some(Lane(0))
             }
@@ -235,6 +260,14 @@ impl Gate for RsdPriority {
         }
         let chooses = |lane: &Lane| lanes.staged(*lane) == 0 && lanes.is_ready(*lane);
         self.all_lanes().find(chooses)
+    }
+
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        let level = match self.queueing {
+            Queueing::Lanes => lane.index(),
+            Queueing::Single => self.level(class),
+        };
+        self.room.follows(lane, class) && self.in_time.most(RsdPriority::leaves(level)) > 1
     }
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {

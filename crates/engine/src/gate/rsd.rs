@@ -112,6 +112,10 @@ impl Gate for Rsd {
         self.room.ahead(lanes)
     }
 
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        self.room.follows(lane, class) && self.in_time.most(1) > 1
+    }
+
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         self.room.taken(now, command, lane);
         self.ages.assign(command.tag);

@@ -197,8 +197,8 @@ fn at_a_lowered_depth_a_full_drive_is_busy_and_nobody_waits_by_choice() {
 
 #[test]
 fn what_joins_a_request_goes_by_the_class_of_that_request() {
-    let mut rig = Rig::new(config(4), "rsd-priority:ranks=1/2/3:queue=single", "noop");
-    (0..4).for_each(|_| _ = rig.read(Class::REAL_TIME, 8));
+    let mut rig = Rig::new(config(4), "rsd-priority:ranks=1/1/3:queue=single", "noop");
+    (0..4).for_each(|_| _ = rig.read(USUAL, 8));
     assert_eq!(rig.sent().len(), 3);
     let job = Arrival {
         id: RequestId::Background(1),
@@ -216,6 +216,54 @@ fn what_joins_a_request_goes_by_the_class_of_that_request() {
         Some(&1_000_001),
         "a class that is idle would wait for three"
     );
+}
+
+#[test]
+fn a_request_goes_with_what_is_read_before_it_into_a_tag_that_is_free_for_others() {
+    let mut rig = Rig::new(config(2), "rsd-priority:ranks=0/1:queue=single", "noop");
+    (0..3).for_each(|_| _ = rig.read(USUAL, 8));
+    assert_eq!(rig.sent().len(), 1, "the other tag stays free");
+    rig.event(Event::Joined {
+        arrival: Arrival {
+            id: RequestId::Background(1),
+            class: Class::IDLE,
+            ..arrival(0, Op::Read, 5_000, 8, 0)
+        },
+        lane: Lane(0),
+        join: Join::Before,
+    });
+    rig.complete(0);
+    assert_eq!(rig.sent(), [1_000_001, 1], "the pick and its request");
+    rig.complete(1_000_001);
+    assert_eq!(rig.sent(), [1], "nothing goes with that alone");
+}
+
+#[test]
+fn nothing_joins_an_urgent_request() {
+    for (class, may) in [
+        (Class::REAL_TIME, false),
+        (USUAL, true),
+        (Class::IDLE, true),
+    ] {
+        let mut rig = Rig::new(config(4), "rsd-priority:ranks=1/1/1:queue=single", "noop");
+        (0..4).for_each(|_| _ = rig.read(class, 8));
+        let (_, staged) = rig.engine.joinable(Lane(0)).expect("the last one");
+        for (join, start) in [
+            (Join::Before, 5_000),
+            (Join::With, staged.extent.end().get()),
+        ] {
+            let arrival = Arrival {
+                id: RequestId::Background(1),
+                class: Class::IDLE,
+                ..arrival(0, Op::Read, start, 8, 0)
+            };
+            assert_eq!(
+                rig.engine.may_join(&arrival, Lane(0), join),
+                may,
+                "{class:?} {join:?}"
+            );
+        }
+    }
 }
 
 /// Numbers of classes: real-time, best-effort, idle.

@@ -55,7 +55,7 @@ pub enum Gaps {
     Used,
     /// It could, but nothing has shown yet where the platter is.
     NotFound,
-    /// Too many reads of clients end at another time than was predicted.
+    /// Too many reads of clients end at another time than was predicted, or after others that were sent later.
     Surprised,
     /// More commands are in the drive than anybody can say the order of.
     OtherOrder,
@@ -72,7 +72,7 @@ impl Gaps {
             Gaps::Used => "used",
             Gaps::NotFound => "not used: the angle of the platter is not known yet, or cannot be",
             Gaps::Surprised => {
-                "resting: the drive serves clients in an order of its own, such as staying with who reads in order"
+                "resting: the drive serves clients in an order of its own, such as staying with who reads in order; depth = 1 leaves it no choice"
             }
             Gaps::OtherOrder => {
                 "not used: the drive has more commands at a time than can be predicted; depth = 1 makes room for them"

@@ -7,16 +7,16 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, Hits, Join, Lane, Limits, Member, Order, Outcome, RequestId,
-    Seen,
+    FreeblockOptions, FreeblockStats, GateSpec, Hits, Join, Lane, Limits, Member, Order, Outcome,
+    RequestId, Seen,
 };
-use headtime_sched::{Flags, Spec, Track as Follow};
+use headtime_sched::{Class, Flags, NoPositioning, Spec, Track as Follow};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
     Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
 };
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,6 +63,8 @@ struct Counted {
     read: Rc<RefCell<Read>>,
     /// How often more they are.
     again: u32,
+    /// Whether each request is offered to it; else those are that are chosen ahead.
+    offered: Rc<Cell<bool>>,
 }
 
 impl Background for Counted {
@@ -77,6 +79,10 @@ impl Background for Counted {
 
     fn tracker(&self) -> Option<Box<dyn Follow>> {
         self.scan.tracker()
+    }
+
+    fn is_offered(&self) -> bool {
+        self.offered.get() && self.scan.is_offered()
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
@@ -135,8 +141,18 @@ fn config() -> Config {
     }
 }
 
-/// How each of the clients' requests went: when it was sent, when it ended, and how.
-type Timeline = Vec<(u64, Time, Time, Outcome)>;
+/// How one of the clients' requests went.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Went {
+    id: u64,
+    class: Class,
+    came: Time,
+    issued: Time,
+    ended: Time,
+    outcome: Outcome,
+}
+
+type Timeline = Vec<Went>;
 
 /// Runs the programs, with a scan of a range if one is asked for.
 fn simulate(
@@ -153,10 +169,18 @@ fn simulate(
     let mut timeline = Vec::new();
     let mut watch = |now: Time, _: Member, seen: Seen<'_>| {
         if let Seen::Command(Command::Finish(done)) = seen {
-            timeline.push((done.id, done.issued, now, done.outcome));
+            timeline.push(Went {
+                id: done.id,
+                class: done.request.class,
+                came: done.request.arrival,
+                issued: done.issued,
+                ended: now,
+                outcome: done.outcome,
+            });
         }
     };
     let read = Rc::new(RefCell::new(Read::default()));
+    let offered = Rc::new(Cell::new(false));
     let drive = Drive::new(profile, 1);
     let mut setup = Setup::new(drive, config(), built, &mut source);
     setup.audit = true;
@@ -165,10 +189,15 @@ fn simulate(
         let capacity = profile.geometry.capacity;
         let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
         let read = Rc::clone(&read);
-        let again = AGAIN;
-        setup.stations[0].background = Some(Box::new(Counted { scan, read, again }));
+        setup.stations[0].background = Some(Box::new(Counted {
+            scan,
+            read,
+            again: AGAIN,
+            offered: Rc::clone(&offered),
+        }));
     }
     change(&mut setup);
+    offered.set(!setup.stations[0].engine.commit_ahead);
     run(setup).expect("runs");
     (timeline, read)
 }
@@ -281,6 +310,80 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
     }
 }
 
+/// With two commands in the drive, one of them kept for those who are urgent: they wait no longer beside a scan, the others have what they had,
+/// and the scan reads in the gaps of these.
+#[test]
+fn urgent_requests_keep_their_tail_and_others_their_share_beside_a_scan() {
+    let urgent = ProcessSpec {
+        class: Class::REAL_TIME,
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Exponential(Nanos::from_millis(60)),
+            outstanding: 1,
+        },
+        ..ProcessSpec::default()
+    };
+    let bulk = ProcessSpec {
+        size: SizeDistribution::Constant(Bytes(64 << 10)),
+        ..ProcessSpec::default()
+    };
+    let mut workload = SyntheticSpec {
+        count: None,
+        ..SyntheticSpec::alike(5, 4, &urgent)
+    };
+    let others = SyntheticSpec::alike(6, 8, &bulk).processes;
+    workload.processes.extend(others);
+    let profile = profile::by_name("exos-x18").expect("shipped");
+    let whole = Extent::new(Lba::ZERO, profile.geometry.capacity);
+    let options = FreeblockOptions {
+        block: Sectors::new(128),
+        ..FreeblockOptions::default()
+    };
+    for (gate, share) in [
+        ("rsd-priority:ranks=0/1", 97),
+        ("rsd-priority:ranks=0/0", 90),
+    ] {
+        let [alone, beside] = [None, Some((whole, options))].map(|scan| {
+            let reads = scan.is_some();
+            let (timeline, read) = simulate(&profile, "deadline", &workload, scan, |setup| {
+                let station = &mut setup.stations[0];
+                station.engine.commit_ahead = false;
+                let spec: GateSpec = gate.parse().expect("registered");
+                let built = spec
+                    .build(&station.engine)
+                    .expect("of two")
+                    .expect("a gate");
+                let more = (1..built.lanes()).map(|_| {
+                    let spec: Spec = "deadline".parse().expect("registered");
+                    spec.build(None::<NoPositioning>).expect("needs no model")
+                });
+                station.gate = Some((built, more.collect()));
+                setup.limit = Some(Nanos::from_secs(20));
+            });
+            assert_eq!(read.borrow().stats.blocks > 2_000, reads, "{gate}");
+            let mut waits: Vec<Nanos> = timeline
+                .iter()
+                .filter(|went| went.class == Class::REAL_TIME)
+                .map(|went| went.ended - went.came)
+                .collect();
+            waits.sort_unstable();
+            (
+                waits[waits.len() * 98 / 100],
+                timeline.len(),
+                timeline.len() - waits.len(),
+            )
+        });
+        assert!(beside.0 * 20 < alone.0 * 21, "{gate}: {beside:?} {alone:?}");
+        assert!(
+            beside.1 * 100 > alone.1 * 97,
+            "{gate}: {beside:?} {alone:?}"
+        );
+        assert!(
+            beside.2 * 100 > alone.2 * share,
+            "{gate}: {beside:?} {alone:?}"
+        );
+    }
+}
+
 /// Random reads are no hits.
 #[test]
 fn random_reads_have_all_their_gaps() {
@@ -323,7 +426,7 @@ fn without_noise_no_request_is_later_for_what_is_read_before_it() {
         Some((whole, FreeblockOptions::default())),
         |_| {},
     );
-    let ends = |timeline: &Timeline| timeline.last().expect("some").2.as_nanos() as f64;
+    let ends = |timeline: &Timeline| timeline.last().expect("some").ended.as_nanos() as f64;
     let ratio = ends(&beside) / ends(&alone);
     assert!(ratio < 1.001, "{ratio}");
     let stats = read.borrow().stats;
@@ -416,6 +519,7 @@ fn every_block_is_read_once_whatever_fails() {
             scan,
             read: Rc::clone(&read),
             again: 0,
+            offered: Rc::default(),
         };
         setup.stations[0].background = Some(Box::new(counted));
         run(setup).expect("runs");
@@ -507,7 +611,7 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
     let (alone, _) = simulate(&atlas(2), "noop", &sync, None, |_| {});
     let scan = Some((whole, FreeblockOptions::default()));
     let (beside, read) = simulate(&atlas(2), "noop", &sync, scan, |_| {});
-    let ends = |timeline: &Timeline| timeline.last().expect("some").2.as_nanos() as f64;
+    let ends = |timeline: &Timeline| timeline.last().expect("some").ended.as_nanos() as f64;
     let ratio = ends(&beside) / ends(&alone);
     assert!(ratio < 1.005, "{ratio}");
     assert!(read.borrow().stats.blocks > 0);
