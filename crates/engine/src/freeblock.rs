@@ -11,6 +11,7 @@
 mod arcs;
 mod bits;
 mod buffer;
+mod promise;
 mod rests;
 mod search;
 mod tasks;
@@ -20,6 +21,8 @@ use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome
 use buffer::{Buffer, Surprises};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use promise::Promise;
+pub use promise::{Promised, Verdict, Waits};
 pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
@@ -199,6 +202,9 @@ impl Steps {
     }
 }
 
+/// So many pieces ahead of a sweep say how much it reads.
+const LOOKS_AHEAD: usize = 32;
+
 /// A read of the job.
 fn arrival(id: u64, extent: Extent, flags: Flags, class: Class) -> Arrival {
     Arrival {
@@ -218,6 +224,8 @@ struct Picked {
     blocks: Vec<Lba>,
     /// How it went.
     join: Join,
+    /// Whether it takes the clients' time, for a promise.
+    outright: bool,
 }
 
 /// Reads each wanted block of a disk once, in gaps alone.
@@ -230,6 +238,9 @@ pub struct Freeblock<P: Passing> {
     wanted: Wanted,
     turn: Nanos,
     demand: Option<Demand>,
+    promise: Option<Box<Promise>>,
+    /// When the next outright read may be asked for, if it has a promise.
+    outright_from: Time,
     next: u64,
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
@@ -300,6 +311,8 @@ impl<P: Passing> Freeblock<P> {
             model,
             options,
             demand: None,
+            promise: None,
+            outright_from: Time::ZERO,
             next: 0,
             target: None,
             in_flight: Vec::new(),
@@ -321,6 +334,27 @@ impl<P: Passing> Freeblock<P> {
     /// From now on it also reads at the cost of others, or no longer.
     pub fn set_demand(&mut self, demand: Option<Demand>) {
         self.demand = demand;
+    }
+
+    /// Reads in idle time and at the cost of others as far as promises need and allow, in pieces of at most so many sectors, rounded up to a
+    /// block. Idle time is used as they say and no longer as [`FreeblockOptions::idle`] does.
+    pub fn with_promise(mut self, promised: Promised, piece: Sectors) -> Freeblock<P> {
+        let block = self.wanted.block();
+        let blocks = (piece.get() / block).max(1);
+        let tracks = self.wanted.tracks().max(1) as f64;
+        let track = (self.wanted.blocks() * block) as f64 / tracks;
+        self.promise = Some(Box::new(Promise::new(promised, self.turn, track)));
+        self.options.idle = Some(Idle {
+            after: promised.patience,
+            piece: Sectors::new(blocks * block),
+        });
+        self
+    }
+
+    /// What clients wait for beside it, and when what was said of its promises changed; `None` if nothing was promised.
+    pub fn promise(&self) -> Option<(Waits, &[(Time, Verdict)])> {
+        let promise = self.promise.as_ref()?;
+        Some((promise.waits(), promise.changes()))
     }
 
     /// How its gaps are used.
@@ -470,7 +504,7 @@ impl<P: Passing> Freeblock<P> {
     }
 
     /// What is asked for to read this, which may join.
-    fn ask(&mut self, pick: Pick, flags: Flags, class: Class) -> Arrival {
+    fn ask(&mut self, pick: Pick, flags: Flags, class: Class, outright: bool) -> Arrival {
         let mut blocks = self.spare.pop().unwrap_or_default();
         blocks.clear();
         blocks.extend(self.wanted.blocks_in(pick.extent));
@@ -478,6 +512,10 @@ impl<P: Passing> Freeblock<P> {
         debug_assert_eq!(taken, pick.blocks);
         self.stats.blocks += taken;
         match pick.join {
+            _ if outright => {
+                self.stats.demanded += 1;
+                self.stats.blocks_demanded += taken;
+            }
             Join::Before => self.stats.before += 1,
             Join::With => self.stats.with += 1,
             Join::Alone => {
@@ -493,6 +531,7 @@ impl<P: Passing> Freeblock<P> {
             id: self.next,
             blocks,
             join: pick.join,
+            outright,
         });
         let arrival = arrival(self.next, pick.extent, flags, class);
         self.next += 1;
@@ -552,7 +591,7 @@ impl<P: Passing> Freeblock<P> {
         }
         let picks = picks + u32::from(!rest);
         self.target = Some((id, request.arrival, picks, pick.more));
-        Some((self.ask(pick, flags, Class::IDLE), lane, pick.join))
+        Some((self.ask(pick, flags, Class::IDLE, false), lane, pick.join))
     }
 
     /// Returns true if predictions fail, and gaps rest.
@@ -566,9 +605,82 @@ impl<P: Passing> Freeblock<P> {
         (nobody && self.wanted.left() > 0).then_some(self.quiet_from)
     }
 
+    /// How idle time is used now, if it is.
+    fn idle(&self) -> Option<Idle> {
+        match &self.promise {
+            None => self.options.idle,
+            Some(promise) => self.options.idle.filter(|_| promise.uses_idle()),
+        }
+    }
+
+    /// Blocks that are wanted or on their way.
+    fn unread(&self) -> u64 {
+        let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
+        self.wanted.left() + asked as u64
+    }
+
+    /// Sees to its promises, if it is time.
+    fn look(&mut self, now: Time) {
+        let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
+        else {
+            return;
+        };
+        if now < promise.next_look() {
+            return;
+        }
+        let wanted = &self.wanted;
+        let ahead = |from: Lba| {
+            let mut at = from;
+            let pieces = core::iter::from_fn(move || {
+                let next = wanted
+                    .sweep(at, piece)
+                    .filter(|(_, extent)| extent.start >= at)?;
+                at = next.1.end();
+                Some(next)
+            });
+            promise.ahead(from, pieces.take(LOOKS_AHEAD))
+        };
+        let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
+        let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
+        let left = self.wanted.left() + asked as u64;
+        promise.look(
+            now,
+            &self.stats,
+            ahead.unwrap_or_default(),
+            (left, self.all),
+        );
+    }
+
+    /// What is read before the request that is staged in a lane, which waits for it.
+    fn outright(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        lane: Lane,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let promise = self.promise.as_ref()?;
+        let is_asked = || self.in_flight.iter().any(|asked| asked.outright);
+        if promise.share() <= 0.0 || now < self.outright_from || is_asked() {
+            return None;
+        }
+        let (id, request) = engine.joinable(lane)?;
+        let pick = self.piece(Join::Before, self.options.idle?.piece)?;
+        let asked = arrival(self.next, pick.extent, Flags::NONE, Class::IDLE);
+        if !engine.may_join(&asked, lane, pick.join) {
+            return None;
+        }
+        self.next_alone = pick.extent.end();
+        self.target = Some((id, request.arrival, u32::MAX, false));
+        Some((
+            self.ask(pick, Flags::NONE, Class::IDLE, true),
+            lane,
+            pick.join,
+        ))
+    }
+
     /// What is read while nobody waits for anything.
     fn alone(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
-        let idle = self.options.idle?;
+        let idle = self.idle()?;
         let since = self.quiet_since(engine)?;
         if now < since.saturating_add(idle.after) {
             return None;
@@ -591,6 +703,21 @@ impl<P: Passing> Freeblock<P> {
     }
 
     /// The next piece in order of address.
+    fn piece(&self, join: Join, most: Sectors) -> Option<Pick> {
+        // Who has promised a date leaves nothing behind: what is not wanted passes under the head anyway.
+        let (blocks, extent) = match self.promise {
+            Some(_) => self.wanted.sweep(self.next_alone, most)?,
+            None => self.wanted.next(self.next_alone, most)?,
+        };
+        self.without_suspects(Pick {
+            extent,
+            join,
+            blocks,
+            more: false,
+        })
+    }
+
+    /// Asks for the next piece in order of address.
     fn in_order(
         &mut self,
         engine: &Engine,
@@ -598,31 +725,18 @@ impl<P: Passing> Freeblock<P> {
         piece: Sectors,
         class: Class,
     ) -> Option<(Arrival, Lane, Join)> {
-        let (blocks, extent) = self.wanted.next(self.next_alone, piece)?;
-        let pick = self.without_suspects(Pick {
-            extent,
-            join,
-            blocks,
-            more: false,
-        })?;
+        let pick = self.piece(join, piece)?;
         let lane = engine.lane_of(Origin::default(), class);
         let asked = arrival(self.next, pick.extent, Flags::NONE, class);
         if !engine.may_join(&asked, lane, join) {
             return None;
         }
         self.next_alone = pick.extent.end();
-        Some((self.ask(pick, Flags::NONE, class), lane, join))
+        Some((self.ask(pick, Flags::NONE, class, false), lane, join))
     }
 
     fn note_tenths(&mut self, now: Time) {
-        let in_flight: usize = self
-            .in_flight
-            .iter()
-            .map(|picked| picked.blocks.len())
-            .sum();
-        let read = self
-            .all
-            .saturating_sub(self.wanted.left() + in_flight as u64);
+        let read = self.all.saturating_sub(self.unread());
         for (tenth, at) in (1..).zip(&mut self.tenths) {
             if *at == Time::NEVER && u128::from(read) * 10 >= u128::from(self.all) * tenth {
                 *at = now;
@@ -654,8 +768,12 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
+        self.look(now);
         self.demanded(engine).or_else(|| match approach {
-            Some(approach) => self.in_gap(now, engine, approach),
+            Some(approach) => {
+                let asked = self.outright(now, engine, approach.lane);
+                asked.or_else(|| self.in_gap(now, engine, approach))
+            }
             None => self.alone(now, engine),
         })
     }
@@ -669,12 +787,29 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        let idle = self.options.idle?;
-        Some(self.quiet_since(engine)?.saturating_add(idle.after))
+        let alone = self.idle().and_then(|idle| {
+            let since = self.quiet_since(engine)?;
+            Some(since.saturating_add(idle.after))
+        });
+        // A disk that nobody uses is looked at, too.
+        let look = self.promise.as_ref().map(|promise| promise.next_look());
+        let look = look.filter(|_| self.wanted.left() > 0);
+        [alone, look].into_iter().flatten().min()
+    }
+
+    fn arrives(&mut self, now: Time, arrival: &Arrival) {
+        let reads = self.unread() > 0;
+        if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
+            promise.arrives(now, arrival.origin);
+        }
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
+        let reads = self.unread() > 0;
+        if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
+            promise.seen(now, done);
+        }
         self.noticed(now, done);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
             let extent = done.request.extent;
@@ -691,7 +826,27 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         self.passed(now, done);
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
-        let Picked { blocks, join, .. } = picked;
+        let Picked {
+            blocks,
+            join,
+            outright,
+            ..
+        } = picked;
+        if let Some(promise) = &mut self.promise {
+            match join {
+                Join::Before if outright => {
+                    let took = promise.swept(now, done, false);
+                    let share = promise.share().max(1e-3);
+                    let rest = took.as_millis_f64() * (1.0 - share) / share;
+                    self.outright_from = now.saturating_add(Nanos::from_millis_f64(rest));
+                }
+                Join::Before => promise.pick(done),
+                Join::With | Join::Queued => {}
+                Join::Alone => {
+                    promise.swept(now, done, true);
+                }
+            }
+        }
         let before = self.stats.blocks;
         match (done.outcome, blocks.as_slice()) {
             (Outcome::Done, _) => {
@@ -722,6 +877,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         }
         let back = before - self.stats.blocks;
         match join {
+            _ if outright => self.stats.blocks_demanded -= back,
             Join::Alone => self.stats.blocks_alone -= back,
             Join::Queued => self.stats.blocks_demanded -= back,
             Join::Before | Join::With => {}

@@ -56,7 +56,8 @@ pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
     Consumer, Demand, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle, Limits,
-    OnWrite, Pick, Prefer, Rests, Search, Steps, TaskError, TaskId, TaskSpec, Tasks, Wanted,
+    OnWrite, Pick, Prefer, Promised, Rests, Search, Steps, TaskError, TaskId, TaskSpec, Tasks,
+    Verdict, Waits, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

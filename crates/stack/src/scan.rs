@@ -3,7 +3,7 @@
 use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
-use headtime_engine::{Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer};
+use headtime_engine::{Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -46,6 +46,18 @@ pub struct ScanSpec {
     pub idle_after: Option<Nanos>,
     /// As [`Idle::piece`].
     pub idle_piece: Bytes,
+    /// As [`Promised::finish_within`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finish_within: Option<Nanos>,
+    /// As [`Promised::p99`], in percent.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "number::<_, _, 0, 1000>"
+    )]
+    pub p99: Option<f64>,
+    /// As [`Promised::cycle`]; a day without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cycle: Option<Nanos>,
     /// Whether the run ends when all has been read.
     pub to_end: bool,
 }
@@ -72,10 +84,16 @@ impl Default for ScanSpec {
             left: 1.0,
             idle_after: None,
             idle_piece: Bytes(256 << 10),
+            finish_within: None,
+            p99: None,
+            cycle: None,
             to_end: false,
         }
     }
 }
+
+/// A day.
+const CYCLE: Nanos = Nanos::from_secs(86_400);
 
 /// Why a scan cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -152,13 +170,50 @@ impl ScanSpec {
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
+        let promised = self.promised()?;
         match Freeblock::of(model, capacity, pieces(range, block, self.left), options) {
-            Some(scan) => Ok(scan),
+            Some(scan) => Ok(match promised {
+                Some(promised) => scan.with_promise(promised, piece),
+                None => scan,
+            }),
             None => error(
                 "conservatism",
                 "the drive that is believed does not turn".to_owned(),
             ),
         }
+    }
+}
+
+impl ScanSpec {
+    /// What is promised of it, if anything is.
+    fn promised(&self) -> Result<Option<Promised>, ScanError> {
+        let error = |key, problem: &str| {
+            Err(ScanError {
+                key,
+                problem: problem.to_owned(),
+            })
+        };
+        if self.finish_within.is_none() && self.p99.is_none() {
+            return match self.cycle {
+                Some(_) => error("cycle", "is for scans with finish_within or p99"),
+                None => Ok(None),
+            };
+        }
+        let cycle = self.cycle.unwrap_or(CYCLE);
+        if cycle.is_zero() || self.finish_within.is_some_and(Nanos::is_zero) {
+            let key = if cycle.is_zero() {
+                "cycle"
+            } else {
+                "finish_within"
+            };
+            return error(key, "allowed is more than no time");
+        }
+        Ok(Some(Promised {
+            finish_within: self.finish_within,
+            p99: self.p99.map(|percent| percent / 100.0),
+            cycle,
+            patience: self.idle_after.unwrap_or_default(),
+        }))
     }
 }
 

@@ -14,7 +14,9 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
-use headtime_engine::{Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps};
+use headtime_engine::{
+    Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps, Verdict, Waits,
+};
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
 use headtime_stack::{Builder, Firmware, LogSettings, ScanError, Unbuilt};
@@ -59,6 +61,22 @@ pub struct MadeRepeat {
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
+    pub(super) promise: Option<Kept>,
+}
+
+/// What was promised of a scan.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub waits: Waits,
+    pub changes: Vec<(Time, Verdict)>,
+}
+
+impl Kept {
+    fn of(scan: &Freeblock<Arc<Model>>) -> Option<Kept> {
+        let (waits, changes) = scan.promise()?;
+        let changes = changes.to_vec();
+        Some(Kept { waits, changes })
+    }
 }
 
 /// What came of a scan in the background.
@@ -238,6 +256,7 @@ pub fn make(
         samples,
         programs,
         bound,
+        promise: scan.as_ref().and_then(|scan| Kept::of(&scan.borrow())),
         freeblock: scan.map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
     })
 }

@@ -2,15 +2,15 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::repeat::{MadeRepeat, Scanned};
+use super::repeat::{Kept, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
-    Percentiles, PredictionsRun, ProcessRun, ProgramRun, Run, Spread, TransactionsRun, WaitCounts,
-    mean_of_repeats, metric, oldest_ms, round,
+    Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread, TransactionsRun,
+    VerdictChange, WaitCounts, mean_of_repeats, metric, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
-use headtime_engine::Predictions;
+use headtime_engine::{FreeblockStats, Predictions, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
@@ -115,6 +115,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         },
         predictions: predictions(made),
         freeblock: freeblock(made),
+        promise: promise(made),
         of_reads,
         of_writes,
         by_name: by_name(&names, &measured),
@@ -170,7 +171,8 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
         round(values.sum::<f64>() / scanned.len() as f64, 6)
     };
     let megabytes = |blocks: f64, one: &Scanned| blocks * one.block_bytes as f64 / 1e6;
-    let free = |one: &Scanned| one.stats.blocks - one.stats.blocks_alone;
+    let free =
+        |one: &Scanned| one.stats.blocks - one.stats.blocks_alone - one.stats.blocks_demanded;
     // Until all was read, if it was.
     let took = |made: &MadeRepeat, one: &Scanned| match one.tenths[9] {
         Time::NEVER => made.report.simulated.as_secs_f64(),
@@ -215,6 +217,49 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
             .map(|(_, one)| one.steps.max)
             .max()
             .unwrap_or(0),
+    })
+}
+
+/// What was promised of it, the mean over the repeats.
+fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
+    let kept: Option<Vec<(&Kept, &Scanned)>> = made
+        .iter()
+        .map(|made| Some((made.promise.as_ref()?, made.freeblock.as_ref()?)))
+        .collect();
+    let kept = kept?;
+    let mean = |value: &dyn Fn(&Kept, &Scanned) -> f64| {
+        let values = kept.iter().map(|(kept, scanned)| value(kept, scanned));
+        round(values.sum::<f64>() / kept.len() as f64, 6)
+    };
+    let share = |of: fn(&FreeblockStats) -> u64| {
+        mean(&|_, scanned| {
+            let stats = &scanned.stats;
+            let all = stats.blocks + stats.read_by_others;
+            100.0 * of(stats) as f64 / all.max(1) as f64
+        })
+    };
+    let ms = |span: Nanos| span.as_millis_f64();
+    let changes = kept.first()?.0.changes.iter();
+    let changes = changes.map(|(at, verdict)| VerdictChange {
+        at_s: round(at.as_secs_f64(), 3),
+        verdict: verdict.words(),
+    });
+    let changes: Vec<VerdictChange> = changes.collect();
+    Some(PromiseRun {
+        p99_ms: mean(&|kept, _| ms(kept.waits.p99)),
+        p99_without_ms: mean(&|kept, _| ms(kept.waits.p99_without)),
+        p99_added_percent: mean(&|kept, _| {
+            let without = ms(kept.waits.p99_without).max(1e-9);
+            100.0 * (ms(kept.waits.p99) / without - 1.0)
+        }),
+        gaps_percent: share(|stats| stats.blocks - stats.blocks_alone - stats.blocks_demanded),
+        idle_percent: share(|stats| stats.blocks_alone),
+        outright_percent: share(|stats| stats.blocks_demanded),
+        others_percent: share(|stats| stats.read_by_others),
+        verdict: changes
+            .last()
+            .map_or(Verdict::Unknown.words(), |last| last.verdict),
+        changes,
     })
 }
 

@@ -332,6 +332,16 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| run.freeblock?.ended_s;
     less "scan_left", "%", "what a scan had not read at the end of the run",
         |run| Some(run.freeblock?.left_percent);
+    less "scan_p99_added", "%", "by how much a scan with promises has lengthened the clients' 99 %, as it has estimated",
+        |run| Some(run.promise.as_ref()?.p99_added_percent);
+    less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",
+        |run| Some(run.promise.as_ref()?.p99_without_ms);
+    more "scan_in_gaps", "% of what was read", "what a scan with promises read in gaps",
+        |run| Some(run.promise.as_ref()?.gaps_percent);
+    more "scan_in_idle", "% of what was read", "the same, in idle time",
+        |run| Some(run.promise.as_ref()?.idle_percent);
+    less "scan_outright", "% of what was read", "the same, at the cost of clients",
+        |run| Some(run.promise.as_ref()?.outright_percent);
     more "gaps_before", "% of gaps", "requests before which something was read in a command of its own",
         |run| Some(run.freeblock?.before_percent);
     more "gaps_with", "% of gaps", "requests at whose front something was read",

@@ -111,6 +111,9 @@ pub struct Run {
     /// What was read in the background, if anything was to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockRun>,
+    /// How its promises were kept, if any were made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promise: Option<PromiseRun>,
     /// The least time that any scheduler needs for the same; nothing where what is
     /// done depends on the scheduler, or requests come at their times.
     pub bound: Option<Bound>,
@@ -180,6 +183,38 @@ pub struct FreeblockRun {
     pub steps_p99: f64,
     /// The most of one.
     pub steps_max: u64,
+}
+
+/// What was promised of a scan, and what came of it: means over the repeats.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PromiseRun {
+    /// What 99 % of the clients' requests did not exceed while it read.
+    pub p99_ms: f64,
+    /// The same without it, as it has estimated.
+    pub p99_without_ms: f64,
+    /// By how much the first is longer, in % of the second.
+    pub p99_added_percent: f64,
+    /// What was read in gaps, in % of what was read.
+    pub gaps_percent: f64,
+    /// In idle time.
+    pub idle_percent: f64,
+    /// At the cost of clients.
+    pub outright_percent: f64,
+    /// By clients.
+    pub others_percent: f64,
+    /// What was last said of it, in the first repeat.
+    pub verdict: &'static str,
+    /// When that changed, and to what, in the first repeat.
+    pub changes: Vec<VerdictChange>,
+}
+
+/// Something else was said of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct VerdictChange {
+    /// When, in seconds.
+    pub at_s: f64,
+    /// What.
+    pub verdict: &'static str,
 }
 
 impl Run {

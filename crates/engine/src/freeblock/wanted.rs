@@ -245,6 +245,22 @@ impl Wanted {
         ))
     }
 
+    /// As [`Wanted::next`], but also across blocks that are not wanted: from the first wanted block to the last within `most` sectors.
+    pub fn sweep(&self, from: Lba, most: Sectors) -> Option<(u64, Extent)> {
+        let from = from.get().div_ceil(self.block);
+        let first = self.bits.next(from..self.blocks());
+        let first = first.or_else(|| self.bits.next(0..from.min(self.blocks())))?;
+        let end = (first + (most.get() / self.block).max(1)) * self.block;
+        let start = first * self.block;
+        let len = end.min(self.capacity) - start;
+        self.within(Extent::new(Lba::new(start), Sectors::new(len)))
+    }
+
+    /// How many tracks the disk has.
+    pub(super) fn tracks(&self) -> usize {
+        self.by_track.len()
+    }
+
     /// The block that begins at a sector.
     pub fn block_at(&self, lba: Lba) -> Extent {
         let len = self.block.min(self.capacity.saturating_sub(lba.get()));

@@ -1,6 +1,6 @@
 //! Checks a specification in bytes and converts it to sectors of a drive.
 
-use super::spec::{Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
+use super::spec::{Cycle, Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
 use crate::Random;
 use headtime_units::{Bytes, Nanos, Sectors};
 
@@ -218,6 +218,20 @@ impl Check {
         match time.problem() {
             Some(allowed) => Err(self.error(key, time, allowed)),
             None => Ok(()),
+        }
+    }
+
+    pub(super) fn cycle(&self, cycle: Option<Cycle>) -> Result<(), SpecError> {
+        let Some(Cycle { period, swing }) = cycle else {
+            return Ok(());
+        };
+        if period.is_zero() {
+            return Err(self.error("cycle.period", period, "more than no time"));
+        }
+        // At a rate of zero nothing would come any more.
+        match (0.0..=0.99).contains(&swing) {
+            true => Ok(()),
+            false => Err(self.error("cycle.swing", swing, "0 to 0.99")),
         }
     }
 

@@ -10,8 +10,8 @@ mod compile;
 mod spec;
 
 pub use spec::{
-    DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError, SyntheticSpec,
-    TimeDistribution,
+    Cycle, DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError,
+    SyntheticSpec, TimeDistribution,
 };
 
 use crate::Random;
@@ -117,6 +117,10 @@ impl Synthetic {
             Pacing::Closed { think, .. } => think.draw(&mut process.times),
             Pacing::Open { gap } => gap.draw(&mut process.times),
         };
+        let wait = match process.spec.cycle {
+            None => wait,
+            Some(cycle) => cycle.span(from, wait),
+        };
         let due = from.saturating_add(wait);
         if due < process.spec.until.unwrap_or(Time::NEVER) {
             process.promised += 1;
@@ -129,6 +133,7 @@ impl Process {
     fn new(seed: u64, index: u32, spec: &ProcessSpec, check: &Check) -> Result<Process, SpecError> {
         check.shares(spec)?;
         check.pacing(spec.pacing)?;
+        check.cycle(spec.cycle)?;
         let area = check.area(spec)?;
         let step = check.step("size_step", spec.size_step)?;
         let width = area.end - area.start;

@@ -40,6 +40,9 @@ pub struct ProcessSpec {
     /// When it asks.
     #[cfg_attr(feature = "serde", serde(rename = "+pacing"))]
     pub pacing: Pacing,
+    /// How its rate goes up and down.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub cycle: Option<Cycle>,
     /// When it begins.
     pub start: Time,
     /// When it asks for nothing more; `None` sets no limit. A request due at this instant is not
@@ -110,6 +113,46 @@ pub enum Pacing {
     },
 }
 
+/// A load that comes and goes, as by day and night: the times between requests are divided by a rate, which is 1 in the mean.
+///
+/// The rate is 1 - swing cos(2 pi t / period): least at the beginning, greatest after half a period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+pub struct Cycle {
+    /// After so long it repeats.
+    #[cfg_attr(feature = "serde", serde(default = "Cycle::day"))]
+    pub period: Nanos,
+    /// By which part of the mean the rate goes up and down, 0 to 0.99.
+    #[cfg_attr(
+        feature = "serde",
+        serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
+    )]
+    pub swing: f64,
+}
+
+impl Cycle {
+    #[cfg(feature = "serde")]
+    fn day() -> Nanos {
+        Nanos::from_secs(86_400)
+    }
+
+    /// The rate at a time.
+    fn rate(self, now: Time) -> f64 {
+        let along = now.as_nanos() % self.period.as_nanos().max(1);
+        let turns = along as f64 / self.period.as_nanos().max(1) as f64;
+        1.0 - self.swing * libm::cos(turns * 2.0 * core::f64::consts::PI)
+    }
+
+    /// A time between requests that begins now.
+    pub(super) fn span(self, now: Time, span: Nanos) -> Nanos {
+        Nanos::from_nanos((span.as_nanos() as f64 / self.rate(now) + 0.5) as u64)
+    }
+}
+
 /// Where the first request of a process goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
@@ -163,6 +206,7 @@ impl Default for ProcessSpec {
             class: Class::default(),
             write_flags: Flags::NONE,
             pacing: Pacing::default(),
+            cycle: None,
             start: Time::ZERO,
             until: None,
             count: None,

@@ -1,0 +1,361 @@
+//! Scans with promises: what is estimated of a run without them, what is read by when, and what is said of it.
+
+use headtime_disk::Model;
+use headtime_disk::drive::Drive;
+use headtime_disk::profile::{self, Profile};
+use headtime_engine::{
+    Approach, Arrival, Background, Command, Config, Engine, Finished, Freeblock, FreeblockOptions,
+    FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised, Seen, Verdict, Waits,
+};
+use headtime_sched::{Spec, Track as Follow};
+use headtime_sim::{Setup, run};
+use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+fn drive() -> Profile {
+    profile::by_name("exos-x18").expect("shipped")
+}
+
+/// How clients ask.
+#[derive(Clone, Copy, Debug)]
+enum Load {
+    /// Whatever the disk does: so many a second in all.
+    Open(f64),
+    /// So many that think for so long in the mean.
+    Closed(u32, u64),
+}
+
+fn clients(load: Load, seed: u64) -> SyntheticSpec {
+    let (count, pacing) = match load {
+        Load::Open(rate) => {
+            let mean = Nanos::from_millis_f64(8.0e3 / rate);
+            let gap = TimeDistribution::Exponential(mean);
+            (8, Pacing::Open { gap })
+        }
+        Load::Closed(count, think) => {
+            let think = match think {
+                0 => TimeDistribution::Constant(Nanos::ZERO),
+                think => TimeDistribution::Exponential(Nanos::from_millis(think)),
+            };
+            let outstanding = 1;
+            (count, Pacing::Closed { think, outstanding })
+        }
+    };
+    let each = ProcessSpec {
+        pacing,
+        ..ProcessSpec::default()
+    };
+    SyntheticSpec::alike(seed, count, &each)
+}
+
+/// What became of a scan.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Read {
+    /// The blocks that were delivered, by their first sectors, in their order.
+    blocks: Vec<u64>,
+    stats: FreeblockStats,
+    waits: Waits,
+    changes: Vec<(Time, Verdict)>,
+    left: u64,
+    /// When the last block was read; [`Time::NEVER`] if it was not.
+    ended: Time,
+}
+
+struct Watched {
+    scan: Rc<RefCell<Freeblock<Arc<Model>>>>,
+    blocks: Rc<RefCell<Vec<u64>>>,
+    /// Whether it was asked for anything: each is woken once, so that scans with and without promises are offered the same requests.
+    is_awake: bool,
+}
+
+impl Background for Watched {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        self.is_awake = true;
+        self.scan.joins(now, engine, approach)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.scan.is_offered()
+    }
+
+    fn is_over(&self) -> bool {
+        self.scan.is_over()
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        match self.is_awake {
+            false => Some(Time::ZERO),
+            true => self.scan.next_wakeup(engine),
+        }
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Follow>> {
+        self.scan.tracker()
+    }
+
+    fn arrives(&mut self, now: Time, arrival: &Arrival) {
+        self.scan.arrives(now, arrival);
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        self.scan.seen(now, done);
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        if done.outcome == Outcome::Done {
+            let scan = self.scan.borrow();
+            let blocks = scan.asked(done.id).iter().map(|lba| lba.get());
+            self.blocks.borrow_mut().extend(blocks);
+        }
+        self.scan.finished(now, done, data);
+    }
+}
+
+/// A run.
+#[derive(Clone, Copy)]
+struct Run {
+    load: Load,
+    seed: u64,
+    scheduler: &'static str,
+    depth: u32,
+    seconds: u64,
+    /// What is read, in GB from the beginning, and what is promised of it; nothing if `None`.
+    scan: Option<(u64, Option<Promised>)>,
+}
+
+/// When each request ended, and how long after it had come, in their order.
+type Timeline = Vec<(u64, Time, Nanos)>;
+
+impl Run {
+    fn make(&self) -> (Read, Timeline) {
+        let profile = drive();
+        let model = Arc::new(Model::new(&profile));
+        let spec: Spec = self.scheduler.parse().expect("registered");
+        let built = spec.build(Some(Arc::clone(&model))).expect("built");
+        let capacity = profile.geometry.capacity;
+        let workload = clients(self.load, self.seed);
+        let mut source = Synthetic::new(&workload, capacity, 512).expect("in range");
+        let mut timeline = Vec::new();
+        let config = Config {
+            depth: self.depth,
+            merge: false,
+            ..Config::default()
+        };
+        let mut watch = |now: Time, _: Member, seen: Seen<'_>| {
+            if let Seen::Command(Command::Finish(done)) = seen {
+                timeline.push((done.id, now, now - done.request.arrival));
+            }
+        };
+        let mut setup = Setup::new(Drive::new(&profile, 1), config, built, &mut source);
+        setup.audit = true;
+        setup.observer = Some(&mut watch);
+        setup.limit = Some(Nanos::from_secs(self.seconds));
+        let mut watched = None;
+        if let Some((gigabytes, promised)) = self.scan {
+            let options = FreeblockOptions {
+                block: Sectors::new(128),
+                prefer: Prefer::Tracks,
+                ..FreeblockOptions::default()
+            };
+            // Pieces all over the disk, so that there is something in every gap.
+            let pieces = (0..gigabytes * 10).map(|piece| {
+                let at = capacity.get() / (gigabytes * 10) * piece / 128 * 128;
+                Extent::at(at, 100_000_000 / 512 / 128 * 128)
+            });
+            let scan = Freeblock::of(model, capacity, pieces, options).expect("it turns");
+            let scan = match promised {
+                Some(promised) => scan.with_promise(promised, Sectors::new(2048)),
+                None => scan,
+            };
+            let scan = Rc::new(RefCell::new(scan));
+            let blocks = Rc::new(RefCell::new(Vec::new()));
+            watched = Some((Rc::clone(&scan), Rc::clone(&blocks)));
+            setup.stations[0].background = Some(Box::new(Watched {
+                scan,
+                blocks,
+                is_awake: false,
+            }));
+        }
+        run(setup).expect("runs");
+        let read = watched.map(|(scan, blocks)| {
+            let scan = scan.borrow();
+            let (waits, changes) = scan.promise().unwrap_or_default();
+            Read {
+                blocks: blocks.borrow().clone(),
+                stats: scan.stats(),
+                waits,
+                changes: changes.to_vec(),
+                left: scan.wanted().left(),
+                ended: scan.tenths()[9],
+            }
+        });
+        (read.unwrap_or_default(), timeline)
+    }
+}
+
+fn promised(seconds: u64, p99: Option<f64>) -> Promised {
+    Promised {
+        finish_within: Some(Nanos::from_secs(seconds)),
+        p99,
+        cycle: Nanos::from_secs(86_400),
+        patience: Nanos::from_millis(2),
+    }
+}
+
+/// What 99 % of those that ended by then did not exceed, in ms.
+fn p99(timeline: &Timeline, until: Time) -> f64 {
+    let ended = timeline.iter().filter(|(_, at, _)| *at <= until);
+    let mut latencies: Vec<Nanos> = ended.map(|(_, _, latency)| *latency).collect();
+    latencies.sort_unstable();
+    let at = (latencies.len() * 99).div_ceil(100) - 1;
+    latencies[at].as_millis_f64()
+}
+
+/// The tolerance is that of docs/scenario.md.
+#[test]
+fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
+    for (load, scheduler, depth, gigabytes, percent) in [
+        (Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
+        (Load::Open(40.0), "deadline", 1, 8, 5.0),
+        (Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
+        (Load::Closed(4, 100), "sptf-sw60", 2, 8, 5.0),
+        (Load::Closed(8, 0), "noop", 2, 25, 8.0),
+    ] {
+        let scan = Some((gigabytes, Some(promised(200, None))));
+        let run = Run {
+            load,
+            seed: 5,
+            scheduler,
+            depth,
+            seconds: 200,
+            scan,
+        };
+        let (read, beside) = run.make();
+        let (_, alone) = Run { scan: None, ..run }.make();
+        let (with, without) = (p99(&beside, read.ended), p99(&alone, read.ended));
+        let (said_with, said) = (read.waits.p99, read.waits.p99_without);
+        let off = |said: Nanos, is: f64| 100.0 * (said.as_millis_f64() / is - 1.0);
+        let text = format!(
+            "{load:?} {scheduler}: {with} {without} {read_waits:?}",
+            read_waits = read.waits
+        );
+        assert!(off(said_with, with).abs() < 1.0, "{text}");
+        assert!(off(said, without).abs() < percent, "{text}");
+        // There is something to be told apart.
+        assert!(with > without * 1.06, "{text}");
+    }
+}
+
+/// Ten gigabytes beside clients that always wait for something.
+fn crowded(seconds: u64, p99: Option<f64>) -> Run {
+    Run {
+        load: Load::Closed(4, 20),
+        seed: 7,
+        scheduler: "sptf-sw60",
+        depth: 2,
+        seconds,
+        scan: Some((10, Some(promised(seconds, p99)))),
+    }
+}
+
+#[test]
+fn every_block_is_delivered_once_in_gaps_in_idle_time_and_outright() {
+    let (read, _) = crowded(80, None).make();
+    let stats = read.stats;
+    assert!(
+        stats.blocks_alone > 100 && stats.blocks_demanded > 1_000,
+        "{stats:?}"
+    );
+    assert!(stats.before > 1_000, "{stats:?}");
+    let mut blocks = read.blocks.clone();
+    blocks.sort_unstable();
+    blocks.dedup();
+    assert_eq!(blocks.len(), read.blocks.len(), "one was delivered twice");
+    let all = 10 * 10 * (100_000_000 / 512 / 128);
+    // What is under way at the end was neither.
+    let there = blocks.len() as u64 + read.left + stats.read_by_others;
+    assert!(there <= all && there + 64 >= all, "{there} of {all}");
+}
+
+#[test]
+fn a_promise_that_gaps_can_keep_leaves_the_clients_as_a_scan_without_one() {
+    let run = Run {
+        load: Load::Open(40.0),
+        seconds: 60,
+        scan: Some((5, None)),
+        ..crowded(0, None)
+    };
+    let (unbound, timeline) = run.make();
+    let month = Promised {
+        cycle: Nanos::from_secs(60),
+        ..promised(30 * 86_400, Some(0.05))
+    };
+    let bound = Run {
+        scan: Some((5, Some(month))),
+        ..run
+    };
+    let (read, beside) = bound.make();
+    assert_eq!(timeline, beside);
+    assert_eq!((read.stats, &read.blocks), (unbound.stats, &unbound.blocks));
+    assert!(read.stats.blocks > 10_000);
+}
+
+#[test]
+fn a_run_with_promises_comes_out_alike_each_time() {
+    let run = crowded(40, Some(0.2));
+    assert_eq!(run.make(), run.make());
+}
+
+#[test]
+fn a_date_that_cannot_hold_is_said_at_once() {
+    let (read, _) = crowded(20, None).make();
+    // It learns for a hundredth of the time.
+    let (at, verdict) = read.changes[1];
+    assert_eq!(verdict, Verdict::Late, "{:?}", read.changes);
+    assert!(at <= Time::ZERO + Nanos::from_millis(250), "{at}");
+    assert!(read.left > 0);
+}
+
+#[test]
+fn a_date_that_can_hold_does() {
+    let run = Run {
+        load: Load::Open(20.0),
+        ..crowded(150, None)
+    };
+    let (read, _) = run.make();
+    let verdicts: Vec<Verdict> = read.changes.iter().map(|(_, verdict)| *verdict).collect();
+    assert_eq!(verdicts, [Verdict::Unknown, Verdict::Holds]);
+    assert!(
+        read.ended <= Time::ZERO + Nanos::from_secs(150),
+        "{}",
+        read.ended
+    );
+}
+
+#[test]
+fn clients_come_first_where_both_cannot_hold() {
+    let (free, _) = crowded(200, None).make();
+    let (bound, _) = crowded(200, Some(0.1)).make();
+    let added = |read: &Read| {
+        let Waits {
+            p99, p99_without, ..
+        } = read.waits;
+        p99.as_millis_f64() / p99_without.as_millis_f64() - 1.0
+    };
+    assert!(added(&free) > 0.3, "{}", added(&free));
+    assert!(added(&bound) < 0.13, "{}", added(&bound));
+    let said = |verdict| bound.changes.iter().any(|(_, said)| *said == verdict);
+    assert!(
+        said(Verdict::Late) || said(Verdict::Neither),
+        "{:?}",
+        bound.changes
+    );
+}
