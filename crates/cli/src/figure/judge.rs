@@ -330,6 +330,14 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
             let (own, others) = first;
             sooner(run(own), run(others.first()?))
         }
+        Transform::Added => {
+            let (own, others) = first;
+            let (base, others) = others.split_first()?;
+            let base = metric.of(run(base))?;
+            let (own, best) = pair(&(own.clone(), others.to_vec()))?;
+            let added = best? - base;
+            (added != 0.0).then(|| (own - base) / added)
+        }
         Transform::Value => pair(first).map(|(own, _)| own),
         Transform::Ratio => {
             let (own, other) = pair(first)?;
@@ -364,7 +372,7 @@ fn sooner(own: &Run, other: &Run) -> Option<f64> {
 /// How near the run of a point came to its bound.
 fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     match (point.transform, &point.runs[..]) {
-        (Transform::Rise | Transform::Sooner, _) | (_, []) => None,
+        (Transform::Rise | Transform::Sooner | Transform::Added, _) | (_, []) => None,
         (_, [(own, _), ..]) => point.metric.share_of_bound(run(own)),
     }
 }

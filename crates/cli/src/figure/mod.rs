@@ -98,6 +98,8 @@ pub enum Transform {
     Rise,
     /// Of the responses, those that are shorter than in another run, rank by rank, in %. The metric says nothing.
     Sooner,
+    /// How much a run adds to the value of a first other one, as a share of what the best of further ones adds.
+    Added,
 }
 
 /// How the values of several seeds are judged.
@@ -119,7 +121,7 @@ impl Transform {
         match self {
             Transform::Ratio | Transform::Speedup => Some(1.0),
             Transform::Improvement => Some(0.0),
-            Transform::Value | Transform::Rise | Transform::Sooner => None,
+            Transform::Value | Transform::Rise | Transform::Sooner | Transform::Added => None,
         }
     }
 }

@@ -422,7 +422,8 @@ fn points(
     let of = section.of.as_ref();
     let of = of.map(|of| schedulers(of, names)).transpose()?;
     let of_scenarios = named_scenarios(&section.of_scenario, drafts)?;
-    if ![0, 1, variants.len()].contains(&of_scenarios.len()) {
+    let adds = transform == Transform::Added;
+    if !adds && ![0, 1, variants.len()].contains(&of_scenarios.len()) {
         let problem = "allowed is one, or one for each of scenario";
         return Err(section.error_at("of_scenario", problem));
     }
@@ -511,6 +512,23 @@ fn points(
         note: section.note.clone(),
     };
     let mut points = Vec::new();
+    if adds {
+        let ([(text, spec)], [variant], [_, _, ..]) =
+            (&named[..], &variants[..], &of_scenarios[..])
+        else {
+            let problem = "is about one scheduler in one scenario; of_scenario names the one without, and then those to compare with";
+            return Err(section.error_at("transform", problem));
+        };
+        let others = of_scenarios.iter().map(|of| run_of(drafts, *of, spec));
+        let others: Vec<RunOf> = others.collect();
+        let runs = vec![(run_of(drafts, *variant, spec), others)];
+        let x = match xs {
+            Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
+            None => drafts[*variant].x.clone(),
+        };
+        points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
+        return Ok(points);
+    }
     if transform == Transform::Rise {
         let ([(text, spec)], true) = (&named[..], variants.len() > 1) else {
             let problem = "is about one scheduler in several scenarios";
@@ -573,6 +591,7 @@ fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenarios: &[&st
         Transform::Speedup => format!("times {others}"),
         Transform::Improvement => format!("% over {others}"),
         Transform::Sooner => "% sooner".to_owned(),
+        Transform::Added => format!("of what is added {}", others.trim()),
         Transform::Rise => format!("largest rise of times {others}"),
     }
 }

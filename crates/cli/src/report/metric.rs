@@ -332,6 +332,8 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| run.freeblock?.ended_s;
     less "scan_left", "%", "what a scan had not read at the end of the run",
         |run| Some(run.freeblock?.left_percent);
+    less "first_p99_ms", "ms", "arrival to completion of the requests of the first workload or program alone, 99 %",
+        |run| Some(run.by_name.first()?.response_ms.p99);
     less "scan_p99_added", "%", "by how much a scan with promises has lengthened the clients' 99 %, as it has estimated",
         |run| Some(run.promise.as_ref()?.p99_added_percent);
     less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",

@@ -302,7 +302,10 @@ impl Promise {
         if now < began.saturating_add(part(LEARNS, LEARNS_MOST)) {
             return;
         }
-        let slow = self.bound_price();
+        // What clients wait for at night says nothing of their day.
+        let half = Nanos::from_nanos(span.as_nanos() / 2);
+        let whole = now >= began.saturating_add(self.promised.cycle.min(half));
+        let slow = self.bound_price() && whole;
         let goal = Goal {
             now,
             left,
@@ -318,7 +321,7 @@ impl Promise {
                 let reserve = reserve.max(seconds * RESERVE);
                 let price = self.plan.price(&goal, seconds - reserve);
                 let price = price.unwrap_or(PRICE_MOST);
-                let most = match self.binds {
+                let most = match self.binds && whole {
                     true => self.bound.min(PRICE_MOST),
                     false => PRICE_MOST,
                 };
