@@ -268,7 +268,7 @@ fn crowded(seconds: u64, p99: Option<f64>) -> Run {
 
 #[test]
 fn every_block_is_delivered_once_in_gaps_in_idle_time_and_outright() {
-    let (read, _) = crowded(80, None).make();
+    let (read, _) = crowded(300, None).make();
     let stats = read.stats;
     assert!(
         stats.blocks_alone > 100 && stats.blocks_demanded > 1_000,

@@ -289,4 +289,19 @@ mod tests {
             assert!(off.abs() < 0.02, "{share}: {sectors}");
         }
     }
+
+    #[test]
+    fn a_scan_promises_what_its_keys_say() {
+        let promised = |spec: &ScanSpec| spec.promised();
+        let mut spec = ScanSpec::default();
+        assert_eq!(promised(&spec), Ok(None));
+        spec.cycle = Some(Nanos::from_secs(1));
+        assert_eq!(promised(&spec).unwrap_err().key, "cycle");
+        spec.p99 = Some(5.0);
+        let made = promised(&spec).expect("it can be").expect("it is");
+        assert_eq!((made.p99, made.cycle), (Some(0.05), Nanos::from_secs(1)));
+        assert_eq!(made.finish_within, None);
+        spec.finish_within = Some(Nanos::ZERO);
+        assert_eq!(promised(&spec).unwrap_err().key, "finish_within");
+    }
 }

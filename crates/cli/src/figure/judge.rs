@@ -502,6 +502,13 @@ mod tests {
             assert_eq!(made.points[0].measured, value, "{transform:?} {metric}");
             assert_eq!(made.points[0].within, Some(value >= 1.0));
         }
+        // 20 over 10, of what the best of 60 and 30 is over it: the shortest time, the highest rate.
+        let others = vec![run(0, "noop"), run(1, "sptf"), run(0, "sptf")];
+        for (metric, value) in [(time, 0.5), (rate, 0.2)] {
+            let runs = vec![(run(0, "sstf"), others.clone())];
+            let made = measured(&figure(Transform::Added, metric, runs));
+            assert_eq!(made.points[0].measured, value, "{metric}");
+        }
         // Speedups 1, 2/3, 1: over noop of variants 2, 3, 2.
         let row = [2, 3, 2].map(|twice: usize| (run(1, "sstf"), vec![run(twice - 1, "sstf")]));
         let made = measured(&figure(Transform::Rise, rate, row.to_vec()));

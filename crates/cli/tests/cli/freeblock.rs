@@ -56,6 +56,41 @@ fn idle_time_is_used_if_that_is_asked_for_and_costs_a_piece_at_most() {
 }
 
 #[test]
+fn a_scan_with_a_date_ends_by_it_says_so_and_its_log_replays() {
+    let gaps = json(&["sim", "run", "scan.toml", "--format", "json"]);
+    let half = number(&gaps["runs"][0]["freeblock"]["ended_s"]) / 2.0;
+    let within = format!("freeblock.finish_within={}ms", (half * 1e3) as u64);
+    let path = scratch("promised").join("run.log");
+    let path = path.to_str().expect("UTF-8");
+    let report = json(&[
+        "sim",
+        "run",
+        "scan.toml",
+        "--set",
+        &within,
+        "--set",
+        "freeblock.p99=1000",
+        "--log",
+        path,
+        "--format",
+        "json",
+    ]);
+    let run_of = &report["runs"][0];
+    let (scan, promise) = (&run_of["freeblock"], &run_of["promise"]);
+    assert_eq!(number(&scan["left_percent"]), 0.0, "{scan}");
+    assert!(number(&scan["ended_s"]) <= half, "{scan} {half}");
+    assert_eq!(promise["verdict"], "holds", "{promise}");
+    assert_eq!(promise["changes"][0]["verdict"], "not known yet");
+    let ways = ["gaps", "idle", "outright", "others"];
+    let ways = ways.map(|way| number(&promise[format!("{way}_percent")]));
+    assert!((ways.iter().sum::<f64>() - 100.0).abs() < 0.01, "{promise}");
+    assert!(ways[0] > 0.0 && ways[1] + ways[2] > 0.0, "{promise}");
+    let again = run(&["sim", "replay-log", path]);
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(again.status.success(), "{said}");
+}
+
+#[test]
 fn a_scan_that_cannot_be_is_refused_with_its_key() {
     for (set, said) in [
         ("freeblock.block=1000", "freeblock.block"),

@@ -382,3 +382,49 @@ fn what_cannot_be_is_named() {
         assert_eq!(error.to_string(), message);
     }
 }
+
+#[test]
+fn a_load_with_a_cycle_comes_and_goes_and_is_the_same_in_the_mean() {
+    let process = ProcessSpec {
+        pacing: Pacing::Open {
+            gap: TimeDistribution::Exponential(Nanos::from_millis(10)),
+        },
+        cycle: Some(Cycle {
+            period: Nanos::from_secs(1_000),
+            swing: 0.8,
+        }),
+        until: Some(Time::ZERO + Nanos::from_secs(2_000)),
+        ..ProcessSpec::default()
+    };
+    let made = run(&mut source(&one(process)), Nanos::ZERO, usize::MAX);
+    // By the tenth of a cycle, of two of them.
+    let mut tenths = [0_u32; 10];
+    for request in &made {
+        tenths[(request.arrival.as_secs_f64() / 100.0) as usize % 10] += 1;
+    }
+    let near = |count: u32, rate: f64| (f64::from(count) / (20_000.0 * rate) - 1.0).abs() < 0.05;
+    assert!(
+        (made.len() as f64 / 200_000.0 - 1.0).abs() < 0.01,
+        "{}",
+        made.len()
+    );
+    // The mean of 1 - 0.8 cos over the first and the sixth tenth of a turn.
+    assert!(near(tenths[0], 0.252), "{tenths:?}");
+    assert!(near(tenths[5], 1.748), "{tenths:?}");
+}
+
+#[test]
+fn a_cycle_has_a_period_and_never_stops() {
+    let with = |period, swing| {
+        let cycle = Some(Cycle { period, swing });
+        let process = ProcessSpec {
+            cycle,
+            ..ProcessSpec::default()
+        };
+        Synthetic::new(&one(process), CAPACITY, 512).map(|_| ())
+    };
+    let key = |result: Result<(), SpecError>| result.unwrap_err().key;
+    assert_eq!(key(with(Nanos::ZERO, 0.5)), "cycle.period");
+    assert_eq!(key(with(Nanos::from_secs(1), 1.0)), "cycle.swing");
+    assert!(with(Nanos::from_secs(1), 0.99).is_ok());
+}
