@@ -22,7 +22,7 @@ use buffer::{Buffer, Surprises};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use promise::Promise;
-pub use promise::{Promised, Verdict, Waits};
+pub use promise::{ClientWaits, Promised, Verdict};
 pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
@@ -352,7 +352,7 @@ impl<P: Passing> Freeblock<P> {
     }
 
     /// What clients wait for beside it, and when what was said of its promises changed; `None` if nothing was promised.
-    pub fn promise(&self) -> Option<(Waits, &[(Time, Verdict)])> {
+    pub fn promise(&self) -> Option<(ClientWaits, &[(Time, Verdict)])> {
         let promise = self.promise.as_ref()?;
         Some((promise.waits(), promise.changes()))
     }
@@ -643,12 +643,10 @@ impl<P: Passing> Freeblock<P> {
         let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
         let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
         let left = self.wanted.left() + asked as u64;
-        promise.look(
-            now,
-            &self.stats,
-            ahead.unwrap_or_default(),
-            (left, self.all),
-        );
+        let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
+        let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
+        let of = (left, self.all);
+        promise.look(now, free, ahead.unwrap_or_default(), of);
     }
 
     /// What is read before the request that is staged in a lane, which waits for it.

@@ -4,8 +4,8 @@ use headtime_disk::Model;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
-    Approach, Arrival, Background, Command, Config, Engine, Finished, Freeblock, FreeblockOptions,
-    FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised, Seen, Verdict, Waits,
+    Approach, Arrival, Background, ClientWaits, Command, Config, Engine, Finished, Freeblock,
+    FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised, Seen, Verdict,
 };
 use headtime_sched::{Spec, Track as Follow};
 use headtime_sim::{Setup, run};
@@ -57,7 +57,7 @@ struct Read {
     /// The blocks that were delivered, by their first sectors, in their order.
     blocks: Vec<u64>,
     stats: FreeblockStats,
-    waits: Waits,
+    waits: ClientWaits,
     changes: Vec<(Time, Verdict)>,
     left: u64,
     /// When the last block was read; [`Time::NEVER`] if it was not.
@@ -345,7 +345,7 @@ fn clients_come_first_where_both_cannot_hold() {
     let (free, _) = crowded(200, None).make();
     let (bound, _) = crowded(200, Some(0.1)).make();
     let added = |read: &Read| {
-        let Waits {
+        let ClientWaits {
             p99, p99_without, ..
         } = read.waits;
         p99.as_millis_f64() / p99_without.as_millis_f64() - 1.0

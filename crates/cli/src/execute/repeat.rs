@@ -15,7 +15,7 @@ use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
 use headtime_engine::{
-    Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps, Verdict, Waits,
+    ClientWaits, Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps, Verdict,
 };
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
@@ -61,21 +61,21 @@ pub struct MadeRepeat {
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
-    pub(super) promise: Option<Kept>,
+    pub(super) promise: Option<KeptPromise>,
 }
 
 /// What was promised of a scan.
 #[derive(Debug)]
-pub(super) struct Kept {
-    pub waits: Waits,
+pub(super) struct KeptPromise {
+    pub waits: ClientWaits,
     pub changes: Vec<(Time, Verdict)>,
 }
 
-impl Kept {
-    fn of(scan: &Freeblock<Arc<Model>>) -> Option<Kept> {
+impl KeptPromise {
+    fn of(scan: &Freeblock<Arc<Model>>) -> Option<KeptPromise> {
         let (waits, changes) = scan.promise()?;
         let changes = changes.to_vec();
-        Some(Kept { waits, changes })
+        Some(KeptPromise { waits, changes })
     }
 }
 
@@ -256,7 +256,9 @@ pub fn make(
         samples,
         programs,
         bound,
-        promise: scan.as_ref().and_then(|scan| Kept::of(&scan.borrow())),
+        promise: scan
+            .as_ref()
+            .and_then(|scan| KeptPromise::of(&scan.borrow())),
         freeblock: scan.map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
     })
 }

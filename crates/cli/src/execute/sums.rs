@@ -2,7 +2,7 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::repeat::{Kept, MadeRepeat, Scanned};
+use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
@@ -222,12 +222,12 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
 
 /// What was promised of it, the mean over the repeats.
 fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
-    let kept: Option<Vec<(&Kept, &Scanned)>> = made
+    let kept: Option<Vec<(&KeptPromise, &Scanned)>> = made
         .iter()
         .map(|made| Some((made.promise.as_ref()?, made.freeblock.as_ref()?)))
         .collect();
     let kept = kept?;
-    let mean = |value: &dyn Fn(&Kept, &Scanned) -> f64| {
+    let mean = |value: &dyn Fn(&KeptPromise, &Scanned) -> f64| {
         let values = kept.iter().map(|(kept, scanned)| value(kept, scanned));
         round(values.sum::<f64>() / kept.len() as f64, 6)
     };

@@ -7,7 +7,7 @@ mod latencies;
 mod plan;
 mod shadow;
 
-use crate::{Finished, FreeblockStats};
+use crate::Finished;
 use headtime_sched::Origin;
 use headtime_units::{Extent, Lba, Nanos, Time};
 pub(super) use plan::Sweeping;
@@ -58,7 +58,7 @@ impl Verdict {
 
 /// What clients wait for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Waits {
+pub struct ClientWaits {
     /// Requests since the scan began.
     pub requests: u64,
     /// What 99 % of them have not exceeded.
@@ -146,7 +146,7 @@ pub(super) struct Promise {
     next_look: Time,
     last_look: Time,
     /// What had been seen at the last look.
-    seen: Seen,
+    seen: Looked,
     sweep: Sweep,
     /// The price that the p99 allows.
     bound: f64,
@@ -165,7 +165,7 @@ pub(super) struct Promise {
 
 /// Sums since the scan began.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct Looked {
     busy: Nanos,
     clients: u64,
     free: u64,
@@ -181,7 +181,7 @@ impl Promise {
             began: None,
             next_look: Time::ZERO,
             last_look: Time::ZERO,
-            seen: Seen::default(),
+            seen: Looked::default(),
             sweep: Sweep {
                 turn: turn.as_secs_f64(),
                 track: track.max(1.0),
@@ -226,8 +226,8 @@ impl Promise {
         &self.changes
     }
 
-    pub(super) fn waits(&self) -> Waits {
-        Waits {
+    pub(super) fn waits(&self) -> ClientWaits {
+        ClientWaits {
             requests: self.shadow.with.count(),
             p99: self.shadow.with.at(0.99),
             p99_without: self.shadow.without.at(0.99),
@@ -278,11 +278,11 @@ impl Promise {
         })
     }
 
-    /// Looks at what was done. `left` blocks of `all` are wanted or on their way.
+    /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way.
     pub(super) fn look(
         &mut self,
         now: Time,
-        stats: &FreeblockStats,
+        free: u64,
         sweeping: Sweeping,
         (left, all): (u64, u64),
     ) {
@@ -297,7 +297,7 @@ impl Promise {
             return;
         };
         let since = now.saturating_since(self.last_look);
-        self.note(now, since, stats, left as f64 / all.max(1) as f64);
+        self.note(now, since, free, left as f64 / all.max(1) as f64);
         self.last_look = now;
         if now < began.saturating_add(part(LEARNS, LEARNS_MOST)) {
             return;
@@ -350,12 +350,11 @@ impl Promise {
     }
 
     /// Notes what happened since the last look.
-    fn note(&mut self, now: Time, since: Nanos, stats: &FreeblockStats, left: f64) {
-        let swept = stats.blocks_alone + stats.blocks_demanded;
-        let seen = Seen {
+    fn note(&mut self, now: Time, since: Nanos, free: u64, left: f64) {
+        let seen = Looked {
             busy: self.shadow.busy,
             clients: self.shadow.with.count(),
-            free: (stats.blocks + stats.read_by_others).saturating_sub(swept),
+            free,
             in_idle: self.in_idle,
         };
         let busy = seen.busy.saturating_sub(self.seen.busy);
