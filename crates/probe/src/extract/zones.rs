@@ -36,10 +36,14 @@ pub(super) fn zones(
     let mut zones: Vec<Zone> = Vec::new();
     let mut cylinder = 0_u32;
     while taken.peek().is_some() {
-        let mut zone = match shape.group {
+        let (mut zone, addresses) = match shape.group {
             1 => by_cylinder(&mut taken, shape),
             _ => by_surface(&mut taken, shape, &late),
         };
+        // Tracks of which each place is slipped are no zone.
+        if addresses == 0 {
+            continue;
+        }
         let gap = gaps.get(zones.len()).copied().unwrap_or(0);
         let cylinders = zone.last_cylinder + 1;
         zone.first_cylinder = cylinder + gap;
@@ -126,8 +130,8 @@ fn turns(angle: f64) -> Skew {
     Skew::Turns(part(angle))
 }
 
-/// A zone on whose cylinders addresses go through all heads first. The cylinders count from 0.
-fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> Zone {
+/// A zone on whose cylinders addresses go through all heads first, and how many it has. The cylinders count from 0.
+fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
     let slots = first.row.slots;
@@ -274,7 +278,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> Zone {
     };
     filled.slips.sort_unstable();
     filled.slips.dedup();
-    Zone {
+    let zone = Zone {
         first_cylinder: 0,
         last_cylinder: cylinders as u32 - 1,
         sectors_per_track: slots as u32,
@@ -288,7 +292,8 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> Zone {
         spares,
         slips: filled.slips,
         remaps: Vec::new(),
-    }
+    };
+    (zone, addresses)
 }
 
 /// Places of an area with spares of its own, if there are such, and the number of areas of so many cylinders.
@@ -358,9 +363,9 @@ fn fitting(
     fitting
 }
 
-/// A zone whose addresses go along a surface of a group of cylinders, then back on the next one. The
+/// A zone whose addresses go along a surface of a group of cylinders, then back on the next one, and how many it has. The
 /// cylinders count from 0.
-fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) -> Zone {
+fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) -> (Zone, u64) {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
     // All surfaces of a group are one row where they are turned by as much.
@@ -488,7 +493,7 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
     let room = per_cylinder * cylinders;
     let reserved = missing * first.row.slots;
     let [track, cylinder, group_skew] = skews.turns();
-    Zone {
+    let zone = Zone {
         first_cylinder: 0,
         last_cylinder: cylinders as u32 - 1,
         sectors_per_track: most as u32,
@@ -505,7 +510,8 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
         spares: (room - reserved.min(room)).saturating_sub(addresses),
         slips: filled.slips,
         remaps: Vec::new(),
-    }
+    };
+    (zone, addresses)
 }
 
 /// What comes between a track and the next.
