@@ -95,7 +95,8 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let (profile, findings) = stock.profile(name)?;
         notes.extend(findings.warnings);
         notes.extend(findings.notes);
-        sources.push((name.clone(), hash_of(&profile.to_toml())));
+        let (as_read, text_as_read) = (profile.clone(), profile.to_toml());
+        sources.push((name.clone(), hash_of(&text_as_read)));
         let simulated = &drive.simulated;
         let mut profile = changed(&profile, &simulated.overrides, simulated.noise, name)?;
         if deepest > profile.queue.depth {
@@ -107,7 +108,10 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
                 .with(|spec: &mut Spec| spec.queue.depth = deepest)
                 .map_err(Fault::input)?;
         }
-        let text = profile.to_toml();
+        let text = match profile == as_read {
+            true => text_as_read,
+            false => profile.to_toml(),
+        };
         hash.text(&text);
         let beliefs = drive
             .believed
@@ -115,11 +119,12 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let beliefs = beliefs.map_err(|(_, fault): (_, Fault)| fault)?;
         // A result depends on them only if a scheduler asks for them.
         let needs = scenario.needs();
-        let believed = beliefs.drive.as_ref().map(Profile::to_toml);
+        let believed = beliefs.drive.as_ref();
+        let believed = believed.filter(|_| needs.positioning || needs.curve);
+        let believed = believed.map(Profile::to_toml);
         let believed = drive.believed.belief.as_ref().zip(believed);
         let curve = beliefs.curve.as_ref().map(|(_, text)| text.clone());
         let curve = drive.believed.curve.as_ref().zip(curve);
-        let believed = believed.filter(|_| needs.positioning || needs.curve);
         for (name, text) in believed.into_iter().chain(curve.filter(|_| needs.curve)) {
             hash.text(&text);
             sources.push((name.clone(), hash_of(&text)));

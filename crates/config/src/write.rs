@@ -128,19 +128,35 @@ impl Item {
 
     /// In a line.
     fn inline(&self) -> String {
-        let joined = |items: Vec<String>| items.join(", ");
+        let mut line = String::new();
+        self.add_to(&mut line);
+        line
+    }
+
+    /// Puts it behind a line.
+    fn add_to(&self, line: &mut String) {
         match self {
-            Item::Nothing => String::new(),
-            Item::Plain(text) => text.clone(),
-            Item::Text(text) | Item::Lines(text) => quoted(text),
+            Item::Nothing => {}
+            Item::Plain(text) => line.push_str(text),
+            Item::Text(text) | Item::Lines(text) => line.push_str(&quoted(text)),
             Item::List(list) | Item::Rows(list) => {
-                format!("[{}]", joined(list.iter().map(Item::inline).collect()))
+                line.push('[');
+                for (index, item) in list.iter().enumerate() {
+                    line.push_str(if index > 0 { ", " } else { "" });
+                    item.add_to(line);
+                }
+                line.push(']');
             }
-            Item::Table(entries) if entries.is_empty() => "{}".to_owned(),
+            Item::Table(entries) if entries.is_empty() => line.push_str("{}"),
             Item::Table(entries) => {
-                let entry =
-                    |(name, item): &(String, Item)| format!("{} = {}", key(name), item.inline());
-                format!("{{ {} }}", joined(entries.iter().map(entry).collect()))
+                line.push_str("{ ");
+                for (index, (name, item)) in entries.iter().enumerate() {
+                    line.push_str(if index > 0 { ", " } else { "" });
+                    line.push_str(&key(name));
+                    line.push_str(" = ");
+                    item.add_to(line);
+                }
+                line.push_str(" }");
             }
         }
     }
@@ -218,7 +234,7 @@ impl Out<'_> {
                 self.value(&key(name), item);
             }
         }
-        for (name, item) in entries {
+        for (name, item) in entries.iter().filter(|(_, item)| item.is_section()) {
             let path = join(name);
             match item {
                 Item::Table(entries) => {
@@ -229,7 +245,7 @@ impl Out<'_> {
                     }
                     self.table(&path, entries);
                 }
-                Item::List(list) if item.is_section() => {
+                Item::List(list) => {
                     for item in list {
                         if let Item::Table(entries) = item {
                             self.line(format_args!("\n[[{path}]]"));
@@ -243,7 +259,6 @@ impl Out<'_> {
     }
 
     fn value(&mut self, key: &str, item: &Item) {
-        let short = format!("{key} = {}", item.inline());
         match item {
             Item::Nothing => {}
             Item::Lines(text) => {
@@ -255,25 +270,42 @@ impl Out<'_> {
             }
             Item::Rows(rows) => {
                 self.line(format_args!("{key} = ["));
-                rows.iter()
-                    .for_each(|row| self.line(format_args!("    {},", row.inline())));
-                self.line("]");
-            }
-            Item::List(list) if short.len() > WIDTH => {
-                self.line(format_args!("{key} = ["));
-                let mut line = "   ".to_owned();
-                for item in list.iter().map(Item::inline) {
-                    if line.len() + item.len() + 2 > WIDTH {
-                        self.line(&line);
-                        line.truncate(3);
-                    }
-                    let _ = write!(line, " {item},");
+                for row in rows {
+                    self.text.push_str("    ");
+                    row.add_to(&mut self.text);
+                    self.text.push_str(",\n");
                 }
-                self.line(line);
                 self.line("]");
             }
-            _ => self.line(short),
+            item => {
+                let begin = self.text.len();
+                self.text.push_str(key);
+                self.text.push_str(" = ");
+                item.add_to(&mut self.text);
+                match item {
+                    Item::List(list) if self.text.len() - begin > WIDTH => {
+                        self.text.truncate(begin);
+                        self.long(key, list);
+                    }
+                    _ => self.text.push('\n'),
+                }
+            }
         }
+    }
+
+    /// A list that does not fit into a line.
+    fn long(&mut self, key: &str, list: &[Item]) {
+        self.line(format_args!("{key} = ["));
+        let mut line = "   ".to_owned();
+        for item in list.iter().map(Item::inline) {
+            if line.len() + item.len() + 2 > WIDTH {
+                self.line(&line);
+                line.truncate(3);
+            }
+            let _ = write!(line, " {item},");
+        }
+        self.line(line);
+        self.line("]");
     }
 }
 

@@ -29,8 +29,12 @@ pub(super) struct LeastTimes {
 impl SeekTimes {
     /// The times of a drive of so many cylinders.
     pub(crate) fn new(curve: &SeekCurve, cylinders: u32) -> SeekTimes {
-        let time = |distance: u32| evaluate(curve, cylinders, distance);
-        let dense: Vec<u32> = (0..cylinders.min(DENSE)).map(time).collect();
+        let mut rising = Rising::of(curve);
+        let mut time = |distance: u32| match &mut rising {
+            Some(rising) => rounded(rising.time(distance)),
+            None => evaluate(curve, cylinders, distance),
+        };
+        let dense: Vec<u32> = (0..cylinders.min(DENSE)).map(&mut time).collect();
         let mut knots = Vec::new();
         if cylinders > DENSE {
             let mut knot = DENSE;
@@ -149,28 +153,7 @@ pub(crate) fn evaluate(curve: &SeekCurve, cylinders: u32, distance: u32) -> u32 
             interpolation,
         } => {
             let after = points.partition_point(|&(at, _)| at < distance);
-            match points.get(after) {
-                Some(&(at, time)) if at == distance => nanos(time),
-                _ => {
-                    let last = points.len() - 1;
-                    let high = after.min(last);
-                    let (d2, t2) = points[high];
-                    let (d1, t1) = if high == 0 {
-                        (0, Nanos::ZERO)
-                    } else {
-                        points[high - 1]
-                    };
-                    let (d1, d2) = (f64::from(d1), f64::from(d2));
-                    // Beyond the last point a line goes on in any case: a logarithm would flatten.
-                    let part = match interpolation {
-                        Interpolation::Log if d1 > 0.0 && after <= last => {
-                            libm::log(d / d1) / libm::log(d2 / d1)
-                        }
-                        _ => (d - d1) / (d2 - d1),
-                    };
-                    nanos(t1) + (nanos(t2) - nanos(t1)) * part
-                }
-            }
+            Between::of(points, *interpolation, after).time(d)
         }
         SeekCurve::Hpl {
             split,
@@ -216,6 +199,88 @@ pub(crate) fn evaluate(curve: &SeekCurve, cylinders: u32, distance: u32) -> u32 
         }
         SeekCurve::Constant(time) => nanos(*time),
     };
+    rounded(time)
+}
+
+fn rounded(nanos: f64) -> u32 {
     // A cast from float saturates.
-    libm::round(time) as u32
+    libm::round(nanos) as u32
+}
+
+/// The part of a table up to one of its points, in cylinders and nanoseconds.
+struct Between {
+    from: (f64, f64),
+    to: (f64, f64),
+    /// Of the ratio of both distances, if times go with the logarithm of the distance.
+    log: Option<f64>,
+}
+
+impl Between {
+    /// The part in front of a point; behind the last one, a line goes on as the last part does.
+    fn of(points: &[(u32, Nanos)], interpolation: Interpolation, after: usize) -> Between {
+        let at = |(distance, time): (u32, Nanos)| (f64::from(distance), time.as_nanos() as f64);
+        let high = after.min(points.len() - 1);
+        let before = high.checked_sub(1).map(|before| points[before]);
+        let (from, to) = (at(before.unwrap_or((0, Nanos::ZERO))), at(points[high]));
+        // Beyond the last point a line goes on in any case: a logarithm would flatten.
+        let is_log = matches!(interpolation, Interpolation::Log) && from.0 > 0.0 && after == high;
+        let log = is_log.then(|| libm::log(to.0 / from.0));
+        Between { from, to, log }
+    }
+
+    fn time(&self, distance: f64) -> f64 {
+        let (from, to) = (self.from, self.to);
+        if distance == to.0 {
+            return to.1;
+        }
+        let part = match self.log {
+            Some(log) => libm::log(distance / from.0) / log,
+            None => (distance - from.0) / (to.0 - from.0),
+        };
+        from.1 + (to.1 - from.1) * part
+    }
+}
+
+/// A table that is asked for one distance after the other, each beyond the one before: what holds between two of its points
+/// is worked out once.
+struct Rising<'a> {
+    points: &'a [(u32, Nanos)],
+    interpolation: Interpolation,
+    /// The first point that is not nearer than the last distance.
+    after: usize,
+    between: Between,
+}
+
+impl<'a> Rising<'a> {
+    fn of(curve: &'a SeekCurve) -> Option<Rising<'a>> {
+        let SeekCurve::Table {
+            points,
+            interpolation,
+        } = curve
+        else {
+            return None;
+        };
+        Some(Rising {
+            points,
+            interpolation: *interpolation,
+            after: 0,
+            between: Between::of(points, *interpolation, 0),
+        })
+    }
+
+    fn time(&mut self, distance: u32) -> f64 {
+        if distance == 0 {
+            return 0.0;
+        }
+        let is_nearer = |&(at, _): &(u32, Nanos)| at < distance;
+        let nearer = self.points[self.after..]
+            .iter()
+            .take_while(|at| is_nearer(at));
+        let nearer = nearer.count();
+        if nearer > 0 {
+            self.after += nearer;
+            self.between = Between::of(self.points, self.interpolation, self.after);
+        }
+        self.between.time(f64::from(distance))
+    }
 }
