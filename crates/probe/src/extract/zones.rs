@@ -565,3 +565,51 @@ impl Skews {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::zone::{Fault, Row};
+    use super::*;
+
+    #[test]
+    fn tracks_of_which_each_place_is_slipped_are_no_zone() {
+        // The last two places of the first row are slipped, all of the second, and one of the third.
+        let row = |(tracks, slots): (u64, u64)| Row {
+            tracks,
+            slots,
+            data: slots,
+            enter: 0.05,
+            skew: 0.05,
+        };
+        let fault = Fault {
+            at: 1_018,
+            places: 15,
+            turned: 0.0,
+        };
+        let found = FoundZone {
+            start: 1_000,
+            end: 1_047,
+            angle: 0.0,
+            rows: [(2, 10), (1, 12), (3, 10)].map(row).to_vec(),
+            cycle: 0,
+            faults: vec![fault],
+        };
+        let shape = Shape {
+            row: 1,
+            heads: 1,
+            group: 1,
+            backward: false,
+            spared: Spared::ZoneEnd,
+        };
+        let zones = zones(&[found], shape, &[], |_| 0.0);
+        let addresses = |zone: &Zone| {
+            let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
+            let places = tracks * u64::from(zone.sectors_per_track);
+            // Slips use spares.
+            places - zone.spares - zone.reserved
+        };
+        let each: Vec<u64> = zones.iter().map(addresses).collect();
+        assert!(each.iter().all(|addresses| *addresses > 0), "{each:?}");
+        assert_eq!(each.iter().sum::<u64>(), 47);
+    }
+}
