@@ -14,6 +14,8 @@ mod check;
 mod common;
 #[path = "serve/control.rs"]
 mod control;
+#[path = "serve/copies.rs"]
+mod copies;
 #[path = "serve/file.rs"]
 mod file;
 #[path = "serve/gates.rs"]

@@ -348,10 +348,10 @@ async fn begin_scrub(
     let watched = site.find(&name)?;
     let ask =
         scrub::ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
-    if ask.hash.is_some() && !peer.is_trusted() {
+    if (ask.hash.is_some() || ask.copy.is_some()) && !peer.is_trusted() {
         return Err(HttpRefusal(
             StatusCode::FORBIDDEN,
-            "--hash is for root and the server's own user, as the server writes the file"
+            "--hash and --copy are for root and the server's own user, as the server writes the file"
                 .to_owned(),
         ));
     }

@@ -40,6 +40,13 @@ pub struct Scrub {
     /// if its configuration says that nobody else writes to the disk (sole_writer = true).
     #[arg(long, value_name = "FILE")]
     pub hash: Option<PathBuf>,
+    /// Copy the disk to FILE, a new one, with holes for zeroes: it is the disk at one moment, whatever is written meanwhile
+    ///
+    /// That moment is near the end. A block that is written to after it was copied is copied again. The server writes FILE, and has to keep its
+    /// progress (scrub = "DIRECTORY"); FILE cannot be on a file system of the disk itself. A server that is started again goes on if its
+    /// configuration says that nobody else writes to the disk (sole_writer = true), and else begins anew.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["hash", "range"])]
+    pub copy: Option<PathBuf>,
     /// Do not wait for the end
     #[arg(long)]
     pub no_wait: bool,

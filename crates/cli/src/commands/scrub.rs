@@ -8,6 +8,7 @@ use headtime_units::{Bytes, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// Between two looks at how far it is.
@@ -20,7 +21,8 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
     let target = disk_target(&args.disk, "scrub")?;
     let options = options(args)?;
     if args.verb != ScrubVerb::Begin && (!options.is_empty() || args.no_wait) {
-        let problem = "--range, --block, --idle, --hash and --no-wait are for a scrub that begins";
+        let problem =
+            "--range, --block, --idle, --hash, --copy and --no-wait are for a scrub that begins";
         return Err(Fault::Usage(problem.to_owned()));
     }
     let told = |verb: &str| ask_server(&args.socket, "POST", &format!("{target}/{verb}"), "");
@@ -72,16 +74,20 @@ fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
         let span = idle.0.map(|span| span.as_nanos() as f64 / 1e6);
         options.insert("idle_ms".to_owned(), json!(span));
     }
-    if let Some(file) = &args.hash {
-        // The server may run elsewhere.
-        let path = std::path::absolute(file);
-        let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.display())))?;
-        let text = path.to_str();
-        let text =
-            text.ok_or_else(|| Fault::Usage(format!("--hash: {}: not UTF-8", path.display())))?;
-        options.insert("hash".to_owned(), json!(text));
+    for (key, file) in [("hash", &args.hash), ("copy", &args.copy)] {
+        if let Some(file) = file {
+            options.insert(key.to_owned(), json!(path_of(key, file)?));
+        }
     }
     Ok(options)
+}
+
+/// A file, as a server knows it that may run elsewhere.
+fn path_of(key: &str, file: &Path) -> Result<String, Fault> {
+    let path = std::path::absolute(file);
+    let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.display())))?;
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Fault::Usage(format!("--{key}: {}: not UTF-8", path.display())))
 }
 
 fn parse(answer: &str) -> Result<Value, Fault> {
@@ -227,6 +233,16 @@ fn table(disk: &str, status: &Value) -> String {
         }
         rows.push(("compared", text));
     }
+    let copy = &status["copy"];
+    if let Some(file) = copy["file"].as_str() {
+        rows.push(("copied", copied(status, file)));
+        let again = number(&copy["again"]);
+        let outright = number(&read["outright"]);
+        rows.push((
+            "again",
+            format!("{again} blocks were wanted again by writes; {outright} were read outright at the end"),
+        ));
+    }
     let mut out = format!("disk {disk}\n");
     for (key, value) in rows {
         let _ = writeln!(out, "  {key:<11} {value}");
@@ -248,6 +264,18 @@ fn table(disk: &str, status: &Value) -> String {
         list("changed", sectors);
     }
     out
+}
+
+/// What a file has that a disk is copied to.
+fn copied(status: &Value, file: &str) -> String {
+    match status["state"].as_str() {
+        Some("done") => format!("{file} is the disk as it was at one moment of the copy's end"),
+        Some("stopped") => format!("{file} is no image of the disk"),
+        _ if status["copy"]["settled"] == true => {
+            format!("{file} is being made durable, and is no image of the disk yet")
+        }
+        _ => format!("{file} is no image of the disk yet"),
+    }
 }
 
 /// Whether all could be read, and is what it was.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-fn config(more: &str) -> String {
+pub fn config(more: &str) -> String {
     format!(
         r#"
 [[disk]]
@@ -32,25 +32,25 @@ fn scrub(server: &Server, args: &[&str]) -> Output {
     run(&server.directory, &all)
 }
 
-fn done(server: &Server, args: &[&str]) -> String {
+pub fn done(server: &Server, args: &[&str]) -> String {
     let output = scrub(server, args);
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {error}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn refused(server: &Server, args: &[&str]) -> (Option<i32>, String) {
+pub fn refused(server: &Server, args: &[&str]) -> (Option<i32>, String) {
     let output = scrub(server, args);
     let error = String::from_utf8(output.stderr).unwrap();
     (output.status.code(), error)
 }
 
-fn status(server: &Server) -> Value {
+pub fn status(server: &Server) -> Value {
     let output = scrub(server, &["status", "--format", "json"]);
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn left(server: &Server) -> u64 {
+pub fn left(server: &Server) -> u64 {
     status(server)["left"].as_u64().unwrap()
 }
 
@@ -198,7 +198,7 @@ fn a_scrub_of_another_disk_is_left_alone_and_the_disk_serves() {
 }
 
 /// A server whose files may become limited in length, as by a file system that is full.
-fn limited(name: &str, config: &str) -> Server {
+pub fn limited(name: &str, config: &str) -> Server {
     let directory = scratch(name);
     std::fs::write(directory.join("serve.toml"), config).unwrap();
     again_limited(directory)
@@ -215,7 +215,7 @@ fn again_limited(directory: PathBuf) -> Server {
     Server::spawn(directory, &mut shell)
 }
 
-const FILE: &str = r#"
+pub const FILE: &str = r#"
 [[disk]]
 name = "disk0"
 device = "disk0.img"

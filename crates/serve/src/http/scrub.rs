@@ -3,6 +3,7 @@
 //! ```text
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
 //! {"hash": "/var/lib/x/disk.hash"}                           a file of the server's machine
+//! {"copy": "/var/lib/x/disk.img"}                            another one
 //! ```
 //!
 //! A file is named by root and the server's own user alone: others who may connect are not to have it write where they cannot.
@@ -42,14 +43,18 @@ pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
                 let span = span.ok_or_else(|| problem("null, or 0 to a day in milliseconds"))?;
                 ask.idle = Some(Some(Nanos::from_nanos((span * 1e6) as u64)));
             }
-            "hash" => {
+            "hash" | "copy" => {
                 let path = value.as_str().map(PathBuf::from);
                 let path = path.filter(|path| path.is_absolute());
-                ask.hash = Some(path.ok_or_else(|| problem("an absolute path"))?);
+                let path = Some(path.ok_or_else(|| problem("an absolute path"))?);
+                match key.as_str() {
+                    "hash" => ask.hash = path,
+                    _ => ask.copy = path,
+                }
             }
             _ => {
                 return Err(format!(
-                    "{key}: unknown; allowed are range, block, idle_ms, hash"
+                    "{key}: unknown; allowed are range, block, idle_ms, hash, copy"
                 ));
             }
         }
@@ -68,8 +73,10 @@ mod tests {
             block: Some(4096),
             idle: Some(Some(Nanos::from_micros(1_500))),
             hash: Some(PathBuf::from("/h")),
+            copy: Some(PathBuf::from("/c")),
         };
-        let text = r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h"}"#;
+        let text =
+            r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h", "copy": "/c"}"#;
         assert_eq!(ask_of(text), Ok(ask));
         for none in ["", "{}\n"] {
             assert_eq!(ask_of(none), Ok(ScrubAsk::default()));
@@ -87,6 +94,7 @@ mod tests {
             (r#"{"idle_ms": -1}"#, "idle_ms"),
             (r#"{"idle_ms": 1e300}"#, "idle_ms"),
             (r#"{"hash": "h"}"#, "hash"),
+            (r#"{"copy": 1}"#, "copy"),
             (r#"{"speed": 1}"#, "speed"),
         ] {
             let problem = ask_of(text).expect_err(text);

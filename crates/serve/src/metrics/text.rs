@@ -426,7 +426,7 @@ impl Page {
         out.counters(
             (
                 "scrub_blocks_read",
-                "Blocks that the last scrub has read since the server started, by when: in the gaps of requests, in idle time, or by others",
+                "Blocks that the last scrub has read since the server started, by when: in the gaps of requests, in idle time, by others, or outright",
                 None,
             ),
             self.parts("when", |disk| {
@@ -435,6 +435,7 @@ impl Page {
                         ("gap", scrub.in_gaps),
                         ("idle", scrub.in_idle_time),
                         ("others", scrub.by_others),
+                        ("outright", scrub.outright),
                     ]
                 })
             }),
@@ -448,6 +449,17 @@ impl Page {
             self.disks.iter().filter_map(|disk| {
                 let hashes = disk.scrub.as_ref()?.hashes.as_ref()?;
                 Some((vec![("disk", disk.disk.as_str())], hashes.compared))
+            }),
+        )?;
+        out.counters(
+            (
+                "scrub_blocks_wanted_again",
+                "Blocks that the last scrub with a copy had read or was reading since the server started when somebody wrote to them",
+                None,
+            ),
+            self.disks.iter().filter_map(|disk| {
+                let copy = disk.scrub.as_ref()?.copy.as_ref()?;
+                Some((vec![("disk", disk.disk.as_str())], copy.again))
             }),
         )?;
         out.counters(

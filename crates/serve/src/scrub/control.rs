@@ -1,104 +1,36 @@
 //! The scrubs of a disk: begun, paused, stopped, and gone on with after a restart.
 
+mod watches;
+
+use super::ask::{ScrubAsk, ScrubError};
+use super::blocks::Keeps;
 use super::flat::Flat;
-use super::hashes::HashFile;
-use super::identity::{Identity, ProgressError};
-use super::job::{Face, Files, Resting, Scrub};
+use super::identity::{Identity, ProgressError, serial_of};
+use super::job::{Face, Files, Scrub};
 use super::progress::{Plan, ProgressFile, Restored};
 use super::sink::{Sink, SinkThread};
-use super::status::{FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};
-use super::watch::{Resumed, Watch};
-use crate::buffer::BUFFER_BYTES_MAX;
-use crate::disk::Disk;
+use super::status::{CopyStatus, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};
+use super::watch::Watch;
+use crate::disk::{Disk, MakeJob};
 use headtime_disk::Model;
 use headtime_disk::profile::Profile;
-use headtime_engine::{Background, Freeblock, FreeblockOptions, Idle, Member};
+use headtime_engine::{Freeblock, FreeblockOptions, Idle, Member};
 use headtime_sched::Passing;
-use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
+use headtime_units::Sectors;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
-
-/// What is to be scrubbed, and how; what is not said is as usual, or as the unfinished scrub has it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScrubAsk {
-    /// The first byte and the one behind the last; the whole disk if `None`.
-    pub range: Option<(u64, u64)>,
-    /// Bytes of a block.
-    pub block: Option<u64>,
-    /// After how long without requests idle time is used; `Some(None)` if it is not.
-    pub idle: Option<Option<Nanos>>,
-    /// Where hashes of blocks are kept.
-    pub hash: Option<PathBuf>,
-}
-
-/// Why a scrub does not do what it is told.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScrubError {
-    /// What is asked cannot be.
-    #[error("{key}: {problem}")]
-    Value {
-        /// The option.
-        key: &'static str,
-        /// What is wrong, and what is allowed.
-        problem: String,
-    },
-    /// There is an unfinished scrub that is another one.
-    #[error(
-        "an unfinished scrub has another {0}; go on with it by giving no options, or stop it before another one begins"
-    )]
-    Unfinished(&'static str),
-    /// There is nothing to be told.
-    #[error("no scrub is under way")]
-    None,
-    /// Nothing could be read: there is no idle time to be used, and gaps cannot be.
-    #[error("--idle off leaves nothing to read in: gaps are {0}")]
-    NothingToReadIn(&'static str),
-    /// What was hashed could not be told from what was written since.
-    #[error(
-        "--hash takes scrub = \"DIRECTORY\" in the configuration of the disk, where it is kept what was written to"
-    )]
-    NotKept,
-    /// The drive has not answered yet.
-    #[error("a read of the scrub is still under way; try again when it has ended")]
-    UnderWay,
-    /// A disk of several members.
-    #[error("a volume of several devices cannot be scrubbed")]
-    Volume,
-    /// Its progress cannot be kept.
-    #[error(transparent)]
-    Progress(#[from] ProgressError),
-    /// The machine refuses a thread.
-    #[error("{0}")]
-    Machine(#[from] io::Error),
-}
-
-/// Idle time begins so long after the last request, if nothing else is said: longer than a program thinks that reads on, shorter
-/// than a person does.
-const IDLE_AFTER: Nanos = Nanos::from_millis(50);
 
 /// The most that is read at a time while nobody asks for anything: whoever comes then waits for it. A disk reads it in a few
 /// milliseconds.
 const IDLE_PIECE: u64 = 256 << 10;
 
-/// Blocks of a disk, if nothing else is said: as small as possible, since small ones pass whole in more gaps, but no more than
-/// this, for which all that is known of blocks and tracks takes less than 64 MB.
-const BLOCKS_MAX: u64 = 80_000_000;
-const BLOCK_MIN: u64 = 8 << 10;
-
-/// The largest block that can be asked for.
-const BLOCK_MAX: u64 = 8 << 20;
-
 /// How long a scrub that begins anew waits for the last reads of the one before.
 const LET_GO: Duration = Duration::from_secs(1);
-
-/// What one read asks for fits a buffer: a block in idle time, and in a gap less than a turn's sectors.
-const _: () = assert!(BLOCK_MAX <= BUFFER_BYTES_MAX as u64);
 
 /// The scrubs of one disk.
 pub struct Scrubs {
@@ -108,8 +40,6 @@ pub struct Scrubs {
     model: OnceLock<Option<Arc<Model>>>,
     /// Where progress is kept, if it is.
     file: Option<PathBuf>,
-    /// Where it is kept which blocks have been written to since they were hashed.
-    marks: Option<PathBuf>,
     /// Nobody else writes to the disk, also while no server runs.
     sole_writer: bool,
     now: Mutex<Now>,
@@ -123,7 +53,9 @@ struct Now {
     /// The last scrub.
     last: Option<Last>,
     /// Who notices writes, from one scrub with hashes to the next.
-    watch: Option<Arc<Watch>>,
+    hashed: Option<Arc<Watch>>,
+    /// Who notices writes for a copy that is not done: as long as somebody does, since the image is nobody's here when it is done.
+    copied: Weak<Watch>,
     /// Why what a former server has hashed cannot be compared.
     why_not: Option<String>,
 }
@@ -131,7 +63,7 @@ struct Now {
 struct Last {
     plan: Plan,
     face: Arc<Face>,
-    /// What hashes for it.
+    /// What hashes or copies for it.
     worker: SinkThread,
 }
 
@@ -140,8 +72,11 @@ struct Last {
 struct BeginsWith<'a> {
     progress: Option<ProgressFile>,
     restored: Option<&'a Restored>,
-    /// What a scrub has found that begins anew.
+    /// What a scrub has found that begins anew, and the state in which it does.
     changed: FoundSectors,
+    state: Option<ScrubState>,
+    watches: Vec<Arc<Watch>>,
+    /// That of what it keeps of blocks.
     watch: Option<Arc<Watch>>,
     why_not: Option<String>,
 }
@@ -150,10 +85,9 @@ impl Scrubs {
     /// None so far, of a disk of which `device` is behind it. `folder` is where progress is to be kept, which is made if it is not
     /// there. Gaps are found by what is believed of the drive.
     pub fn new(disk: Disk, device: &str, belief: Option<Profile>, folder: Option<&Path>) -> Scrubs {
-        let file = |kind: &str| folder.map(|it| it.join(format!("{}.{kind}", disk.name())));
+        let file = folder.map(|folder| folder.join(format!("{}.scrub", disk.name())));
         Scrubs {
-            file: file("scrub"),
-            marks: file("watch"),
+            file,
             sole_writer: false,
             now: Mutex::default(),
             shown: Mutex::default(),
@@ -203,44 +137,32 @@ impl Scrubs {
     /// If a file that says so cannot be read, or is of another disk.
     pub fn resume_unfinished(&self) -> Result<(), ScrubError> {
         let mut now = self.now();
-        let (Some(file), Some(marks)) = (&self.file, &self.marks) else {
+        let Some(file) = &self.file else {
             return Ok(());
         };
-        let watch = Watch::resume(marks, (&self.disk, &self.identity), self.sole_writer);
-        match watch {
-            Ok(Resumed::Watch(watch)) => {
-                // Before anything else can go wrong.
-                self.rest(&watch);
-                now.watch = Some(watch);
-            }
-            Ok(Resumed::Lost(why)) => {
-                let disk = self.disk.name();
-                tracing::warn!(
-                    disk,
-                    "nothing can be compared with the hashes of its scrubs: {why}"
-                );
-                now.why_not = Some(why);
-            }
-            Ok(Resumed::None) => {}
-            Err(error) => return Err(error.into()),
+        // Both, before anything else can go wrong.
+        let both = [Keeps::Hashes, Keeps::Image];
+        let resumed = both.map(|keeps| self.resume_watch(&mut now, keeps));
+        let watches: Vec<_> = (resumed.iter().flatten().flatten()).cloned().collect();
+        if !watches.is_empty() {
+            self.rest(watches);
         }
-        let Some((progress, restored)) = ProgressFile::open(file, &self.identity)? else {
-            return Ok(());
-        };
-        let last = match restored.state.is_over() {
-            true => self.over(restored),
-            false => self.go_on_with(&mut now, progress, restored)?,
-        };
-        self.show(&mut now, last);
+        for resumed in resumed {
+            resumed?;
+        }
+        let kept = ProgressFile::open(file, &self.identity)?;
+        if let Some((progress, restored)) = kept {
+            let unfinished = !restored.state.is_over();
+            if !unfinished || !restored.plan.is_copy() {
+                self.end_copy(&mut now);
+            }
+            let last = match unfinished {
+                false => self.over(restored),
+                true => self.go_on_with(&mut now, progress, restored)?,
+            };
+            self.show(&mut now, last);
+        }
         Ok(())
-    }
-
-    /// Has writes noticed, and nothing read.
-    fn rest(&self, watch: &Arc<Watch>) {
-        let watch = Arc::clone(watch);
-        let job =
-            move || Box::new(Resting::new(watch, SinkThread::default())) as Box<dyn Background>;
-        self.disk.run_in_background(Member(0), Box::new(job));
     }
 
     /// Begins a scrub, or goes on with an unfinished one of the same kind, also if it was paused.
@@ -259,8 +181,8 @@ impl Scrubs {
         let plan = self.plan(ask)?;
         self.may_begin(&plan)?;
         let Some(file) = &self.file else {
-            if plan.hash.is_some() {
-                return Err(ScrubError::NotKept);
+            if let Some((keeps, _)) = &plan.keeps {
+                return Err(ScrubError::NotKept(keeps.key()));
             }
             let begun = self.start(plan, BeginsWith::default())?;
             self.show(&mut now, begun);
@@ -275,12 +197,17 @@ impl Scrubs {
             self.show(&mut now, again);
             return self.go_on(&mut now);
         }
-        let begun = self.begin_anew(&mut now, plan, &FoundSectors::default())?;
+        let begun = self.begin_anew(
+            &mut now,
+            plan,
+            &FoundSectors::default(),
+            ScrubState::Running,
+        )?;
         self.show(&mut now, begun);
         Ok(())
     }
 
-    /// Goes on with what a file says. What it has hashed counts if writes were noticed all the time; else it begins anew.
+    /// Goes on with what a file says. What it has hashed or copied counts if writes were noticed all the time; else it begins anew.
     fn go_on_with(
         &self,
         now: &mut Now,
@@ -288,25 +215,23 @@ impl Scrubs {
         restored: Restored,
     ) -> Result<Last, ScrubError> {
         let plan = restored.plan.clone();
-        let watch = now.watch.clone();
-        if let Some(path) = &plan.hash
-            && !(watch.as_ref()).is_some_and(|watch| watch.is_of(path, plan.block))
-        {
+        let mut kept = None;
+        if let Some((keeps, path)) = &plan.keeps {
+            let watch = now.watch(*keeps);
+            kept = watch.filter(|watch| watch.is_of((*keeps, path), plan.block));
+        }
+        if plan.keeps.is_some() && kept.is_none() {
             // Its place is taken by the new one.
             drop(progress);
-            let begun = self.begin_anew(now, plan, &restored.changed)?;
-            if restored.state == ScrubState::Paused {
-                begun.face.paused.store(true, Ordering::SeqCst);
-                self.disk.ask_jobs();
-            }
-            return Ok(begun);
+            return self.begin_anew(now, plan, &restored.changed, restored.state);
         }
         self.start(
             plan,
             BeginsWith {
                 progress: Some(progress),
                 restored: Some(&restored),
-                watch,
+                watches: now.watches(),
+                watch: kept,
                 ..BeginsWith::default()
             },
         )
@@ -318,6 +243,7 @@ impl Scrubs {
         now: &mut Now,
         plan: Plan,
         changed: &FoundSectors,
+        state: ScrubState,
     ) -> Result<Last, ScrubError> {
         // What the one before still had to hash comes before what this has.
         now.last.iter().for_each(|last| last.worker.join());
@@ -328,57 +254,16 @@ impl Scrubs {
                 path: folder.to_owned(),
                 error,
             })?;
-            from.why_not = self.watch_for(now, &plan)?;
-            from.watch.clone_from(&now.watch);
-            from.progress = Some(ProgressFile::create(file, &plan, changed)?);
+            if let Some((keeps, path)) = &plan.keeps {
+                let (watch, why_not) = self.watch_for(now, (*keeps, path), plan.block)?;
+                (from.watch, from.why_not) = (Some(watch), why_not);
+            }
+            from.watches = now.watches();
+            from.progress = Some(ProgressFile::create(file, &plan, changed, &state)?);
         }
         from.changed.clone_from(changed);
+        from.state = Some(state);
         self.start(plan, from)
-    }
-
-    /// Sees to it that writes are noticed for the hashes of a plan, if it has any. Returns why nothing can be compared with them, if
-    /// there are some.
-    fn watch_for(&self, now: &mut Now, plan: &Plan) -> Result<Option<String>, ScrubError> {
-        let (Some(path), Some(marks)) = (&plan.hash, &self.marks) else {
-            return Ok(None);
-        };
-        let mut why_not = now.why_not.clone();
-        if let Some(watch) = &now.watch {
-            if watch.is_of(path, plan.block) {
-                return Ok(None);
-            }
-            let is_other = watch.hashes().path() != path;
-            why_not = match is_other {
-                true => Some("other hashes were kept meanwhile".to_owned()),
-                false => watch.lost(),
-            };
-            let is_same = watch.hashes().id().is_at(path);
-            if is_same && watch.lost().is_none() {
-                let bytes = |block: Sectors| Bytes(block.bytes(self.identity.sector_bytes));
-                return Err(ScrubError::Progress(ProgressError::OtherBlocks {
-                    path: path.clone(),
-                    has: bytes(watch.block()).to_string(),
-                    asked: bytes(plan.block).to_string(),
-                }));
-            }
-            if is_same {
-                // Whoever still has it does nothing with it any more.
-                watch.hashes().unlock();
-            }
-        }
-        let is_new = !path.exists();
-        let hashes = HashFile::open_or_create(path, &self.identity, plan.block)?;
-        let watch = Watch::begin(marks, (&self.disk, &self.identity), plan.block, hashes)?;
-        if let Some(before) = now.watch.replace(Arc::new(watch)) {
-            before.lose("another file of hashes has taken its place".to_owned());
-        }
-        now.why_not = None;
-        Ok(match is_new {
-            true => None,
-            false => {
-                why_not.or_else(|| Some("nobody has noticed what was written since".to_owned()))
-            }
-        })
     }
 
     /// Has it rest.
@@ -410,7 +295,9 @@ impl Scrubs {
     ///
     /// If none is under way.
     pub fn stop(&self) -> Result<(), ScrubError> {
-        let face = unfinished(&self.now())?;
+        // Held to the end: who resumes meanwhile would begin what is removed here.
+        let mut now = self.now();
+        let face = unfinished(&now)?;
         face.stopped.store(true, Ordering::SeqCst);
         if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
             // There is no job any more that would do it.
@@ -425,6 +312,7 @@ impl Scrubs {
                     }
                 }
             }
+            self.end_copy(&mut now);
             face.status().state = ScrubState::Stopped;
         }
         self.disk.ask_jobs();
@@ -441,7 +329,7 @@ impl Scrubs {
             }
             let (plan, changed) = (plan.clone(), face.status().changed.clone());
             self.may_begin(&plan)?;
-            let begun = self.begin_anew(now, plan, &changed)?;
+            let begun = self.begin_anew(now, plan, &changed, ScrubState::Running)?;
             self.show(now, begun);
             return Ok(());
         }
@@ -467,7 +355,8 @@ impl Scrubs {
             ("range", ask.range.is_none() || asked.range == plan.range),
             ("block", ask.block.is_none() || asked.block == plan.block),
             ("idle", ask.idle.is_none() || asked.idle == plan.idle),
-            ("hash", ask.hash.is_none() || asked.hash == plan.hash),
+            ("hash", ask.hash.is_none() || asked.keeps == plan.keeps),
+            ("copy", ask.copy.is_none() || asked.keeps == plan.keeps),
         ];
         match same.iter().find(|(_, same)| !same) {
             Some((what, _)) => Err(ScrubError::Unfinished(what)),
@@ -476,54 +365,10 @@ impl Scrubs {
     }
 
     fn plan(&self, ask: &ScrubAsk) -> Result<Plan, ScrubError> {
-        let sector = u64::from(self.identity.sector_bytes);
-        let capacity = self.disk.bytes();
-        if self.disk.members() > 1 {
-            return Err(ScrubError::Volume);
+        match self.disk.members() {
+            1 => ask.plan(&self.identity),
+            _ => Err(ScrubError::Volume),
         }
-        let block = match ask.block {
-            None => usual_block(capacity).max(sector),
-            Some(block) if block.is_power_of_two() && (sector..=BLOCK_MAX).contains(&block) => {
-                block
-            }
-            Some(block) => {
-                return Err(ScrubError::Value {
-                    key: "block",
-                    problem: format!(
-                        "{}: allowed are powers of two from a sector's {} to {}",
-                        Bytes(block),
-                        Bytes(sector),
-                        Bytes(BLOCK_MAX)
-                    ),
-                });
-            }
-        };
-        let (start, end) = ask.range.unwrap_or((0, capacity));
-        if start >= end || end > capacity {
-            return Err(ScrubError::Value {
-                key: "range",
-                problem: format!(
-                    "{}..{}: allowed is a part of the disk's 0..{}, not an empty one",
-                    Bytes(start),
-                    Bytes(end),
-                    Bytes(capacity)
-                ),
-            });
-        }
-        // Whole blocks are read.
-        let start = start / block * block;
-        let end = end.next_multiple_of(block).min(capacity);
-        let idle = ask.idle.unwrap_or(Some(IDLE_AFTER));
-        Ok(Plan {
-            identity: self.identity.clone(),
-            range: Extent::new(
-                Lba::new(start / sector),
-                Sectors::new((end - start) / sector),
-            ),
-            block: Sectors::new(block / sector),
-            idle,
-            hash: ask.hash.clone(),
-        })
     }
 
     /// Whether gaps can be looked for.
@@ -558,45 +403,58 @@ impl Scrubs {
             progress,
             restored,
             changed,
+            state,
+            watches,
             watch,
             why_not,
         } = from;
         let kept = progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
         let found = |of: fn(&Restored) -> &FoundSectors| restored.map(of).cloned();
+        let keeps = |what: Keeps| {
+            let keeps = plan.keeps.as_ref().filter(|(keeps, _)| *keeps == what);
+            keeps.map(|(_, file)| file.clone())
+        };
         let status = ScrubStatus {
-            state: restored.map_or(ScrubState::Running, |restored| restored.state.clone()),
+            state: state
+                .or(restored.map(|restored| restored.state.clone()))
+                .unwrap_or(ScrubState::Running),
             unreadable: found(|restored| &restored.unreadable).unwrap_or_default(),
             changed: found(|restored| &restored.changed).unwrap_or(changed),
-            hashes: plan.hash.as_ref().map(|file| HashStatus {
-                file: file.clone(),
+            hashes: keeps(Keeps::Hashes).map(|file| HashStatus {
+                file,
                 compared: 0,
                 why_not,
+            }),
+            copy: keeps(Keeps::Image).map(|file| CopyStatus {
+                file,
+                again: 0,
+                is_settled: false,
             }),
             gaps: may,
             ..blank(&plan, kept)
         };
         let face = Arc::new(Face::new(status));
+        let progress = progress.map(|progress| Ok((progress.durable()?, progress)));
+        let progress = progress.transpose().map_err(ScrubError::Machine)?;
         let mut sink = None;
-        if let (Some(_), Some(watch), Some(progress)) = (&plan.hash, &watch, &progress) {
-            let durable = (progress.syncer()?, progress.path().to_owned());
-            sink = Some(Sink::start(Arc::clone(watch), durable, self.disk.clone())?);
+        if let (Some(watch), Some((durable, _))) = (watch, &progress) {
+            sink = Some(Sink::start(watch, Arc::clone(durable), self.disk.clone())?);
         }
         let worker = sink.as_ref().map(Sink::thread).unwrap_or_default();
         let files = Files {
-            progress,
-            watch,
+            progress: progress.map(|(durable, progress)| (progress, durable)),
+            watches,
             sink,
         };
         let from = (files, restored);
         let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
         let model = self.model.get_or_init(model).as_ref();
-        let job = match model.filter(|_| may == Gaps::Used) {
+        let make = match model.filter(|_| may == Gaps::Used) {
             Some(model) => self.job(Arc::clone(model), &plan, may, from, &face)?,
             None => self.job(Flat(self.identity.capacity), &plan, may, from, &face)?,
         };
-        self.disk
-            .run_in_background(Member(0), Box::new(move || job as Box<dyn Background>));
+        self.disk.run_in_background(Member(0), make);
         Ok(Last { plan, face, worker })
     }
 
@@ -607,7 +465,7 @@ impl Scrubs {
         may: Gaps,
         from: (Files, Option<&Restored>),
         face: &Arc<Face>,
-    ) -> Result<Box<dyn Background + Send>, ScrubError> {
+    ) -> Result<MakeJob, ScrubError> {
         let piece = IDLE_PIECE / u64::from(self.identity.sector_bytes);
         let options = FreeblockOptions {
             block: plan.block,
@@ -620,8 +478,12 @@ impl Scrubs {
         let scan = Freeblock::new(model, self.identity.capacity, plan.range, options);
         let scan = scan.expect("a model that knows where the platter is, or none");
         let (plan, face) = (plan.clone(), Arc::clone(face));
-        let job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
-        Ok(Box::new(job))
+        let mut job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
+        Ok(Box::new(move || {
+            // On the disk's thread, where no more is written until it is there.
+            job.misses_nothing();
+            Box::new(job)
+        }))
     }
 
     /// One that has ended before this server started.
@@ -659,21 +521,14 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         errors: 0,
         unreadable: FoundSectors::default(),
         changed: FoundSectors::default(),
+        outright: 0,
         hashes: None,
+        copy: None,
         gaps: Gaps::NoBelief,
         idle: plan.idle,
         kept,
         pace: Pace::default(),
     }
-}
-
-/// Bytes of a block of a disk of so many bytes, if nothing else is said.
-fn usual_block(capacity: u64) -> u64 {
-    let mut block = BLOCK_MIN;
-    while capacity.div_ceil(block) > BLOCKS_MAX {
-        block *= 2;
-    }
-    block
 }
 
 fn unfinished(now: &Now) -> Result<Arc<Face>, ScrubError> {
@@ -682,40 +537,8 @@ fn unfinished(now: &Now) -> Result<Arc<Face>, ScrubError> {
     face.ok_or(ScrubError::None)
 }
 
-/// What a block device calls itself, which its path does not: that may be another one's after the next start.
-fn serial_of(device: &str) -> Option<String> {
-    use std::os::linux::fs::MetadataExt;
-    use std::os::unix::fs::FileTypeExt;
-    let metadata = fs::metadata(device).ok()?;
-    if !metadata.file_type().is_block_device() {
-        return None;
-    }
-    let number = metadata.st_rdev();
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let about = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let names = ["device/wwid", "wwid", "device/serial", "../device/wwid"];
-    let mut names = names.iter().filter_map(|name| {
-        let text = fs::read_to_string(about.join(name)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    });
-    names.next()
-}
-
 impl fmt::Debug for Scrubs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Scrubs({:?}, {:?})", self.disk, self.file)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_small_unless_there_would_be_too_many() {
-        assert_eq!(usual_block(1 << 20), 8 << 10);
-        assert_eq!(usual_block(600_000_000_000), 8 << 10);
-        assert_eq!(usual_block(4_000_000_000_000), 64 << 10);
-        assert_eq!(usual_block(20_000_000_000_000), 256 << 10);
     }
 }

@@ -7,13 +7,75 @@ use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the beginning, which is JSON and then zeroes.
 pub(super) const HEADER: usize = 16 << 10;
 
 /// Bytes of what is written at once.
 pub(super) const PAGE: usize = 4096;
+
+/// What several threads make durable. The kernel tells one of them that something is not, and this tells all.
+#[derive(Debug)]
+pub(super) struct Durable {
+    path: PathBuf,
+    file: File,
+    /// Whoever asks the kernel.
+    one: Mutex<()>,
+    has_failed: Mutex<Option<(ErrorKind, String)>>,
+}
+
+impl Durable {
+    pub fn of(file: File, path: PathBuf) -> Arc<Durable> {
+        Arc::new(Durable {
+            path,
+            file,
+            one: Mutex::new(()),
+            has_failed: Mutex::default(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    ///
+    /// If that fails, or has failed since the last [`Durable::again`], whoever asked.
+    pub fn sync(&self) -> io::Result<()> {
+        // The kernel has one answer: whoever asks waits for that of who was before.
+        let one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        self.problem()?;
+        let synced = self.file.sync_all();
+        if let Err(error) = &synced {
+            *self.failed() = Some((error.kind(), error.to_string()));
+        }
+        drop(one);
+        synced
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<(ErrorKind, String)>> {
+        self.has_failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why something is not durable, if that is known. Waits for nobody.
+    pub fn problem(&self) -> io::Result<()> {
+        match &*self.failed() {
+            Some((kind, text)) => Err(io::Error::new(*kind, text.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// All that was written before is written again. Returns true if that has to be.
+    pub fn again(&self) -> bool {
+        self.failed().take().is_some()
+    }
+}
 
 /// Which file it is, whatever it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,4 +300,23 @@ fn one_line(path: &str) -> io::Result<String> {
         true => Err(ErrorKind::UnexpectedEof.into()),
         false => Ok(text),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_durable_is_told_to_all_until_it_is_written_again() {
+        // The kernel refuses to make this one durable.
+        let path = Path::new("/dev/null");
+        let file = File::open(path).expect("every machine has it");
+        let durable = Durable::of(file, path.to_owned());
+        assert!(durable.problem().is_ok() && !durable.again());
+        let other = Arc::clone(&durable);
+        let asked = std::thread::spawn(move || other.sync().is_err());
+        assert!(asked.join().expect("no panic"));
+        assert!(durable.problem().is_err());
+        assert!(durable.again() && durable.problem().is_ok());
+    }
 }

@@ -16,10 +16,14 @@ pub struct Identity {
 }
 
 impl Identity {
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        self.capacity.bytes(self.sector_bytes)
+    }
+
     /// In what a disk differs from this one, if it does.
     fn differs(&self, disk: &Identity) -> Option<String> {
         let (then, now) = (self, disk);
-        let bytes = |identity: &Identity| identity.capacity.bytes(identity.sector_bytes);
         if then.device != now.device {
             return Some(format!("it was {}, and is {}", then.device, now.device));
         }
@@ -32,7 +36,7 @@ impl Identity {
             std::cmp::Ordering::Greater => "shrunk",
             std::cmp::Ordering::Less => "grown",
         };
-        let (then, now) = (bytes(then), bytes(now));
+        let (then, now) = (then.bytes(), now.bytes());
         Some(format!("it has {how} from {then} bytes to {now}"))
     }
 }
@@ -97,4 +101,23 @@ pub(super) fn same_disk(
         }),
         None => Ok(()),
     }
+}
+
+/// What a block device calls itself, which its path does not: that may be another one's after the next start.
+pub(super) fn serial_of(device: &str) -> Option<String> {
+    use std::os::linux::fs::MetadataExt;
+    use std::os::unix::fs::FileTypeExt;
+    let metadata = std::fs::metadata(device).ok()?;
+    if !metadata.file_type().is_block_device() {
+        return None;
+    }
+    let number = metadata.st_rdev();
+    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+    let about = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    let names = ["device/wwid", "wwid", "device/serial", "../device/wwid"];
+    let mut names = names.iter().filter_map(|name| {
+        let text = std::fs::read_to_string(about.join(name)).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    });
+    names.next()
 }

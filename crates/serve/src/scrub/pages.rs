@@ -29,6 +29,11 @@ impl Pages {
         self.at + (self.pages * PAGE) as u64
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.pages
+    }
+
     /// Words of all of them.
     pub fn words(&self) -> usize {
         self.pages * WORDS

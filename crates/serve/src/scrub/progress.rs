@@ -4,13 +4,14 @@
 //! 12 KiB     what is scrubbed and how, as JSON, written once
 //! 4 KiB      sectors that were found and are in no line, since there are too many: `beyond UNREADABLE CHANGED`
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
-//! the rest   what else happened, one line each: `unreadable START LEN`, `changed START LEN`, `state running|paused|done`
+//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused|done`
 //! ```
 //!
 //! Pages of bits are written as they are, whenever blocks were done: the kernel has them then, whatever becomes of the server. A
-//! line counts once its end is there.
+//! line counts once its end is there. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
 
-use super::files::{self, HEADER, PAGE};
+use super::blocks::Keeps;
+use super::files::{self, Durable, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
 use super::status::{FoundSectors, ScrubState};
@@ -21,6 +22,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Where those are counted that are in no line.
 const BEYOND: u64 = (HEADER - PAGE) as u64;
@@ -40,8 +42,8 @@ pub(super) struct Plan {
     pub block: Sectors,
     /// After how long without requests idle time is used, if it is.
     pub idle: Option<Nanos>,
-    /// Where hashes of blocks are kept, if they are.
-    pub hash: Option<PathBuf>,
+    /// What is kept of blocks, and where, if anything is.
+    pub keeps: Option<(Keeps, PathBuf)>,
 }
 
 /// What a file says that was there.
@@ -77,7 +79,9 @@ fn to_json(plan: &Plan) -> Value {
     about["len"] = json!(plan.range.len.get());
     about["block"] = json!(plan.block.get());
     about["idle_ns"] = json!(plan.idle.map(Nanos::as_nanos));
-    about["hash"] = json!(plan.hash);
+    if let Some((keeps, path)) = &plan.keeps {
+        about[keeps.key()] = json!(path);
+    }
     about
 }
 
@@ -97,11 +101,19 @@ fn from_json(about: &Value) -> Result<Plan, String> {
         range: Extent::at(start, len),
         block: Sectors::new(block),
         idle: about["idle_ns"].as_u64().map(Nanos::from_nanos),
-        hash: about["hash"].as_str().map(PathBuf::from),
+        keeps: [Keeps::Hashes, Keeps::Image].into_iter().find_map(|keeps| {
+            let path = about[keeps.key()].as_str()?;
+            Some((keeps, PathBuf::from(path)))
+        }),
     })
 }
 
 impl Plan {
+    /// Returns true if what is read is copied.
+    pub fn is_copy(&self) -> bool {
+        matches!(self.keeps, Some((Keeps::Image, _)))
+    }
+
     /// Blocks of the disk.
     pub fn blocks(&self) -> u64 {
         self.identity.capacity.get().div_ceil(self.block.get())
@@ -118,6 +130,7 @@ impl ProgressFile {
         path: &Path,
         plan: &Plan,
         changed: &FoundSectors,
+        state: &ScrubState,
     ) -> Result<ProgressFile, ProgressError> {
         let failed = |error| files::failed(path, error);
         let file = files::create_beside(path)?;
@@ -136,6 +149,9 @@ impl ProgressFile {
                 progress.found(Finding::Changed, extent)?;
             }
             progress.beyond(0, changed.beyond())?;
+            if *state == ScrubState::Paused {
+                progress.state(state.name())?;
+            }
             files::put_in_place(&progress.file, path)
         })();
         written.map_err(failed)?;
@@ -174,16 +190,19 @@ impl ProgressFile {
             let first = words.next();
             let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
             match first {
-                Some(what @ ("unreadable" | "changed")) => match (number(), number()) {
-                    (Some(start), Some(len)) => {
-                        let extent = Extent::new(Lba::new(start), Sectors::new(len));
-                        match what {
-                            "changed" => changed.add(extent),
-                            _ => unreadable.add(extent),
-                        };
+                Some(what @ ("unreadable" | "readable" | "changed")) => {
+                    match (number(), number()) {
+                        (Some(start), Some(len)) => {
+                            let extent = Extent::new(Lba::new(start), Sectors::new(len));
+                            match what {
+                                "changed" => changed.add(extent),
+                                "readable" => unreadable.remove(extent),
+                                _ => unreadable.add(extent),
+                            };
+                        }
+                        _ => return Err(format(line.to_owned())),
                     }
-                    _ => return Err(format(line.to_owned())),
-                },
+                }
                 Some("state") => {
                     state = match words.next() {
                         Some("running") => ScrubState::Running,
@@ -229,8 +248,13 @@ impl ProgressFile {
     }
 
     /// What makes it durable, on another thread.
-    pub fn syncer(&self) -> io::Result<File> {
-        self.file.try_clone()
+    pub fn durable(&self) -> io::Result<Arc<Durable>> {
+        Ok(Durable::of(self.file.try_clone()?, self.path.clone()))
+    }
+
+    /// All of it is to be written again.
+    pub fn all_changed(&mut self) {
+        self.dirty.extend(0..self.pages.count());
     }
 
     /// Whether a block is done has changed.
@@ -262,6 +286,7 @@ impl ProgressFile {
     pub fn found(&mut self, what: Finding, extent: Extent) -> io::Result<()> {
         let what = match what {
             Finding::Unreadable => "unreadable",
+            Finding::Readable => "readable",
             Finding::Changed => "changed",
         };
         let (start, len) = (extent.start.get(), extent.len.get());
@@ -293,6 +318,8 @@ impl ProgressFile {
 pub(super) enum Finding {
     /// They cannot be read.
     Unreadable,
+    /// They could not be read before, and can be now.
+    Readable,
     /// They are not what they were, and nobody has written to them.
     Changed,
 }

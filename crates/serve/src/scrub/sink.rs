@@ -1,12 +1,14 @@
 //! What becomes of the data that a scrub reads: on a thread of its own, since a file may take its time.
 
-use super::hashes::hash_of;
+use super::blocks::BlocksFile;
+use super::files::Durable;
+use super::hashes::{HashFile, hash_of};
+use super::image::ImageFile;
 use super::watch::Watch;
 use crate::disk::Disk;
 use headtime_units::Extent;
-use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,10 +26,16 @@ enum Task {
         data: Vec<u8>,
         blocks: Vec<Whole>,
     },
+    /// A part of a block was read.
+    Part(Extent, Vec<u8>),
+    /// These sectors cannot be read.
+    Zero(Extent),
+    /// All parts of a block were handed over.
+    Close { number: u64, read: u64 },
     /// A block has changed, and it is written down that it has: this is its hash from now on.
-    Keep(u64, u64),
-    /// All that was done is to be durable.
-    Sync,
+    Keep { number: u64, read: u64, hash: u64 },
+    /// All that was done is to be durable; the number tells it from others of its kind.
+    Sync(u64),
     /// What is handed over from here on is done again.
     Again,
 }
@@ -36,6 +44,8 @@ enum Task {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whole {
     pub number: u64,
+    /// By which read: the block may be read again before it is known what has become of this.
+    pub read: u64,
     pub extent: Extent,
     /// Its hash is to be the one that is kept.
     pub is_known: bool,
@@ -44,12 +54,16 @@ pub(super) struct Whole {
 /// What has become of something that was handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sunk {
-    /// The hash of a block is on file, and was the same before if it was to be compared.
-    Hashed { number: u64, compared: bool },
+    /// The hash of a block is on file, and was the same before if it was to be compared; or the block is.
+    Kept {
+        number: u64,
+        read: u64,
+        compared: bool,
+    },
     /// A block has another hash than it was to have. On file is still the one before.
-    Changed { number: u64, hash: u64 },
+    Changed { number: u64, read: u64, hash: u64 },
     /// All before this is durable.
-    Synced,
+    Synced(u64),
 }
 
 /// Why nothing more is done.
@@ -71,9 +85,22 @@ struct Reached {
     any: AtomicBool,
 }
 
+impl Reached {
+    /// Whoever waits for it waits in vain.
+    fn ends_by_a_bug(&self) {
+        *guard(&self.problem) = Some(SinkProblem {
+            text: "the thread that takes data has ended by a bug".to_owned(),
+            is_loss: true,
+        });
+        self.waiting.store(0, Ordering::SeqCst);
+        self.any.store(true, Ordering::SeqCst);
+    }
+}
+
 /// Where data go.
 #[derive(Debug)]
 pub(super) struct Sink {
+    watch: Arc<Watch>,
     tasks: Sender<Task>,
     reached: Arc<Reached>,
     thread: SinkThread,
@@ -97,12 +124,12 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// Has blocks compared and hashed, and makes the progress durable, too. Its thread ends after this.
-    pub fn start(watch: Arc<Watch>, progress: (File, PathBuf), disk: Disk) -> io::Result<Sink> {
+    /// Has blocks compared and hashed, or copied, and makes the progress durable, too. Its thread ends after this.
+    pub fn start(watch: Arc<Watch>, progress: Arc<Durable>, disk: Disk) -> io::Result<Sink> {
         let (tasks, to_do) = channel();
         let reached = Arc::<Reached>::default();
         let worker = Worker {
-            watch,
+            watch: Arc::clone(&watch),
             progress,
             sector_bytes: u64::from(disk.sector_bytes()),
             disk,
@@ -113,10 +140,16 @@ impl Sink {
             .name("scrub-sink".to_owned())
             .spawn(move || worker.run(&to_do))?;
         Ok(Sink {
+            watch,
             tasks,
             reached,
             thread: SinkThread(Arc::new(Mutex::new(Some(thread)))),
         })
+    }
+
+    /// Who is told which blocks are kept.
+    pub fn watch(&self) -> &Arc<Watch> {
+        &self.watch
     }
 
     /// What does the work.
@@ -126,11 +159,7 @@ impl Sink {
 
     fn send(&self, task: Task) {
         if self.tasks.send(task).is_err() {
-            *guard(&self.reached.problem) = Some(SinkProblem {
-                text: "the thread that hashes has ended by a bug".to_owned(),
-                is_loss: true,
-            });
-            self.reached.any.store(true, Ordering::SeqCst);
+            self.reached.ends_by_a_bug();
         }
     }
 
@@ -144,14 +173,30 @@ impl Sink {
         });
     }
 
+    /// Hands over what was read of a block that cannot be read as a whole.
+    pub fn part(&self, extent: Extent, data: &[u8]) {
+        self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
+        self.send(Task::Part(extent, data.to_vec()));
+    }
+
+    /// These sectors cannot be read.
+    pub fn zero(&self, extent: Extent) {
+        self.send(Task::Zero(extent));
+    }
+
+    /// All parts of a block were handed over, and its sectors that cannot be read.
+    pub fn close(&self, number: u64, read: u64) {
+        self.send(Task::Close { number, read });
+    }
+
     /// It is written down that a block has changed.
-    pub fn keep(&self, block: u64, hash: u64) {
-        self.send(Task::Keep(block, hash));
+    pub fn keep(&self, number: u64, read: u64, hash: u64) {
+        self.send(Task::Keep { number, read, hash });
     }
 
     /// Asks for all that was done to be durable.
-    pub fn sync(&self) {
-        self.send(Task::Sync);
+    pub fn sync(&self, nth: u64) {
+        self.send(Task::Sync(nth));
     }
 
     /// What is handed over from now on is done again. What was before and is not done will not be.
@@ -182,11 +227,20 @@ impl Sink {
 
 struct Worker {
     watch: Arc<Watch>,
-    progress: (File, PathBuf),
+    progress: Arc<Durable>,
     sector_bytes: u64,
     disk: Disk,
     reached: Arc<Reached>,
     has_failed: bool,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.reached.ends_by_a_bug();
+            self.disk.ask_jobs();
+        }
+    }
 }
 
 impl Worker {
@@ -200,20 +254,57 @@ impl Worker {
                     blocks,
                 } => {
                     if !self.has_failed {
-                        self.hash(extent, &data, &blocks);
+                        self.take(extent, &data, &blocks);
                     }
                     self.has_taken(data.len());
                 }
+                Task::Part(extent, data) => {
+                    self.with_image(|image, at| image.write(at(extent), &data));
+                    self.has_taken(data.len());
+                }
                 _ if self.has_failed => {}
-                Task::Keep(number, hash) => match self.watch.hashes().set(number, hash) {
-                    Ok(()) => self.done(vec![Sunk::Hashed {
-                        number,
-                        compared: true,
-                    }]),
-                    Err(error) => self.fail_with_hashes(&error),
-                },
-                Task::Sync => self.sync(),
+                Task::Zero(extent) => {
+                    let len = self.bytes(extent.len.get());
+                    self.with_image(|image, at| image.zero(at(extent), len));
+                }
+                Task::Close { number, read } => self.done(vec![Sunk::Kept {
+                    number,
+                    read,
+                    compared: false,
+                }]),
+                Task::Keep { number, read, hash } => self.keep(number, read, hash),
+                Task::Sync(nth) => self.sync(nth),
             }
+        }
+    }
+
+    fn bytes(&self, sectors: u64) -> u64 {
+        sectors * self.sector_bytes
+    }
+
+    /// Does something with the image, if there is one; it is told where an extent begins there.
+    fn with_image(
+        &mut self,
+        what: impl FnOnce(&ImageFile, &dyn Fn(Extent) -> u64) -> io::Result<()>,
+    ) {
+        if let (BlocksFile::Image(image), false) = (self.watch.blocks(), self.has_failed)
+            && let Err(error) = what(image, &|extent| self.bytes(extent.start.get()))
+        {
+            self.fail_with_blocks(&error);
+        }
+    }
+
+    fn keep(&mut self, number: u64, read: u64, hash: u64) {
+        let BlocksFile::Hashes(hashes) = self.watch.blocks() else {
+            return;
+        };
+        match hashes.set(number, hash) {
+            Ok(()) => self.done(vec![Sunk::Kept {
+                number,
+                read,
+                compared: true,
+            }]),
+            Err(error) => self.fail_with_blocks(&error),
         }
     }
 
@@ -242,67 +333,76 @@ impl Worker {
         self.tell();
     }
 
-    fn fail_with_hashes(&mut self, error: &io::Error) {
-        let path = self.watch.hashes().path().to_owned();
+    fn fail_with_blocks(&mut self, error: &io::Error) {
+        let path = self.watch.blocks().path().to_owned();
         self.fail(&path, error, error.kind() == io::ErrorKind::InvalidData);
     }
 
-    fn hash(&mut self, extent: Extent, data: &[u8], blocks: &[Whole]) {
+    fn take(&mut self, extent: Extent, data: &[u8], blocks: &[Whole]) {
         let mut sunk = Vec::with_capacity(blocks.len());
-        let bytes = |sectors: u64| (sectors * self.sector_bytes) as usize;
         for block in blocks {
-            let from = bytes(block.extent.start.get() - extent.start.get());
-            let hash = hash_of(&data[from..from + bytes(block.extent.len.get())]);
-            match self.compare(block, hash) {
+            let from = self.bytes(block.extent.start.get() - extent.start.get());
+            let len = self.bytes(block.extent.len.get());
+            let data = &data[from as usize..(from + len) as usize];
+            let taken = match self.watch.blocks() {
+                BlocksFile::Hashes(hashes) => compare(hashes, block, hash_of(data)),
+                BlocksFile::Image(image) => {
+                    let written = image.write(self.bytes(block.extent.start.get()), data);
+                    written.map(|()| block.kept(false))
+                }
+            };
+            match taken {
                 Ok(as_it_is) => sunk.push(as_it_is),
                 Err(error) => {
                     self.done(sunk);
-                    return self.fail_with_hashes(&error);
+                    return self.fail_with_blocks(&error);
                 }
             }
         }
         self.done(sunk);
     }
 
-    fn compare(&self, block: &Whole, hash: u64) -> io::Result<Sunk> {
-        let number = block.number;
-        let hashes = self.watch.hashes();
-        if block.is_known {
-            // What is different is kept when it is written down that it is.
-            return Ok(match hashes.hash(number)? == hash {
-                true => Sunk::Hashed {
-                    number,
-                    compared: true,
-                },
-                false => Sunk::Changed { number, hash },
-            });
-        }
-        hashes.set(number, hash)?;
-        Ok(Sunk::Hashed {
-            number,
-            compared: false,
-        })
-    }
-
-    fn sync(&mut self) {
+    fn sync(&mut self, nth: u64) {
         // What could not be made durable may be gone, and nobody can say what of it.
         if let Err((path, error)) = self.watch.sync() {
             return self.fail(&path, &error, true);
         }
-        let (file, path) = &self.progress;
-        match file.sync_all() {
-            Ok(()) => self.done(vec![Sunk::Synced]),
+        match self.progress.sync() {
+            Ok(()) => self.done(vec![Sunk::Synced(nth)]),
             Err(error) => {
-                let path = path.clone();
+                let path = self.progress.path().to_owned();
                 self.fail(&path, &error, false);
             }
         }
     }
 }
 
+impl Whole {
+    fn kept(&self, compared: bool) -> Sunk {
+        Sunk::Kept {
+            number: self.number,
+            read: self.read,
+            compared,
+        }
+    }
+}
+
+fn compare(hashes: &HashFile, block: &Whole, hash: u64) -> io::Result<Sunk> {
+    let (number, read) = (block.number, block.read);
+    if block.is_known {
+        // What is different is kept when it is written down that it is.
+        return Ok(match hashes.hash(number)? == hash {
+            true => block.kept(true),
+            false => Sunk::Changed { number, read, hash },
+        });
+    }
+    hashes.set(number, hash)?;
+    Ok(block.kept(false))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::hashes::HashFile;
+    use super::super::blocks::Keeps;
     use super::super::identity::Identity;
     use super::*;
     use crate::device::Device;
@@ -313,6 +413,7 @@ mod tests {
     use headtime_testkit::Folder;
     use headtime_units::Sectors;
     use std::convert::Infallible;
+    use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     const BLOCK: u64 = 8;
@@ -331,7 +432,8 @@ mod tests {
             sector_bytes: 512,
         };
         let block = Sectors::new(BLOCK);
-        let hashes = HashFile::open_or_create(&folder.join("hashes"), &identity, block);
+        let path = folder.join("hashes");
+        let hashes = BlocksFile::open_or_create(Keeps::Hashes, &path, &identity, block, None);
         let path = folder.join("watch");
         let watch = Watch::begin(&path, (disk, &identity), block, hashes.expect("new"));
         Arc::new(watch.expect("begins"))
@@ -350,6 +452,7 @@ mod tests {
         let extent = Extent::at(number * BLOCK, BLOCK);
         let whole = Whole {
             number,
+            read: 9,
             extent,
             is_known,
         };
@@ -361,23 +464,43 @@ mod tests {
         let (folder, disk) = (Folder::new(), disk());
         let watch = watch(&folder, &disk);
         let progress = File::create(folder.join("progress")).expect("room");
-        let durable = (progress, folder.join("progress"));
+        let durable = Durable::of(progress, folder.join("progress"));
         let sink = Sink::start(Arc::clone(&watch), durable, disk.clone()).expect("a thread");
         hand_over(&sink, 3, false);
         let number = 3;
         let compared = false;
-        assert_eq!(next(&sink), (vec![Sunk::Hashed { number, compared }], None));
+        assert_eq!(
+            next(&sink),
+            (
+                vec![Sunk::Kept {
+                    number,
+                    read: 9,
+                    compared
+                }],
+                None
+            )
+        );
         hand_over(&sink, 3, true);
         let compared = true;
-        assert_eq!(next(&sink), (vec![Sunk::Hashed { number, compared }], None));
+        assert_eq!(
+            next(&sink),
+            (
+                vec![Sunk::Kept {
+                    number,
+                    read: 9,
+                    compared
+                }],
+                None
+            )
+        );
         let hashes = File::options().write(true).open(folder.join("hashes"));
         let hashes = hashes.expect("there");
         hashes.write_all_at(b"damage", 20 << 10).expect("there");
         for number in 0..3 {
             hand_over(&sink, number, false);
         }
-        sink.keep(7, 7);
-        sink.sync();
+        sink.keep(7, 9, 7);
+        sink.sync(5);
         let (sunk, problem) = next(&sink);
         let problem = problem.expect("damaged");
         assert!(
@@ -390,11 +513,25 @@ mod tests {
         sink.again();
         hand_over(&sink, 3, true);
         let hash = hash_of(&[3; 4096]);
-        assert_eq!(next(&sink).0, [Sunk::Changed { number, hash }]);
-        sink.keep(number, hash);
-        assert_eq!(next(&sink).0, [Sunk::Hashed { number, compared }]);
-        sink.sync();
-        assert_eq!(next(&sink), (vec![Sunk::Synced], None));
+        assert_eq!(
+            next(&sink).0,
+            [Sunk::Changed {
+                number,
+                read: 9,
+                hash
+            }]
+        );
+        sink.keep(number, 9, hash);
+        assert_eq!(
+            next(&sink).0,
+            [Sunk::Kept {
+                number,
+                read: 9,
+                compared
+            }]
+        );
+        sink.sync(5);
+        assert_eq!(next(&sink), (vec![Sunk::Synced(5)], None));
         disk.stop().expect("stops");
     }
 
@@ -403,12 +540,33 @@ mod tests {
         let (folder, disk) = (Folder::new(), disk());
         // The kernel refuses to make this one durable.
         let never = Path::new("/dev/null").to_owned();
-        let durable = (File::open(&never).expect("every machine has it"), never);
+        let durable = Durable::of(File::open(&never).expect("every machine has it"), never);
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
-        sink.sync();
+        sink.sync(5);
         let (sunk, problem) = next(&sink);
         assert_eq!(sunk, []);
         assert!(problem.expect("refused").text.starts_with("/dev/null: "));
+        disk.stop().expect("stops");
+    }
+
+    #[test]
+    fn whoever_waits_for_room_learns_that_the_thread_has_ended_by_a_bug() {
+        let (folder, disk) = (Folder::new(), disk());
+        let progress = File::create(folder.join("progress")).expect("room");
+        let durable = Durable::of(progress, folder.join("progress"));
+        let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
+        // Less data than sectors, which nobody who has no bug hands over.
+        let whole = Whole {
+            number: 0,
+            read: 1,
+            extent: Extent::at(0, 1 << 20),
+            is_known: false,
+        };
+        sink.data(Extent::at(0, 1 << 20), &vec![0; WAITING_MAX], vec![whole]);
+        let (sunk, problem) = next(&sink);
+        assert_eq!(sunk, []);
+        assert!(problem.expect("a bug").is_loss);
+        assert!(sink.has_room());
         disk.stop().expect("stops");
     }
 }

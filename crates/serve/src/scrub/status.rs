@@ -48,6 +48,17 @@ pub struct HashStatus {
     pub why_not: Option<String>,
 }
 
+/// What a scrub copies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyStatus {
+    /// Where to.
+    pub file: PathBuf,
+    /// Blocks that were copied, or were being copied, and had to be read again since somebody wrote to them; since the server started.
+    pub again: u64,
+    /// Whether the image is settled: it will be the disk as it was at a line that is behind us, unless a read or the file fails still.
+    pub is_settled: bool,
+}
+
 /// Whether a scrub reads in gaps, and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gaps {
@@ -102,6 +113,8 @@ pub struct ScrubStatus {
     pub in_idle_time: u64,
     /// The same, by others.
     pub by_others: u64,
+    /// The same, as any client's: the last blocks of a copy.
+    pub outright: u64,
     /// Reads that failed, and were not for sectors that cannot be read.
     pub errors: u64,
     /// Sectors that cannot be read.
@@ -110,6 +123,8 @@ pub struct ScrubStatus {
     pub changed: FoundSectors,
     /// What is compared, if anything is.
     pub hashes: Option<HashStatus>,
+    /// What is copied, if anything is.
+    pub copy: Option<CopyStatus>,
     /// Whether gaps are used.
     pub gaps: Gaps,
     /// After how long without requests idle time is used; `None` if it is not.
@@ -179,6 +194,28 @@ impl FoundSectors {
         }
         self.extents.insert(start, end);
         true
+    }
+
+    /// These are not what was found any more. Returns true if it was kept of any of them that they were.
+    pub fn remove(&mut self, extent: Extent) -> bool {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let mut any = false;
+        // The last one that begins before the end, as long as there is one that reaches over the start.
+        while let Some((from, until)) = self.extents.range(..end).next_back() {
+            let (from, until) = (*from, *until);
+            if until <= start {
+                break;
+            }
+            any = true;
+            self.extents.remove(&from);
+            if from < start {
+                self.extents.insert(from, start);
+            }
+            if until > end {
+                self.extents.insert(end, until);
+            }
+        }
+        any
     }
 
     /// So many more were found elsewhere.
@@ -263,6 +300,34 @@ mod tests {
         assert!(found.add(Extent::at(5, 8)) && found.add(Extent::at(13, 7)));
         assert_eq!(found.extents(), [Extent::at(5, 25)]);
         assert!(!found.add(Extent::at(6, 3)));
+    }
+
+    #[test]
+    fn sectors_that_can_be_read_after_all_are_taken_out_of_extents() {
+        let found = || {
+            let mut found = FoundSectors::default();
+            for (start, len) in [(10, 10), (30, 5), (40, 1)] {
+                found.add(Extent::at(start, len));
+            }
+            found
+        };
+        for (start, len, left) in [
+            (0, 10, &[(10, 10), (30, 5), (40, 1)][..]),
+            (20, 10, &[(10, 10), (30, 5), (40, 1)]),
+            (12, 3, &[(10, 2), (15, 5), (30, 5), (40, 1)]),
+            (15, 20, &[(10, 5), (40, 1)]),
+            (30, 5, &[(10, 10), (40, 1)]),
+            (5, 33, &[(40, 1)]),
+            (0, 100, &[]),
+        ] {
+            let mut found = found();
+            let before = found.sectors();
+            let any = found.remove(Extent::at(start, len));
+            let expected: Vec<Extent> =
+                left.iter().map(|(at, len)| Extent::at(*at, *len)).collect();
+            assert_eq!(found.extents(), expected, "{start} {len}");
+            assert_eq!(any, found.sectors() < before);
+        }
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! Which blocks are still what a file of hashes says of them.
+//! Which blocks are still what a file of hashes, or an image, says of them.
 //!
 //! ```text
-//! 16 KiB     of which disk and which file of hashes, as JSON, written once
+//! 16 KiB     of which disk and which file of hashes or image, as JSON, written once
 //! 4 KiB      `watched BOOT`, `clean` or `lost WHY`
-//! 4 KiB ..   a mark for each block, a bit that is set if the file has the block's hash and nobody has written to the block since
+//! 4 KiB ..   a mark for each block, a bit that is set if the file has the block's hash, or the block, and nobody has written to the block since
 //! ```
 //!
 //! A mark is cleared on file before a write to its block reaches the disk. What a killed server has written the kernel has; when the machine went
 //! down, no mark counts unless the disk had ended in order. So a mark never says too much. docs/design/2026-11-23-scrub-hash.md goes through it.
 
-use super::files::{self, HEADER, PAGE};
-use super::hashes::HashFile;
+use super::blocks::{BlocksFile, Keeps};
+use super::files::{self, FileId, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
 use crate::disk::Disk;
@@ -31,14 +31,14 @@ const WHAT: &str = "the watch of a scrub";
 const NOT_SOLE: &str = "the server did not run all the time since, and what others wrote meanwhile nobody has noticed; \
     if nobody does, say so: sole_writer = true in the configuration of the disk";
 
-/// Notices what is written to a disk of which there are hashes.
+/// Notices what is written to a disk of which there are hashes, or an image.
 #[derive(Debug)]
 pub(super) struct Watch {
     path: PathBuf,
     file: File,
     pages: Pages,
     block: Sectors,
-    hashes: HashFile,
+    blocks: BlocksFile,
     disk: Disk,
     known: Mutex<Known>,
     is_lost: AtomicBool,
@@ -73,21 +73,20 @@ impl Watch {
         path: &Path,
         disk: (&Disk, &Identity),
         block: Sectors,
-        hashes: HashFile,
+        blocks: BlocksFile,
     ) -> Result<Watch, ProgressError> {
         let (disk, identity) = disk;
         let failed = |error| files::failed(path, error);
-        let name = files::unique()?;
+        let name = blocks.begin(&files::unique()?);
+        let name = name.map_err(|error| files::failed(blocks.path(), error))?;
+        let key = blocks.keeps().key();
         let mut about = files::about(FORMAT, identity);
         about["block"] = json!(block.get());
-        about["hash"] = json!(hashes.path());
-        about["hash_device"] = json!(hashes.id().device);
-        about["hash_inode"] = json!(hashes.id().inode);
+        about[key] = json!(blocks.path());
+        about[format!("{key}_device")] = json!(blocks.id().device);
+        about[format!("{key}_inode")] = json!(blocks.id().inode);
         about["name"] = json!(name);
         let header = files::header(&about).map_err(failed)?;
-        // Whoever had these hashes before has them no longer.
-        let named = hashes.set_watch(&name);
-        named.map_err(|error| files::failed(hashes.path(), error))?;
         let file = files::create_beside(path)?;
         let pages = pages(identity, block);
         let made = (|| {
@@ -98,7 +97,7 @@ impl Watch {
         })();
         made.map_err(failed)?;
         let bits = vec![0; pages.words()];
-        Ok(Watch::of(path, file, (pages, bits), block, hashes, disk))
+        Ok(Watch::of(path, file, (pages, bits), block, blocks, disk))
     }
 
     fn of(
@@ -106,7 +105,7 @@ impl Watch {
         file: File,
         (pages, bits): (Pages, Vec<u64>),
         block: Sectors,
-        hashes: HashFile,
+        blocks: BlocksFile,
         disk: &Disk,
     ) -> Watch {
         Watch {
@@ -114,7 +113,7 @@ impl Watch {
             file,
             pages,
             block,
-            hashes,
+            blocks,
             disk: disk.clone(),
             known: Mutex::new(Known {
                 bits,
@@ -132,7 +131,7 @@ impl Watch {
     ///
     /// If its file is of another disk; it is left as it is then. Whatever else is in the way of it, it is lost, also for the next server.
     pub fn resume(
-        path: &Path,
+        (path, keeps): (&Path, Keeps),
         (disk, identity): (&Disk, &Identity),
         sole_writer: bool,
     ) -> Result<Resumed, ProgressError> {
@@ -168,10 +167,10 @@ impl Watch {
             }
             Err(problem) => return lost(problem),
         }
-        match Watch::trusted(path, &file, &about, identity, sole_writer) {
+        match Watch::trusted((path, keeps), &file, &about, identity, sole_writer) {
             Err(why) => lost(why),
-            Ok((marks, block, hashes)) => {
-                let watch = Watch::of(path, file, marks, block, hashes, disk);
+            Ok((marks, block, blocks)) => {
+                let watch = Watch::of(path, file, marks, block, blocks, disk);
                 Ok(Resumed::Watch(Arc::new(watch)))
             }
         }
@@ -180,12 +179,12 @@ impl Watch {
     /// The marks of a file, if they can be believed; from then on the file says that somebody notices writes. The error says why not.
     #[allow(clippy::type_complexity, reason = "its only caller takes it apart")]
     fn trusted(
-        path: &Path,
+        (path, keeps): (&Path, Keeps),
         file: &File,
         about: &Value,
         disk: &Identity,
         sole_writer: bool,
-    ) -> Result<((Pages, Vec<u64>), Sectors, HashFile), String> {
+    ) -> Result<((Pages, Vec<u64>), Sectors, BlocksFile), String> {
         let text = |error: io::Error| format!("{}: {error}", path.display());
         let block = files::number(about, "block")?;
         if block == 0 {
@@ -210,17 +209,12 @@ impl Watch {
         if !sole_writer {
             return Err(NOT_SOLE.to_owned());
         }
-        let kept = about["hash"].as_str().map(Path::new);
-        let kept = kept.ok_or_else(|| "`hash` is no path".to_owned())?;
-        let hashes = HashFile::open(kept, disk, block).map_err(|error| error.to_string())?;
-        let id = hashes.id();
-        let name = hashes.watch().map_err(text)?;
-        let same = [
-            files::number(about, "hash_device")? == id.device,
-            files::number(about, "hash_inode")? == id.inode,
-            about["name"] == name.as_str(),
-        ];
-        if same != [true; 3] {
+        let kept = about[keeps.key()].as_str().map(Path::new);
+        let kept = kept.ok_or_else(|| format!("`{}` is no path", keeps.key()))?;
+        let blocks = BlocksFile::open(keeps, kept, disk, block);
+        let blocks = blocks.map_err(|error| error.to_string())?;
+        let name = blocks.name().map_err(text)?;
+        if id_of(about, keeps)? != blocks.id() || about["name"] != name.as_str() {
             return Err(format!("{}: another file than before", kept.display()));
         }
         if file.metadata().map_err(text)?.len() < pages.end() {
@@ -230,16 +224,23 @@ impl Watch {
         // A machine that goes down from now on is not to leave behind that all is well.
         write_text(file, &now).map_err(text)?;
         file.sync_all().map_err(text)?;
-        Ok(((pages, bits), block, hashes))
+        Ok(((pages, bits), block, blocks))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The hashes that are kept.
-    pub fn hashes(&self) -> &HashFile {
-        &self.hashes
+    /// What is kept of blocks.
+    pub fn blocks(&self) -> &BlocksFile {
+        &self.blocks
+    }
+
+    /// The file that a watch says is its own, whether or not what it says of blocks can be believed.
+    pub fn file_of(path: &Path, keeps: Keeps) -> Option<FileId> {
+        let file = File::open(path).ok()?;
+        let about = files::read_header(&file, path, (FORMAT, WHAT)).ok()?;
+        id_of(&about, keeps).ok()
     }
 
     /// Sectors of a block.
@@ -247,11 +248,11 @@ impl Watch {
         self.block
     }
 
-    /// Returns true if it is of these hashes, and they are where they were.
-    pub fn is_of(&self, path: &Path, block: Sectors) -> bool {
-        let hashes = &self.hashes;
-        let same = hashes.path() == path && self.block == block;
-        same && hashes.id().is_at(path) && !self.is_lost()
+    /// Returns true if it is of this file, and that is where it was.
+    pub fn is_of(&self, (keeps, path): (Keeps, &Path), block: Sectors) -> bool {
+        let blocks = &self.blocks;
+        let same = blocks.keeps() == keeps && blocks.path() == path && self.block == block;
+        same && blocks.id().is_at(path) && !self.is_lost()
     }
 
     /// Why nothing is known.
@@ -262,6 +263,11 @@ impl Watch {
     /// Returns true if nothing is known any more, and never will be.
     pub fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::SeqCst)
+    }
+
+    /// The marks, as bits.
+    pub fn marks(&self) -> Vec<u64> {
+        self.known().bits.clone()
     }
 
     /// Returns true if the hash of a block is to be that of what it has.
@@ -320,10 +326,8 @@ impl Watch {
     fn lose_all(&self, known: &mut Known, why: String) {
         if known.lost.is_none() {
             let (disk, path) = (self.disk.name(), self.path.display());
-            tracing::warn!(
-                disk,
-                "{path}: nothing can be compared with the hashes made so far: {why}"
-            );
+            let loss = self.blocks.keeps().loss();
+            tracing::warn!(disk, "{path}: {loss}: {why}");
             make_lost(&self.path, &self.file, &why);
             known.lost = Some(why);
             self.is_lost.store(true, Ordering::SeqCst);
@@ -357,8 +361,23 @@ impl Watch {
     pub fn sync(&self) -> Result<(), (PathBuf, io::Error)> {
         let written = self.write().and_then(|()| self.file.sync_all());
         written.map_err(|error| (self.path.clone(), error))?;
-        let synced = self.hashes.sync();
-        synced.map_err(|error| (self.hashes.path().to_owned(), error))
+        let synced = self.blocks.sync();
+        synced.map_err(|error| (self.blocks.path().to_owned(), error))
+    }
+
+    /// Nobody needs to notice writes for it any more, and it is not to be believed another time.
+    pub fn end(&self) {
+        let mut known = self.known();
+        if known.lost.is_none() {
+            known.lost = Some("it is over".to_owned());
+            self.is_lost.store(true, Ordering::SeqCst);
+        }
+        Watch::remove(&self.path);
+    }
+
+    /// Removes the file of a watch that is not to be believed, if it is there.
+    pub fn remove(path: &Path) {
+        remove(path);
     }
 
     /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more. Returns true if that is so.
@@ -394,6 +413,15 @@ fn pages(disk: &Identity, block: Sectors) -> Pages {
     Pages::new((HEADER + PAGE) as u64, blocks)
 }
 
+/// The file that is kept, as the beginning of a watch has it.
+fn id_of(about: &Value, keeps: Keeps) -> Result<FileId, String> {
+    let key = keeps.key();
+    Ok(FileId {
+        device: files::number(about, &format!("{key}_device"))?,
+        inode: files::number(about, &format!("{key}_inode"))?,
+    })
+}
+
 /// What says that somebody notices writes.
 fn watched() -> io::Result<String> {
     match files::boot() {
@@ -419,7 +447,7 @@ fn make_lost(path: &Path, file: &File, why: &str) {
 fn remove(path: &Path) {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(
-            "{}: remove it before the server starts again, or what has changed is said wrongly: it cannot be written or removed: {error}",
+            "{}: remove it before the server starts again, or what it says is believed wrongly: it cannot be written or removed: {error}",
             path.display()
         ),
         _ => {}

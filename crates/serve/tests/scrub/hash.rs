@@ -1,6 +1,7 @@
 //! What a scrub says of blocks that it has seen before: it names those that have changed though nobody wrote, and never one that somebody
 //! may have written to, whatever became of servers, files and the machine meanwhile.
 
+use super::common::{Inbox, request, submit};
 use super::rig::{Hook, Of, Rig, USUAL, options, soon};
 use headtime_sched::Op;
 use headtime_serve::device::{Control, Device};
@@ -614,7 +615,7 @@ fn hashes_are_refused_where_nothing_is_kept_and_nothing_of_others_is_touched() {
         ..soon()
     };
     let refused = rig.scrubs.begin(&hash(folder.join("hashes")));
-    assert!(matches!(refused, Err(ScrubError::NotKept)));
+    assert!(matches!(refused, Err(ScrubError::NotKept("hash"))));
     assert!(!folder.join("hashes").exists());
     rig.stop();
     let rig = Rig::emulated(Of {
@@ -643,5 +644,33 @@ fn hashes_are_refused_where_nothing_is_kept_and_nothing_of_others_is_touched() {
     let refused = refused.expect_err("in use").to_string();
     assert!(refused.contains("in use by another server"), "{refused}");
     other.stop();
+    rig.stop();
+}
+
+#[test]
+fn a_write_that_comes_as_soon_as_a_server_goes_on_is_noticed_though_the_disk_is_busy() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    pass(&rig, &place);
+    rig.stop();
+    let hook: Hook = Arc::new(|request| {
+        if request.op == Op::Read {
+            // The disk's thread finds all there that comes meanwhile.
+            sleep(Duration::from_millis(300));
+        }
+    });
+    let rig = Rig::emulated(Of {
+        hook: Some(&hook),
+        ..place.of()
+    });
+    let inbox = Inbox::new(1);
+    let read = request(&rig.disk, 0, Op::Read, 8, Arc::clone(&inbox) as Arc<_>);
+    submit(&rig.disk, read);
+    sleep(Duration::from_millis(50));
+    rig.scrubs.resume_unfinished().expect("nothing in the way");
+    rig.write(1600, 9);
+    assert_eq!(inbox.wait().result, Ok(()));
+    let mark = || fs::read(&place.watch).expect("there")[(20 << 10) + 12] >> 4 & 1;
+    assert_eq!(mark(), 0);
     rig.stop();
 }

@@ -9,6 +9,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod copy;
 mod hash;
 mod rig;
 

@@ -15,6 +15,7 @@ use headtime_serve::request::Data;
 use headtime_serve::scrub::{ScrubAsk, ScrubState, ScrubStatus, Scrubs};
 use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos, Sectors, Time};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -185,6 +186,14 @@ impl<D: Device> Device for Seen<D> {
 
     fn next_event(&self) -> Option<Time> {
         self.0.next_event()
+    }
+
+    fn ready_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.0.ready_fd()
+    }
+
+    fn kick(&mut self) {
+        self.0.kick();
     }
 
     fn abort(&mut self, now: Time, tag: DriveTag) -> Aborted {

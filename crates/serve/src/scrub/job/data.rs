@@ -2,21 +2,21 @@
 
 use super::super::progress::{Finding, ProgressFile};
 use super::super::sink::{Sunk, Whole};
-use super::{Ending, Scrub};
+use super::Scrub;
 use headtime_sched::Passing;
 use headtime_units::{Extent, Lba, Time};
 use std::io;
 use std::sync::atomic::Ordering;
 
 impl<P: Passing> Scrub<P> {
-    /// What was read is handed over, if anything is done with it. Returns false if nothing is.
+    /// What a read has brought is handed over, if anything is done with it. Returns false if nothing is.
     pub(super) fn hand_over(
         &mut self,
-        extent: Extent,
+        (extent, read): (Extent, u64),
         data: Option<&[u8]>,
         blocks: &[Lba],
     ) -> bool {
-        let (Some(sink), Some(watch), Some(data)) = (&self.sink, &self.watch, data) else {
+        let (Some(_), Some(data)) = (&self.sink, data) else {
             return false;
         };
         if self.sink_has_failed {
@@ -26,16 +26,24 @@ impl<P: Passing> Scrub<P> {
             }
             return true;
         }
+        if self.plan.is_copy() {
+            for block in blocks {
+                self.can_be_read(self.scan.wanted().block_at(*block));
+            }
+        }
+        let Some(sink) = &self.sink else { return false };
         let wholes = blocks.iter().map(|block| {
             let number = self.number(*block);
             Whole {
                 number,
+                read,
                 extent: self.scan.wanted().block_at(*block),
-                is_known: watch.knows(number),
+                is_known: sink.watch().knows(number),
             }
         });
         let wholes: Vec<Whole> = wholes.collect();
-        self.sinking.extend(wholes.iter().map(|whole| whole.number));
+        self.sinking
+            .extend(wholes.iter().map(|whole| (whole.number, read)));
         sink.data(extent, data, wholes);
         true
     }
@@ -53,11 +61,19 @@ impl<P: Passing> Scrub<P> {
         if let Some(problem) = problem {
             self.sink_has_failed = true;
             // It is read again, when somebody says that the way is free.
-            for number in std::mem::take(&mut self.sinking) {
+            for (number, _) in std::mem::take(&mut self.sinking) {
                 self.want_again(number);
             }
-            if let Some(watch) = self.watch.as_ref().filter(|_| problem.is_loss) {
-                watch.lose(problem.text.clone());
+            if self.plan.is_copy() {
+                // Parts of these were handed over, too.
+                for (number, _) in std::mem::take(&mut self.bad) {
+                    self.want_again(number);
+                }
+                self.parts.clear();
+                self.call_off();
+            }
+            if let Some(sink) = self.sink.as_ref().filter(|_| problem.is_loss) {
+                sink.watch().lose(problem.text.clone());
             }
             self.hold(problem.text);
         }
@@ -66,34 +82,33 @@ impl<P: Passing> Scrub<P> {
 
     fn is_sunk(&mut self, sunk: Sunk) {
         match sunk {
-            Sunk::Synced => {
-                self.ending = match self.ending {
-                    Ending::Syncs => Ending::Synced,
-                    Ending::Says => Ending::Said,
-                    other => other,
-                }
-            }
-            Sunk::Hashed { number, compared } => {
-                if !self.sinking.remove(&number) {
+            Sunk::Synced(nth) => self.ending = self.ending.synced(nth),
+            Sunk::Kept {
+                number,
+                read,
+                compared,
+            } => {
+                if self.sinking.get(&number) != Some(&read) {
                     return;
                 }
+                self.sinking.remove(&number);
                 self.compared += u64::from(compared);
-                let watch = self.watch.as_ref();
-                if let Some(watch) = watch.filter(|_| !self.rewritten.contains(&number)) {
-                    watch.learn(number);
+                let sink = self.sink.as_ref();
+                if let Some(sink) = sink.filter(|_| !self.rewritten.contains(&number)) {
+                    sink.watch().learn(number);
                 }
                 self.close(number);
             }
-            Sunk::Changed { number, hash } => {
-                if self.sinking.contains(&number) {
-                    self.is_changed(number, hash);
+            Sunk::Changed { number, read, hash } => {
+                if self.sinking.get(&number) == Some(&read) {
+                    self.is_changed((number, read), hash);
                 }
             }
         }
     }
 
     /// A block is another one than it was to be. That is written down before it is forgotten what it was.
-    fn is_changed(&mut self, number: u64, hash: u64) {
+    fn is_changed(&mut self, (number, read): (u64, u64), hash: u64) {
         let extent = self.extent_of(number);
         let disk = self.disk.name();
         tracing::warn!(disk, sectors = %extent, "the scrub finds another content, though nobody has written");
@@ -104,7 +119,7 @@ impl<P: Passing> Scrub<P> {
         }
         self.keep_beyond();
         match &self.sink {
-            Some(sink) if self.held.is_none() => sink.keep(number, hash),
+            Some(sink) if self.held.is_none() => sink.keep(number, read, hash),
             _ => {
                 self.sinking.remove(&number);
                 self.want_again(number);
@@ -113,38 +128,40 @@ impl<P: Passing> Scrub<P> {
     }
 
     /// The sectors of a block.
-    fn extent_of(&self, number: u64) -> Extent {
+    pub(super) fn extent_of(&self, number: u64) -> Extent {
         let start = Lba::new(number * self.plan.block.get());
         self.scan.wanted().block_at(start)
     }
 
     /// A block that was asked for is not done after all.
-    fn want_again(&mut self, number: u64) {
+    pub(super) fn want_again(&mut self, number: u64) {
         self.open.remove(&number);
         self.rewritten.remove(&number);
         self.scan.want(self.extent_of(number));
     }
 
     /// Sectors are about to be written to.
-    pub(super) fn is_written(&mut self, extent: Extent) {
-        if let Some(watch) = &self.watch {
+    pub(super) fn is_written(&mut self, now: Time, extent: Extent) {
+        for watch in &self.watches {
             watch.forget(extent);
         }
-        if self.sink.is_some() {
+        if self.plan.is_copy() {
+            self.want_written(now, extent);
+        } else if self.sink.is_some() {
             let block = self.plan.block.get();
             let (first, last) = (extent.start.get() / block, (extent.end().get() - 1) / block);
-            self.rewritten.extend(self.open.range(first..=last));
+            let open = self.open.range(first..=last);
+            self.rewritten.extend(open.map(|(number, _)| *number));
         }
     }
 
-    /// Without its watch what was hashed says nothing.
-    pub(super) fn look_at_watch(&mut self, now: Time) {
-        let Some(watch) = &self.watch else { return };
-        watch.look_at_disk();
-        if self.sink.is_none() || !watch.is_lost() {
-            return;
-        }
-        let why = watch.lost().unwrap_or_default();
+    /// Without its watch what was hashed or copied says nothing.
+    pub(super) fn look_at_watches(&mut self, now: Time) {
+        self.watches.iter().for_each(|watch| watch.look_at_disk());
+        let why = match &self.sink {
+            Some(sink) if sink.watch().is_lost() => sink.watch().lost().unwrap_or_default(),
+            _ => return,
+        };
         if !self.face.must_begin_anew.swap(true, Ordering::SeqCst) {
             self.hold(format!("{why}; it begins anew when it is told to go on"));
             self.publish(now);
@@ -157,12 +174,14 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down which blocks have their hashes.
+    /// Writes down which blocks have their hashes, or are copied.
     pub(super) fn keep_marks(&mut self) {
-        if let Some(watch) = self.watch.as_ref().filter(|watch| watch.is_dirty())
-            && let Err(error) = watch.write()
-        {
-            watch.lose(error.to_string());
+        for watch in &self.watches {
+            if watch.is_dirty()
+                && let Err(error) = watch.write()
+            {
+                watch.lose(error.to_string());
+            }
         }
     }
 

@@ -6,13 +6,13 @@ use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lan
 use headtime_units::Time;
 use std::sync::Arc;
 
-/// Asks for nothing, and has a watch told of writes.
-pub(crate) struct Resting(Arc<Watch>, SinkThread);
+/// Asks for nothing, and has watches told of writes.
+pub(crate) struct Resting(Vec<Arc<Watch>>, SinkThread);
 
 impl Resting {
-    /// `worker` has hashed for the scrub before, and may not quite have ended.
-    pub fn new(watch: Arc<Watch>, worker: SinkThread) -> Resting {
-        Resting(watch, worker)
+    /// `worker` has hashed or copied for the scrub before, and may not quite have ended.
+    pub fn new(watches: Vec<Arc<Watch>>, worker: SinkThread) -> Resting {
+        Resting(watches, worker)
     }
 }
 
@@ -23,13 +23,13 @@ impl Background for Resting {
         _: &Engine,
         _: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        self.0.look_at_disk();
+        self.0.iter().for_each(|watch| watch.look_at_disk());
         None
     }
 
     fn arrives(&mut self, _: Time, arrival: &Arrival) {
         if arrival.op.changes() {
-            self.0.forget(arrival.extent);
+            self.0.iter().for_each(|watch| watch.forget(arrival.extent));
         }
     }
 
@@ -40,7 +40,11 @@ impl Background for Resting {
 
 impl Drop for Resting {
     fn drop(&mut self) {
-        if self.0.ends_with_disk() {
+        let mut ended = false;
+        for watch in &self.0 {
+            ended |= watch.ends_with_disk();
+        }
+        if ended {
             // The watch is closed when nobody has it any more, and that is to be before the server ends.
             self.1.join();
         }

@@ -1,0 +1,139 @@
+//! A file that has something of each block of a disk: its hash, or all that is in it.
+
+use super::files::FileId;
+use super::hashes::HashFile;
+use super::identity::{Identity, ProgressError};
+use super::image::ImageFile;
+use headtime_units::Sectors;
+use std::io;
+use std::path::Path;
+
+/// What is kept of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Keeps {
+    /// A hash, with which the block is compared.
+    Hashes,
+    /// The block.
+    Image,
+}
+
+impl Keeps {
+    /// The option that asks for it, and its name in files.
+    pub fn key(self) -> &'static str {
+        match self {
+            Keeps::Hashes => "hash",
+            Keeps::Image => "copy",
+        }
+    }
+
+    /// The ending of the name of a watch of it.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Keeps::Hashes => "watch",
+            Keeps::Image => "copy",
+        }
+    }
+
+    /// What it means that writes may have gone unnoticed.
+    pub fn loss(self) -> &'static str {
+        match self {
+            Keeps::Hashes => "nothing can be compared with the hashes made so far",
+            Keeps::Image => "what was copied so far does not count",
+        }
+    }
+}
+
+/// Where it is kept.
+#[derive(Debug)]
+pub(super) enum BlocksFile {
+    Hashes(HashFile),
+    Image(ImageFile),
+}
+
+impl BlocksFile {
+    /// A file of a disk, which may be there or not; `ours` is what it was when it was last written to.
+    pub fn open_or_create(
+        keeps: Keeps,
+        path: &Path,
+        disk: &Identity,
+        block: Sectors,
+        ours: Option<FileId>,
+    ) -> Result<BlocksFile, ProgressError> {
+        Ok(match keeps {
+            Keeps::Hashes => BlocksFile::Hashes(HashFile::open_or_create(path, disk, block)?),
+            Keeps::Image => BlocksFile::Image(ImageFile::create_or_empty(path, disk, ours)?),
+        })
+    }
+
+    /// One that is to be there.
+    pub fn open(
+        keeps: Keeps,
+        path: &Path,
+        disk: &Identity,
+        block: Sectors,
+    ) -> Result<BlocksFile, ProgressError> {
+        Ok(match keeps {
+            Keeps::Hashes => BlocksFile::Hashes(HashFile::open(path, disk, block)?),
+            Keeps::Image => BlocksFile::Image(ImageFile::open(path, disk)?),
+        })
+    }
+
+    pub fn keeps(&self) -> Keeps {
+        match self {
+            BlocksFile::Hashes(_) => Keeps::Hashes,
+            BlocksFile::Image(_) => Keeps::Image,
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            BlocksFile::Hashes(hashes) => hashes.path(),
+            BlocksFile::Image(image) => image.path(),
+        }
+    }
+
+    pub fn id(&self) -> FileId {
+        match self {
+            BlocksFile::Hashes(hashes) => hashes.id(),
+            BlocksFile::Image(image) => image.id(),
+        }
+    }
+
+    /// What tells it from one that has taken its place.
+    pub fn name(&self) -> io::Result<String> {
+        match self {
+            BlocksFile::Hashes(hashes) => hashes.watch(),
+            BlocksFile::Image(image) => image.made(),
+        }
+    }
+
+    /// Forgets what it has; `new` is a name that nothing else has. Returns that by which it is known from now on.
+    pub fn begin(&self, new: &str) -> io::Result<String> {
+        match self {
+            BlocksFile::Hashes(hashes) => {
+                // Whoever had these hashes before has them no longer.
+                hashes.set_watch(new)?;
+                Ok(new.to_owned())
+            }
+            BlocksFile::Image(image) => {
+                image.empty()?;
+                image.made()
+            }
+        }
+    }
+
+    /// Lets another one have it.
+    pub fn unlock(&self) {
+        match self {
+            BlocksFile::Hashes(hashes) => hashes.unlock(),
+            BlocksFile::Image(image) => image.unlock(),
+        }
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        match self {
+            BlocksFile::Hashes(hashes) => hashes.sync(),
+            BlocksFile::Image(image) => image.sync(),
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! A copy of a disk in a file, of which zeroes are holes.
+//!
+//! The file has the disk's bytes where the disk has them, and nothing else: which of them are still to be the disk's is no business of
+//! this file ([`Watch`](super::watch::Watch)). It is made by the first pass of a copy. One that is there already is left alone, unless it
+//! is known to be that of an unfinished copy: the image of yesterday is not to be half of one while that of today is under way.
+
+use super::files::{self, FileId};
+use super::identity::{Identity, ProgressError};
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// What is looked at for zeroes: as much as a file system has holes of.
+const UNIT: usize = 4096;
+
+/// Zeroes are written so many at a time where there can be no holes.
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
+/// An image of a disk.
+#[derive(Debug)]
+pub(super) struct ImageFile {
+    path: PathBuf,
+    file: File,
+    id: FileId,
+    bytes: u64,
+}
+
+impl ImageFile {
+    /// An image of a disk, all of it holes. `ours` is the file of an unfinished copy, which may be overwritten.
+    ///
+    /// # Errors
+    ///
+    /// If another file is there, or none can be made.
+    pub fn create_or_empty(
+        path: &Path,
+        disk: &Identity,
+        ours: Option<FileId>,
+    ) -> Result<ImageFile, ProgressError> {
+        if ours.is_some_and(|ours| ours.is_at(path)) {
+            let image = ImageFile::of(path, files::open(path)?, disk)?;
+            // It may have been exchanged since.
+            return match ours == Some(image.id) {
+                true => Ok(image),
+                false => Err(there_already(path)),
+            };
+        }
+        if path.symlink_metadata().is_ok() {
+            return Err(there_already(path));
+        }
+        let file = files::create(path)?;
+        let made = (|| {
+            file.set_len(disk.bytes())?;
+            file.sync_all()?;
+            files::sync_folder(path)
+        })();
+        if let Err(error) = made {
+            // There is nothing in it.
+            let _ = std::fs::remove_file(path);
+            return Err(files::failed(path, error));
+        }
+        ImageFile::of(path, file, disk)
+    }
+
+    /// An image that is to be there, as it is.
+    pub fn open(path: &Path, disk: &Identity) -> Result<ImageFile, ProgressError> {
+        let image = ImageFile::of(path, files::open(path)?, disk)?;
+        let has = image.file.metadata();
+        let has = has.map_err(|error| files::failed(path, error))?.len();
+        match has == image.bytes {
+            true => Ok(image),
+            false => Err(files::failed(
+                path,
+                io::Error::new(
+                    ErrorKind::InvalidData,
+                    format!("it has {has} bytes, and the disk {}", image.bytes),
+                ),
+            )),
+        }
+    }
+
+    fn of(path: &Path, file: File, disk: &Identity) -> Result<ImageFile, ProgressError> {
+        let id = FileId::of(&file).map_err(|error| files::failed(path, error))?;
+        Ok(ImageFile {
+            path: path.to_owned(),
+            file,
+            id,
+            bytes: disk.bytes(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
+    /// When it was made, as far as the file system says: an inode's number may be given again.
+    pub fn made(&self) -> io::Result<String> {
+        let made = self.file.metadata()?.created();
+        let made = made.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        Ok(made.map_or("unknown".to_owned(), |at| at.as_nanos().to_string()))
+    }
+
+    /// Nothing is in it any more.
+    pub fn empty(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.set_len(self.bytes)?;
+        self.file.sync_all()
+    }
+
+    /// The disk has this from a byte on.
+    pub fn write(&self, mut at: u64, mut data: &[u8]) -> io::Result<()> {
+        while !data.is_empty() {
+            // Up to where holes may begin.
+            let unit = UNIT - (at % UNIT as u64) as usize;
+            let zero = is_zero(&data[..unit.min(data.len())]);
+            let mut len = unit.min(data.len());
+            while len < data.len() && is_zero(&data[len..data.len().min(len + UNIT)]) == zero {
+                len = data.len().min(len + UNIT);
+            }
+            match zero {
+                true => self.zero(at, len as u64)?,
+                false => self.file.write_all_at(&data[..len], at)?,
+            }
+            (at, data) = (at + len as u64, &data[len..]);
+        }
+        Ok(())
+    }
+
+    /// Zeroes from a byte on: a hole, if there can be one.
+    pub fn zero(&self, at: u64, len: u64) -> io::Result<()> {
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&self.file, hole, at, len) {
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                self.write_zeroes(at, len)
+            }
+            punched => Ok(punched?),
+        }
+    }
+
+    fn write_zeroes(&self, mut at: u64, mut len: u64) -> io::Result<()> {
+        while len > 0 {
+            let part = len.min(ZEROES.len() as u64);
+            self.file.write_all_at(&ZEROES[..part as usize], at)?;
+            (at, len) = (at + part, len - part);
+        }
+        Ok(())
+    }
+
+    /// Lets another one have it.
+    pub fn unlock(&self) {
+        files::unlock(&self.file);
+    }
+
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+fn there_already(path: &Path) -> ProgressError {
+    files::failed(
+        path,
+        io::Error::new(
+            ErrorKind::AlreadyExists,
+            "it is there already, and is no unfinished copy of this disk; a copy is made into a new file",
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_testkit::Folder;
+    use headtime_units::Sectors;
+    use std::os::unix::fs::MetadataExt;
+
+    fn disk(sectors: u64) -> Identity {
+        Identity {
+            device: "a drive".to_owned(),
+            capacity: Sectors::new(sectors),
+            sector_bytes: 512,
+        }
+    }
+
+    #[test]
+    fn zeroes_are_holes_also_where_there_was_something_else() {
+        let folder = Folder::new();
+        let path = folder.join("image");
+        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        let allocated = || std::fs::metadata(&path).expect("there").blocks() * 512;
+        assert_eq!(
+            (allocated(), path.metadata().expect("there").len()),
+            (0, 1 << 20)
+        );
+        let mut data = vec![0; 64 << 10];
+        data[10_000..30_000].fill(7);
+        data[65_535] = 1;
+        // Not at the beginning of a page, and over its end.
+        image.write(1536, &data).expect("room");
+        let mut expected = vec![0; 1 << 20];
+        expected[1536..1536 + data.len()].copy_from_slice(&data);
+        assert_eq!(std::fs::read(&path).expect("there"), expected);
+        let some = allocated();
+        assert!((20_000..48 << 10).contains(&some), "{some}");
+        image.write(1536, &vec![0; data.len()]).expect("room");
+        assert_eq!(std::fs::read(&path).expect("there"), vec![0; 1 << 20]);
+        assert!(allocated() <= 8192, "{}", allocated());
+    }
+
+    #[test]
+    fn what_is_there_already_is_left_alone_unless_it_is_known_to_be_ours() {
+        let folder = Folder::new();
+        let path = folder.join("image");
+        std::fs::write(&path, vec![9; 1 << 20]).expect("room");
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(folder.join("nothing"), &link).expect("room");
+        for path in [&path, &link, &folder.join(".")] {
+            let refused = ImageFile::create_or_empty(path, &disk(2048), None);
+            let text = refused.expect_err("it is there").to_string();
+            assert!(text.contains("it is there already"), "{text}");
+        }
+        assert_eq!(std::fs::read(&path).expect("there"), vec![9; 1 << 20]);
+        std::fs::remove_file(&path).expect("there");
+        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        image.write(0, &[1; 512]).expect("room");
+        let id = image.id();
+        // Somebody has it.
+        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(id));
+        let text = refused.expect_err("in use").to_string();
+        assert!(text.contains("in use"), "{text}");
+        drop(image);
+        let image = ImageFile::create_or_empty(&path, &disk(2048), Some(id)).expect("ours");
+        image.empty().expect("room");
+        assert_eq!(std::fs::read(&path).expect("there"), vec![0; 1 << 20]);
+        drop(image);
+        let refused = ImageFile::open(&path, &disk(4096)).expect_err("another size");
+        let text = refused.to_string();
+        assert!(
+            text.contains("it has 1048576 bytes, and the disk 2097152"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn where_there_can_be_no_holes_zeroes_are_written() {
+        let folder = Folder::new();
+        let path = folder.join("image");
+        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        image.write(0, &[7; 200_000]).expect("room");
+        image.write_zeroes(1000, 150_000).expect("room");
+        let expected = [vec![7; 1000], vec![0; 150_000], vec![7; 49_000]].concat();
+        assert_eq!(std::fs::read(&path).expect("there")[..200_000], expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! How a scrub ends.
+
+use super::super::progress::ProgressFile;
+use super::super::status::ScrubState;
+use super::{Resting, Scrub};
+use headtime_engine::{Background, Member};
+use headtime_sched::Passing;
+use headtime_units::Time;
+
+/// How far the end of a scrub is that does something with data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// There is more to do.
+    NotYet,
+    /// What was done is being made durable, by the sync of this number.
+    Syncs(u64),
+    /// It is.
+    Synced,
+    /// That it is done is being made durable.
+    Says(u64),
+    /// It is.
+    Said,
+}
+
+impl Ending {
+    /// What it is when all that was done before a sync is durable. One that was asked for before something was in the way says nothing.
+    pub fn synced(self, nth: u64) -> Ending {
+        match self {
+            Ending::Syncs(asked) if asked == nth => Ending::Synced,
+            Ending::Says(asked) if asked == nth => Ending::Said,
+            other => other,
+        }
+    }
+}
+
+impl<P: Passing> Scrub<P> {
+    /// Ends if there is nothing more to do and nothing under way.
+    pub(super) fn end_if_over(&mut self, now: Time) {
+        let under_way = self.scan.in_flight() > 0 || self.part.is_some();
+        let stopped = self.is_stopped();
+        if self.over || under_way || !(stopped || self.is_all_done()) {
+            return;
+        }
+        // What could not be written is not tried at each event, but when somebody resumes.
+        if self.held.is_some() && !stopped {
+            return;
+        }
+        if stopped {
+            let told = self.progress.as_ref().map(ProgressFile::remove);
+            self.kept(told);
+        } else if !self.is_written_down() {
+            self.publish(now);
+            return;
+        }
+        if let Some(sink) = self.sink.as_ref().filter(|_| self.plan.is_copy()) {
+            // What is in the image from now on is nobody's business here.
+            sink.watch().end();
+        }
+        self.lets_go();
+        self.publish(now);
+        self.face.status().state = match stopped {
+            true => ScrubState::Stopped,
+            false => ScrubState::Done,
+        };
+        let unreadable = self.face.status().unreadable.sectors();
+        self.face.has_let_go();
+        match stopped {
+            true => tracing::info!(disk = self.disk.name(), "the scrub was stopped"),
+            false => {
+                tracing::info!(disk = self.disk.name(), unreadable, "the scrub is done");
+            }
+        }
+    }
+
+    /// Writes down that all is done, which may take a while. Returns true if it is written down, and durable where it has to be.
+    fn is_written_down(&mut self) -> bool {
+        match self.ending {
+            Ending::Syncs(_) | Ending::Says(_) => return false,
+            Ending::Said => return true,
+            Ending::NotYet => {
+                self.keep();
+                if self.held.is_some() {
+                    return false;
+                }
+                if self.sink.is_some() {
+                    self.ending = Ending::Syncs(self.sync());
+                    return false;
+                }
+            }
+            Ending::Synced => {}
+        }
+        let told = self.progress.as_mut().map(|kept| kept.state("done"));
+        self.kept(told);
+        if self.held.is_some() {
+            return false;
+        }
+        match &self.sink {
+            Some(_) => {
+                self.ending = Ending::Says(self.sync());
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Asks for all that was done to be durable. Returns the number by which that is told.
+    fn sync(&mut self) -> u64 {
+        self.asked_syncs += 1;
+        if let Some(sink) = &self.sink {
+            sink.sync(self.asked_syncs);
+        }
+        self.asked_syncs
+    }
+
+    /// It is over, or can only begin anew: whoever comes behind it finds nothing of it in use. Writes are still noticed.
+    pub(super) fn lets_go(&mut self) {
+        self.over = true;
+        // The next one locks the file.
+        (self.progress, self.syncs) = (None, None);
+        let worker = self.sink.take().map(|sink| sink.thread());
+        let worker = worker.unwrap_or_default();
+        let watches = self.watches.iter().filter(|watch| !watch.is_lost());
+        let watches: Vec<_> = watches.cloned().collect();
+        // Whoever sees that it is over may begin another one, which is to come behind this.
+        match watches.is_empty() {
+            false => self.disk.run_in_background(
+                Member(0),
+                Box::new(move || Box::new(Resting::new(watches, worker)) as Box<dyn Background>),
+            ),
+            true => self.disk.end_background(Member(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sync_that_was_asked_for_before_something_was_in_the_way_says_nothing() {
+        for (ending, nth, then) in [
+            (Ending::Syncs(2), 2, Ending::Synced),
+            (Ending::Syncs(2), 1, Ending::Syncs(2)),
+            (Ending::Says(3), 3, Ending::Said),
+            (Ending::Says(3), 2, Ending::Says(3)),
+            (Ending::NotYet, 1, Ending::NotYet),
+            (Ending::Synced, 1, Ending::Synced),
+        ] {
+            assert_eq!(ending.synced(nth), then);
+        }
+    }
+}

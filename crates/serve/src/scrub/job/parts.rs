@@ -1,0 +1,187 @@
+//! Blocks that cannot be read as a whole.
+
+use super::super::progress::Finding;
+use super::{Part, Scrub, TIMEOUTS};
+use headtime_engine::{Arrival, Engine, Join, Lane, Outcome, RequestId};
+use headtime_sched::{Class, Flags, Op, Origin, Passing};
+use headtime_units::{Extent, Lba, Sectors, Time};
+
+/// Blocks that are looked into at a time; of more the whole block is named.
+const BAD_MAX: usize = 4096;
+
+impl<P: Passing> Scrub<P> {
+    /// These sectors cannot be read.
+    fn cannot_read(&mut self, extent: Extent) {
+        tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
+        if self.face.status().unreadable.add(extent) {
+            let progress = self.progress.as_mut();
+            let written = progress.map(|kept| kept.found(Finding::Unreadable, extent));
+            self.kept(written);
+        }
+        if self.plan.is_copy()
+            && let Some(sink) = &self.sink
+        {
+            sink.zero(extent);
+        }
+    }
+
+    /// What could not be read of these sectors was written since, and can be read.
+    pub(super) fn can_be_read(&mut self, extent: Extent) {
+        if self.face.status().unreadable.remove(extent) {
+            let progress = self.progress.as_mut();
+            let written = progress.map(|kept| kept.found(Finding::Readable, extent));
+            self.kept(written);
+        }
+    }
+
+    /// A block cannot be read as a whole: which of its sectors cannot is found out while nobody asks for anything.
+    pub(super) fn look_into(&mut self, block: Lba, read: u64) {
+        let extent = self.scan.wanted().block_at(block);
+        let number = self.number(block);
+        if self.plan.is_copy() {
+            // What is found now counts.
+            self.can_be_read(extent);
+        }
+        let is_named = self.plan.idle.is_none() || self.bad.len() >= BAD_MAX;
+        if is_named || extent.len == Sectors::new(1) {
+            self.cannot_read(extent);
+            self.parts_are_done(number, read);
+            return;
+        }
+        self.bad.insert(number, 2);
+        let parts = halves(extent).map(|extent| Part { extent, read });
+        self.parts.extend(parts);
+    }
+
+    /// A part of a block was read, or cannot be read any smaller.
+    fn part_done(&mut self, part: Part) {
+        let block = self.number(part.extent.start);
+        if let Some(parts) = self.bad.get_mut(&block) {
+            *parts -= 1;
+            if *parts == 0 {
+                self.bad.remove(&block);
+                self.parts_are_done(block, part.read);
+            }
+        }
+    }
+
+    /// Of a block it is known which of its sectors cannot be read.
+    fn parts_are_done(&mut self, number: u64, read: u64) {
+        match &self.sink {
+            Some(_) if self.plan.is_copy() && self.sink_has_failed => self.want_again(number),
+            Some(sink) if self.plan.is_copy() => {
+                self.sinking.insert(number, read);
+                sink.close(number, read);
+            }
+            _ => self.close(number),
+        }
+    }
+
+    /// The parts of a block mean nothing any more: it is wanted again.
+    pub(super) fn forget_parts(&mut self, number: u64) {
+        if self.bad.remove(&number).is_some() {
+            let extent = self.extent_of(number);
+            self.parts
+                .retain(|part| !extent.contains(part.extent.start));
+        }
+    }
+
+    /// Since when nobody waits for anything, if that is so.
+    fn quiet_since(&self, engine: &Engine) -> Option<Time> {
+        let busy = self.part.is_some() || self.scan.in_flight() > 0 || engine.in_flight() > 0;
+        (!busy && engine.is_quiet()).then_some(self.quiet_from)
+    }
+
+    /// When the next part may be read, if there are any and nobody waits for anything.
+    pub(super) fn next_part(&self, engine: &Engine) -> Option<Time> {
+        let idle = self.plan.idle.filter(|_| !self.parts.is_empty())?;
+        Some(self.quiet_since(engine)?.saturating_add(idle))
+    }
+
+    pub(super) fn read_part(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+    ) -> Option<(Arrival, Lane, Join)> {
+        // The last blocks of a copy are read whatever clients ask for, and so are their parts.
+        let outright = self.is_closing() && self.part.is_none() && !self.parts.is_empty();
+        if !outright {
+            self.next_part(engine).filter(|at| *at <= now)?;
+        }
+        let (join, class) = match outright {
+            true => (Join::Queued, Class::default()),
+            false => (Join::Alone, Class::IDLE),
+        };
+        let arrival = Arrival {
+            id: RequestId::Background(self.part_id),
+            op: Op::Read,
+            extent: self.parts.last()?.extent,
+            flags: Flags::NONE,
+            origin: Origin::default(),
+            class,
+        };
+        let lane = engine.lane_of(arrival.origin, arrival.class);
+        if !engine.may_join(&arrival, lane, join) {
+            return None;
+        }
+        self.part = self.parts.pop();
+        self.part_id += 1;
+        Some((arrival, lane, join))
+    }
+
+    pub(super) fn part_finished(&mut self, now: Time, outcome: Outcome, data: Option<&[u8]>) {
+        let Some(part) = self.part.take() else { return };
+        let block = self.number(part.extent.start);
+        if self.open.get(&block) != Some(&part.read) {
+            // The block was written to since, and is wanted again.
+            return;
+        }
+        let is_one = part.extent.len == Sectors::new(1);
+        match outcome {
+            Outcome::Done => {
+                if let (Some(sink), Some(data), true) = (&self.sink, data, self.plan.is_copy()) {
+                    sink.part(part.extent, data);
+                }
+                self.part_done(part);
+            }
+            Outcome::MediumError | Outcome::TimedOut if is_one => {
+                self.cannot_read(part.extent);
+                self.part_done(part);
+            }
+            Outcome::MediumError | Outcome::TimedOut => {
+                if let Some(parts) = self.bad.get_mut(&block) {
+                    *parts += 1;
+                }
+                let parts = halves(part.extent);
+                let read = part.read;
+                self.parts.extend(parts.map(|extent| Part { extent, read }));
+            }
+            _ => {
+                self.parts.push(part);
+                self.failed(now);
+            }
+        }
+    }
+
+    /// The drive did not answer in time for a block alone.
+    pub(super) fn timed_out(&mut self, block: Lba, read: u64) {
+        let number = self.number(block);
+        let times = self.timeouts.entry(number).or_default();
+        *times += 1;
+        if *times >= TIMEOUTS {
+            let extent = self.scan.wanted().block_at(block);
+            self.scan.skip(extent);
+            self.open.insert(number, read);
+            self.cannot_read(extent);
+            self.parts_are_done(number, read);
+        }
+    }
+}
+
+fn halves(extent: Extent) -> [Extent; 2] {
+    let half = extent.len.get() / 2;
+    [
+        Extent::at(extent.start.get() + half, extent.len.get() - half),
+        Extent::at(extent.start.get(), half),
+    ]
+}

@@ -1,0 +1,669 @@
+//! What a scrub copies: an image that is the disk at one line, whatever clients write meanwhile, and whatever becomes of servers, files and the
+//! machine.
+
+use super::common::{Inbox, submission, submit};
+use super::rig::{Hook, Of, Rig, USUAL, soon, unreadable};
+use headtime_sched::Op;
+use headtime_serve::device::Control;
+use headtime_serve::request::Data;
+use headtime_serve::scrub::{ScrubAsk, ScrubError, ScrubState, ScrubStatus};
+use headtime_testkit::Folder;
+use headtime_units::{Extent, Nanos};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+const SECTORS: u64 = 1 << 14;
+
+/// Of 8 KiB.
+const BLOCKS: u64 = SECTORS / 16;
+
+/// Where its data, their copy and what is kept of its scrubs are.
+struct Place {
+    folder: Folder,
+    store: PathBuf,
+    image: PathBuf,
+    watch: PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = Folder::new();
+        Place {
+            store: folder.join("store.img"),
+            image: folder.join("image"),
+            watch: folder.join("state/disk0.copy"),
+            folder,
+        }
+    }
+
+    fn of(&self) -> Of<'_> {
+        Of {
+            sectors: SECTORS,
+            folder: Some(&self.folder),
+            store: Some(&self.store),
+            sole_writer: true,
+            ..USUAL
+        }
+    }
+
+    fn ask(&self) -> ScrubAsk {
+        ScrubAsk {
+            copy: Some(self.image.clone()),
+            ..soon()
+        }
+    }
+
+    /// A server that goes on with what the last one has left.
+    fn server(&self, of: Of<'_>) -> Rig {
+        let rig = Rig::emulated(of);
+        rig.scrubs.resume_unfinished().expect("nothing in the way");
+        rig
+    }
+
+    fn say(&self, state: &str) {
+        let mut page = [0; 4096];
+        page[..state.len()].copy_from_slice(state.as_bytes());
+        let file = File::options().write(true).open(&self.watch);
+        let written = file.expect("there").write_all_at(&page, 16 << 10);
+        written.expect("written");
+    }
+
+    /// The image is the disk, which has ended, but for some sectors; and nothing is left of the copy.
+    fn is_the_disk_but_for(&self, but_for: &[Extent]) {
+        let (image, mut disk) = (read(&self.image), read(&self.store));
+        assert_eq!(image.len(), disk.len());
+        for extent in but_for {
+            let bytes = extent.start.get() as usize * 512..extent.end().get() as usize * 512;
+            disk[bytes].fill(0);
+        }
+        let differ = image.chunks(4096).zip(disk.chunks(4096));
+        let differ: Vec<usize> = (differ.enumerate())
+            .filter(|(_, (image, disk))| image != disk)
+            .map(|(page, _)| page)
+            .collect();
+        assert!(differ.is_empty(), "pages of 4 KiB: {differ:?}");
+        assert!(!self.watch.exists());
+    }
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).expect("there")
+}
+
+fn again(status: &ScrubStatus) -> u64 {
+    status.copy.as_ref().expect("it copies").again
+}
+
+fn held(rig: &Rig) -> String {
+    match rig
+        .wait(|status| matches!(status.state, ScrubState::Held(_)))
+        .state
+    {
+        ScrubState::Held(why) => why,
+        _ => unreachable!(),
+    }
+}
+
+/// Stops halfway.
+fn halfway(rig: &Rig, place: &Place) {
+    rig.begin(&place.ask());
+    rig.wait(|status| status.left < BLOCKS * 3 / 4);
+    rig.scrubs.pause().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Paused);
+    // What was under way may end.
+    sleep(Duration::from_millis(100));
+    assert!(rig.status().left > 200, "{:?}", rig.status());
+}
+
+#[test]
+fn an_image_is_the_disk_with_holes_for_zeroes() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    for nth in 0..40 {
+        rig.write(nth * 397 * 8 % SECTORS, nth as u8 + 1);
+    }
+    rig.begin(&place.ask());
+    let done = rig.to_the_end();
+    assert_eq!((done.left, again(&done)), (0, 0));
+    assert_eq!(done.in_idle_time + done.outright, BLOCKS);
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+    let allocated = place.image.metadata().expect("there").blocks() * 512;
+    assert!(allocated <= 40 * 4096 + (64 << 10), "{allocated}");
+    // It is over for the next server, and is not overwritten by another one.
+    let rig = place.server(place.of());
+    assert_eq!(rig.status().state, ScrubState::Done);
+    let refused = rig.scrubs.begin(&place.ask()).expect_err("there already");
+    assert!(
+        refused.to_string().contains("it is there already"),
+        "{refused}"
+    );
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+/// Writes that say which they are, in the order of their numbers, and so many at a time; each to one of 2048 places.
+struct Writer {
+    inbox: Arc<Inbox>,
+    next: u64,
+    under_way: u64,
+}
+
+impl Writer {
+    const PLACES: u64 = SECTORS / 8;
+
+    fn new() -> Writer {
+        Writer {
+            inbox: Inbox::new(64),
+            next: 0,
+            under_way: 0,
+        }
+    }
+
+    fn place(nth: u64, places: u64) -> u64 {
+        nth * 7919 % places
+    }
+
+    /// One more, when fewer than `most` are under way.
+    fn write(&mut self, rig: &Rig, most: u64, places: u64) {
+        while self.under_way >= most {
+            assert_eq!(self.inbox.wait().result, Ok(()));
+            self.under_way -= 1;
+        }
+        self.next += 1;
+        self.under_way += 1;
+        let mut buffer = rig.disk.pool().take(4096);
+        for word in buffer.chunks_exact_mut(8) {
+            word.copy_from_slice(&self.next.to_le_bytes());
+        }
+        let extent = Extent::at(Writer::place(self.next, places) * 8, 8);
+        let to = Arc::clone(&self.inbox) as Arc<_>;
+        let data = Data::Buffer(buffer);
+        submit(
+            &rig.disk,
+            submission(&rig.disk, self.next, Op::Write, extent, data, to),
+        );
+    }
+
+    fn finish(&mut self) {
+        while self.under_way > 0 {
+            assert_eq!(self.inbox.wait().result, Ok(()));
+            self.under_way -= 1;
+        }
+    }
+
+    /// The image has the first so many writes and no others. Returns how many.
+    fn holds(image: &[u8], places: u64) -> u64 {
+        let word = |place: u64| {
+            let at = place as usize * 4096;
+            let page = &image[at..at + 4096];
+            assert!(page.chunks(8).all(|word| word == &page[..8]), "{place}");
+            u64::from_le_bytes(page[..8].try_into().expect("eight bytes"))
+        };
+        let line = (0..Writer::PLACES).map(word).max().expect("there are");
+        let mut last = BTreeMap::new();
+        for nth in 1..=line {
+            last.insert(Writer::place(nth, places), nth);
+        }
+        for place in 0..Writer::PLACES {
+            let expected = last.get(&place).copied().unwrap_or(0);
+            assert_eq!(word(place), expected, "{place} at {line}");
+        }
+        line
+    }
+}
+
+#[test]
+fn what_is_written_meanwhile_is_in_the_image_up_to_one_write_and_no_further() {
+    for (round, most) in [(0, 1), (1, 3), (2, 8)] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        let mut writer = Writer::new();
+        for _ in 0..200 {
+            writer.write(&rig, 8, Writer::PLACES);
+        }
+        rig.begin(&place.ask());
+        while rig.status().state != ScrubState::Done {
+            writer.write(&rig, most, Writer::PLACES);
+            if writer.next.is_multiple_of(8) {
+                // So that there is idle time.
+                writer.finish();
+                sleep(Duration::from_millis(8));
+            }
+            assert!(writer.next < 50_000, "{:?}", rig.status());
+        }
+        let done = rig.status();
+        assert!(again(&done) > 5, "{done:?}");
+        // What comes behind is not in it.
+        (0..100).for_each(|_| writer.write(&rig, 8, Writer::PLACES));
+        writer.finish();
+        let line = Writer::holds(&read(&place.image), Writer::PLACES);
+        assert!(
+            (200..=writer.next - 100).contains(&line),
+            "{round}: {line} of {}",
+            writer.next
+        );
+        rig.stop();
+    }
+}
+
+#[test]
+fn a_copy_ends_though_its_last_blocks_are_written_to_all_the_time() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    rig.begin(&place.ask());
+    rig.wait(|status| status.left < 300);
+    // Never idle from here on, and blocks are written to faster than one could be read after the other.
+    let mut writer = Writer::new();
+    let places = 30;
+    while rig.status().state != ScrubState::Done {
+        writer.write(&rig, 16, places);
+        assert!(writer.next < 50_000, "{:?}", rig.status());
+        if rig.status().left > 60 {
+            writer.finish();
+            sleep(Duration::from_millis(3));
+        }
+    }
+    let done = rig.status();
+    writer.finish();
+    assert!(done.outright > 0, "{done:?}");
+    let line = Writer::holds(&read(&place.image), places);
+    assert!(line <= writer.next, "{line} of {}", writer.next);
+    rig.stop();
+}
+
+#[test]
+fn a_mark_is_gone_from_its_file_before_the_write_reaches_the_drive() {
+    let place = Place::new();
+    let (seen, marked) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let hook: Hook = {
+        let (watch, seen, marked) = (place.watch.clone(), Arc::clone(&seen), Arc::clone(&marked));
+        Arc::new(move |request| {
+            let Ok(file) = File::open(&watch) else { return };
+            if request.op != Op::Write {
+                return;
+            }
+            let number = request.extent.start.get() / 16;
+            let mut byte = [0];
+            let at = (20 << 10) + number / 8;
+            file.read_exact_at(&mut byte, at).expect("there");
+            seen.fetch_add(1, Ordering::SeqCst);
+            marked.fetch_add(u64::from(byte[0] >> (number % 8) & 1), Ordering::SeqCst);
+        })
+    };
+    let rig = place.server(Of {
+        hook: Some(&hook),
+        ..place.of()
+    });
+    halfway(&rig, &place);
+    // So that marks are on file.
+    sleep(Duration::from_millis(600));
+    let marks = || {
+        let file = read(&place.watch);
+        let marks = file[20 << 10..].iter().map(|byte| byte.count_ones());
+        u64::from(marks.sum::<u32>())
+    };
+    assert!(marks() > 100, "{}", marks());
+    let left = rig.status().left;
+    assert_eq!(marks(), BLOCKS - left);
+    for nth in 0..50 {
+        rig.write(nth * 16, 1);
+    }
+    rig.wait(|status| again(status) == 50);
+    assert_eq!(
+        (marks(), rig.status().left),
+        (BLOCKS - left - 50, left + 50)
+    );
+    rig.scrubs.resume().expect("it rests");
+    for nth in 0..200 {
+        rig.write(nth * 7919 % 2048 * 8, nth as u8);
+    }
+    rig.to_the_end();
+    assert_eq!(marked.load(Ordering::SeqCst), 0);
+    assert!(seen.load(Ordering::SeqCst) >= 50);
+    rig.stop();
+}
+
+#[test]
+fn the_next_server_goes_on_if_nobody_else_writes_and_else_begins_anew() {
+    for (sole_writer, state) in [
+        (true, None),
+        (false, None),
+        (true, Some("watched 00000000-0000-0000-0000-000000000000")),
+        (true, Some("lost by a test")),
+    ] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        (0..60).for_each(|nth| rig.write(nth * 272, 7));
+        halfway(&rig, &place);
+        let left = rig.status().left;
+        rig.stop();
+        if let Some(state) = state {
+            place.say(state);
+        }
+        // What nobody has noticed.
+        let counts = sole_writer && state.is_none();
+        if !counts {
+            let store = File::options().write(true).open(&place.store);
+            let written = store.expect("there").write_all_at(&[0; 4096], 0);
+            written.expect("room");
+        }
+        let rig = place.server(Of {
+            sole_writer,
+            ..place.of()
+        });
+        // One that rested rests.
+        sleep(Duration::from_millis(50));
+        let status = rig.status();
+        assert_eq!(status.state, ScrubState::Paused);
+        rig.write(272, 9);
+        rig.begin(&ScrubAsk::default());
+        let done = rig.to_the_end();
+        let read = done.in_idle_time + done.outright + done.in_gaps;
+        match counts {
+            true => assert!(status.left == left && read <= left + 1, "{left} {done:?}"),
+            false => assert!(status.left == BLOCKS && read >= BLOCKS, "{done:?}"),
+        }
+        rig.stop();
+        place.is_the_disk_but_for(&[]);
+    }
+}
+
+#[test]
+fn an_image_that_is_not_the_one_it_was_is_not_gone_on_with() {
+    for what in ["exchanged", "shorter", "gone", "a link", "another disk"] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        halfway(&rig, &place);
+        rig.stop();
+        let moved = place.folder.join("moved");
+        match what {
+            "exchanged" => {
+                fs::copy(&place.image, &moved).expect("room");
+                fs::rename(&moved, &place.image).expect("there");
+            }
+            "shorter" => {
+                let image = File::options().write(true).open(&place.image);
+                image.expect("there").set_len(1 << 20).expect("shorter");
+            }
+            "gone" => fs::rename(&place.image, &moved).expect("there"),
+            "a link" => {
+                fs::rename(&place.image, &moved).expect("there");
+                std::os::unix::fs::symlink(&moved, &place.image).expect("room");
+            }
+            _ => {}
+        }
+        let rig = Rig::emulated(Of {
+            device: if what == "another disk" {
+                what
+            } else {
+                "a drive"
+            },
+            ..place.of()
+        });
+        let resumed = rig.scrubs.resume_unfinished();
+        match what {
+            // These can be made anew.
+            "gone" | "shorter" => {
+                resumed.expect(what);
+                rig.begin(&ScrubAsk::default());
+                let done = rig.to_the_end();
+                assert_eq!(done.in_idle_time + done.outright, BLOCKS, "{what}");
+                rig.stop();
+                place.is_the_disk_but_for(&[]);
+            }
+            _ => {
+                let text = resumed.expect_err(what).to_string();
+                let why = match what {
+                    "another disk" => "of another disk",
+                    _ => "it is there already",
+                };
+                assert!(text.contains(why), "{what}: {text}");
+                let refused = rig.scrubs.begin(&place.ask()).expect_err(what).to_string();
+                assert!(refused.contains(why), "{what}: {refused}");
+                rig.stop();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_a_hole_and_is_copied_when_it_was_written() {
+    let place = Place::new();
+    // So large that what cannot be read is found before the rest is read.
+    let of = Of {
+        sectors: 1 << 16,
+        ..place.of()
+    };
+    let rig = place.server(of);
+    for lba in (0..SECTORS).step_by(8) {
+        rig.write(lba, (lba / 8 % 250) as u8 + 1);
+    }
+    for (lba, sectors) in [(2048, 1), (5003, 7), (9000, 1)] {
+        rig.inject(unreadable(lba, sectors, 0));
+    }
+    rig.begin(&ScrubAsk {
+        block: Some(256 << 10),
+        ..place.ask()
+    });
+    rig.wait(|status| status.unreadable.sectors() == 9);
+    // What is written can be read again.
+    rig.write(9000, 77);
+    let done = rig.to_the_end();
+    let lost = [Extent::at(2048, 1), Extent::at(5003, 7)];
+    assert_eq!(done.unreadable.extents(), lost, "{done:?}");
+    assert!(again(&done) > 0);
+    rig.stop();
+    place.is_the_disk_but_for(&lost);
+    // It is known by the next server, too.
+    let rig = place.server(of);
+    assert_eq!(rig.status().unreadable.extents(), lost);
+    rig.stop();
+}
+
+#[test]
+fn hashes_and_a_copy_both_notice_what_is_written() {
+    let place = Place::new();
+    let hash = ScrubAsk {
+        hash: Some(place.folder.join("hashes")),
+        ..soon()
+    };
+    let rig = place.server(place.of());
+    rig.begin(&hash);
+    rig.to_the_end();
+    halfway(&rig, &place);
+    rig.write(160, 1);
+    rig.stop();
+    // Both go on in the next server, from before it knows of either.
+    let rig = place.server(place.of());
+    rig.write(320, 2);
+    rig.begin(&ScrubAsk::default());
+    rig.write(480, 3);
+    rig.to_the_end();
+    rig.write(640, 4);
+    rig.stop();
+    let rig = place.server(place.of());
+    rig.begin(&hash);
+    let done = rig.to_the_end();
+    let compared = done.hashes.as_ref().expect("it hashes").compared;
+    assert_eq!((done.changed.sectors(), compared), (0, BLOCKS - 4));
+    rig.stop();
+    let image = read(&place.image);
+    assert_eq!(
+        [160, 320, 480, 640].map(|lba| image[lba * 512]),
+        [1, 2, 3, 0]
+    );
+}
+
+#[test]
+fn after_a_failure_of_the_disk_all_is_copied_anew() {
+    let place = Place::new();
+    let rig = place.server(Of {
+        store: None,
+        ..place.of()
+    });
+    rig.begin(&place.ask());
+    rig.wait(|status| status.left < BLOCKS * 3 / 4);
+    // In the drive's buffer, and then gone with it.
+    for nth in 0..40 {
+        rig.write(nth * 397 * 8 % SECTORS, 1);
+    }
+    rig.inject(Control::PowerCut);
+    if rig.disk.has_failed() {
+        let why = held(&rig);
+        assert!(why.contains("the disk has failed"), "{why}");
+        rig.inject(Control::PowerOn);
+        super::common::now(rig.disk.clear_failure())
+            .expect("runs")
+            .expect("cleared");
+        rig.scrubs.resume().expect("held");
+    } else {
+        rig.inject(Control::PowerOn);
+    }
+    let done = rig.to_the_end();
+    assert_eq!(done.left, 0);
+    let mut disk = Vec::new();
+    let inbox = Inbox::new(1);
+    for lba in (0..SECTORS).step_by(8) {
+        let to = Arc::clone(&inbox) as Arc<_>;
+        let data = Data::Buffer(rig.disk.pool().take(4096));
+        let extent = Extent::at(lba, 8);
+        submit(
+            &rig.disk,
+            submission(&rig.disk, lba, Op::Read, extent, data, to),
+        );
+        match inbox.wait().data {
+            Data::Buffer(buffer) => disk.extend_from_slice(&buffer),
+            _ => panic!("it was read"),
+        }
+    }
+    assert!(read(&place.image) == disk);
+    // Whether it has failed or not.
+    let _ = rig.disk.stop();
+}
+
+#[test]
+fn one_that_is_stopped_is_forgotten_and_its_file_is_nobody_s() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    halfway(&rig, &place);
+    rig.scrubs.stop().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Stopped);
+    assert!(!place.watch.exists());
+    let refused = rig.scrubs.begin(&place.ask()).expect_err("there");
+    assert!(
+        refused.to_string().contains("it is there already"),
+        "{refused}"
+    );
+    fs::remove_file(&place.image).expect("there");
+    rig.begin(&place.ask());
+    rig.to_the_end();
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+#[test]
+fn what_cannot_be_copied_to_is_refused_and_left_as_it_is() {
+    let place = Place::new();
+    let folder = &place.folder;
+    let copy = |path: &Path| ScrubAsk {
+        copy: Some(path.to_owned()),
+        ..soon()
+    };
+    let rig = Rig::emulated(USUAL);
+    let refused = rig.scrubs.begin(&copy(&place.image));
+    assert!(matches!(refused, Err(ScrubError::NotKept("copy"))));
+    assert!(!place.image.exists());
+    rig.stop();
+    let rig = place.server(place.of());
+    let refused = |ask: &ScrubAsk| rig.scrubs.begin(ask).expect_err("refused").to_string();
+    let mine = folder.join("mine");
+    fs::write(&mine, vec![1; SECTORS as usize * 512]).expect("room");
+    let (link, fifo) = (folder.join("link"), folder.join("fifo"));
+    std::os::unix::fs::symlink(folder.join("nowhere"), &link).expect("room");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.expect("every machine has it").success());
+    let own = folder.join("state/disk0.scrub");
+    for path in [
+        &mine,
+        &link,
+        &fifo,
+        &folder.join("."),
+        &place.store,
+        Path::new("/dev/null"),
+    ] {
+        let text = refused(&copy(path));
+        assert!(text.starts_with(&path.display().to_string()), "{text}");
+        assert!(text.contains("it is there already"), "{text}");
+    }
+    assert!(!folder.join("nowhere").exists());
+    assert_eq!(read(&mine), vec![1; SECTORS as usize * 512]);
+    let text = refused(&copy(&folder.join("no/where")));
+    assert!(text.contains("No such file"), "{text}");
+    let both = ScrubAsk {
+        hash: Some(folder.join("hashes")),
+        ..place.ask()
+    };
+    assert!(refused(&both).contains("not both"));
+    let part = ScrubAsk {
+        range: Some((0, 1 << 20)),
+        ..place.ask()
+    };
+    assert!(refused(&part).contains("the whole disk"));
+    assert!(rig.scrubs.status().is_none());
+    // One at a time, and each its own.
+    halfway(&rig, &place);
+    assert!(refused(&copy(&folder.join("other"))).contains("another copy"));
+    let text = refused(&ScrubAsk {
+        hash: Some(folder.join("hashes")),
+        ..ScrubAsk::default()
+    });
+    assert!(text.contains("another hash"), "{text}");
+    let elsewhere = Folder::new();
+    let other = Rig::emulated(Of {
+        folder: Some(&elsewhere),
+        store: None,
+        ..place.of()
+    });
+    for path in [&place.image, &own] {
+        let text = other
+            .scrubs
+            .begin(&copy(path))
+            .expect_err("in use")
+            .to_string();
+        assert!(text.contains("it is there already"), "{text}");
+    }
+    other.stop();
+    rig.begin(&ScrubAsk::default());
+    rig.to_the_end();
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+#[test]
+fn the_line_is_before_what_is_written_while_all_is_made_durable() {
+    // Without idle time, and without gaps: all is read outright, of a disk that has no more than that.
+    let place = Place::new();
+    let of = Of {
+        sectors: 64 * 16,
+        ..place.of()
+    };
+    let rig = place.server(of);
+    rig.write(0, 1);
+    rig.begin(&ScrubAsk {
+        idle: Some(Some(Nanos::from_secs(60))),
+        ..place.ask()
+    });
+    rig.wait(|status| status.copy.as_ref().is_some_and(|copy| copy.is_settled));
+    rig.write(0, 2);
+    let done = rig.to_the_end();
+    assert_eq!((done.outright, again(&done)), (64, 0));
+    assert_eq!(read(&place.image)[..4096], [1; 4096]);
+    rig.stop();
+}
