@@ -18,7 +18,7 @@ pub(super) const PAGE: usize = 4096;
 
 /// What several threads make durable. The kernel tells one of them that something is not, and this tells all.
 #[derive(Debug)]
-pub(super) struct Durable {
+pub(super) struct DurableFile {
     path: PathBuf,
     file: File,
     /// Whoever asks the kernel.
@@ -26,9 +26,9 @@ pub(super) struct Durable {
     has_failed: Mutex<Option<(ErrorKind, String)>>,
 }
 
-impl Durable {
-    pub fn of(file: File, path: PathBuf) -> Arc<Durable> {
-        Arc::new(Durable {
+impl DurableFile {
+    pub fn of(file: File, path: PathBuf) -> Arc<DurableFile> {
+        Arc::new(DurableFile {
             path,
             file,
             one: Mutex::new(()),
@@ -44,7 +44,7 @@ impl Durable {
     ///
     /// # Errors
     ///
-    /// If that fails, or has failed since the last [`Durable::again`], whoever asked.
+    /// If that fails, or has failed since the last [`DurableFile::again`], whoever asked.
     pub fn sync(&self) -> io::Result<()> {
         // The kernel has one answer: whoever asks waits for that of who was before.
         let one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
@@ -311,7 +311,7 @@ mod tests {
         // The kernel refuses to make this one durable.
         let path = Path::new("/dev/null");
         let file = File::open(path).expect("every machine has it");
-        let durable = Durable::of(file, path.to_owned());
+        let durable = DurableFile::of(file, path.to_owned());
         assert!(durable.problem().is_ok() && !durable.again());
         let other = Arc::clone(&durable);
         let asked = std::thread::spawn(move || other.sync().is_err());

@@ -9,13 +9,12 @@ mod reads;
 mod resting;
 mod syncs;
 
-use super::files::Durable;
+use super::files::DurableFile;
 use super::progress::{Plan, ProgressFile, Restored};
 use super::sink::Sink;
 use super::status::{Gaps, ScrubState};
 use super::watch::Watch;
 use crate::disk::Disk;
-use ending::Ending;
 use headtime_engine::{
     Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, RequestId, Rests,
 };
@@ -25,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use syncs::Syncs;
+use syncs::{Ending, Syncs};
 
 pub(crate) use face::Face;
 pub(crate) use resting::Resting;
@@ -42,7 +41,7 @@ const PARTS_FROM: u64 = 1 << 63;
 /// What a scrub has beside its disk.
 pub(super) struct Files {
     /// Its progress, and what makes that durable.
-    pub progress: Option<(ProgressFile, Arc<Durable>)>,
+    pub progress: Option<(ProgressFile, Arc<DurableFile>)>,
     /// Who is to be told of writes, whether or not this scrub does anything with data.
     pub watches: Vec<Arc<Watch>>,
     /// Where data go, if anything is done with them.
@@ -51,7 +50,7 @@ pub(super) struct Files {
 
 /// A part of a block that cannot be read as a whole.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct PartOfBlock {
     extent: Extent,
     /// The read of the block that showed it.
     read: u64,
@@ -96,9 +95,9 @@ pub(super) struct Scrub<P: Passing> {
     /// Blocks that cannot be read as a whole, and how many parts of them are still to be read.
     bad: BTreeMap<u64, u32>,
     /// Those parts.
-    parts: Vec<Part>,
+    parts: Vec<PartOfBlock>,
     /// The one that is being read.
-    part: Option<Part>,
+    part: Option<PartOfBlock>,
     part_id: u64,
     /// How often the drive did not answer in time for a block alone.
     timeouts: BTreeMap<u64, u8>,

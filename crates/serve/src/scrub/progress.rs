@@ -11,7 +11,7 @@
 //! line counts once its end is there. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
 
 use super::blocks::Keeps;
-use super::files::{self, Durable, HEADER, PAGE};
+use super::files::{self, DurableFile, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
 use super::status::{FoundSectors, ScrubState};
@@ -248,8 +248,8 @@ impl ProgressFile {
     }
 
     /// What makes it durable, on another thread.
-    pub fn durable(&self) -> io::Result<Arc<Durable>> {
-        Ok(Durable::of(self.file.try_clone()?, self.path.clone()))
+    pub fn durable(&self) -> io::Result<Arc<DurableFile>> {
+        Ok(DurableFile::of(self.file.try_clone()?, self.path.clone()))
     }
 
     /// All of it is to be written again.

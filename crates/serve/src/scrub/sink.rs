@@ -1,7 +1,7 @@
 //! What becomes of the data that a scrub reads: on a thread of its own, since a file may take its time.
 
 use super::blocks::BlocksFile;
-use super::files::Durable;
+use super::files::DurableFile;
 use super::hashes::{HashFile, hash_of};
 use super::image::ImageFile;
 use super::watch::Watch;
@@ -125,7 +125,7 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Sink {
     /// Has blocks compared and hashed, or copied, and makes the progress durable, too. Its thread ends after this.
-    pub fn start(watch: Arc<Watch>, progress: Arc<Durable>, disk: Disk) -> io::Result<Sink> {
+    pub fn start(watch: Arc<Watch>, progress: Arc<DurableFile>, disk: Disk) -> io::Result<Sink> {
         let (tasks, to_do) = channel();
         let reached = Arc::<Reached>::default();
         let worker = Worker {
@@ -227,7 +227,7 @@ impl Sink {
 
 struct Worker {
     watch: Arc<Watch>,
-    progress: Arc<Durable>,
+    progress: Arc<DurableFile>,
     sector_bytes: u64,
     disk: Disk,
     reached: Arc<Reached>,
@@ -464,7 +464,7 @@ mod tests {
         let (folder, disk) = (Folder::new(), disk());
         let watch = watch(&folder, &disk);
         let progress = File::create(folder.join("progress")).expect("room");
-        let durable = Durable::of(progress, folder.join("progress"));
+        let durable = DurableFile::of(progress, folder.join("progress"));
         let sink = Sink::start(Arc::clone(&watch), durable, disk.clone()).expect("a thread");
         hand_over(&sink, 3, false);
         let number = 3;
@@ -540,7 +540,7 @@ mod tests {
         let (folder, disk) = (Folder::new(), disk());
         // The kernel refuses to make this one durable.
         let never = Path::new("/dev/null").to_owned();
-        let durable = Durable::of(File::open(&never).expect("every machine has it"), never);
+        let durable = DurableFile::of(File::open(&never).expect("every machine has it"), never);
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
         sink.sync(5);
         let (sunk, problem) = next(&sink);
@@ -553,7 +553,7 @@ mod tests {
     fn whoever_waits_for_room_learns_that_the_thread_has_ended_by_a_bug() {
         let (folder, disk) = (Folder::new(), disk());
         let progress = File::create(folder.join("progress")).expect("room");
-        let durable = Durable::of(progress, folder.join("progress"));
+        let durable = DurableFile::of(progress, folder.join("progress"));
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
         // Less data than sectors, which nobody who has no bug hands over.
         let whole = Whole {

@@ -2,36 +2,11 @@
 
 use super::super::progress::ProgressFile;
 use super::super::status::ScrubState;
+use super::syncs::Ending;
 use super::{Resting, Scrub};
 use headtime_engine::{Background, Member};
 use headtime_sched::Passing;
 use headtime_units::Time;
-
-/// How far the end of a scrub is that does something with data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// There is more to do.
-    NotYet,
-    /// What was done is being made durable, by the sync of this number.
-    Syncs(u64),
-    /// It is.
-    Synced,
-    /// That it is done is being made durable.
-    Says(u64),
-    /// It is.
-    Said,
-}
-
-impl Ending {
-    /// What it is when all that was done before a sync is durable. One that was asked for before something was in the way says nothing.
-    pub fn synced(self, nth: u64) -> Ending {
-        match self {
-            Ending::Syncs(asked) if asked == nth => Ending::Synced,
-            Ending::Says(asked) if asked == nth => Ending::Said,
-            other => other,
-        }
-    }
-}
 
 impl<P: Passing> Scrub<P> {
     /// Ends if there is nothing more to do and nothing under way.
@@ -128,25 +103,6 @@ impl<P: Passing> Scrub<P> {
                 Box::new(move || Box::new(Resting::new(watches, worker)) as Box<dyn Background>),
             ),
             true => self.disk.end_background(Member(0)),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sync_that_was_asked_for_before_something_was_in_the_way_says_nothing() {
-        for (ending, nth, then) in [
-            (Ending::Syncs(2), 2, Ending::Synced),
-            (Ending::Syncs(2), 1, Ending::Syncs(2)),
-            (Ending::Says(3), 3, Ending::Said),
-            (Ending::Says(3), 2, Ending::Says(3)),
-            (Ending::NotYet, 1, Ending::NotYet),
-            (Ending::Synced, 1, Ending::Synced),
-        ] {
-            assert_eq!(ending.synced(nth), then);
         }
     }
 }

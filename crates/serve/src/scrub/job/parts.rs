@@ -1,7 +1,7 @@
 //! Blocks that cannot be read as a whole.
 
 use super::super::progress::Finding;
-use super::{Part, Scrub, TIMEOUTS};
+use super::{PartOfBlock, Scrub, TIMEOUTS};
 use headtime_engine::{Arrival, Engine, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
 use headtime_units::{Extent, Lba, Sectors, Time};
@@ -49,12 +49,12 @@ impl<P: Passing> Scrub<P> {
             return;
         }
         self.bad.insert(number, 2);
-        let parts = halves(extent).map(|extent| Part { extent, read });
+        let parts = halves(extent).map(|extent| PartOfBlock { extent, read });
         self.parts.extend(parts);
     }
 
     /// A part of a block was read, or cannot be read any smaller.
-    fn part_done(&mut self, part: Part) {
+    fn part_done(&mut self, part: PartOfBlock) {
         let block = self.number(part.extent.start);
         if let Some(parts) = self.bad.get_mut(&block) {
             *parts -= 1;
@@ -154,7 +154,8 @@ impl<P: Passing> Scrub<P> {
                 }
                 let parts = halves(part.extent);
                 let read = part.read;
-                self.parts.extend(parts.map(|extent| Part { extent, read }));
+                self.parts
+                    .extend(parts.map(|extent| PartOfBlock { extent, read }));
             }
             _ => {
                 self.parts.push(part);
