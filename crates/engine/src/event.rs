@@ -94,6 +94,8 @@ pub enum Event {
 pub enum Join {
     /// In a command of its own, directly before that of the other.
     Before,
+    /// The same at the cost of the other, which ends later than without it.
+    Outright,
     /// In the same command, at the end of the other's sectors that it touches.
     With,
     /// In a command of its own, while nobody else waits for anything that is not in the drive.

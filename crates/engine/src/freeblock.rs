@@ -480,20 +480,18 @@ impl<P: Passing> Freeblock<P> {
         let mut within = self.suspects.range(start..end);
         let extent = match (pick.join, within.next(), within.next_back()) {
             (_, None, _) => return Some(pick),
-            (Join::Before | Join::Alone | Join::Queued, Some(first), _) if *first == start => {
+            (join, Some(first), _) if join != Join::With && *first == start => {
                 Extent::new(start, block.min(pick.extent.len))
             }
-            (Join::Before | Join::Alone | Join::Queued, Some(first), _) => {
-                Extent::new(start, *first - start)
-            }
-            (Join::With, Some(first), last) => {
+            (join, Some(first), _) if join != Join::With => Extent::new(start, *first - start),
+            (_, Some(first), last) => {
                 let after = *last.unwrap_or(first) + block;
                 Extent::new(after, end.max(after) - after)
             }
         };
         let (blocks, within) = self.wanted.within(extent)?;
         let extent = match pick.join {
-            Join::Before | Join::Alone | Join::Queued => within,
+            Join::Before | Join::Outright | Join::Alone | Join::Queued => within,
             Join::With => Extent::new(within.start, end - within.start),
         };
         Some(Pick {
@@ -522,7 +520,7 @@ impl<P: Passing> Freeblock<P> {
                 self.stats.alone += 1;
                 self.stats.blocks_alone += taken;
             }
-            Join::Queued => {
+            Join::Outright | Join::Queued => {
                 self.stats.demanded += 1;
                 self.stats.blocks_demanded += taken;
             }
@@ -583,7 +581,7 @@ impl<P: Passing> Freeblock<P> {
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
             Join::With => request.flags,
-            Join::Before | Join::Alone | Join::Queued => Flags::NONE,
+            Join::Before | Join::Outright | Join::Alone | Join::Queued => Flags::NONE,
         };
         let asked = arrival(self.next, pick.extent, flags, Class::IDLE);
         if !engine.may_join(&asked, lane, pick.join) {
@@ -662,7 +660,7 @@ impl<P: Passing> Freeblock<P> {
             return None;
         }
         let (id, request) = engine.joinable(lane)?;
-        let pick = self.piece(Join::Before, self.options.idle?.piece)?;
+        let pick = self.piece(Join::Outright, self.options.idle?.piece)?;
         let asked = arrival(self.next, pick.extent, Flags::NONE, Class::IDLE);
         if !engine.may_join(&asked, lane, pick.join) {
             return None;
@@ -832,7 +830,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         } = picked;
         if let Some(promise) = &mut self.promise {
             match join {
-                Join::Before if outright => {
+                Join::Outright => {
                     let took = promise.swept(now, done, false);
                     let share = promise.share().max(1e-3);
                     let rest = took.as_millis_f64() * (1.0 - share) / share;
@@ -878,7 +876,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             _ if outright => self.stats.blocks_demanded -= back,
             Join::Alone => self.stats.blocks_alone -= back,
             Join::Queued => self.stats.blocks_demanded -= back,
-            Join::Before | Join::With => {}
+            Join::Before | Join::Outright | Join::With => {}
         }
         self.spare.push(blocks);
         self.note_tenths(now);

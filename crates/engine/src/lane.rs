@@ -71,8 +71,8 @@ pub(crate) struct Queue<S> {
     touching: Touching,
     /// What was chosen, in the order in which it goes.
     pub staged: VecDeque<Tag>,
-    /// What a job reads and is in the drive, before the first of these if that was chosen.
-    pub pick: Option<Tag>,
+    /// What a job reads and is in the drive, and the request before which it is read.
+    pub pick: Option<(Tag, Tag)>,
     /// The scheduler need not be asked before this, unless something happens.
     pub idle_until: Option<Time>,
     /// Whether that time has come, and the gate has not let the scheduler be asked since.
@@ -320,9 +320,10 @@ impl<S: Scheduler> Queue<S> {
     }
 
     #[inline]
-    fn is_behind_pick(&self, slots: &Slots) -> bool {
-        let chosen = |tag: &Tag| slots[*tag].chosen_by.is_some();
-        self.pick.is_some() && self.staged.front().is_some_and(chosen)
+    fn is_behind_pick(&self) -> bool {
+        let first = self.staged.front();
+        self.pick
+            .is_some_and(|(_, request)| first == Some(&request))
     }
 
     fn state(&self, slots: &Slots) -> LaneState {
@@ -336,7 +337,7 @@ impl<S: Scheduler> Queue<S> {
             queued: self.queued,
             staged: self.staged.len(),
             first: first.map(|tag| slots[*tag].merged.class),
-            behind_pick: self.is_behind_pick(slots),
+            behind_pick: self.is_behind_pick(),
             ready: self.is_ready(),
         }
     }
@@ -364,7 +365,7 @@ impl<S: Scheduler> Lanes for View<'_, S> {
 
     #[inline]
     fn is_behind_pick(&self, lane: Lane) -> bool {
-        self.lanes[lane.index()].is_behind_pick(self.slots)
+        self.lanes[lane.index()].is_behind_pick()
     }
 
     #[inline]

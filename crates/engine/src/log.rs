@@ -272,6 +272,7 @@ fn write_arrival(out: &mut String, new: &Arrival) {
 fn join_word(join: Join) -> &'static str {
     match join {
         Join::Before => "before",
+        Join::Outright => "outright",
         Join::With => "with",
         Join::Alone => "alone",
         Join::Queued => "queued",

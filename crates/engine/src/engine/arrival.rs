@@ -229,7 +229,7 @@ impl<S: Scheduler> Engine<S> {
                 && extent.len <= most
                 && other.extent.len <= most - extent.len
         };
-        (join == Join::Before || fits()) && !conflicts()
+        (join != Join::With || fits()) && !conflicts()
     }
 
     pub(super) fn joined(&mut self, now: Time, arrival: &Arrival, lane: Lane, join: Join) {
@@ -246,8 +246,12 @@ impl<S: Scheduler> Engine<S> {
         let starts = self.order.admit(&self.shared.slots[tag].own);
         assert!(starts, "it conflicts with nothing");
         match (join, target) {
-            (Join::Before | Join::Alone, target) => {
-                self.shared.slots[tag].stage = Stage::Staged;
+            (Join::Before | Join::Outright | Join::Alone, target) => {
+                let slot = &mut self.shared.slots[tag];
+                slot.stage = Stage::Staged;
+                if join == Join::Before {
+                    slot.pick_of = target.map(|(_, tag)| tag);
+                }
                 let before = target.map_or(0, |(at, _)| at);
                 self.lanes[lane.index()].staged.insert(before, tag);
             }

@@ -38,7 +38,7 @@ impl<S: Scheduler> Engine<S> {
             queue.scheduler.completed(now, &merged);
         } else {
             let pick = &mut self.lanes[slot.lane.index()].pick;
-            *pick = pick.filter(|pick| *pick != tag);
+            *pick = pick.filter(|(pick, _)| *pick != tag);
         }
         if outcome != Outcome::Done && slot.next.is_some() {
             self.split(now, tag);

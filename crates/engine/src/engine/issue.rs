@@ -5,7 +5,6 @@ use crate::config::Issue;
 use crate::event::Command;
 use crate::gate::{AnyGate, Gate, GateOrder, Lane, Next};
 use crate::lane::{Queue, View};
-use crate::names::RequestId;
 use crate::slots::Stage;
 use headtime_sched::{Scheduler, Tag};
 use headtime_units::Time;
@@ -241,8 +240,8 @@ impl<S: Scheduler> Engine<S> {
         if let Some(chosen_by) = slot.chosen_by {
             let queue = &mut self.lanes[chosen_by.index()];
             queue.scheduler.dispatched(now, &request);
-        } else if matches!(slot.id, RequestId::Background(_)) {
-            self.lanes[slot.lane.index()].pick = Some(tag);
+        } else if let Some(request) = slot.pick_of {
+            self.lanes[slot.lane.index()].pick = Some((tag, request));
         }
         let drive_tag = self.tags.take(tag).expect("the depth is in range");
         assert!(

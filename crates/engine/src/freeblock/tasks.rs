@@ -496,7 +496,8 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             Some((scan.number, asked))
         });
         let (scan, asked) = found.next()?;
-        if let (Join::Before | Join::With, Some((id, arrival))) = (asked.2, target) {
+        if let (Join::Before | Join::Outright | Join::With, Some((id, arrival))) = (asked.2, target)
+        {
             self.gap = Some((id, arrival, scan));
         }
         Some(asked)

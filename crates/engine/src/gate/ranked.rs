@@ -169,8 +169,13 @@ impl RsdPriority {
     /// Whether one of this level may go behind what is read before it, for what [`RsdPriority::admits_any`]. The two take the drive no longer than it
     /// alone. So neither a more urgent request that came meanwhile nor a tag that is kept for one parts them, if nothing else is in the drive.
     fn follows_pick(&self, now: Time, level: Level) -> bool {
-        let has_tag = self.ages.active() == 1 || !self.is_reserved(level);
-        has_tag && self.leaves_time(now, level)
+        self.ages.active() == 1 && self.leaves_time(now, level)
+            || self.is_below_ceiling(level) && self.admits(now, level)
+    }
+
+    /// Whether nothing more urgent is in the drive.
+    fn is_below_ceiling(&self, level: Level) -> bool {
+        self.in_drive[..level].iter().all(|count| *count == 0)
     }
 
     fn is_reserved(&self, level: Level) -> bool {
@@ -242,10 +247,8 @@ impl Gate for RsdPriority {
                 let state = lanes.state(Lane(0));
                 let may = state.first.is_some_and(|class| {
                     let level = self.level(class);
-                    let mut above = self.in_drive[..level].iter();
-                    let admits = self.admits(now, level)
-                        || state.behind_pick && self.follows_pick(now, level);
-                    admits && above.all(|count| *count == 0)
+                    let follows = || state.behind_pick && self.follows_pick(now, level);
+                    self.is_below_ceiling(level) && (self.admits(now, level) || follows())
                 });
                 may.then_some(Lane(0))
             }

@@ -255,6 +255,7 @@ fn read_line(line: &str) -> Result<Record, String> {
                 lane: fields.lane()?,
                 join: match fields.word("way to join")? {
                     "before" => Join::Before,
+                    "outright" => Join::Outright,
                     "with" => Join::With,
                     "alone" => Join::Alone,
                     "queued" => Join::Queued,

@@ -420,7 +420,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
             match join {
                 Join::Alone => self.alone = Some(id),
                 Join::Queued => _ = self.outright.insert(id),
-                Join::Before | Join::With => {}
+                Join::Before | Join::Outright | Join::With => {}
             }
             let block = self.plan.block.get();
             let blocks = self.scan.asked(id).iter();
