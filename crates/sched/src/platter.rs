@@ -94,8 +94,9 @@ impl Platter {
     /// Divides by how much a request ended later than predicted (if negative, earlier) into whole turns and the rest, half a
     /// turn at most.
     pub fn divide(&self, late: i64) -> (i64, i64) {
-        let turns = (late + self.turn.div_euclid(2)).div_euclid(self.turn);
-        (turns, late - turns * self.turn)
+        // A command may be as late as the longest run: only the rest is sure to fit.
+        let turns = (late.saturating_add(self.turn.div_euclid(2))).div_euclid(self.turn);
+        (turns, late.wrapping_sub(turns.wrapping_mul(self.turn)))
     }
 
     /// How large an error of the phase may be at `now`.
@@ -168,6 +169,19 @@ mod tests {
             platter.follow(now, error);
         }
         error
+    }
+
+    #[test]
+    fn any_lateness_is_turns_and_half_a_turn_at_most() {
+        let turn = TURN.as_nanos() as i64;
+        let platter = Platter::new(TURN);
+        for late in [i64::MAX, i64::MAX - turn, turn, 1, 0, -1, -turn, -i64::MAX] {
+            let (turns, rest) = platter.divide(late);
+            assert!(rest.abs() <= turn, "{late}: {rest}");
+            let sum = i128::from(turns) * i128::from(turn) + i128::from(rest);
+            assert_eq!(sum, i128::from(late));
+        }
+        assert_eq!(platter.divide(turn / 2 + 1), (1, -turn / 2 + 1 - turn % 2));
     }
 
     #[test]

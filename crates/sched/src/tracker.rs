@@ -9,7 +9,7 @@ use crate::platter::Platter;
 use crate::{Head, HeadState, HeadTime, Op, Positioning, Tag};
 use alloc::collections::VecDeque;
 use core::fmt;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, SignedNanos, Time};
 
 /// What a command turned out to be, against what was predicted of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct Predicting {
 impl Predicting {
     /// By how much it took longer than predicted, in nanoseconds; negative if it was sooner done.
     pub fn error(&self) -> i64 {
-        self.observed.as_nanos() as i64 - self.predicted.as_nanos() as i64
+        SignedNanos::longer(self.observed, self.predicted).as_nanos()
     }
 }
 
@@ -251,7 +251,7 @@ impl<P: Positioning> Track for Tracker<P> {
         }
         let begin = sent.at.max(self.ended);
         let expected = (time.done).saturating_sub(sent.ahead);
-        let late = now.as_nanos() as i64 - expected.as_nanos() as i64;
+        let late = SignedNanos::between(expected, now).as_nanos();
         let predicted = expected.saturating_since(begin);
         let observed = now - begin;
         let (mut hit, mut surprise) = (false, Surprise::None);
@@ -417,6 +417,20 @@ mod tests {
         assert_eq!((second.error(), second.surprise), (0, Surprise::None));
         assert_eq!(head(&mut tracker, 2_000).free, Some(micros(1_508)));
         assert_eq!(tracker.due(micros(2_000)), None);
+    }
+
+    #[test]
+    fn commands_at_the_end_of_the_longest_run_are_followed() {
+        let mut tracker = Tracker::new(Line);
+        let latest = Time::LATEST;
+        read(&mut tracker, 0, 0, 1_000);
+        let late = tracker.completed(latest, 0, true).expect("known");
+        assert_eq!(late.error(), i64::MAX - 1_000_000);
+        // What is expected of it is after the last time that a run knows.
+        tracker.issued(latest, 1, Op::Read, Extent::at(5_000, 8));
+        let soon = tracker.completed(latest, 1, true).expect("known");
+        assert_eq!(soon.observed, Nanos::ZERO);
+        assert!(soon.error() < -1_000_000, "{}", soon.error());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Spans that may be negative.
 
-use crate::{Nanos, ParseUnitError};
+use crate::{Nanos, ParseUnitError, Time};
 use core::fmt;
 use core::str::FromStr;
 
@@ -35,6 +35,26 @@ impl SignedNanos {
         // A cast from float saturates, and takes NaN to zero.
         let half = if millis < 0.0 { -0.5 } else { 0.5 };
         SignedNanos((millis * 1e6 + half) as i64)
+    }
+
+    /// The span from `from` to `to`: negative if `to` is sooner, and at most as far from zero as 63 bits hold.
+    pub const fn between(from: Time, to: Time) -> SignedNanos {
+        let (from, to) = (from.as_nanos(), to.as_nanos());
+        let span = from.abs_diff(to);
+        let span = if span > i64::MAX as u64 {
+            i64::MAX
+        } else {
+            span as i64
+        };
+        SignedNanos(if to < from { -span } else { span })
+    }
+
+    /// By how much `span` is longer than `other`; see [`SignedNanos::between`].
+    pub const fn longer(span: Nanos, other: Nanos) -> SignedNanos {
+        SignedNanos::between(
+            Time::from_nanos(other.as_nanos()),
+            Time::from_nanos(span.as_nanos()),
+        )
     }
 
     /// Nanoseconds.
@@ -104,6 +124,24 @@ crate::serde_as_text!(
 mod tests {
     use super::*;
     use std::string::ToString;
+
+    #[test]
+    fn a_difference_of_any_two_points_has_its_sign() {
+        for (from, to, nanos) in [
+            (3, 5, 2),
+            (5, 3, -2),
+            (7, 7, 0),
+            (0, u64::MAX, i64::MAX),
+            (u64::MAX, 0, -i64::MAX),
+            (i64::MAX as u64 + 2, i64::MAX as u64, -2),
+        ] {
+            let between =
+                SignedNanos::between(Time::from_nanos(from), Time::from_nanos(to)).as_nanos();
+            assert_eq!(between, nanos, "{from} to {to}");
+            let longer = SignedNanos::longer(Nanos::from_nanos(to), Nanos::from_nanos(from));
+            assert_eq!(longer.as_nanos(), nanos, "{to} and {from}");
+        }
+    }
 
     #[test]
     fn text_of_any_sign_is_read_and_written_back() {
