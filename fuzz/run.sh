@@ -3,7 +3,8 @@
 #
 # Stable Rust will do: coverage needs no more than RUSTC_BOOTSTRAP, and AddressSanitizer, which does
 # need nightly, would find little in code without `unsafe`. FUZZ_SANITIZER=address with a nightly
-# toolchain as default turns it on. A C++ compiler builds libFuzzer. A failing input is kept in
+# toolchain as default turns it on. FUZZ_SEED is what inputs are drawn from (0, the default: another
+# each time). A C++ compiler builds libFuzzer. A failing input is kept in
 # fuzz/artifacts/TARGET, and the output ends with the command that repeats it.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -33,7 +34,7 @@ for target in "${targets[@]}"; do
     folders=("corpus/$target")
     [ ! -d "seeds/$target" ] || folders+=("seeds/$target")
     cargo fuzz run "${options[@]}" "$target" "${folders[@]}" -- \
-        -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+        -seed="${FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         -verbosity=0 -print_funcs=0
 done
 echo "=== ${#targets[@]} targets in $SECONDS s, nothing found"

@@ -182,13 +182,17 @@ pub enum RunError {
         /// Its sectors.
         extent: Extent,
     },
-    /// The run goes on beyond [`Time::LATEST`].
+    /// The run goes on beyond [`Time::LATEST`], divided by its drives: their times are added.
     #[error(
-        "at {at}: what comes next is more than 292 years from the start, and so far no run goes"
+        "at {at}: what comes next is more than {} years from the start, and so far no run of {drives} drive{} goes",
+        292 / drives,
+        if *drives == 1 { "" } else { "s" }
     )]
     TooLate {
         /// When the last thing happened.
         at: Time,
+        /// The drives of the run.
+        drives: u64,
     },
     /// Reads and writes come and finish, and time stands still.
     #[error(
@@ -399,14 +403,16 @@ impl Simulated<'_> {
     ) -> Result<Report, RunError> {
         let mut events = 0_u64;
         let mut is_warm = false;
+        let drives = self.members.count() as u64;
+        let latest = Time::ZERO + (Time::LATEST - Time::ZERO) / drives;
         loop {
             let mut due = core.due(&self);
             let now = core.now();
             let Some(next) = due.at().filter(|next| *next <= stop) else {
                 break;
             };
-            if next > Time::LATEST {
-                return Err(RunError::TooLate { at: now });
+            if next > latest {
+                return Err(RunError::TooLate { at: now, drives });
             }
             // A source may name a time that has passed: it then asks at once.
             let now = next.max(now);

@@ -5,7 +5,8 @@ use headtime_disk::drive::Drive;
 use headtime_disk::profile::{self, OverheadSpec, Profile};
 use headtime_engine::{Config, Plug};
 use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
-use headtime_sim::{Report, RunError, Setup, run};
+use headtime_sim::{Report, RunError, Setup, Station, run};
+use headtime_testkit::Striped;
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 use headtime_workload::{
     NewRequest, Pacing, ProcessSpec, Source, Synthetic, SyntheticSpec, TimeDistribution,
@@ -100,13 +101,19 @@ fn a_plug_and_a_timeout_that_end_after_all_time_never_end() {
 fn a_run_goes_no_farther_than_the_latest_time() {
     let just = simulate(&drive(), &mut At::times(&[Time::LATEST]), |_| {});
     // It arrives and is not served.
-    assert_eq!(just.err(), Some(RunError::TooLate { at: Time::LATEST }));
+    assert_eq!(
+        just.err(),
+        Some(RunError::TooLate {
+            at: Time::LATEST,
+            drives: 1
+        })
+    );
     for late in [
         Time::LATEST.saturating_add(Nanos::from_nanos(1)),
         Time::NEVER,
     ] {
         let error = simulate(&drive(), &mut At::times(&[DAY, late]), |_| {}).err();
-        let Some(RunError::TooLate { at }) = error else {
+        let Some(RunError::TooLate { at, .. }) = error else {
             panic!("{error:?}")
         };
         assert!(at > DAY && at < DAY + Nanos::from_secs(1));
@@ -116,6 +123,43 @@ fn a_run_goes_no_farther_than_the_latest_time() {
             setup.limit = limit
         });
         assert_eq!(report.expect("limited").measured.requests, 1);
+    }
+}
+
+/// What each of its drives did is added, so that each has its share of the time there is.
+#[test]
+fn a_volume_comes_to_the_end_of_time_before_the_sum_over_its_drives_does() {
+    const MEMBERS: u64 = 3;
+    let share = Time::ZERO + (Time::LATEST - Time::ZERO) / MEMBERS;
+    for (last, goes) in [(DAY, true), (share + Nanos::from_secs(1), false)] {
+        let result = simulate(&drive(), &mut At::times(&[DAY, last]), |setup| {
+            let station = |seed| {
+                let scheduler = Box::new(WorkConserving::new(Noop::new()));
+                Station::new(Drive::new(&drive(), seed), Config::default(), scheduler)
+            };
+            setup.stations = (0..MEMBERS).map(station).collect();
+            setup.map = Some(Box::new(Striped {
+                members: MEMBERS as u16,
+                stripe: 64,
+                stripes: 1_000,
+            }));
+        });
+        match result {
+            Ok(_) => assert!(goes),
+            Err(error) => {
+                assert!(!goes);
+                assert!(
+                    matches!(
+                        error,
+                        RunError::TooLate {
+                            drives: MEMBERS,
+                            ..
+                        }
+                    ),
+                    "{error:?}"
+                );
+            }
+        }
     }
 }
 
