@@ -30,6 +30,8 @@ mod messages;
 mod nbd;
 #[path = "serve/probed.rs"]
 mod probed;
+#[path = "serve/promises.rs"]
+mod promises;
 #[path = "serve/races.rs"]
 mod races;
 #[path = "serve/scrub.rs"]

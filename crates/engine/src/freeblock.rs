@@ -12,6 +12,7 @@ mod arcs;
 mod bits;
 mod buffer;
 mod promise;
+mod promised;
 mod rests;
 mod search;
 mod tasks;
@@ -22,7 +23,7 @@ use buffer::{Buffer, Surprises};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use promise::Promise;
-pub use promise::{ClientWaits, Promised, Verdict};
+pub use promise::{ClientWaits, Outlook, Promised, Verdict};
 pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
@@ -202,9 +203,6 @@ impl Steps {
     }
 }
 
-/// So many pieces ahead of a sweep say how much it reads.
-const LOOKS_AHEAD: usize = 32;
-
 /// A read of the job.
 fn arrival(id: u64, extent: Extent, flags: Flags, class: Class) -> Arrival {
     Arrival {
@@ -239,8 +237,6 @@ pub struct Freeblock<P: Passing> {
     turn: Nanos,
     demand: Option<Demand>,
     promise: Option<Box<Promise>>,
-    /// When the next outright read may be asked for, if it has a promise.
-    outright_from: Time,
     next: u64,
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
@@ -312,7 +308,6 @@ impl<P: Passing> Freeblock<P> {
             options,
             demand: None,
             promise: None,
-            outright_from: Time::ZERO,
             next: 0,
             target: None,
             in_flight: Vec::new(),
@@ -334,27 +329,6 @@ impl<P: Passing> Freeblock<P> {
     /// From now on it also reads at the cost of others, or no longer.
     pub fn set_demand(&mut self, demand: Option<Demand>) {
         self.demand = demand;
-    }
-
-    /// Reads in idle time and at the cost of others as far as promises need and allow, in pieces of at most so many sectors, rounded up to a
-    /// block. Idle time is used as they say and no longer as [`FreeblockOptions::idle`] does.
-    pub fn with_promise(mut self, promised: Promised, piece: Sectors) -> Freeblock<P> {
-        let block = self.wanted.block();
-        let blocks = (piece.get() / block).max(1);
-        let tracks = self.wanted.tracks().max(1) as f64;
-        let track = (self.wanted.blocks() * block) as f64 / tracks;
-        self.promise = Some(Box::new(Promise::new(promised, self.turn, track)));
-        self.options.idle = Some(Idle {
-            after: promised.patience,
-            piece: Sectors::new(blocks * block),
-        });
-        self
-    }
-
-    /// What clients wait for beside it, and when what was said of its promises changed; `None` if nothing was promised.
-    pub fn promise(&self) -> Option<(ClientWaits, &[(Time, Verdict)])> {
-        let promise = self.promise.as_ref()?;
-        Some((promise.waits(), promise.changes()))
     }
 
     /// How its gaps are used.
@@ -443,11 +417,13 @@ impl<P: Passing> Freeblock<P> {
 
     /// The drive has served a client, of which [`Background::seen`] does not tell.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
-        if let Some(overtaken) = self.passed(now, done)
-            && (overtaken || done.surprise.is_some())
-        {
-            let surprised = done.surprise.is_some_and(|of| of != Surprise::None);
-            self.surprises.add(overtaken || surprised);
+        let reads = self.unread() > 0;
+        if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
+            promise.seen(now, done);
+        }
+        // Of what nobody predicts nothing is known that was no surprise.
+        if let (Some(overtaken), Some(surprise)) = (self.passed(now, done), done.surprise) {
+            self.surprises.add(overtaken || surprise != Surprise::None);
         }
     }
 
@@ -472,13 +448,19 @@ impl<P: Passing> Freeblock<P> {
     }
 
     /// As much of a pick as has no block that may be unreadable, or one such block alone. Nothing that may be unreadable goes in the
-    /// command of somebody else.
+    /// command of somebody else, and what is not wanted since it cannot be read is not read along.
     fn without_suspects(&self, pick: Pick) -> Option<Pick> {
         let Extent { start, .. } = pick.extent;
         let end = pick.extent.end();
         let block = self.options.block;
-        let mut within = self.suspects.range(start..end);
-        let extent = match (pick.join, within.next(), within.next_back()) {
+        let sets = [&self.suspects, &self.unreadable];
+        let within = sets.map(|blocks| blocks.range(start..end));
+        let last = within
+            .clone()
+            .into_iter()
+            .filter_map(|mut it| it.next_back());
+        let first = within.into_iter().filter_map(|mut it| it.next());
+        let extent = match (pick.join, first.min(), last.max()) {
             (_, None, _) => return Some(pick),
             (join, Some(first), _) if join != Join::With && *first == start => {
                 Extent::new(start, block.min(pick.extent.len))
@@ -603,77 +585,6 @@ impl<P: Passing> Freeblock<P> {
         (nobody && self.wanted.left() > 0).then_some(self.quiet_from)
     }
 
-    /// How idle time is used now, if it is.
-    fn idle(&self) -> Option<Idle> {
-        match &self.promise {
-            None => self.options.idle,
-            Some(promise) => self.options.idle.filter(|_| promise.uses_idle()),
-        }
-    }
-
-    /// Blocks that are wanted or on their way.
-    fn unread(&self) -> u64 {
-        let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
-        self.wanted.left() + asked as u64
-    }
-
-    /// Sees to its promises, if it is time.
-    fn look(&mut self, now: Time) {
-        let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
-        else {
-            return;
-        };
-        if now < promise.next_look() {
-            return;
-        }
-        let wanted = &self.wanted;
-        let ahead = |from: Lba| {
-            let mut at = from;
-            let pieces = core::iter::from_fn(move || {
-                let next = wanted
-                    .sweep(at, piece)
-                    .filter(|(_, extent)| extent.start >= at)?;
-                at = next.1.end();
-                Some(next)
-            });
-            promise.ahead(from, pieces.take(LOOKS_AHEAD))
-        };
-        let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
-        let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
-        let left = self.wanted.left() + asked as u64;
-        let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
-        let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
-        let of = (left, self.all);
-        promise.look(now, free, ahead.unwrap_or_default(), of);
-    }
-
-    /// What is read before the request that is staged in a lane, which waits for it.
-    fn outright(
-        &mut self,
-        now: Time,
-        engine: &Engine,
-        lane: Lane,
-    ) -> Option<(Arrival, Lane, Join)> {
-        let promise = self.promise.as_ref()?;
-        let is_asked = || self.in_flight.iter().any(|asked| asked.outright);
-        if promise.share() <= 0.0 || now < self.outright_from || is_asked() {
-            return None;
-        }
-        let (id, request) = engine.joinable(lane)?;
-        let pick = self.piece(Join::Outright, self.options.idle?.piece)?;
-        let asked = arrival(self.next, pick.extent, Flags::NONE, Class::IDLE);
-        if !engine.may_join(&asked, lane, pick.join) {
-            return None;
-        }
-        self.next_alone = pick.extent.end();
-        self.target = Some((id, request.arrival, u32::MAX, false));
-        Some((
-            self.ask(pick, Flags::NONE, Class::IDLE, true),
-            lane,
-            pick.join,
-        ))
-    }
-
     /// What is read while nobody waits for anything.
     fn alone(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
         let idle = self.idle()?;
@@ -731,12 +642,16 @@ impl<P: Passing> Freeblock<P> {
         Some((self.ask(pick, Flags::NONE, class, false), lane, join))
     }
 
-    fn note_tenths(&mut self, now: Time) {
+    /// Notes that some of what was wanted has been read.
+    fn note_read(&mut self, now: Time) {
         let read = self.all.saturating_sub(self.unread());
         for (tenth, at) in (1..).zip(&mut self.tenths) {
             if *at == Time::NEVER && u128::from(read) * 10 >= u128::from(self.all) * tenth {
                 *at = now;
             }
+        }
+        if self.unread() == 0 {
+            self.end_promise(now);
         }
     }
 
@@ -764,13 +679,18 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        self.look(now);
+        self.look(now, false);
         self.demanded(engine).or_else(|| match approach {
             Some(approach) => {
                 let asked = self.outright(now, engine, approach.lane);
                 asked.or_else(|| self.in_gap(now, engine, approach))
             }
-            None => self.alone(now, engine),
+            None => {
+                // Nobody follows the head.
+                let lane = engine.unoffered();
+                let asked = lane.and_then(|lane| self.outright(now, engine, lane));
+                asked.or_else(|| self.alone(now, engine))
+            }
         })
     }
 
@@ -788,9 +708,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             Some(since.saturating_add(idle.after))
         });
         // A disk that nobody uses is looked at, too.
-        let look = self.promise.as_ref().map(|promise| promise.next_look());
-        let look = look.filter(|_| self.wanted.left() > 0);
-        [alone, look].into_iter().flatten().min()
+        [alone, self.next_look()].into_iter().flatten().min()
     }
 
     fn arrives(&mut self, now: Time, arrival: &Arrival) {
@@ -802,10 +720,6 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
 
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
-        let reads = self.unread() > 0;
-        if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
-            promise.seen(now, done);
-        }
         self.noticed(now, done);
         if done.request.op.is_read() && done.outcome == Outcome::Done {
             let extent = done.request.extent;
@@ -813,7 +727,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             let taken = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);
             self.stats.read_by_others += taken;
             if taken > 0 {
-                self.note_tenths(now);
+                self.note_read(now);
             }
         }
     }
@@ -830,17 +744,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         } = picked;
         if let Some(promise) = &mut self.promise {
             match join {
-                Join::Outright => {
-                    let took = promise.swept(now, done, false);
-                    let share = promise.share().max(1e-3);
-                    let rest = took.as_millis_f64() * (1.0 - share) / share;
-                    self.outright_from = now.saturating_add(Nanos::from_millis_f64(rest));
-                }
+                Join::Outright => promise.swept(now, done, false),
                 Join::Before => promise.pick(done),
                 Join::With | Join::Queued => {}
-                Join::Alone => {
-                    promise.swept(now, done, true);
-                }
+                Join::Alone => promise.swept(now, done, true),
             }
         }
         let before = self.stats.blocks;
@@ -879,7 +786,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             Join::Before | Join::Outright | Join::With => {}
         }
         self.spare.push(blocks);
-        self.note_tenths(now);
+        self.note_read(now);
     }
 }
 

@@ -225,7 +225,8 @@ impl<S: Scheduler> Queue<S> {
     #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
-        if of.following.is_some() {
+        // What is followed for a job alone is no scheduler's to know: with a job it would decide otherwise.
+        if of.following.as_ref().is_some_and(|head| !head.for_job) {
             self.look_where_the_head_is(now, of);
         }
         let several = self.queued > 1;

@@ -1,7 +1,7 @@
 //! Scans with promises: what is estimated of a run without them, what is read by when, and what is said of it.
 
 use headtime_disk::Model;
-use headtime_disk::drive::Drive;
+use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
     Approach, Arrival, Background, ClientWaits, Command, Config, Engine, Finished, Freeblock,
@@ -9,7 +9,7 @@ use headtime_engine::{
 };
 use headtime_sched::{Spec, Track as Follow};
 use headtime_sim::{Setup, run};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -62,6 +62,9 @@ struct Read {
     left: u64,
     /// When the last block was read; [`Time::NEVER`] if it was not.
     ended: Time,
+    /// Blocks that could not be read, and commands for them after that was known.
+    unreadable: usize,
+    in_vain: u64,
 }
 
 struct Watched {
@@ -69,6 +72,7 @@ struct Watched {
     blocks: Rc<RefCell<Vec<u64>>>,
     /// Whether it was asked for anything: each is woken once, so that scans with and without promises are offered the same requests.
     is_awake: bool,
+    in_vain: Rc<RefCell<u64>>,
 }
 
 impl Background for Watched {
@@ -79,7 +83,11 @@ impl Background for Watched {
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
         self.is_awake = true;
-        self.scan.joins(now, engine, approach)
+        let asked = self.scan.joins(now, engine, approach)?;
+        let extent = asked.0.extent;
+        let is_known = |block: Lba| extent.contains(block);
+        *self.in_vain.borrow_mut() += u64::from(self.scan.borrow().unreadable().any(is_known));
+        Some(asked)
     }
 
     fn is_offered(&self) -> bool {
@@ -129,6 +137,8 @@ struct Run {
     seconds: u64,
     /// What is read, in GB from the beginning, and what is promised of it; nothing if `None`.
     scan: Option<(u64, Option<Promised>)>,
+    /// Whether a sector in a hundred blocks cannot be read.
+    is_worn: bool,
 }
 
 /// When each request ended, and how long after it had come, in their order.
@@ -166,10 +176,17 @@ impl Run {
                 ..FreeblockOptions::default()
             };
             // Pieces all over the disk, so that there is something in every gap.
-            let pieces = (0..gigabytes * 10).map(|piece| {
-                let at = capacity.get() / (gigabytes * 10) * piece / 128 * 128;
-                Extent::at(at, 100_000_000 / 512 / 128 * 128)
-            });
+            let pieces: Vec<Extent> = (0..gigabytes * 10)
+                .map(|piece| {
+                    let at = capacity.get() / (gigabytes * 10) * piece / 128 * 128;
+                    Extent::at(at, 100_000_000 / 512 / 128 * 128)
+                })
+                .collect();
+            let worn: Vec<u64> = pieces
+                .iter()
+                .flat_map(|piece| (piece.start.get()..piece.end().get()).step_by(128 * 100))
+                .map(|lba| lba + 128 * 50)
+                .collect();
             let scan = Freeblock::of(model, capacity, pieces, options).expect("it turns");
             let scan = match promised {
                 Some(promised) => scan.with_promise(promised, Sectors::new(2048)),
@@ -177,15 +194,22 @@ impl Run {
             };
             let scan = Rc::new(RefCell::new(scan));
             let blocks = Rc::new(RefCell::new(Vec::new()));
-            watched = Some((Rc::clone(&scan), Rc::clone(&blocks)));
+            let in_vain = Rc::new(RefCell::new(0));
+            watched = Some((Rc::clone(&scan), Rc::clone(&blocks), Rc::clone(&in_vain)));
+            if self.is_worn {
+                let worn = worn.iter().map(|lba| Extent::at(*lba, 1));
+                let worn = worn.map(|extent| Fault::Unreadable { extent, retries: 2 });
+                setup.stations[0].faults = worn.map(|fault| (Time::ZERO, fault)).collect();
+            }
             setup.stations[0].background = Some(Box::new(Watched {
                 scan,
                 blocks,
                 is_awake: false,
+                in_vain,
             }));
         }
         run(setup).expect("runs");
-        let read = watched.map(|(scan, blocks)| {
+        let read = watched.map(|(scan, blocks, in_vain)| {
             let scan = scan.borrow();
             let (waits, changes) = scan.promise().unwrap_or_default();
             Read {
@@ -195,6 +219,8 @@ impl Run {
                 changes: changes.to_vec(),
                 left: scan.wanted().left(),
                 ended: scan.tenths()[9],
+                unreadable: scan.unreadable().count(),
+                in_vain: *in_vain.borrow(),
             }
         });
         (read.unwrap_or_default(), timeline)
@@ -204,6 +230,7 @@ impl Run {
 fn promised(seconds: u64, p99: Option<f64>) -> Promised {
     Promised {
         finish_within: Some(Nanos::from_secs(seconds)),
+        passed: Nanos::ZERO,
         p99,
         cycle: Nanos::from_secs(86_400),
         patience: Nanos::from_millis(2),
@@ -237,6 +264,7 @@ fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
             depth,
             seconds: 200,
             scan,
+            is_worn: false,
         };
         let (read, beside) = run.make();
         let (_, alone) = Run { scan: None, ..run }.make();
@@ -263,6 +291,7 @@ fn crowded(seconds: u64, p99: Option<f64>) -> Run {
         depth: 2,
         seconds,
         scan: Some((10, Some(promised(seconds, p99)))),
+        is_worn: false,
     }
 }
 
@@ -322,6 +351,31 @@ fn a_date_that_cannot_hold_is_said_at_once() {
     assert_eq!(verdict, Verdict::Late, "{:?}", read.changes);
     assert!(at <= Time::ZERO + Nanos::from_millis(250), "{at}");
     assert!(read.left > 0);
+}
+
+#[test]
+fn a_scan_that_ended_after_its_date_did_not_hold_it() {
+    let run = Run {
+        seconds: 400,
+        scan: Some((2, Some(promised(10, None)))),
+        ..crowded(0, None)
+    };
+    let (read, _) = run.make();
+    assert!(read.ended < Time::ZERO + Nanos::from_secs(300));
+    let (at, verdict) = read.changes.last().expect("it looked");
+    assert_eq!(*verdict, Verdict::Late, "{:?}", read.changes);
+    assert!(*at <= read.ended);
+}
+
+#[test]
+fn what_is_known_to_be_unreadable_is_not_read_along() {
+    let run = Run {
+        is_worn: true,
+        ..crowded(300, None)
+    };
+    let (read, _) = run.make();
+    assert!(read.unreadable > 100 && read.stats.blocks_demanded > 1_000);
+    assert_eq!(read.in_vain, 0, "of {}", read.unreadable);
 }
 
 #[test]

@@ -4,8 +4,10 @@ use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
 use headtime_engine::{Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised};
-use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
+use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
+use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::sync::Arc;
 
 /// A scan that reads in the gaps of what others ask for, as people write it: one key for each field.
@@ -49,10 +51,10 @@ pub struct ScanSpec {
     /// As [`Promised::finish_within`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_within: Option<Nanos>,
-    /// As [`Promised::p99`], in percent.
+    /// As [`Promised::p99`], in percent; or as text, such as `+5%`.
     #[serde(
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "number::<_, _, 0, 1000>"
+        deserialize_with = "percent_more"
     )]
     pub p99: Option<f64>,
     /// As [`Promised::cycle`]; a day without it.
@@ -90,6 +92,48 @@ impl Default for ScanSpec {
             to_end: false,
         }
     }
+}
+
+/// Reads by how many percent something may be more: a number, or the text that the command line takes.
+fn percent_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    struct Percent;
+
+    impl Visitor<'_> for Percent {
+        type Value = f64;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(
+                f,
+                "a number from 0 to {}, or such as \"+5%\"",
+                MorePercent::MOST.percent()
+            )
+        }
+
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<f64, E> {
+            self.visit_f64(number as f64)
+        }
+
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<f64, E> {
+            self.visit_f64(number as f64)
+        }
+
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<f64, E> {
+            let most = MorePercent::MOST.percent();
+            match (0.0..=most).contains(&number) {
+                true => Ok(number),
+                false => Err(E::custom(format_args!(
+                    "{number} is out of range; allowed is 0 to {most}"
+                ))),
+            }
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<f64, E> {
+            let more: Result<MorePercent, _> = text.parse();
+            more.map(MorePercent::percent).map_err(E::custom)
+        }
+    }
+
+    from.deserialize_any(Percent).map(Some)
 }
 
 /// A day.
@@ -160,6 +204,21 @@ impl ScanSpec {
             }
             Err(why) => return error("conservatism", why.to_string()),
         };
+        if let Some(belief) = known.belief() {
+            let has = belief.geometry.sector_bytes;
+            if has != sector_bytes {
+                let problem = format!(
+                    "the drive that is believed has sectors of {has} bytes, and the disk of {sector_bytes}"
+                );
+                return error("conservatism", problem);
+            }
+            let size = belief.geometry.capacity;
+            if Lba::ZERO + size < range.end() {
+                let size = Bytes(size.bytes(has));
+                let problem = format!("ends behind the drive that is believed, which has {size}");
+                return error("range", problem);
+            }
+        }
         let options = FreeblockOptions {
             conservatism: self.conservatism,
             picks: self.picks,
@@ -210,6 +269,7 @@ impl ScanSpec {
         }
         Ok(Some(Promised {
             finish_within: self.finish_within,
+            passed: Nanos::ZERO,
             p99: self.p99.map(|percent| percent / 100.0),
             cycle,
             patience: self.idle_after.unwrap_or_default(),

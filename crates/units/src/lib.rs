@@ -20,6 +20,7 @@ mod angle;
 #[cfg(feature = "serde")]
 pub mod as_text;
 mod nearest;
+mod percent;
 pub mod shown;
 mod signed;
 mod text;
@@ -28,6 +29,7 @@ mod time;
 pub use address::{Cylinder, Extent, Head, Lba, Sectors, Track};
 pub use angle::Angle;
 pub use nearest::nearest;
+pub use percent::{MorePercent, ParseMorePercentError};
 pub use signed::SignedNanos;
 pub use text::{Bytes, Millionths, ParseUnitError};
 pub use time::{Nanos, Time};

@@ -27,7 +27,7 @@ pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use probe::{Emit, Probe, ScratchRange};
 pub use reproduce::{FigureFormat, Reproduce};
-pub use scrub::{ByteRange, IdleAfter, Scrub, ScrubVerb};
+pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs, SweepFormat};

@@ -1,7 +1,7 @@
 //! `headtime scrub`
 
 use clap::{Args, ValueEnum};
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, MorePercent, Nanos};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -47,6 +47,17 @@ pub struct Scrub {
     /// configuration says that nobody else writes to the disk (sole_writer = true), and else begins anew.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["hash", "range"])]
     pub copy: Option<PathBuf>,
+    /// Have it done so long after this was first said, such as 14d; off: by no date
+    ///
+    /// It reads at the cost of clients as far as that takes, at the hours at which it delays them least, and says if it cannot be done by
+    /// then. The same span again leaves the date where it is; another one counts from now, also for a scrub that is under way.
+    #[arg(long, value_name = "SPAN|off")]
+    pub finish_within: Option<FinishWithin>,
+    /// Make 99 % of the clients' requests take no longer than 99 % of them would take without it, and this much more, such as +5%; off: any
+    ///
+    /// What they would take is estimated. Where this and a date cannot both be, this is. It may be changed while the scrub is under way.
+    #[arg(long, value_name = "+N%|off")]
+    pub p99: Option<P99More>,
     /// Do not wait for the end
     #[arg(long)]
     pub no_wait: bool,
@@ -59,8 +70,8 @@ pub struct Scrub {
 const SCRUB_EXIT_CODES: &str = "\
 Exit codes:
   0  done, and everything could be read; or what was asked for was done
-  1  sectors cannot be read or have changed, which are printed; or the scrub was stopped or is
-     held up; or the server refuses
+  1  sectors cannot be read or have changed, which are printed; or what was promised was not kept,
+     or cannot be; or the scrub was stopped or is held up; or the server refuses
   2  the command line is wrong, and nobody was asked
   4  nobody answers at SOCKET, or it cannot be connected to";
 
@@ -122,6 +133,43 @@ impl FromStr for IdleAfter {
             "off" => Ok(IdleAfter(None)),
             text => match text.parse::<Nanos>() {
                 Ok(span) => Ok(IdleAfter(Some(span))),
+                Err(error) => Err(format!("{error}; or off")),
+            },
+        }
+    }
+}
+
+/// After how long a scrub is to be done, if by any date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishWithin(pub Option<Nanos>);
+
+impl FromStr for FinishWithin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<FinishWithin, String> {
+        match text {
+            "off" => Ok(FinishWithin(None)),
+            text => match text.parse::<Nanos>() {
+                Ok(Nanos::ZERO) => Err("allowed is more than no time; or off".to_owned()),
+                Ok(span) => Ok(FinishWithin(Some(span))),
+                Err(error) => Err(format!("{error}; or off")),
+            },
+        }
+    }
+}
+
+/// How much longer requests may take, if not any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct P99More(pub Option<MorePercent>);
+
+impl FromStr for P99More {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<P99More, String> {
+        match text {
+            "off" => Ok(P99More(None)),
+            text => match text.parse() {
+                Ok(more) => Ok(P99More(Some(more))),
                 Err(error) => Err(format!("{error}; or off")),
             },
         }

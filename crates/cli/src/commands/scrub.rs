@@ -1,8 +1,10 @@
 //! `headtime scrub`
 
+mod promises;
+
 use super::context::Context;
 use super::control::{ask_server, disk_target};
-use crate::args::{Scrub, ScrubVerb, TextFormat};
+use crate::args::{FinishWithin, P99More, Scrub, ScrubVerb, TextFormat};
 use crate::fault::Fault;
 use headtime_units::{Bytes, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -21,8 +23,7 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
     let target = disk_target(&args.disk, "scrub")?;
     let options = options(args)?;
     if args.verb != ScrubVerb::Begin && (!options.is_empty() || args.no_wait) {
-        let problem =
-            "--range, --block, --idle, --hash, --copy and --no-wait are for a scrub that begins";
+        let problem = "--range, --block, --idle, --hash, --copy, --finish-within, --p99 and --no-wait are for a scrub that begins";
         return Err(Fault::Usage(problem.to_owned()));
     }
     let told = |verb: &str| ask_server(&args.socket, "POST", &format!("{target}/{verb}"), "");
@@ -49,6 +50,9 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
                     "its progress is not kept when the server ends; scrub = \"DIRECTORY\" in the configuration of the disk says where to",
                 );
             }
+            if let Some(said) = promises::said(&status) {
+                context.note(&said);
+            }
             status = follow(args, &target, status, context)?;
             context.print(&shown(args, &status))?;
             ended(&args.disk, &status)
@@ -73,6 +77,14 @@ fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
     if let Some(idle) = args.idle {
         let span = idle.0.map(|span| span.as_nanos() as f64 / 1e6);
         options.insert("idle_ms".to_owned(), json!(span));
+    }
+    if let Some(FinishWithin(span)) = args.finish_within {
+        let span = span.map(|span| span.to_string());
+        options.insert("finish_within".to_owned(), json!(span));
+    }
+    if let Some(P99More(more)) = args.p99 {
+        let more = more.map(|more| more.to_string());
+        options.insert("p99".to_owned(), json!(more));
     }
     for (key, file) in [("hash", &args.hash), ("copy", &args.copy)] {
         if let Some(file) = file {
@@ -104,7 +116,7 @@ fn follow(
     args: &Scrub,
     target: &str,
     mut status: Value,
-    context: &Context<'_>,
+    context: &mut Context<'_>,
 ) -> Result<Value, Fault> {
     let bar = match context.progress {
         true => ProgressBar::new(1000),
@@ -117,7 +129,13 @@ fn follow(
         bar.set_position((status["share"].as_f64().unwrap_or(0.0) * 1000.0) as u64);
         bar.set_message(progress(&status));
         std::thread::sleep(LOOK_EVERY);
+        let before = status["promise"]["verdict"].take();
         status = parse(&ask_server(&args.socket, "GET", target, "")?)?;
+        if status["promise"]["verdict"] != before
+            && let Some(said) = promises::said(&status)
+        {
+            bar.suspend(|| context.note(&said));
+        }
     }
     bar.finish_and_clear();
     Ok(status)
@@ -200,14 +218,19 @@ fn table(disk: &str, status: &Value) -> String {
         ),
     ));
     rows.push(("progress", progress(status)));
+    let copied_to = status["copy"]["file"].as_str();
     let read = &status["read"];
     rows.push((
         "read",
         format!(
-            "{} blocks in gaps, {} in idle time, {} by others, since the server started",
+            "{} blocks in gaps, {} in idle time, {} by others{}, since the server started",
             number(&read["in_gaps"]),
             number(&read["in_idle_time"]),
-            number(&read["by_others"])
+            number(&read["by_others"]),
+            match number(&read["outright"]) {
+                blocks @ 1.. if copied_to.is_none() => format!(", {blocks} outright"),
+                _ => String::new(),
+            }
         ),
     ));
     rows.push(("gaps", text("gaps")));
@@ -217,6 +240,7 @@ fn table(disk: &str, status: &Value) -> String {
         "idle time",
         idle.map_or("not used".to_owned(), |idle| format!("used after {idle}")),
     ));
+    rows.extend(promises::rows(status));
     let kept = status["kept_in"].as_str();
     rows.push(("kept in", kept.unwrap_or("nothing").to_owned()));
     if let errors @ 1.. = number(&status["errors"]) {
@@ -234,7 +258,7 @@ fn table(disk: &str, status: &Value) -> String {
         rows.push(("compared", text));
     }
     let copy = &status["copy"];
-    if let Some(file) = copy["file"].as_str() {
+    if let Some(file) = copied_to {
         rows.push(("copied", copied(status, file)));
         let again = number(&copy["again"]);
         let outright = number(&read["outright"]);
@@ -281,7 +305,10 @@ fn copied(status: &Value, file: &str) -> String {
 /// Whether all could be read, and is what it was.
 fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
     let problem = match (unreadable(status), changed(status)) {
-        (0, 0) => return Ok(()),
+        (0, 0) => match promises::broken(status) {
+            None => return Ok(()),
+            Some(said) => said,
+        },
         (sectors, 0) => format!("{sectors} sectors cannot be read"),
         (0, sectors) => {
             format!("{sectors} sectors have changed, though nobody has written to them")

@@ -336,7 +336,8 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
             let base = metric.of(run(base))?;
             let (own, best) = pair(&(own.clone(), others.to_vec()))?;
             let added = best? - base;
-            (added != 0.0).then(|| (own - base) / added)
+            // Of nothing, or of less, there is no share.
+            (added > 0.0).then(|| (own - base) / added)
         }
         Transform::Value => pair(first).map(|(own, _)| own),
         Transform::Ratio => {
@@ -472,10 +473,14 @@ mod tests {
         made
     }
 
-    fn measured(figure: &Figure) -> MeasuredFigure {
+    fn judged(figure: &Figure) -> Result<MeasuredFigure, String> {
         let made = made();
         let find = |of: &RunOf, _| &made.iter().find(|(run, _)| run == of).unwrap().1;
-        measure(figure, Scale::Full, find, &[]).unwrap()
+        measure(figure, Scale::Full, find, &[])
+    }
+
+    fn measured(figure: &Figure) -> MeasuredFigure {
+        judged(figure).unwrap()
     }
 
     #[test]
@@ -508,6 +513,13 @@ mod tests {
             let runs = vec![(run(0, "sstf"), others.clone())];
             let made = measured(&figure(Transform::Added, metric, runs));
             assert_eq!(made.points[0].measured, value, "{metric}");
+        }
+        // What is no better than the first adds nothing that another could have a share of.
+        let nothing = vec![run(0, "noop"), run(0, "noop")];
+        let less = vec![run(0, "sptf"), run(0, "noop")];
+        for others in [nothing, less] {
+            let figure = figure(Transform::Added, rate, vec![(run(0, "sstf"), others)]);
+            assert!(judged(&figure).is_err(), "{figure:?}");
         }
         // Speedups 1, 2/3, 1: over noop of variants 2, 3, 2.
         let row = [2, 3, 2].map(|twice: usize| (run(1, "sstf"), vec![run(twice - 1, "sstf")]));

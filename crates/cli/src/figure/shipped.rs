@@ -56,6 +56,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-fig11",
     "freeblock-steps",
     "freeblock-nearline",
+    "freeblock-classes",
     "freeblock-promises",
     "probe-truth",
     "probe-comparison",

@@ -334,6 +334,12 @@ const VALUES: &[Metric] = &metrics! { Value:
         |run| Some(run.freeblock?.left_percent);
     less "first_p99_ms", "ms", "arrival to completion of the requests of the first workload or program alone, 99 %",
         |run| Some(run.by_name.first()?.response_ms.p99);
+    more "first_iops", "1/s", "requests per second of the first workload or program",
+        |run| Some(run.by_name.first()?.iops);
+    less "second_p99_ms", "ms", "arrival to completion of the requests of the second workload or program alone, 99 %",
+        |run| Some(run.by_name.get(1)?.response_ms.p99);
+    more "second_iops", "1/s", "requests per second of the second workload or program",
+        |run| Some(run.by_name.get(1)?.iops);
     less "scan_p99_added", "%", "by how much a scan with promises has lengthened the clients' 99 %, as it has estimated",
         |run| Some(run.promise.as_ref()?.p99_added_percent);
     less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",

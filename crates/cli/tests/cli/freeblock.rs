@@ -122,3 +122,17 @@ fn a_scan_that_cannot_be_is_refused_with_its_key() {
         assert!(stderr.contains(said), "{set}: {stderr}");
     }
 }
+
+#[test]
+fn a_scan_does_not_believe_in_a_drive_that_is_too_small_for_it() {
+    let run = |range: &str| {
+        let belief = ["--set", "drive.belief=hp-c2247a", "--set", range];
+        ended(&[&["sim", "run", "scan.toml"][..], &belief].concat())
+    };
+    let (code, stderr) = run("freeblock.range=0B..2GB");
+    assert_eq!(code, 3, "{stderr}");
+    let said = "freeblock.range: ends behind the drive that is believed, which has";
+    assert!(stderr.contains(said), "{stderr}");
+    let (code, stderr) = run("freeblock.range=0B..16MB");
+    assert_eq!(code, 0, "{stderr}");
+}

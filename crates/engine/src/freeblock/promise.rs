@@ -6,66 +6,19 @@
 mod latencies;
 mod plan;
 mod shadow;
+mod spec;
+mod sweep;
+mod tail;
 
 use crate::Finished;
-use headtime_sched::Origin;
+use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
 pub(super) use plan::Sweeping;
-use plan::{Goal, Plan, Ways};
+use plan::{Did, Goal, Plan, Ways};
 use shadow::Shadow;
-
-/// What is promised of a scan.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Promised {
-    /// All is read so long after the scan began.
-    pub finish_within: Option<Nanos>,
-    /// The 99th percentile of the clients' latencies is longer by this share of it at most, such as 0.05.
-    pub p99: Option<f64>,
-    /// After so long the load repeats.
-    pub cycle: Nanos,
-    /// Idle time is used when nobody has waited for anything for so long.
-    pub patience: Nanos,
-}
-
-/// Whether a scan can keep what was promised of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
-    /// Nobody knows yet.
-    #[default]
-    Unknown,
-    /// All that was promised.
-    Holds,
-    /// It will not have read all by the date, unless it delays clients by more than was promised.
-    Late,
-    /// Clients wait longer than was promised.
-    Slow,
-    /// Neither.
-    Neither,
-}
-
-impl Verdict {
-    /// In words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::Unknown => "not known yet",
-            Verdict::Holds => "holds",
-            Verdict::Late => "the date cannot hold",
-            Verdict::Slow => "the p99 cannot hold",
-            Verdict::Neither => "neither can hold",
-        }
-    }
-}
-
-/// What clients wait for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientWaits {
-    /// Requests since the scan began.
-    pub requests: u64,
-    /// What 99 % of them have not exceeded.
-    pub p99: Nanos,
-    /// The same without the scan, estimated.
-    pub p99_without: Nanos,
-}
+pub use spec::{ClientWaits, Outlook, Promised, Verdict};
+use sweep::Sweep;
+use tail::Tail;
 
 /// A look is taken so often in the time promised, and every minute at the least.
 const LOOKS: u64 = 10_000;
@@ -86,63 +39,22 @@ const BOUNDED: (f64, f64) = (0.9, 0.7);
 const STEPS: (f64, f64) = (0.7, 1.1);
 /// The bound before anything is known.
 const BOUND_FIRST: f64 = 0.1;
+/// No forecast looks further.
+const FORECAST_MOST: Nanos = Nanos::LONGEST;
 /// No price is lower, so that it can rise again; the highest is none at all.
 const PRICE_LEAST: f64 = 1e-4;
 const PRICE_MOST: f64 = 1e6;
-/// What was seen of so many of its own reads says how long others take.
-const OWN_READS: u64 = 512;
-
-/// How long reads of a sweep take: a turn where they do not follow the last one, and the turns that they cover. What was seen of them
-/// corrects that.
-#[derive(Clone, Copy, Debug)]
-struct Sweep {
-    /// Seconds.
-    turn: f64,
-    /// Sectors, in the mean.
-    track: f64,
-    reads: u64,
-    /// How long they took, and would have taken.
-    took: f64,
-    would: f64,
-    /// Where the last one ended.
-    end: Lba,
-}
-
-impl Sweep {
-    fn takes(&self, at: Lba, extent: Extent) -> f64 {
-        let away = extent.start.get().abs_diff(at.get()) as f64;
-        // What passes under the head until then takes its time, too.
-        let until = (away / self.track).min(1.0);
-        // A track and the skew to the next one.
-        (until + 1.1 * extent.len.get() as f64 / self.track) * self.turn
-    }
-
-    fn read(&mut self, extent: Extent, took: Nanos) {
-        if self.reads == OWN_READS {
-            (self.reads, self.took, self.would) =
-                (OWN_READS / 2, self.took / 2.0, self.would / 2.0);
-        }
-        self.reads += 1;
-        self.took += took.as_secs_f64();
-        self.would += self.takes(self.end, extent);
-        self.end = extent.end();
-    }
-
-    fn factor(&self) -> f64 {
-        match self.reads >= 16 {
-            true => (self.took / self.would).clamp(0.5, 4.0),
-            false => 1.0,
-        }
-    }
-}
-
 /// Keeps the promises of a scan.
 pub(super) struct Promise {
     promised: Promised,
     shadow: Shadow,
     plan: Plan,
-    /// When it began; with the first event.
+    /// When it began; with the first look.
     began: Option<Time>,
+    /// When what is promised now was heard of; with the next look.
+    heard: Option<Time>,
+    /// When all is to have been read.
+    due: Time,
     next_look: Time,
     last_look: Time,
     /// What had been seen at the last look.
@@ -157,6 +69,16 @@ pub(super) struct Promise {
     ways: Ways,
     /// For how long the arm has read in idle time.
     in_idle: Nanos,
+    /// Clients' requests before which something may be read outright.
+    yielding: u64,
+    /// How long clients' requests took since the last look.
+    tail: Tail,
+    /// When all will have been read at that price.
+    ends: Option<Time>,
+    /// How long the last outright read took, and when it ended.
+    last_outright: (Nanos, Time),
+    /// All has been read.
+    is_over: bool,
     verdict: Verdict,
     /// What the last looks said, and how many of them.
     said: (Verdict, u32),
@@ -168,37 +90,43 @@ pub(super) struct Promise {
 struct Looked {
     busy: Nanos,
     clients: u64,
+    yielding: u64,
     free: u64,
     in_idle: Nanos,
 }
 
+/// The price that the p99 allows before anything is known.
+fn bound_of(promised: &Promised) -> f64 {
+    // Quiet hours are harmless; what else is, is to be seen.
+    match promised.p99 {
+        Some(_) => BOUND_FIRST,
+        None => f64::INFINITY,
+    }
+}
+
 impl Promise {
-    /// Of a drive that turns in so long, with so many sectors on a track in the mean.
-    pub(super) fn new(promised: Promised, turn: Nanos, track: f64) -> Promise {
+    /// Of a drive that turns in so long, with so many sectors on a track in the mean; `None` if nobody knows.
+    pub(super) fn new(promised: Promised, drive: Option<(Nanos, f64)>) -> Promise {
         Promise {
             shadow: Shadow::default(),
             plan: Plan::new(promised.cycle),
             began: None,
+            heard: None,
+            due: Time::NEVER,
             next_look: Time::ZERO,
             last_look: Time::ZERO,
             seen: Looked::default(),
-            sweep: Sweep {
-                turn: turn.as_secs_f64(),
-                track: track.max(1.0),
-                reads: 0,
-                took: 0.0,
-                would: 0.0,
-                end: Lba::ZERO,
-            },
-            // Quiet hours are harmless; what else is, is to be seen.
-            bound: match promised.p99 {
-                Some(_) => BOUND_FIRST,
-                None => f64::INFINITY,
-            },
+            sweep: Sweep::new(drive),
+            bound: bound_of(&promised),
             binds: false,
             price: PRICE_MOST,
             ways: Ways::default(),
             in_idle: Nanos::ZERO,
+            yielding: 0,
+            tail: Tail::default(),
+            ends: None,
+            last_outright: (Nanos::ZERO, Time::ZERO),
+            is_over: false,
             verdict: Verdict::Unknown,
             said: (Verdict::Unknown, 0),
             changes: Vec::new(),
@@ -206,14 +134,27 @@ impl Promise {
         }
     }
 
+    /// From now on something else is promised. What was seen of clients and the drive counts on.
+    pub(super) fn change(&mut self, promised: Promised) {
+        self.plan.set_cycle(promised.cycle);
+        self.bound = bound_of(&promised);
+        (self.binds, self.is_over) = (false, false);
+        (self.heard, self.ends) = (None, None);
+        (self.next_look, self.promised) = (Time::ZERO, promised);
+    }
+
     /// Returns true if idle time is used now.
     pub(super) fn uses_idle(&self) -> bool {
         self.ways.idle
     }
 
-    /// The share of the time that outright reads may take now.
-    pub(super) fn share(&self) -> f64 {
-        self.ways.share
+    /// Returns true if an outright read may be asked for: they take no more than their share of the time, which is that of the last look also
+    /// for what was read before it.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        let (took, ended) = self.last_outright;
+        let share = self.ways.share;
+        let rest = Nanos::from_millis_f64(took.as_millis_f64() * (1.0 - share) / share.max(1e-9));
+        share > 0.0 && now >= ended.saturating_add(rest)
     }
 
     /// When it has to look again.
@@ -224,6 +165,16 @@ impl Promise {
     /// When the verdict changed, and to what.
     pub(super) fn changes(&self) -> &[(Time, Verdict)] {
         &self.changes
+    }
+
+    /// What there is to be told.
+    pub(super) fn outlook(&self) -> Outlook {
+        Outlook {
+            verdict: self.verdict,
+            since: self.changes.last().map_or(Time::ZERO, |(at, _)| *at),
+            ends: self.ends,
+            waits: self.waits(),
+        }
     }
 
     pub(super) fn waits(&self) -> ClientWaits {
@@ -242,6 +193,9 @@ impl Promise {
     /// A client's request is over.
     pub(super) fn seen(&mut self, now: Time, done: &Finished) {
         self.shadow.seen(now, done);
+        // Nothing goes before an urgent one.
+        self.yielding += u64::from(done.request.class >= Class::BEST_EFFORT);
+        self.tail.add(now.saturating_since(done.request.arrival));
     }
 
     /// A pick in a gap is over.
@@ -249,14 +203,14 @@ impl Promise {
         self.shadow.pick(done);
     }
 
-    /// A read in idle time or an outright one is over. Returns for how long the arm worked for it.
-    pub(super) fn swept(&mut self, now: Time, done: &Finished, idle: bool) -> Nanos {
+    /// A read in idle time or an outright one is over.
+    pub(super) fn swept(&mut self, now: Time, done: &Finished, idle: bool) {
         let took = self.shadow.own(now, done);
         self.sweep.read(done.request.extent, took);
-        if idle {
-            self.in_idle = self.in_idle.saturating_add(took);
+        match idle {
+            true => self.in_idle = self.in_idle.saturating_add(took),
+            false => self.last_outright = (took, now),
         }
-        took
     }
 
     /// What is ahead of a sweep that is at a sector, from the pieces that come there and the blocks that each has.
@@ -278,10 +232,24 @@ impl Promise {
         })
     }
 
-    /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way.
+    /// All has been read, so that what became of its promises is known. No look is taken after that.
+    pub(super) fn end(&mut self, now: Time) {
+        if self.began.is_none() || self.is_over {
+            return;
+        }
+        self.is_over = true;
+        self.ends = Some(now);
+        let verdict = Verdict::of(now > self.due, self.bound_price());
+        self.said = (verdict, AGREE.1);
+        self.say(now, verdict);
+    }
+
+    /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way. A scan that `rests` reads
+    /// nothing at present; its forecast is that of one that goes on.
     pub(super) fn look(
         &mut self,
         now: Time,
+        rests: bool,
         free: u64,
         sweeping: Sweeping,
         (left, all): (u64, u64),
@@ -290,41 +258,50 @@ impl Promise {
         let part = |of: u64, most: Nanos| Nanos::from_nanos(span.as_nanos() / of).min(most);
         let every = part(LOOKS, LOOK_MOST).max(Nanos::from_millis(10));
         self.next_look = now.saturating_add(every);
+        self.is_over = false;
+        let heard = match self.heard {
+            Some(heard) => heard,
+            None => self.hear(now),
+        };
         let Some(began) = self.began else {
-            self.began = Some(now);
-            self.last_look = now;
-            self.changes.push((now, Verdict::Unknown));
+            (self.began, self.last_look) = (Some(now), now);
             return;
         };
-        let since = now.saturating_since(self.last_look);
-        self.note(now, since, free, left as f64 / all.max(1) as f64);
+        self.note(now, rests, free, left as f64 / all.max(1) as f64);
         self.last_look = now;
-        if now < began.saturating_add(part(LEARNS, LEARNS_MOST)) {
+        // Who hears late of a date learns for no longer than a part of what is left.
+        let learns = part(LEARNS, LEARNS_MOST);
+        let to_go = self.due.saturating_since(began).as_nanos() / LEARNS;
+        if now < began.saturating_add(learns.min(Nanos::from_nanos(to_go))) {
             return;
         }
         // What clients wait for at night says nothing of their day.
-        let half = Nanos::from_nanos(span.as_nanos() / 2);
-        let whole = now >= began.saturating_add(self.promised.cycle.min(half));
+        let half = self.promised.finish_within.map(|within| within / 2);
+        let half = half.map_or(Time::NEVER, |half| heard.saturating_add(half));
+        let whole = now >= half.min(began.saturating_add(self.promised.cycle));
         let slow = self.bound_price() && whole;
         let goal = Goal {
             now,
             left,
             all,
             sweeping,
+            bound: self.bound,
         };
         let (price, late) = match self.promised.finish_within {
-            None => (self.bound.min(PRICE_MOST), false),
+            None => (PRICE_MOST, false),
             Some(within) => {
-                let end = began.saturating_add(within);
-                let seconds = end.saturating_since(now).as_secs_f64();
+                let seconds = self.due.saturating_since(now).as_secs_f64();
                 let reserve = (within.as_secs_f64() * RESERVE_OF_ALL).min(seconds / 2.0);
                 let reserve = reserve.max(seconds * RESERVE);
                 let price = self.plan.price(&goal, seconds - reserve);
+                // What nobody knows of a drive a few reads show, and the sooner the better.
+                let price = price.filter(|_| self.sweep.is_known());
                 let price = price.unwrap_or(PRICE_MOST);
-                let most = match self.binds && whole {
-                    true => self.bound.min(PRICE_MOST),
-                    false => PRICE_MOST,
+                let bound = match self.binds && whole {
+                    true => self.bound,
+                    false => f64::INFINITY,
                 };
+                let bounded = Goal { bound, ..goal };
                 // Who has to go without the reserve is not late yet. Who was has to have some of it again.
                 let was = matches!(self.verdict, Verdict::Late | Verdict::Neither);
                 let seconds = if was {
@@ -332,42 +309,76 @@ impl Promise {
                 } else {
                     seconds
                 };
-                let late = left > 0 && !self.plan.suffices(&goal, most, seconds);
-                (price.min(self.bound), late)
+                let late = left > 0 && !self.plan.suffices(&bounded, PRICE_MOST, seconds);
+                (price, late)
             }
         };
-        self.ways = self.plan.ways(now, price, &sweeping);
-        self.say(
-            now,
-            match (late, slow) {
-                (false, false) => Verdict::Holds,
-                (true, false) => Verdict::Late,
-                (false, true) => Verdict::Slow,
-                (true, true) => Verdict::Neither,
-            },
-        );
+        self.ways = self.plan.ways(&goal, price);
+        self.ends = self.forecast(&goal, price);
+        let verdict = match (late, whole || self.promised.p99.is_none()) {
+            (false, false) => Verdict::Unknown,
+            _ => Verdict::of(late, slow),
+        };
+        self.say(now, verdict);
         self.price = price;
     }
 
+    /// Something is promised from now on.
+    fn hear(&mut self, now: Time) -> Time {
+        let Promised {
+            finish_within,
+            passed,
+            ..
+        } = self.promised;
+        self.heard = Some(now);
+        self.due = finish_within.map_or(Time::NEVER, |within| {
+            now.saturating_add(within.saturating_sub(passed))
+        });
+        (self.verdict, self.said) = (Verdict::Unknown, (Verdict::Unknown, 0));
+        self.changes.push((now, Verdict::Unknown));
+        now
+    }
+
+    /// When all has been read at a price, as far as one can look.
+    fn forecast(&self, goal: &Goal, price: f64) -> Option<Time> {
+        let most = FORECAST_MOST.as_secs_f64();
+        let takes = self.plan.takes(goal, price, most);
+        let after = || Nanos::from_millis_f64(takes * 1e3);
+        (takes < most).then(|| goal.now.saturating_add(after()))
+    }
+
     /// Notes what happened since the last look.
-    fn note(&mut self, now: Time, since: Nanos, free: u64, left: f64) {
+    fn note(&mut self, now: Time, rests: bool, free: u64, left: f64) {
+        let since = now.saturating_since(self.last_look);
         let seen = Looked {
             busy: self.shadow.busy,
             clients: self.shadow.with.count(),
+            yielding: self.yielding,
             free,
             in_idle: self.in_idle,
         };
-        let busy = seen.busy.saturating_sub(self.seen.busy);
-        let clients = seen.clients - self.seen.clients;
-        // What failed is given back.
-        let free = seen.free.saturating_sub(self.seen.free);
-        self.plan.saw(now, since, busy, clients, free, left);
+        let before = std::mem::replace(&mut self.seen, seen);
+        let tail = std::mem::take(&mut self.tail);
+        // Who rests finds nothing in gaps, which says nothing of them.
+        if rests {
+            return;
+        }
+        let busy = seen.busy.saturating_sub(before.busy);
+        let did = Did {
+            span: since,
+            busy,
+            clients: seen.clients - before.clients,
+            yielding: seen.yielding - before.yielding,
+            // What failed is given back.
+            free: seen.free.saturating_sub(before.free),
+            tail,
+        };
+        self.plan.saw(now, &did, left);
         let rest = since.saturating_sub(busy).as_secs_f64();
         if self.ways.idle && self.ways.share == 0.0 && rest > 0.0 {
-            let read = seen.in_idle.saturating_sub(self.seen.in_idle);
-            self.plan.swept_idle(read.as_secs_f64() / rest);
+            let read = seen.in_idle.saturating_sub(before.in_idle);
+            self.plan.swept_idle(now, read.as_secs_f64() / rest);
         }
-        self.seen = seen;
     }
 
     /// Bounds the price by what clients wait for. Returns true if they wait longer than was promised.
@@ -379,17 +390,16 @@ impl Promise {
         if waits.requests < REQUESTS_LEAST {
             return false;
         }
+        self.plan.set_limit(waits.p99_without);
         let (p99, without) = (waits.p99.as_secs_f64(), waits.p99_without.as_secs_f64());
         let part = (p99 - without) / (more * without).max(1e-9);
         self.binds = part >= BOUNDED.1;
         if part > BOUNDED.0 {
             let from = self.bound.min(self.price);
             self.bound = (from * STEPS.0).max(PRICE_LEAST);
-        } else if part < BOUNDED.1 && self.bound < f64::INFINITY {
-            self.bound *= STEPS.1;
-            if self.bound > PRICE_MOST {
-                self.bound = f64::INFINITY;
-            }
+        } else if part < BOUNDED.1 && self.price >= self.bound {
+            // Only while it binds: a bound that rises by night when nobody needs it is none when the day begins.
+            self.bound = (self.bound * STEPS.1).min(PRICE_MOST);
         }
         part > 1.0
     }
@@ -402,13 +412,199 @@ impl Promise {
             false => (verdict, 1),
         };
         let agree = match (self.verdict, verdict) {
-            (Verdict::Unknown, _) => 1,
-            (Verdict::Holds, _) | (_, Verdict::Neither) => AGREE.0,
+            // The first one is said at once.
+            (Verdict::Unknown, _) if times == 0 => 1,
+            (Verdict::Unknown, Verdict::Holds) => 1,
+            (Verdict::Unknown | Verdict::Holds, _) | (_, Verdict::Neither) => AGREE.0,
             _ => AGREE.1,
         };
         if verdict != self.verdict && self.said.1 >= agree {
             self.verdict = verdict;
             self.changes.push((now, verdict));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn promise() -> Promise {
+        let promised = Promised {
+            finish_within: Some(SECOND.saturating_mul(100)),
+            passed: Nanos::ZERO,
+            p99: None,
+            cycle: SECOND.saturating_mul(86_400),
+            patience: Nanos::from_millis(2),
+        };
+        Promise::new(promised, Some((Nanos::from_millis(8), 1000.0)))
+    }
+
+    #[test]
+    fn a_pause_between_outright_reads_is_that_of_the_share_of_the_last_look() {
+        let mut promise = promise();
+        let ended = Time::ZERO + SECOND;
+        let at = |millis| ended + Nanos::from_millis(millis);
+        promise.last_outright = (Nanos::from_millis(10), ended);
+        assert!(!promise.is_due(at(1_000_000)), "they have no share");
+        promise.ways.share = 0.5;
+        assert!(!promise.is_due(at(9)) && promise.is_due(at(10)));
+        promise.ways.share = 0.1;
+        assert!(!promise.is_due(at(89)) && promise.is_due(at(90)));
+    }
+
+    #[test]
+    fn the_bound_of_the_price_rises_only_while_it_binds() {
+        let mut promise = promise();
+        promise.promised.p99 = Some(0.05);
+        (promise.bound, promise.price) = (0.1, 0.0);
+        for _ in 0..REQUESTS_LEAST {
+            promise.shadow.with.add(SECOND);
+            promise.shadow.without.add(SECOND);
+        }
+        let mut bound = |price| {
+            promise.price = price;
+            promise.bound_price();
+            promise.bound
+        };
+        assert_eq!(
+            [bound(0.0), bound(0.09)],
+            [0.1, 0.1],
+            "nobody asks for more"
+        );
+        assert!(bound(0.1) > 0.1);
+        for _ in 0..100_000 {
+            bound(f64::INFINITY);
+        }
+        assert_eq!(bound(f64::INFINITY), PRICE_MOST);
+    }
+
+    #[test]
+    fn what_became_of_a_date_is_said_when_all_has_been_read_and_once() {
+        for (seconds, verdict) in [(99, Verdict::Holds), (101, Verdict::Late)] {
+            let mut promise = promise();
+            promise.look(Time::ZERO, false, 0, Sweeping::default(), (10, 10));
+            promise.end(Time::ZERO + SECOND.saturating_mul(seconds));
+            // Somebody reads again what could not be read.
+            promise.end(Time::ZERO + SECOND.saturating_mul(200));
+            let last = promise.changes().last().map(|(_, verdict)| *verdict);
+            assert_eq!((promise.changes().len(), last), (2, Some(verdict)));
+        }
+    }
+
+    fn sweeping() -> Sweeping {
+        Sweeping {
+            blocks: 100.0,
+            least: 50.0,
+            each: 0.01,
+        }
+    }
+
+    /// Looks once a second, from a second to another one, at a disk that nobody uses.
+    fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
+        for second in seconds {
+            let now = Time::ZERO + SECOND.saturating_mul(second);
+            promise.look(now, false, 0, sweeping(), (left, 100));
+        }
+    }
+
+    fn said(promise: &Promise) -> Vec<(u64, Verdict)> {
+        let changes = promise.changes().iter();
+        let changes = changes.map(|(at, verdict)| (at.as_nanos() / 1_000_000_000, *verdict));
+        changes.collect()
+    }
+
+    #[test]
+    fn what_clients_wait_for_is_not_known_before_a_cycle_or_half_of_the_time() {
+        for (cycle, knows) in [(20, 20), (80, 50)] {
+            let mut promise = promise();
+            promise.change(Promised {
+                p99: Some(0.05),
+                cycle: SECOND.saturating_mul(cycle),
+                ..promise.promised
+            });
+            looks(&mut promise, 0..60, 10);
+            let expected = [(0, Verdict::Unknown), (knows, Verdict::Holds)];
+            assert_eq!(said(&promise), expected);
+        }
+        // That the date cannot hold is known before.
+        let mut promise = promise();
+        promise.change(Promised {
+            p99: Some(0.05),
+            ..promise.promised
+        });
+        looks(&mut promise, 0..4, 100_000);
+        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Late)]);
+        // Alone it takes a whole cycle.
+        promise.change(Promised {
+            finish_within: None,
+            p99: Some(0.05),
+            cycle: SECOND.saturating_mul(20),
+            ..promise.promised
+        });
+        looks(&mut promise, 4..60, 10);
+        let last = [(4, Verdict::Unknown), (20, Verdict::Holds)];
+        assert_eq!(said(&promise)[2..], last);
+    }
+
+    #[test]
+    fn a_date_of_which_a_part_is_over_is_as_near_as_that() {
+        let mut promise = promise();
+        promise.change(Promised {
+            passed: SECOND.saturating_mul(70),
+            ..promise.promised
+        });
+        looks(&mut promise, 0..2, 10);
+        assert_eq!(promise.due, Time::ZERO + SECOND.saturating_mul(30));
+        // Of thirty seconds it learns for a third of one.
+        assert_eq!(said(&promise)[1], (1, Verdict::Holds));
+        promise.end(Time::ZERO + SECOND.saturating_mul(31));
+        assert_eq!(said(&promise)[2], (31, Verdict::Late));
+        // One that is over is late at once, and so it stays.
+        let mut promise = self::promise();
+        promise.change(Promised {
+            passed: SECOND.saturating_mul(1_000),
+            ..promise.promised
+        });
+        looks(&mut promise, 0..100, 10);
+        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Late)]);
+        assert!(promise.outlook().ends.is_some());
+    }
+
+    #[test]
+    fn other_promises_are_known_nothing_of_until_the_next_look_and_what_was_seen_counts() {
+        let mut promise = promise();
+        looks(&mut promise, 0..10, 1_000);
+        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Holds)]);
+        let before = promise.plan.clone();
+        promise.change(Promised {
+            finish_within: Some(SECOND.saturating_mul(5)),
+            ..promise.promised
+        });
+        assert_eq!(promise.plan, before);
+        looks(&mut promise, 10..12, 1_000);
+        let now = [(10, Verdict::Unknown), (10, Verdict::Late)];
+        assert_eq!(said(&promise)[2..], now);
+        // The time is gone, and there are still some to be read.
+        assert_eq!(promise.due, Time::ZERO + SECOND.saturating_mul(15));
+        let outlook = promise.outlook();
+        assert_eq!(outlook.verdict, Verdict::Late);
+        assert!(outlook.ends.is_some_and(|ends| ends > promise.due));
+    }
+
+    #[test]
+    fn while_it_rests_nothing_is_learned_and_the_time_goes_on() {
+        let mut promise = promise();
+        looks(&mut promise, 0..10, 1_000);
+        let before = promise.plan.clone();
+        for second in 10..95 {
+            let now = Time::ZERO + SECOND.saturating_mul(second);
+            promise.look(now, true, 0, sweeping(), (1_000, 1_000));
+        }
+        assert_eq!(promise.plan, before);
+        let last = promise.changes().last().map(|(_, verdict)| *verdict);
+        assert_eq!(last, Some(Verdict::Late));
     }
 }

@@ -32,21 +32,28 @@ pub(super) fn zones(
         strips: &strips,
         next: 0,
         rest: None,
+        tracks: 0,
     };
     let mut zones: Vec<Zone> = Vec::new();
     let mut cylinder = 0_u32;
+    // Tracks of no zone since the last one.
+    let mut between = 0;
     while taken.peek().is_some() {
+        let tracks = taken.tracks;
         let (mut zone, addresses) = match shape.group {
             1 => by_cylinder(&mut taken, shape),
             _ => by_surface(&mut taken, shape, &late),
         };
-        // Tracks of which each place is slipped are no zone.
+        // Tracks of which each place is slipped are no zone, but the arm passes them.
         if addresses == 0 {
+            between += taken.tracks - tracks;
             continue;
         }
         let gap = gaps.get(zones.len()).copied().unwrap_or(0);
         let cylinders = zone.last_cylinder + 1;
-        zone.first_cylinder = cylinder + gap;
+        // A zone begins with a cylinder, wherever on its last one the zone before ends: only whole ones are between.
+        let whole = std::mem::take(&mut between) / shape.heads;
+        zone.first_cylinder = cylinder + whole as u32 + gap;
         zone.last_cylinder = zone.first_cylinder + cylinders - 1;
         cylinder = zone.last_cylinder + 1;
         if let Skew::Turns(offset) = zone.offset {
@@ -69,6 +76,8 @@ struct Taken<'s> {
     next: usize,
     /// What is left of the strip before the next.
     rest: Option<Strip>,
+    /// Tracks that were taken.
+    tracks: u64,
 }
 
 impl Taken<'_> {
@@ -92,6 +101,7 @@ impl Taken<'_> {
         }
         let (front, rest) = strip.split(tracks);
         self.rest = rest;
+        self.tracks += front.row.tracks;
         Some(front)
     }
 }
@@ -611,5 +621,11 @@ mod tests {
         let each: Vec<u64> = zones.iter().map(addresses).collect();
         assert!(each.iter().all(|addresses| *addresses > 0), "{each:?}");
         assert_eq!(each.iter().sum::<u64>(), 47);
+        // Two cylinders, the slipped one, and three.
+        let cylinders: Vec<(u32, u32)> = zones
+            .iter()
+            .map(|zone| (zone.first_cylinder, zone.last_cylinder))
+            .collect();
+        assert_eq!(cylinders, [(0, 1), (3, 5)]);
     }
 }

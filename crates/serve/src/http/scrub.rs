@@ -4,12 +4,13 @@
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
 //! {"hash": "/var/lib/x/disk.hash"}                           a file of the server's machine
 //! {"copy": "/var/lib/x/disk.img"}                            another one
+//! {"finish_within": "14d", "p99": "+5%"}                     promises; null for none
 //! ```
 //!
 //! A file is named by root and the server's own user alone: others who may connect are not to have it write where they cannot.
 
 use crate::scrub::ScrubAsk;
-use headtime_units::Nanos;
+use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
@@ -52,9 +53,23 @@ pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
                     _ => ask.copy = path,
                 }
             }
+            "finish_within" if value.is_null() => ask.finish_within = Some(None),
+            "finish_within" => {
+                let span = value.as_str().and_then(|text| text.parse::<Nanos>().ok());
+                let span = span.filter(|span| !span.is_zero());
+                let allowed = "null, or more than no time to ten years, as in \"14d\"";
+                ask.finish_within = Some(Some(span.ok_or_else(|| problem(allowed))?));
+            }
+            "p99" if value.is_null() => ask.p99 = Some(None),
+            "p99" => {
+                let more = value.as_str().map(str::parse::<MorePercent>);
+                let more = more.and_then(Result::ok);
+                let more = more.ok_or_else(|| problem("null, or \"+0%\" to \"+1000%\""))?;
+                ask.p99 = Some(Some(more));
+            }
             _ => {
                 return Err(format!(
-                    "{key}: unknown; allowed are range, block, idle_ms, hash, copy"
+                    "{key}: unknown; allowed are range, block, idle_ms, hash, copy, finish_within, p99"
                 ));
             }
         }
@@ -74,9 +89,11 @@ mod tests {
             idle: Some(Some(Nanos::from_micros(1_500))),
             hash: Some(PathBuf::from("/h")),
             copy: Some(PathBuf::from("/c")),
+            finish_within: Some(Some(Nanos::from_secs(1_209_600))),
+            p99: Some("+5%".parse().ok()),
         };
-        let text =
-            r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h", "copy": "/c"}"#;
+        let text = r#"{"range": [0, 512], "block": 4096, "idle_ms": 1.5, "hash": "/h", "copy": "/c",
+            "finish_within": "14d", "p99": "+5%"}"#;
         assert_eq!(ask_of(text), Ok(ask));
         for none in ["", "{}\n"] {
             assert_eq!(ask_of(none), Ok(ScrubAsk::default()));
@@ -86,6 +103,13 @@ mod tests {
             ..ScrubAsk::default()
         };
         assert_eq!(ask_of(r#"{"idle_ms": null}"#), Ok(never));
+        let nothing = ScrubAsk {
+            finish_within: Some(None),
+            p99: Some(None),
+            ..ScrubAsk::default()
+        };
+        let text = r#"{"finish_within": null, "p99": null}"#;
+        assert_eq!(ask_of(text), Ok(nothing));
         for (text, key) in [
             (r#"{"range": [1]}"#, "range"),
             (r#"{"range": [-1, 2]}"#, "range"),
@@ -95,6 +119,18 @@ mod tests {
             (r#"{"idle_ms": 1e300}"#, "idle_ms"),
             (r#"{"hash": "h"}"#, "hash"),
             (r#"{"copy": 1}"#, "copy"),
+            (r#"{"finish_within": "0s"}"#, "finish_within"),
+            (r#"{"finish_within": "-1d"}"#, "finish_within"),
+            (r#"{"finish_within": "3651d"}"#, "finish_within"),
+            (
+                r#"{"finish_within": "99999999999999999999d"}"#,
+                "finish_within",
+            ),
+            (r#"{"finish_within": 14}"#, "finish_within"),
+            (r#"{"p99": 5}"#, "p99"),
+            (r#"{"p99": "5%"}"#, "p99"),
+            (r#"{"p99": "+NaN%"}"#, "p99"),
+            (r#"{"p99": "-5%"}"#, "p99"),
             (r#"{"speed": 1}"#, "speed"),
         ] {
             let problem = ask_of(text).expect_err(text);

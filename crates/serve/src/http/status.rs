@@ -1,8 +1,9 @@
 //! The state of a server as JSON.
 
 use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
-use crate::scrub::{FoundSectors, ScrubState, ScrubStatus};
-use headtime_units::Nanos;
+use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
+use headtime_linux::clock::Wall;
+use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value, json};
 
 /// Writes the state of a server. Of a disk that does not say how it is there is its name alone.
@@ -165,6 +166,26 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         "gaps": status.gaps.text(),
         "idle_ms": status.idle.map(|idle| idle.as_nanos() as f64 / 1e6),
         "kept_in": status.kept,
+        "promise": status.promise.as_ref().map(promise),
+    })
+}
+
+/// What is said of a scrub's promises. Dates are in seconds since 1970.
+fn promise(status: &PromiseStatus) -> Value {
+    let Promises { date, p99 } = status.promises;
+    let waits = &status.waits;
+    let millis = |span: Nanos| (waits.requests > 0).then(|| span.as_millis_f64());
+    json!({
+        "verdict": status.verdict.name(),
+        "says": status.verdict.words(),
+        "since": status.since.as_secs_f64(),
+        "finish_by": date.map(|date| date.at().as_secs_f64()),
+        "finish_within_s": date.map(|date| date.within.as_secs_f64()),
+        "forecast_end": status.ends.map(Wall::as_secs_f64),
+        "p99_percent": p99.map(MorePercent::percent),
+        "requests": waits.requests,
+        "p99_ms": millis(waits.p99),
+        "p99_without_ms": millis(waits.p99_without),
     })
 }
 

@@ -1,5 +1,6 @@
 //! The text that Prometheus reads, in the OpenMetrics format.
 
+mod promises;
 mod writer;
 
 use super::{CLASS_NAMES, ExportMetrics, OPS, Snapshot, Times};
@@ -379,7 +380,8 @@ impl Page {
             }),
         )?;
         self.write_predictions(out)?;
-        self.write_scrubs(out)
+        self.write_scrubs(out)?;
+        self.write_promises(out)
     }
 
     fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {

@@ -3,8 +3,10 @@
 use super::blocks::Keeps;
 use super::identity::{Identity, ProgressError};
 use super::progress::Plan;
+use super::promises::Promises;
 use crate::buffer::BUFFER_BYTES_MAX;
-use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors};
+use headtime_linux::clock::Wall;
+use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use std::io;
 use std::path::PathBuf;
 
@@ -21,6 +23,10 @@ pub struct ScrubAsk {
     pub hash: Option<PathBuf>,
     /// Where the disk is copied to.
     pub copy: Option<PathBuf>,
+    /// After how long it is to be done, from when that was first said; `Some(None)` if there is no date.
+    pub finish_within: Option<Option<Nanos>>,
+    /// How much longer the 99th percentile of the clients' latencies may be; `Some(None)` if it may be any.
+    pub p99: Option<Option<MorePercent>>,
 }
 
 /// Why a scrub does not do what it is told.
@@ -65,9 +71,19 @@ pub enum ScrubError {
     Machine(#[from] io::Error),
 }
 
+impl ScrubError {
+    /// What is wrong with an option.
+    pub(super) fn value((key, problem): (&'static str, String)) -> ScrubError {
+        ScrubError::Value { key, problem }
+    }
+}
+
 /// Idle time begins so long after the last request, if nothing else is said: longer than a program thinks that reads on, shorter
 /// than a person does.
 const IDLE_AFTER: Nanos = Nanos::from_millis(50);
+
+/// The same of a scrub with promises, which know at which hours idle time costs nothing: longer than the way of a request and its answer.
+const IDLE_AFTER_PROMISED: Nanos = Nanos::from_millis(2);
 
 /// Blocks of a disk, if nothing else is said: as small as possible, since small ones pass whole in more gaps, but no more than
 /// this, for which all that is known of blocks and tracks takes less than 64 MB.
@@ -117,7 +133,13 @@ impl ScrubAsk {
         // Whole blocks are read.
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);
-        let idle = self.idle.unwrap_or(Some(IDLE_AFTER));
+        let promises = self.promises(Promises::default());
+        let usual = match promises.any() {
+            true => IDLE_AFTER_PROMISED,
+            false => IDLE_AFTER,
+        };
+        let idle = self.idle.unwrap_or(Some(usual));
+        promises.may_be_made(idle).map_err(ScrubError::value)?;
         Ok(Plan {
             identity: disk.clone(),
             range: Extent::new(
@@ -127,7 +149,13 @@ impl ScrubAsk {
             block: Sectors::new(block / sector),
             idle,
             keeps: self.keeps()?,
+            promises,
         })
+    }
+
+    /// What is promised once this is asked for.
+    pub(super) fn promises(&self, before: Promises) -> Promises {
+        before.asked(self.finish_within, self.p99, Wall::now())
     }
 
     /// What is to be kept of blocks, and where.

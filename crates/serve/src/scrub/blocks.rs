@@ -51,13 +51,13 @@ pub(super) enum BlocksFile {
 }
 
 impl BlocksFile {
-    /// A file of a disk, which may be there or not; `ours` is what it was when it was last written to.
+    /// A file of a disk, which may be there or not; `ours` is which one it was when it was last written to, and its name.
     pub fn open_or_create(
         keeps: Keeps,
         path: &Path,
         disk: &Identity,
         block: Sectors,
-        ours: Option<FileId>,
+        ours: Option<(FileId, String)>,
     ) -> Result<BlocksFile, ProgressError> {
         Ok(match keeps {
             Keeps::Hashes => BlocksFile::Hashes(HashFile::open_or_create(path, disk, block)?),
@@ -119,6 +119,24 @@ impl BlocksFile {
                 image.empty()?;
                 image.made()
             }
+        }
+    }
+
+    /// Nobody is to know it after all: what was made for that is removed.
+    pub fn give_up(&self) {
+        match self {
+            // One that has nothing yet is good for whoever asks again.
+            BlocksFile::Hashes(_) => {}
+            BlocksFile::Image(image) => image.give_up(),
+        }
+    }
+
+    /// Makes sure that it is where whoever asked for it looks for it, as far as that has to be.
+    pub fn is_in_place(&self) -> io::Result<()> {
+        match self {
+            // Whoever opens it looks whether it is the one.
+            BlocksFile::Hashes(_) => Ok(()),
+            BlocksFile::Image(image) => image.is_in_place(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The scrubs of a disk: begun, paused, stopped, and gone on with after a restart.
 
+mod promises;
 mod watches;
 
 use super::ask::{ScrubAsk, ScrubError};
@@ -15,6 +16,7 @@ use crate::disk::{Disk, MakeJob};
 use headtime_disk::Model;
 use headtime_disk::profile::Profile;
 use headtime_engine::{Freeblock, FreeblockOptions, Idle, Member};
+use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
 use headtime_units::Sectors;
 use std::fmt;
@@ -172,14 +174,12 @@ impl Scrubs {
     /// If what is asked cannot be, or differs from an unfinished one.
     pub fn begin(&self, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let mut now = self.now();
-        if let Some(Last { plan, face, .. }) = now.last.as_ref()
-            && !face.status().state.is_over()
-        {
-            self.fits(plan, ask)?;
-            return self.go_on(&mut now);
+        if unfinished(&now).is_ok() {
+            return self.go_on_as(&mut now, ask);
         }
         let plan = self.plan(ask)?;
         self.may_begin(&plan)?;
+        self.may_promise(&plan, plan.range.len.get())?;
         let Some(file) = &self.file else {
             if let Some((keeps, _)) = &plan.keeps {
                 return Err(ScrubError::NotKept(keeps.key()));
@@ -195,7 +195,7 @@ impl Scrubs {
             self.fits(&restored.plan, ask)?;
             let again = self.go_on_with(&mut now, kept, restored)?;
             self.show(&mut now, again);
-            return self.go_on(&mut now);
+            return self.go_on_as(&mut now, ask);
         }
         let begun = self.begin_anew(
             &mut now,
@@ -448,14 +448,18 @@ impl Scrubs {
             sink,
         };
         let from = (files, restored);
-        let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
-        let model = self.model.get_or_init(model).as_ref();
-        let make = match model.filter(|_| may == Gaps::Used) {
+        let make = match self.model().filter(|_| may == Gaps::Used) {
             Some(model) => self.job(Arc::clone(model), &plan, may, from, &face)?,
             None => self.job(Flat(self.identity.capacity), &plan, may, from, &face)?,
         };
         self.disk.run_in_background(Member(0), make);
         Ok(Last { plan, face, worker })
+    }
+
+    /// The drive that is believed in.
+    fn model(&self) -> Option<&Arc<Model>> {
+        let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
+        self.model.get_or_init(model).as_ref()
     }
 
     fn job<P: Passing + Clone + Send + 'static>(
@@ -477,7 +481,7 @@ impl Scrubs {
         };
         let scan = Freeblock::new(model, self.identity.capacity, plan.range, options);
         let scan = scan.expect("a model that knows where the platter is, or none");
-        let (plan, face) = (plan.clone(), Arc::clone(face));
+        let (plan, face) = (plan.clone(), (Arc::clone(face), Sectors::new(piece)));
         let mut job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
         Ok(Box::new(move || {
             // On the disk's thread, where no more is written until it is there.
@@ -495,6 +499,7 @@ impl Scrubs {
             unreadable: restored.unreadable,
             changed: restored.changed,
             gaps: self.gaps(),
+            promise: restored.plan.promises.became(restored.verdict),
             ..blank(&restored.plan, kept)
         };
         Last {
@@ -528,6 +533,7 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         idle: plan.idle,
         kept,
         pace: Pace::default(),
+        promise: plan.promises.unknown(Wall::now()),
     }
 }
 

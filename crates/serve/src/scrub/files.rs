@@ -149,7 +149,12 @@ pub(super) fn open_if_there(path: &Path) -> Result<Option<File>, ProgressError> 
 pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
     let made = options().create_new(true).open(path);
     let file = made.map_err(|error| failed(path, error))?;
-    lock(&file, path)?;
+    lock(&file, path).inspect_err(|error| {
+        // Where there are no locks it would be in the way of whoever asks again. Whoever else has it already has use for it.
+        if !matches!(error, ProgressError::InUse(_)) {
+            let _ = std::fs::remove_file(path);
+        }
+    })?;
     Ok(file)
 }
 

@@ -26,10 +26,13 @@ pub(super) struct ImageFile {
     file: File,
     id: FileId,
     bytes: u64,
+    /// Nobody has it yet, and there is nothing in it.
+    is_new: bool,
 }
 
 impl ImageFile {
-    /// An image of a disk, all of it holes. `ours` is the file of an unfinished copy, which may be overwritten.
+    /// An image of a disk, all of it holes. `ours` is the file of an unfinished copy, and when it was made: it may be
+    /// overwritten, and no other.
     ///
     /// # Errors
     ///
@@ -37,12 +40,13 @@ impl ImageFile {
     pub fn create_or_empty(
         path: &Path,
         disk: &Identity,
-        ours: Option<FileId>,
+        ours: Option<(FileId, String)>,
     ) -> Result<ImageFile, ProgressError> {
-        if ours.is_some_and(|ours| ours.is_at(path)) {
+        if let Some(ours) = ours.filter(|(id, _)| id.is_at(path)) {
             let image = ImageFile::of(path, files::open(path)?, disk)?;
-            // It may have been exchanged since.
-            return match ours == Some(image.id) {
+            let made = image.made().map_err(|error| files::failed(path, error))?;
+            // It may have been removed, and its inode's number given to the file of somebody else.
+            return match ours == (image.id, made) {
                 true => Ok(image),
                 false => Err(there_already(path)),
             };
@@ -61,23 +65,49 @@ impl ImageFile {
             let _ = std::fs::remove_file(path);
             return Err(files::failed(path, error));
         }
-        ImageFile::of(path, file, disk)
+        let mut image = ImageFile::of(path, file, disk)?;
+        image.is_new = true;
+        Ok(image)
     }
 
     /// An image that is to be there, as it is.
     pub fn open(path: &Path, disk: &Identity) -> Result<ImageFile, ProgressError> {
         let image = ImageFile::of(path, files::open(path)?, disk)?;
-        let has = image.file.metadata();
-        let has = has.map_err(|error| files::failed(path, error))?.len();
-        match has == image.bytes {
-            true => Ok(image),
-            false => Err(files::failed(
-                path,
-                io::Error::new(
-                    ErrorKind::InvalidData,
-                    format!("it has {has} bytes, and the disk {}", image.bytes),
-                ),
+        image
+            .is_whole()
+            .map_err(|error| files::failed(path, error))?;
+        Ok(image)
+    }
+
+    fn is_whole(&self) -> io::Result<()> {
+        let (has, disk) = (self.file.metadata()?.len(), self.bytes);
+        match has == disk {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                ErrorKind::InvalidData,
+                format!("it has {has} bytes, and the disk {disk}"),
             )),
+        }
+    }
+
+    /// Makes sure that whoever looks there finds this image, and as much of it as there is of the disk.
+    pub fn is_in_place(&self) -> io::Result<()> {
+        match self.id.is_at(&self.path) {
+            true => self.is_whole(),
+            false => Err(io::Error::new(
+                ErrorKind::NotFound,
+                "it was removed, or another file is in its place",
+            )),
+        }
+    }
+
+    /// Nothing comes of it: it is removed if it was not there before. What is there in its place is left alone.
+    pub fn give_up(&self) {
+        if self.is_new
+            && self.id.is_at(&self.path)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::warn!("{}: {error}", self.path.display());
         }
     }
 
@@ -88,6 +118,7 @@ impl ImageFile {
             file,
             id,
             bytes: disk.bytes(),
+            is_new: false,
         })
     }
 
@@ -99,11 +130,14 @@ impl ImageFile {
         self.id
     }
 
-    /// When it was made, as far as the file system says: an inode's number may be given again.
+    /// When it was made: an inode's number may be given again. If the file system does not say, it is never known again.
     pub fn made(&self) -> io::Result<String> {
         let made = self.file.metadata()?.created();
         let made = made.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-        Ok(made.map_or("unknown".to_owned(), |at| at.as_nanos().to_string()))
+        match made {
+            Some(at) => Ok(at.as_nanos().to_string()),
+            None => files::unique().map_err(io::Error::other),
+        }
     }
 
     /// Nothing is in it any more.
@@ -232,13 +266,19 @@ mod tests {
         std::fs::remove_file(&path).expect("there");
         let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
         image.write(0, &[1; 512]).expect("room");
-        let id = image.id();
+        let ours = (image.id(), image.made().expect("there"));
         // Somebody has it.
-        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(id));
+        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(ours.clone()));
         let text = refused.expect_err("in use").to_string();
         assert!(text.contains("in use"), "{text}");
         drop(image);
-        let image = ImageFile::create_or_empty(&path, &disk(2048), Some(id)).expect("ours");
+        // Its number was another file's before.
+        let before = (ours.0, "1".to_owned());
+        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(before));
+        let text = refused.expect_err("another one").to_string();
+        assert!(text.contains("it is there already"), "{text}");
+        assert_eq!(std::fs::read(&path).expect("there")[..512], [1; 512]);
+        let image = ImageFile::create_or_empty(&path, &disk(2048), Some(ours)).expect("ours");
         image.empty().expect("room");
         assert_eq!(std::fs::read(&path).expect("there"), vec![0; 1 << 20]);
         drop(image);

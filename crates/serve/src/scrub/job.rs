@@ -5,6 +5,7 @@ mod ending;
 mod face;
 mod line;
 mod parts;
+mod promises;
 mod reads;
 mod resting;
 mod syncs;
@@ -16,10 +17,10 @@ use super::status::{Gaps, ScrubState};
 use super::watch::Watch;
 use crate::disk::Disk;
 use headtime_engine::{
-    Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, RequestId, Rests,
+    Approach, Arrival, Background, Engine, Finished, Freeblock, Idle, Join, Lane, RequestId, Rests,
 };
 use headtime_sched::{Passing, Track};
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -63,6 +64,12 @@ pub(super) struct Scrub<P: Passing> {
     /// Whether gaps are looked for at all, and why not.
     may: Gaps,
     gaps: Gaps,
+    /// How idle time is used where nothing is promised.
+    idle: Option<Idle>,
+    /// The most of a read where something is.
+    piece: Sectors,
+    /// How much was said of promises when that was last told.
+    told_verdicts: usize,
     face: Arc<Face>,
     disk: Disk,
     progress: Option<ProgressFile>,
@@ -123,7 +130,7 @@ impl<P: Passing> Scrub<P> {
         may: Gaps,
         disk: Disk,
         (files, restored): (Files, Option<&Restored>),
-        face: Arc<Face>,
+        (face, piece): (Arc<Face>, Sectors),
     ) -> io::Result<Scrub<P>> {
         let Files {
             progress,
@@ -143,7 +150,13 @@ impl<P: Passing> Scrub<P> {
         let (progress, durable) = progress.unzip();
         let syncs = durable.map(Syncs::begin).transpose()?;
         let paused = face.paused.load(Ordering::SeqCst);
+        if plan.promises.any() {
+            face.promise(plan.promises);
+        }
         Ok(Scrub {
+            idle: scan.options().idle,
+            piece,
+            told_verdicts: 0,
             scan,
             plan,
             may,
@@ -248,6 +261,7 @@ impl<P: Passing> Scrub<P> {
         if self.face.goes_on.swap(false, Ordering::SeqCst) {
             self.goes_on(now);
         }
+        self.see_to_promises(now);
         if now >= self.keep_at {
             self.keep();
             self.keep_at = now.saturating_add(KEEP_EVERY);
@@ -403,14 +417,16 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         }
         self.close_in();
         let in_gaps = approach.filter(|_| self.gaps == Gaps::Used);
-        let part = match approach.is_none() || self.is_closing() {
+        let part = match approach.is_none() || self.is_closing() || self.hurries() {
             true => self.read_part(now, engine),
             false => None,
         };
         if part.is_some() {
             return part;
         }
-        let asked = match approach.is_some() && in_gaps.is_none() && !self.closes_in {
+        // For a date it reads outright, whatever is known of gaps.
+        let in_order = self.closes_in || self.plan.promises.any();
+        let asked = match approach.is_some() && in_gaps.is_none() && !in_order {
             true => None,
             false => self.scan.joins(now, engine, in_gaps),
         };
@@ -419,8 +435,8 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         {
             match join {
                 Join::Alone => self.alone = Some(id),
-                Join::Queued => _ = self.outright.insert(id),
-                Join::Before | Join::Outright | Join::With => {}
+                Join::Queued | Join::Outright => _ = self.outright.insert(id),
+                Join::Before | Join::With => {}
             }
             let block = self.plan.block.get();
             let blocks = self.scan.asked(id).iter();
@@ -432,7 +448,8 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
     }
 
     fn is_offered(&self) -> bool {
-        self.reads() && matches!(self.gaps, Gaps::Used | Gaps::OtherOrder) && self.scan.is_offered()
+        let may = matches!(self.gaps, Gaps::Used | Gaps::OtherOrder) || self.plan.promises.any();
+        self.reads() && may && self.scan.is_offered()
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
@@ -444,7 +461,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         let next = next.chain(self.can_close_in().then_some(Time::ZERO)).min();
         let reads = next.filter(|_| self.reads());
         let reads = reads.map(|at| at.max(self.rests.until()));
-        keeps.into_iter().chain(reads).min()
+        keeps.into_iter().chain(reads).chain(self.next_look()).min()
     }
 
     fn tracker(&self) -> Option<Box<dyn Track>> {
@@ -455,6 +472,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
     }
 
     fn arrives(&mut self, now: Time, arrival: &Arrival) {
+        self.scan.arrives(now, arrival);
         if arrival.op.changes() && !arrival.extent.is_empty() {
             self.is_written(now, arrival.extent);
         }

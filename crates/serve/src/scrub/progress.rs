@@ -4,7 +4,8 @@
 //! 12 KiB     what is scrubbed and how, as JSON, written once
 //! 4 KiB      sectors that were found and are in no line, since there are too many: `beyond UNREADABLE CHANGED`
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
-//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused|done`
+//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused|done`,
+//!            `promise SPAN DATE P99` (nanoseconds, milliseconds since 1970 when that was promised, `+5%`; `-` for none of it), `verdict WHAT DATE`
 //! ```
 //!
 //! Pages of bits are written as they are, whenever blocks were done: the kernel has them then, whatever becomes of the server. A
@@ -14,7 +15,10 @@ use super::blocks::Keeps;
 use super::files::{self, DurableFile, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
+use super::promises::Promises;
 use super::status::{FoundSectors, ScrubState};
+use headtime_engine::Verdict;
+use headtime_linux::clock::Wall;
 use headtime_units::{Extent, Lba, Nanos, Sectors};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -44,6 +48,8 @@ pub(super) struct Plan {
     pub idle: Option<Nanos>,
     /// What is kept of blocks, and where, if anything is.
     pub keeps: Option<(Keeps, PathBuf)>,
+    /// What is promised of it, which may change while it reads.
+    pub promises: Promises,
 }
 
 /// What a file says that was there.
@@ -59,6 +65,8 @@ pub(super) struct Restored {
     pub unreadable: FoundSectors,
     /// What was not what it was to be.
     pub changed: FoundSectors,
+    /// What was last said of its promises, and when.
+    pub verdict: Option<(Verdict, Wall)>,
 }
 
 /// A file of progress.
@@ -105,6 +113,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
             let path = about[keeps.key()].as_str()?;
             Some((keeps, PathBuf::from(path)))
         }),
+        promises: Promises::default(),
     })
 }
 
@@ -152,6 +161,9 @@ impl ProgressFile {
             if *state == ScrubState::Paused {
                 progress.state(state.name())?;
             }
+            if plan.promises.any() {
+                progress.promise(plan.promises)?;
+            }
             files::put_in_place(&progress.file, path)
         })();
         written.map_err(failed)?;
@@ -170,7 +182,7 @@ impl ProgressFile {
         };
         let length = file.metadata().map_err(failed)?.len();
         let about = files::read_header(&file, path, (FORMAT, WHAT))?;
-        let plan = from_json(&about).map_err(format)?;
+        let mut plan = from_json(&about).map_err(format)?;
         same_disk(path, &plan.identity, disk)?;
         let lines_at = plan.pages().end();
         if length < lines_at {
@@ -183,7 +195,7 @@ impl ProgressFile {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        let mut state = ScrubState::Running;
+        let (mut state, mut verdict) = (ScrubState::Running, None);
         let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
         for line in String::from_utf8_lossy(&text[..whole]).lines() {
             let mut words = line.split(' ');
@@ -209,6 +221,20 @@ impl ProgressFile {
                         Some("paused") => ScrubState::Paused,
                         Some("done") => ScrubState::Done,
                         _ => return Err(format(line.to_owned())),
+                    }
+                }
+                Some("promise") => match Promises::of_words(words) {
+                    Some(promises) => plan.promises = promises,
+                    None => return Err(format(line.to_owned())),
+                },
+                Some("verdict") => {
+                    let name = words.next();
+                    let mut said = Verdict::ALL.into_iter();
+                    let said = said.find(|verdict| Some(verdict.name()) == name);
+                    let at = words.next().and_then(|word| word.parse().ok());
+                    match said.zip(at) {
+                        Some((said, at)) => verdict = Some((said, Wall(at))),
+                        None => return Err(format(line.to_owned())),
                     }
                 }
                 _ => return Err(format(line.to_owned())),
@@ -239,6 +265,7 @@ impl ProgressFile {
             state,
             unreadable,
             changed,
+            verdict,
         };
         Ok(Some((progress, restored)))
     }
@@ -305,6 +332,16 @@ impl ProgressFile {
     /// The scrub is in another state.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
         self.line(&format!("state {state}\n"))
+    }
+
+    /// Something else is promised.
+    pub fn promise(&mut self, promises: Promises) -> io::Result<()> {
+        self.line(&format!("promise {}\n", promises.to_line()))
+    }
+
+    /// Something else is said of what is promised.
+    pub fn verdict(&mut self, verdict: Verdict, at: Wall) -> io::Result<()> {
+        self.line(&format!("verdict {} {}\n", verdict.name(), at.0))
     }
 
     /// The scrub is given up.

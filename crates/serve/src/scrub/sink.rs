@@ -367,6 +367,11 @@ impl Worker {
         if let Err((path, error)) = self.watch.sync() {
             return self.fail(&path, &error, true);
         }
+        // A copy that nobody finds is none.
+        if let Err(error) = self.watch.blocks().is_in_place() {
+            let path = self.watch.blocks().path().to_owned();
+            return self.fail(&path, &error, true);
+        }
         match self.progress.sync() {
             Ok(()) => self.done(vec![Sunk::Synced(nth)]),
             Err(error) => {

@@ -1,5 +1,6 @@
 //! How far a scrub is, as everybody may see it.
 
+use super::promises::PromiseStatus;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -113,7 +114,7 @@ pub struct ScrubStatus {
     pub in_idle_time: u64,
     /// The same, by others.
     pub by_others: u64,
-    /// The same, as any client's: the last blocks of a copy.
+    /// The same, at the cost of clients: the last blocks of a copy, and what a date needs.
     pub outright: u64,
     /// Reads that failed, and were not for sectors that cannot be read.
     pub errors: u64,
@@ -133,6 +134,8 @@ pub struct ScrubStatus {
     pub kept: Option<String>,
     /// How fast it is.
     pub pace: Pace,
+    /// What is said of its promises, if there are any.
+    pub promise: Option<PromiseStatus>,
 }
 
 impl ScrubStatus {

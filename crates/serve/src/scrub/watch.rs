@@ -76,6 +76,26 @@ impl Watch {
         blocks: BlocksFile,
     ) -> Result<Watch, ProgressError> {
         let (disk, identity) = disk;
+        match Watch::make(path, identity, block, &blocks) {
+            Ok((file, pages)) => {
+                let bits = vec![0; pages.words()];
+                Ok(Watch::of(path, file, (pages, bits), block, blocks, disk))
+            }
+            Err(error) => {
+                // Else it would be in the way of whoever asks again.
+                blocks.give_up();
+                Err(error)
+            }
+        }
+    }
+
+    /// The file of a watch of which nothing is known.
+    fn make(
+        path: &Path,
+        identity: &Identity,
+        block: Sectors,
+        blocks: &BlocksFile,
+    ) -> Result<(File, Pages), ProgressError> {
         let failed = |error| files::failed(path, error);
         let name = blocks.begin(&files::unique()?);
         let name = name.map_err(|error| files::failed(blocks.path(), error))?;
@@ -96,8 +116,7 @@ impl Watch {
             files::put_in_place(&file, path)
         })();
         made.map_err(failed)?;
-        let bits = vec![0; pages.words()];
-        Ok(Watch::of(path, file, (pages, bits), block, blocks, disk))
+        Ok((file, pages))
     }
 
     fn of(
@@ -214,7 +233,7 @@ impl Watch {
         let blocks = BlocksFile::open(keeps, kept, disk, block);
         let blocks = blocks.map_err(|error| error.to_string())?;
         let name = blocks.name().map_err(text)?;
-        if id_of(about, keeps)? != blocks.id() || about["name"] != name.as_str() {
+        if file_in(about, keeps)? != (blocks.id(), name) {
             return Err(format!("{}: another file than before", kept.display()));
         }
         if file.metadata().map_err(text)?.len() < pages.end() {
@@ -236,11 +255,13 @@ impl Watch {
         &self.blocks
     }
 
-    /// The file that a watch says is its own, whether or not what it says of blocks can be believed.
-    pub fn file_of(path: &Path, keeps: Keeps) -> Option<FileId> {
+    /// The file that a watch of a disk says is its own, and its name, whether or not what it says of blocks can be believed.
+    pub fn file_of(path: &Path, keeps: Keeps, disk: &Identity) -> Option<(FileId, String)> {
         let file = File::open(path).ok()?;
         let about = files::read_header(&file, path, (FORMAT, WHAT)).ok()?;
-        id_of(&about, keeps).ok()
+        // What was begun for another disk is not this one's to overwrite.
+        same_disk(path, &files::disk_of(&about).ok()?, disk).ok()?;
+        file_in(&about, keeps).ok()
     }
 
     /// Sectors of a block.
@@ -413,13 +434,15 @@ fn pages(disk: &Identity, block: Sectors) -> Pages {
     Pages::new((HEADER + PAGE) as u64, blocks)
 }
 
-/// The file that is kept, as the beginning of a watch has it.
-fn id_of(about: &Value, keeps: Keeps) -> Result<FileId, String> {
+/// The file that is kept and its name, as the beginning of a watch has them.
+fn file_in(about: &Value, keeps: Keeps) -> Result<(FileId, String), String> {
     let key = keeps.key();
-    Ok(FileId {
+    let id = FileId {
         device: files::number(about, &format!("{key}_device"))?,
         inode: files::number(about, &format!("{key}_inode"))?,
-    })
+    };
+    let name = about["name"].as_str().ok_or("`name` is no text")?;
+    Ok((id, name.to_owned()))
 }
 
 /// What says that somebody notices writes.

@@ -434,6 +434,117 @@ fn an_image_that_is_not_the_one_it_was_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_file_that_was_given_the_number_of_an_unfinished_copy_is_left_as_it_is() {
+    for (sole_writer, bytes) in [(false, SECTORS * 512), (true, SECTORS * 512), (true, 9000)] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        halfway(&rig, &place);
+        rig.stop();
+        // Somebody's own, made later; the file system gives it the number that is free.
+        let inode = place.image.metadata().expect("there").ino();
+        let mine = place.folder.join("mine");
+        fs::write(&mine, vec![5; bytes as usize]).expect("room");
+        fs::rename(&mine, &place.image).expect("room");
+        let given = place.image.metadata().expect("there").ino();
+        let header = read(&place.watch);
+        let text = header[..16 << 10].split(|byte| *byte == 0).next();
+        let text = std::str::from_utf8(text.expect("a text")).expect("JSON");
+        let (was, is) = (
+            format!("\"copy_inode\":{inode}"),
+            format!("\"copy_inode\":{given}"),
+        );
+        assert!(text.contains(&was), "{text}");
+        let mut text = text.replace(&was, &is).into_bytes();
+        text.resize(12 << 10, 0);
+        let watch = File::options().write(true).open(&place.watch);
+        let written = watch.expect("there").write_all_at(&text, 0);
+        written.expect("room");
+        let rig = Rig::emulated(Of {
+            sole_writer,
+            ..place.of()
+        });
+        let resumed = rig.scrubs.resume_unfinished();
+        let text = resumed.expect_err("not ours").to_string();
+        assert!(text.contains("it is there already"), "{text}");
+        let refused = rig.scrubs.begin(&place.ask()).expect_err("not ours");
+        assert!(
+            refused.to_string().contains("it is there already"),
+            "{refused}"
+        );
+        rig.stop();
+        assert!(read(&place.image) == vec![5; bytes as usize]);
+    }
+}
+
+#[test]
+fn a_copy_is_not_done_if_its_file_is_not_there_as_a_whole() {
+    for what in ["gone", "exchanged", "shorter"] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        (0..40).for_each(|nth| rig.write(nth * 272, 7));
+        rig.begin(&place.ask());
+        rig.wait(|status| status.left < BLOCKS * 3 / 4);
+        match what {
+            "gone" => fs::remove_file(&place.image).expect("there"),
+            "exchanged" => {
+                let mine = place.folder.join("mine");
+                fs::write(&mine, "mine").expect("room");
+                fs::rename(&mine, &place.image).expect("room");
+            }
+            // Zeroes that are copied there are holes, which make it no longer.
+            _ => {
+                let image = File::options().write(true).open(&place.image);
+                let cut = image.expect("there").set_len((SECTORS - 8) * 512);
+                cut.expect("shorter");
+            }
+        }
+        let (why, image) = (held(&rig), place.image.display().to_string());
+        let problem = match what {
+            "shorter" => "bytes, and the disk",
+            _ => "it was removed, or another file is in its place",
+        };
+        assert!(why.contains(&image) && why.contains(problem), "{why}");
+        if what == "exchanged" {
+            let refused = rig.scrubs.resume().expect_err("not ours").to_string();
+            assert!(refused.contains("it is there already"), "{refused}");
+            assert_eq!(read(&place.image), b"mine");
+            fs::remove_file(&place.image).expect("there");
+        }
+        rig.scrubs.resume().expect(what);
+        rig.to_the_end();
+        rig.stop();
+        place.is_the_disk_but_for(&[]);
+    }
+}
+
+#[test]
+fn what_is_in_the_way_of_a_copy_that_begins_leaves_no_file_in_the_way_of_the_next() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    // What notices writes cannot be made.
+    let way = place.folder.join("state/disk0.copy.new");
+    fs::create_dir_all(&way).expect("room");
+    rig.scrubs.begin(&place.ask()).expect_err("in the way");
+    assert!(!place.image.exists());
+    fs::remove_dir(&way).expect("empty");
+    halfway(&rig, &place);
+    rig.stop();
+    // One that was there before stays.
+    fs::create_dir(&way).expect("room");
+    let rig = Rig::emulated(Of {
+        sole_writer: false,
+        ..place.of()
+    });
+    rig.scrubs.resume_unfinished().expect_err("in the way");
+    assert!(place.image.exists());
+    fs::remove_dir(&way).expect("empty");
+    rig.begin(&place.ask());
+    rig.to_the_end();
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+#[test]
 fn what_cannot_be_read_is_a_hole_and_is_copied_when_it_was_written() {
     let place = Place::new();
     // So large that what cannot be read is found before the rest is read.

@@ -11,6 +11,7 @@
 mod common;
 mod copy;
 mod hash;
+mod promises;
 mod rig;
 
 use common::{Inbox, request, submit};

@@ -404,13 +404,19 @@ fn with_endless_conservatism_the_others_see_no_difference() {
         ..FreeblockOptions::default()
     };
     let whole = Extent::new(Lba::ZERO, noisy().geometry.capacity);
-    for scheduler in ["sptf", "sptf-sw60", "sstf", "deadline", "noop"] {
-        let workload = ten(3, 3_000, 5_000);
-        let (alone, _) = simulate(&noisy(), scheduler, &workload, None, |_| {});
-        let scan = Some((whole, endless));
-        let (beside, read) = simulate(&noisy(), scheduler, &workload, scan, |_| {});
-        assert_eq!(alone, beside, "{scheduler}");
-        assert_eq!(read.borrow().stats.blocks, 0);
+    for scheduler in ["sptf", "sptf-sw60", "sstf", "clook", "deadline", "noop"] {
+        for (depth, commit_ahead) in [(2, true), (2, false), (1, true), (1, false)] {
+            let workload = ten(3, 3_000, 5_000);
+            let change = |setup: &mut Setup<'_>| {
+                let engine = &mut setup.stations[0].engine;
+                (engine.depth, engine.commit_ahead) = (depth, commit_ahead);
+            };
+            let (alone, _) = simulate(&noisy(), scheduler, &workload, None, change);
+            let scan = Some((whole, endless));
+            let (beside, read) = simulate(&noisy(), scheduler, &workload, scan, change);
+            assert_eq!(alone, beside, "{scheduler} {depth} {commit_ahead}");
+            assert_eq!(read.borrow().stats.blocks, 0);
+        }
     }
 }
 

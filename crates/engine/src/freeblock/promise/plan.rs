@@ -1,5 +1,6 @@
 //! What a second of the arm costs at each hour, and how much of it a date needs.
 
+use super::tail::Tail;
 use headtime_units::{Nanos, Time};
 
 /// Parts of a cycle that are remembered apart.
@@ -12,19 +13,28 @@ const OF_IDLE: f64 = 0.8;
 const TAIL: f64 = 0.1;
 /// Prices are looked for between these, in request-seconds for a second of the arm.
 const PRICES: (f64, f64) = (1e-5, 1e7);
-/// No forecast has more parts.
+/// No forecast needs more parts: while it goes by cycles each is a twentieth of what is left, and otherwise a cycle reads a tenth of it.
 const PARTS_MAX: usize = 24 * 400;
+/// A forecast goes by whole cycles as long as so many of them are to come and one reads no more than this share of what is left.
+const CYCLES_FROM: f64 = 32.0;
+const CYCLE_SHARE: f64 = 0.1;
+/// In a calm part of the cycle no more than this share of the clients' requests take as long as that of which a hundredth may be longer; and so many
+/// have been seen.
+const CALM: (f64, f64) = (0.001, 1_000.0);
 
 /// What was seen in a part of the cycle. Sums; the newest cycle has half of the weight.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Hour {
     /// Seconds looked at.
     seconds: f64,
     /// Of them, those in which the arm worked for clients.
     busy: f64,
     clients: f64,
+    yielding: f64,
     /// Blocks that would have been read for nothing if all were wanted still.
     free: f64,
+    /// How long clients' requests took.
+    tail: Tail,
 }
 
 impl Hour {
@@ -33,17 +43,27 @@ impl Hour {
             &mut self.seconds,
             &mut self.busy,
             &mut self.clients,
+            &mut self.yielding,
             &mut self.free,
         ] {
             *sum /= 2.0;
         }
+        self.tail.halve();
     }
 
     fn add(&mut self, other: &Hour) {
         self.seconds += other.seconds;
         self.busy += other.busy;
         self.clients += other.clients;
+        self.yielding += other.yielding;
         self.free += other.free;
+        self.tail.add_all(&other.tail);
+    }
+
+    /// Returns true if next to none of its requests take as long as this.
+    fn is_calm(&self, limit: Nanos) -> bool {
+        let (share, least) = CALM;
+        self.tail.count() >= least && self.tail.from(limit) <= self.tail.count() * share
     }
 
     /// By the second.
@@ -52,16 +72,33 @@ impl Hour {
         Rates {
             busy: (self.busy / seconds).clamp(0.0, 1.0),
             clients: self.clients / seconds,
+            yielding: self.yielding / seconds,
             free: self.free / seconds,
         }
     }
 }
 
-/// What is to be expected of a part of the cycle, by the second.
+/// What was seen in a span.
 #[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Did {
+    pub span: Nanos,
+    /// For how long the arm worked for clients.
+    pub busy: Nanos,
+    pub clients: u64,
+    /// Those of them before which something may be read outright.
+    pub yielding: u64,
+    /// Blocks that were read for nothing.
+    pub free: u64,
+    /// How long clients' requests took.
+    pub tail: Tail,
+}
+
+/// What is to be expected of a part of the cycle, by the second.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Rates {
     busy: f64,
     clients: f64,
+    yielding: f64,
     free: f64,
 }
 
@@ -79,11 +116,11 @@ impl Rates {
 
     /// The share of outright reads, which take so many seconds each, at a price.
     fn share_at(&self, price: f64, each: f64) -> f64 {
-        if price <= 0.0 || self.clients <= 0.0 {
+        if price <= 0.0 || self.yielding <= 0.0 {
             return 0.0;
         }
-        // Between two of them a client is served.
-        let most = each / (each + self.busy / self.clients);
+        // Between two of them a client is served that lets another one pass, and so are those that do not.
+        let most = each / (each + self.busy / self.yielding);
         let share = 1.0 - (self.busy / price).sqrt() / self.rest();
         share.clamp(0.0, most.min(SHARE_MAX))
     }
@@ -118,7 +155,7 @@ pub(super) struct Ways {
 }
 
 /// Remembers a cycle, and looks forward.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     cycle: f64,
     hours: [Hour; HOURS],
@@ -127,7 +164,10 @@ pub(super) struct Plan {
     last: usize,
     /// The load at last.
     now: Rates,
-    of_idle: f64,
+    /// How much of the time in which nobody waits is used, in each part: the more clients there are, the shorter it is each time.
+    of_idle: [f64; HOURS],
+    /// The parts of the cycle in which a read in idle time makes no request one of the longest.
+    calm: [bool; HOURS],
 }
 
 /// What is to be read by when.
@@ -138,6 +178,8 @@ pub(super) struct Goal {
     pub left: u64,
     pub all: u64,
     pub sweeping: Sweeping,
+    /// The highest price that the p99 allows, but in idle time of calm parts of the cycle.
+    pub bound: f64,
 }
 
 impl Plan {
@@ -148,8 +190,14 @@ impl Plan {
             all: Hour::default(),
             last: 0,
             now: Rates::default(),
-            of_idle: OF_IDLE,
+            of_idle: [OF_IDLE; HOURS],
+            calm: [false; HOURS],
         }
+    }
+
+    /// A hundredth of the clients' requests may be longer than this.
+    pub(super) fn set_limit(&mut self, limit: Nanos) {
+        self.calm = self.hours.map(|hour| hour.is_calm(limit));
     }
 
     fn hour_at(&self, seconds: f64) -> usize {
@@ -157,22 +205,22 @@ impl Plan {
         (((along - along.floor()) * HOURS as f64) as usize).min(HOURS - 1)
     }
 
-    /// Notes what was seen in a span that ends now: for how long the arm worked for clients and how many there were, what was read for nothing,
-    /// and the share of all that is left.
-    pub(super) fn saw(
-        &mut self,
-        now: Time,
-        span: Nanos,
-        busy: Nanos,
-        clients: u64,
-        free: u64,
-        left: f64,
-    ) {
+    /// After so long the load repeats. What was seen is forgotten if that is another cycle.
+    pub(super) fn set_cycle(&mut self, cycle: Nanos) {
+        if cycle.as_secs_f64().max(1e-3) != self.cycle {
+            *self = Plan::new(cycle);
+        }
+    }
+
+    /// Notes what was seen in a span that ends now, and the share of all that is left.
+    pub(super) fn saw(&mut self, now: Time, did: &Did, left: f64) {
         let seen = Hour {
-            seconds: span.as_secs_f64(),
-            busy: busy.as_secs_f64(),
-            clients: clients as f64,
-            free: free as f64 / poorer(left).max(0.03),
+            seconds: did.span.as_secs_f64(),
+            busy: did.busy.as_secs_f64(),
+            clients: did.clients as f64,
+            yielding: did.yielding as f64,
+            free: did.free as f64 / poorer(left).max(0.03),
+            tail: did.tail,
         };
         let middle = now.as_nanos() as f64 / 1e9 - seen.seconds / 2.0;
         let hour = self.hour_at(middle.max(0.0));
@@ -186,8 +234,9 @@ impl Plan {
     }
 
     /// Notes how much of a span without clients the arm has read in.
-    pub(super) fn swept_idle(&mut self, share: f64) {
-        self.of_idle += (share.clamp(0.1, 1.0) - self.of_idle) / 16.0;
+    pub(super) fn swept_idle(&mut self, now: Time, share: f64) {
+        let hour = self.hour_at(now.as_nanos() as f64 / 1e9);
+        self.of_idle[hour] += (share.clamp(0.1, 1.0) - self.of_idle[hour]) / 16.0;
     }
 
     /// What is to be expected; of a part that was not seen yet, the mean of all.
@@ -198,23 +247,62 @@ impl Plan {
         }
     }
 
+    /// Returns true if idle time of a part of the cycle is used at a price. Where nobody asks for anything it costs nothing.
+    fn idles(&self, hour: usize, rates: &Rates, goal: &Goal, price: f64) -> bool {
+        let costs = rates.idle_price(goal.sweeping.each);
+        costs <= price && (costs <= goal.bound || self.calm[hour])
+    }
+
+    /// The share of a part of the cycle in which the arm reads at a price.
+    fn arm(&self, hour: usize, goal: &Goal, price: f64) -> f64 {
+        let rates = self.rates(hour);
+        let share = rates.share_at(price.min(goal.bound), goal.sweeping.each);
+        match self.idles(hour, &rates, goal, price) {
+            true => share + (1.0 - rates.busy - share).max(0.0) * self.of_idle[hour],
+            false => share,
+        }
+    }
+
+    /// What a whole cycle has at a price: blocks in gaps if all were wanted still, and seconds of the arm.
+    fn whole(&self, goal: &Goal, price: f64) -> (f64, f64) {
+        let part = self.cycle / HOURS as f64;
+        (0..HOURS).fold((0.0, 0.0), |(gaps, arm), hour| {
+            let more = self.arm(hour, goal, price);
+            (gaps + self.rates(hour).free * part, arm + more * part)
+        })
+    }
+
     /// Seconds until all has been read at a price, or `most` if that takes longer.
-    fn takes(&self, goal: &Goal, price: f64, most: f64) -> f64 {
+    pub(super) fn takes(&self, goal: &Goal, price: f64, most: f64) -> f64 {
         let (from, part) = (goal.now.as_nanos() as f64 / 1e9, self.cycle / HOURS as f64);
         let all = goal.all.max(1) as f64;
         let mut left = goal.left as f64;
         let (mut along, mut dense) = (0.0, 1.0);
+        let is_long = most > CYCLES_FROM * self.cycle;
+        let whole = is_long.then(|| self.whole(goal, price));
         for _ in 0..PARTS_MAX {
+            let to_go = (most - along) / self.cycle;
+            if let Some((free, arm)) = whole.filter(|_| to_go > CYCLES_FROM && left >= 0.5) {
+                let swept = arm * (goal.sweeping.blocks * dense).max(goal.sweeping.least);
+                let gaps = free * poorer(left / all);
+                let most = left * CYCLE_SHARE / (gaps + swept).max(1e-300);
+                let cycles = most.min(to_go).floor();
+                if cycles >= 1.0 {
+                    let would = left - (gaps + swept) * cycles;
+                    let gaps = (gaps + free * poorer(would / all)) / 2.0;
+                    dense *= 1.0 - gaps * cycles / left;
+                    left -= (gaps + swept) * cycles;
+                    along += cycles * self.cycle;
+                    continue;
+                }
+            }
             // To the end of the part of the cycle.
             let at = (from + along) / part;
             let span = (at.floor() + 1.0 - at) * part;
             let span = span.min(most - along).max(part * 1e-6);
-            let rates = self.rates(self.hour_at(from + along + span / 2.0));
-            let share = rates.share_at(price, goal.sweeping.each);
-            let mut arm = share;
-            if rates.idle_price(goal.sweeping.each) <= price {
-                arm += (1.0 - rates.busy - share).max(0.0) * self.of_idle;
-            }
+            let hour = self.hour_at(from + along + span / 2.0);
+            let rates = self.rates(hour);
+            let arm = self.arm(hour, goal, price);
             let share = left / all;
             let gaps = rates.free * poorer(share);
             // What is left when this much is read in gaps is as much thinner where the sweep comes.
@@ -266,17 +354,19 @@ impl Plan {
     }
 
     /// What is done now at a price.
-    pub(super) fn ways(&self, now: Time, price: f64, sweeping: &Sweeping) -> Ways {
-        let hour = self.rates(self.hour_at(now.as_nanos() as f64 / 1e9));
+    pub(super) fn ways(&self, goal: &Goal, price: f64) -> Ways {
+        let part = self.hour_at(goal.now.as_nanos() as f64 / 1e9);
+        let hour = self.rates(part);
         // More clients than at this time of the last cycles are dearer.
         let rates = Rates {
             busy: hour.busy.max(self.now.busy),
             clients: hour.clients.max(self.now.clients),
+            yielding: hour.yielding.max(self.now.yielding),
             free: hour.free,
         };
         Ways {
-            idle: price > 0.0 && rates.idle_price(sweeping.each) <= price,
-            share: rates.share_at(price, sweeping.each),
+            idle: self.idles(part, &rates, goal, price),
+            share: rates.share_at(price.min(goal.bound), goal.sweeping.each),
         }
     }
 }
@@ -293,14 +383,15 @@ mod tests {
         for hour in 1..=24 {
             let now = Time::ZERO + HOUR.saturating_mul(hour);
             let busy = if (9..=20).contains(&hour) { 1800 } else { 180 };
-            plan.saw(
-                now,
-                HOUR,
-                Nanos::from_secs(busy),
-                busy * 100,
-                busy * 10,
-                1.0,
-            );
+            let did = Did {
+                span: HOUR,
+                busy: Nanos::from_secs(busy),
+                clients: busy * 100,
+                yielding: busy * 100,
+                free: busy * 10,
+                tail: Tail::default(),
+            };
+            plan.saw(now, &did, 1.0);
         }
         plan
     }
@@ -315,6 +406,7 @@ mod tests {
                 least: 50.0,
                 each: 0.01,
             },
+            bound: f64::INFINITY,
         }
     }
 
@@ -332,9 +424,8 @@ mod tests {
         let (noon, midnight) = (12.5, 1.5);
         let at = |hours: f64, price| {
             let now = Time::ZERO + Nanos::from_millis_f64(hours * 3.6e6);
-            let sweeping = goal(1).sweeping;
             // The last look was at midnight.
-            plan.ways(now, price, &sweeping)
+            plan.ways(&Goal { now, ..goal(1) }, price)
         };
         // A night has 11.4 hours of idle time, 4,104,000 blocks; in a day more.
         let night = plan.price(&goal(1_000_000), 1.5 * DAY).expect("it does");
@@ -352,6 +443,64 @@ mod tests {
     }
 
     #[test]
+    fn a_bound_of_the_price_is_for_outright_reads_and_for_hours_with_long_requests() {
+        let mut plan = day();
+        let at = |hour: u64| Goal {
+            now: Time::ZERO + HOUR.saturating_mul(24 + hour),
+            bound: 1e-4,
+            ..goal(1_000_000)
+        };
+        let (noon, midnight) = (at(12), at(1));
+        let price = 1e6;
+        for goal in [&noon, &midnight] {
+            assert_eq!(plan.ways(goal, price), Ways::default());
+        }
+        assert_eq!(plan.price(&midnight, 2.0 * DAY), None);
+        // A day of short nights and long noons.
+        for hour in 25..=48 {
+            let is_day = (33..=44).contains(&hour);
+            let mut did = Did {
+                span: HOUR,
+                busy: Nanos::from_secs(if is_day { 1800 } else { 180 }),
+                clients: 18_000,
+                yielding: 18_000,
+                ..Did::default()
+            };
+            for request in 0..2_000 {
+                let is_long = request % 100 == 0 && is_day;
+                did.tail
+                    .add(Nanos::from_millis(if is_long { 120 } else { 30 }));
+            }
+            plan.saw(Time::ZERO + HOUR.saturating_mul(hour), &did, 1.0);
+        }
+        plan.set_limit(Nanos::from_millis(100));
+        let idle = Ways {
+            idle: true,
+            share: 0.0,
+        };
+        assert_eq!(plan.ways(&at(25), price), idle);
+        assert_eq!(plan.ways(&at(36), price), Ways::default());
+        assert!(plan.price(&at(24), 2.0 * DAY).is_some());
+        plan.set_limit(Nanos::from_millis(30));
+        assert_eq!(plan.ways(&at(25), price), Ways::default());
+    }
+
+    #[test]
+    fn what_idle_time_gives_by_day_says_nothing_of_the_night() {
+        let mut plan = day();
+        let night = plan.takes(&goal(1_000_000), 1.0, 9.0 * DAY);
+        for _ in 0..100 {
+            plan.swept_idle(Time::ZERO + HOUR.saturating_mul(12), 0.1);
+        }
+        // It is midnight, and the night suffices.
+        assert_eq!(plan.takes(&goal(1_000_000), 1.0, 9.0 * DAY), night);
+        for _ in 0..100 {
+            plan.swept_idle(Time::ZERO + HOUR, 0.1);
+        }
+        assert!(plan.takes(&goal(1_000_000), 1.0, 9.0 * DAY) > night);
+    }
+
+    #[test]
     fn a_longer_time_never_costs_more() {
         let plan = day();
         let mut last = f64::INFINITY;
@@ -360,6 +509,129 @@ mod tests {
             let price = plan.price(&goal(900_000), seconds).unwrap_or(f64::INFINITY);
             assert!(price <= last, "{tenths}");
             last = price;
+        }
+    }
+
+    #[test]
+    fn nothing_is_read_outright_before_requests_that_let_nothing_pass() {
+        let mut plan = Plan::new(HOUR);
+        let busy = Did {
+            span: HOUR,
+            busy: HOUR,
+            clients: 400_000,
+            yielding: 0,
+            ..Did::default()
+        };
+        plan.saw(Time::ZERO + HOUR, &busy, 1.0);
+        assert_eq!(plan.price(&goal(1_000), 365.0 * DAY), None);
+        // One in a thousand that does is enough for a little.
+        let some = Did {
+            yielding: 400,
+            ..busy
+        };
+        plan.saw(Time::ZERO + HOUR + HOUR, &some, 1.0);
+        let a_day = plan.price(&goal(1_000), DAY);
+        assert!(a_day.is_some());
+        assert_eq!(plan.price(&goal(1_000_000), DAY), None);
+    }
+
+    /// A day of 100 s, so that ten years have more parts than a forecast can go through one by one.
+    fn short_day() -> Plan {
+        let second = Nanos::from_secs(1);
+        let mut plan = Plan::new(second.saturating_mul(100));
+        for at in 1..=100 {
+            let busy = if (30..80).contains(&at) { 500 } else { 50 };
+            let did = Did {
+                span: second,
+                busy: Nanos::from_millis(busy),
+                clients: busy,
+                yielding: busy,
+                free: busy / 50,
+                ..Did::default()
+            };
+            plan.saw(Time::ZERO + second.saturating_mul(at), &did, 1.0);
+        }
+        plan
+    }
+
+    #[test]
+    fn a_forecast_reaches_to_the_longest_date() {
+        let plan = short_day();
+        let mut goal = goal(1_000_000);
+        goal.now = Time::ZERO + Nanos::from_secs(100);
+        // 525 blocks in 100 s at first.
+        let in_gaps = plan.takes(&goal, 0.0, 3_650.0 * DAY);
+        let at_first = 1e6 / 5.25;
+        assert!(
+            in_gaps > 3.0 * at_first && in_gaps < 20.0 * at_first,
+            "{in_gaps}"
+        );
+        assert_eq!(plan.price(&goal, in_gaps * 1.001), Some(0.0));
+        assert_ne!(plan.price(&goal, in_gaps * 0.9), Some(0.0));
+        // Nothing is read at all.
+        let mut none = Plan::new(Nanos::from_secs(100));
+        let did = Did {
+            span: HOUR,
+            clients: 1_000,
+            ..Did::default()
+        };
+        none.saw(Time::ZERO + HOUR, &did, 1.0);
+        assert_eq!(none.takes(&goal, 0.0, 3_650.0 * DAY), 3_650.0 * DAY);
+    }
+
+    #[test]
+    fn what_a_forecast_counts_on_is_used_also_at_no_price() {
+        let mut plan = Plan::new(HOUR.saturating_mul(24));
+        let idle = Did {
+            span: HOUR,
+            ..Did::default()
+        };
+        plan.saw(Time::ZERO + HOUR, &idle, 1.0);
+        let goal = goal(1_000);
+        assert_eq!(plan.price(&goal, DAY), Some(0.0));
+        assert!(plan.ways(&goal, 0.0).idle);
+        // With the first client that is another matter.
+        let one = Did { clients: 1, ..idle };
+        plan.saw(Time::ZERO + HOUR + HOUR, &one, 1.0);
+        assert!(!plan.ways(&goal, 0.0).idle);
+    }
+
+    /// Second by second.
+    fn by_seconds(plan: &Plan, goal: &Goal, price: f64) -> f64 {
+        let from = goal.now.as_nanos() as f64 / 1e9;
+        let all = goal.all as f64;
+        let (mut left, mut dense, mut along) = (goal.left as f64, 1.0, 0.0);
+        while left >= 0.5 {
+            let hour = plan.hour_at(from + along + 0.5);
+            let rates = plan.rates(hour);
+            let gaps = rates.free * poorer(left / all);
+            let swept = (goal.sweeping.blocks * dense).max(goal.sweeping.least);
+            let swept = plan.arm(hour, goal, price) * swept;
+            dense *= 1.0 - gaps / left;
+            left -= gaps + swept;
+            along += 1.0;
+        }
+        along
+    }
+
+    #[test]
+    fn a_forecast_by_cycles_is_that_by_seconds() {
+        let plan = short_day();
+        for (left, all) in [(100_000, 100_000), (30_000, 1_000_000)] {
+            let mut goal = goal(left);
+            goal.all = all;
+            goal.sweeping = Sweeping {
+                blocks: 1.0,
+                least: 0.5,
+                each: 0.01,
+            };
+            for price in [0.0, 0.004, 10.0] {
+                let by_cycles = plan.takes(&goal, price, 3_650.0 * DAY);
+                let by_seconds = by_seconds(&plan, &goal, price);
+                assert!(by_seconds > 10_000.0, "{by_seconds}");
+                let off = by_cycles / by_seconds - 1.0;
+                assert!(off.abs() < 0.03, "{left} {price}: {by_cycles} {by_seconds}");
+            }
         }
     }
 }

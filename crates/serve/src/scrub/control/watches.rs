@@ -130,7 +130,7 @@ impl Scrubs {
             }
         }
         let is_new = !path.exists();
-        let ours = Watch::file_of(&marks, keeps);
+        let ours = Watch::file_of(&marks, keeps, &self.identity);
         let blocks = BlocksFile::open_or_create(keeps, path, &self.identity, block, ours)?;
         let watch = Watch::begin(&marks, (&self.disk, &self.identity), block, blocks)?;
         let watch = Arc::new(watch);

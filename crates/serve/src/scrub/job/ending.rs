@@ -20,6 +20,9 @@ impl<P: Passing> Scrub<P> {
         if self.held.is_some() && !stopped {
             return;
         }
+        if !stopped {
+            self.end_promises(now);
+        }
         if stopped {
             let told = self.progress.as_ref().map(ProgressFile::remove);
             self.kept(told);

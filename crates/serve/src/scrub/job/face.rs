@@ -1,6 +1,8 @@
 //! What the job and those who control it share.
 
+use super::super::promises::Promises;
 use super::super::status::{ScrubState, ScrubStatus};
+use headtime_linux::clock::Wall;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +19,8 @@ pub(crate) struct Face {
     pub stopped: AtomicBool,
     /// What it has done so far is not to be relied on: it can only begin anew.
     pub must_begin_anew: AtomicBool,
+    /// What is promised from now on, until the job has heard of it.
+    promises: Mutex<Option<Promises>>,
     /// The job has let go of all it had, though the scrub is not over.
     let_go: Mutex<bool>,
     lets_go: Condvar,
@@ -29,6 +33,7 @@ impl Face {
             goes_on: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             must_begin_anew: AtomicBool::new(false),
+            promises: Mutex::new(None),
             let_go: Mutex::new(false),
             lets_go: Condvar::new(),
             status: Mutex::new(status),
@@ -38,6 +43,22 @@ impl Face {
     pub fn status(&self) -> MutexGuard<'_, ScrubStatus> {
         // It is whole between statements.
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something else is promised from now on.
+    pub fn promise(&self, promises: Promises) {
+        *self.told() = Some(promises);
+        let mut status = self.status();
+        status.promise = promises.unknown(Wall::now());
+    }
+
+    /// What is promised from now on, if that is news.
+    pub fn promised(&self) -> Option<Promises> {
+        self.told().take()
+    }
+
+    fn told(&self) -> MutexGuard<'_, Option<Promises>> {
+        self.promises.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn has_let_go(&self) {

@@ -104,7 +104,8 @@ impl<P: Passing> Scrub<P> {
         engine: &Engine,
     ) -> Option<(Arrival, Lane, Join)> {
         // The last blocks of a copy are read whatever clients ask for, and so are their parts.
-        let outright = self.is_closing() && self.part.is_none() && !self.parts.is_empty();
+        let hurries = self.is_closing() || self.hurries();
+        let outright = hurries && self.part.is_none() && !self.parts.is_empty();
         if !outright {
             self.next_part(engine).filter(|at| *at <= now)?;
         }

@@ -1,0 +1,136 @@
+//! What a scan does for what was promised of it.
+
+use super::promise::{Outlook, Promise, Promised};
+use super::{ClientWaits, Freeblock, Idle, Verdict, arrival};
+use crate::{Arrival, Engine, Join, Lane};
+use headtime_sched::{Class, Flags, Passing};
+use headtime_units::{Lba, Sectors, Time};
+
+/// So many pieces ahead of a sweep say how much it reads.
+const LOOKS_AHEAD: usize = 32;
+
+impl<P: Passing> Freeblock<P> {
+    /// As [`Freeblock::keep_promise`], from the beginning.
+    pub fn with_promise(mut self, promised: Promised, piece: Sectors) -> Freeblock<P> {
+        self.keep_promise(promised, piece);
+        self
+    }
+
+    /// From now on it reads in idle time and at the cost of others as far as promises need and allow, in pieces of at most so many sectors,
+    /// rounded up to a block. Idle time is used as they say and no longer as [`FreeblockOptions::idle`](super::FreeblockOptions::idle) does.
+    /// What it has seen of clients for other promises counts on.
+    pub fn keep_promise(&mut self, promised: Promised, piece: Sectors) {
+        let block = self.wanted.block();
+        let blocks = (piece.get() / block).max(1);
+        self.options.idle = Some(Idle {
+            after: promised.patience,
+            piece: Sectors::new(blocks * block),
+        });
+        if let Some(promise) = &mut self.promise {
+            return promise.change(promised);
+        }
+        // A model with one track says nothing of a drive.
+        let tracks = self.wanted.tracks().max(1);
+        let track = (self.wanted.blocks() * block) as f64 / tracks as f64;
+        let drive = (tracks > 1).then_some((self.turn, track));
+        self.promise = Some(Box::new(Promise::new(promised, drive)));
+    }
+
+    /// Nothing is promised any more, and idle time is used as is said here.
+    pub fn forget_promise(&mut self, idle: Option<Idle>) {
+        self.promise = None;
+        self.options.idle = idle;
+    }
+
+    /// What clients wait for beside it, and when what was said of its promises changed; `None` if nothing was promised.
+    pub fn promise(&self) -> Option<(ClientWaits, &[(Time, Verdict)])> {
+        let promise = self.promise.as_ref()?;
+        Some((promise.waits(), promise.changes()))
+    }
+
+    /// What there is to be told of its promises; `None` if nothing was promised.
+    pub fn outlook(&self) -> Option<Outlook> {
+        Some(self.promise.as_ref()?.outlook())
+    }
+
+    /// How idle time is used now, if it is.
+    pub(super) fn idle(&self) -> Option<Idle> {
+        match &self.promise {
+            None => self.options.idle,
+            Some(promise) => self.options.idle.filter(|_| promise.uses_idle()),
+        }
+    }
+
+    /// Blocks that are wanted or on their way.
+    pub fn unread(&self) -> u64 {
+        let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
+        self.wanted.left() + asked as u64
+    }
+
+    /// When it has to see to its promises, also if nothing happens: a disk that nobody uses is looked at, too.
+    pub fn next_look(&self) -> Option<Time> {
+        let look = self.promise.as_ref().map(|promise| promise.next_look());
+        look.filter(|_| self.wanted.left() > 0)
+    }
+
+    /// Sees to its promises. Returns true if it was time for that. A scan that `rests` is not asked for anything else at present, while the time goes on.
+    pub fn look(&mut self, now: Time, rests: bool) -> bool {
+        let left = self.unread();
+        let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
+        else {
+            return false;
+        };
+        if left == 0 || now < promise.next_look() {
+            return false;
+        }
+        let wanted = &self.wanted;
+        let ahead = |from: Lba| {
+            let mut at = from;
+            let pieces = core::iter::from_fn(move || {
+                let next = wanted
+                    .sweep(at, piece)
+                    .filter(|(_, extent)| extent.start >= at)?;
+                at = next.1.end();
+                Some(next)
+            });
+            promise.ahead(from, pieces.take(LOOKS_AHEAD))
+        };
+        let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
+        let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
+        let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
+        let of = (left, self.all);
+        promise.look(now, rests, free, ahead.unwrap_or_default(), of);
+        true
+    }
+
+    /// All has been read that is to be: what became of its promises is known.
+    pub fn end_promise(&mut self, now: Time) {
+        if let Some(promise) = &mut self.promise {
+            promise.end(now);
+        }
+    }
+
+    /// What is read before the request that is staged in a lane, which waits for it.
+    pub(super) fn outright(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        lane: Lane,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let promise = self.promise.as_ref()?;
+        let is_asked = || self.in_flight.iter().any(|asked| asked.outright);
+        if !promise.is_due(now) || is_asked() {
+            return None;
+        }
+        let (id, request) = engine.joinable(lane)?;
+        let pick = self.piece(Join::Outright, self.options.idle?.piece)?;
+        let asked = arrival(self.next, pick.extent, Flags::NONE, Class::IDLE);
+        if !engine.may_join(&asked, lane, pick.join) {
+            return None;
+        }
+        self.next_alone = pick.extent.end();
+        self.target = Some((id, request.arrival, u32::MAX, false));
+        let asked = self.ask(pick, Flags::NONE, Class::IDLE, true);
+        Some((asked, lane, pick.join))
+    }
+}

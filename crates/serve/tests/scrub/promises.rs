@@ -1,0 +1,278 @@
+//! Scrubs with a date, and with a bound of what clients wait for.
+
+use crate::common::{Inbox, request, submit};
+use crate::rig::{Of, Rig, USUAL, soon, unreadable};
+use headtime_engine::Verdict;
+use headtime_sched::{Class, Op};
+use headtime_serve::disk::Disk;
+use headtime_serve::scrub::{
+    PromiseStatus, Promises, ScrubAsk, ScrubError, ScrubState, ScrubStatus,
+};
+use headtime_testkit::Folder;
+use headtime_units::{Extent, Nanos};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::Duration;
+
+/// Clients that always wait for something, each for one random read of 4 KiB after the other.
+struct Busy {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Busy {
+    fn begin(disk: &Disk, clients: u64, class: Class) -> Busy {
+        let ends = Arc::new(AtomicBool::new(false));
+        let (told, disk) = (Arc::clone(&ends), disk.clone());
+        let thread = std::thread::spawn(move || {
+            let inbox = Inbox::new(64);
+            let ask = |nth: u64| {
+                let lba = nth * 7919 % 1000 * 8;
+                let to = Arc::clone(&inbox) as Arc<_>;
+                let mut asked = request(&disk, nth, Op::Read, lba, to);
+                asked.class = class;
+                submit(&disk, asked);
+            };
+            (0..clients).for_each(&ask);
+            let (mut nth, mut under_way) = (clients, clients);
+            while under_way > 0 {
+                if inbox.poll().is_none() {
+                    sleep(Duration::from_micros(200));
+                    continue;
+                }
+                under_way -= 1;
+                if !told.load(Ordering::SeqCst) {
+                    ask(nth);
+                    (nth, under_way) = (nth + 1, under_way + 1);
+                }
+            }
+        });
+        let thread = Some(thread);
+        Busy { ends, thread }
+    }
+
+    fn end(mut self) {
+        self.ends.store(true, Ordering::SeqCst);
+        let thread = self.thread.take().expect("once");
+        thread.join().expect("no panic");
+    }
+}
+
+fn within(millis: u64) -> ScrubAsk {
+    ScrubAsk {
+        finish_within: Some(Some(Nanos::from_millis(millis))),
+        ..ScrubAsk::default()
+    }
+}
+
+fn bound(more: &str) -> ScrubAsk {
+    ScrubAsk {
+        p99: Some(more.parse().ok()),
+        ..ScrubAsk::default()
+    }
+}
+
+fn promise(status: &ScrubStatus) -> PromiseStatus {
+    status.promise.expect("something was promised")
+}
+
+fn verdict(status: &ScrubStatus) -> Verdict {
+    promise(status).verdict
+}
+
+#[test]
+fn a_date_is_kept_beside_clients_that_never_pause_with_a_belief_and_without() {
+    for believes in [false, true] {
+        let rig = Rig::emulated(Of { believes, ..USUAL });
+        let busy = Busy::begin(&rig.disk, 2, Class::default());
+        rig.begin(&within(15_000));
+        let done = rig.to_the_end();
+        busy.end();
+        let said = promise(&done);
+        assert_eq!(said.verdict, Verdict::Holds, "{done:?}");
+        assert!(said.ends <= said.promises.date.map(|date| date.at()));
+        assert!(done.outright > 100, "{done:?}");
+        assert!(said.waits.requests > 100, "{said:?}");
+        let log = rig.stop();
+        assert!(log.contains(" outright"), "{believes}");
+    }
+}
+
+#[test]
+fn with_a_date_what_cannot_be_read_is_found_beside_clients_that_never_pause() {
+    let rig = Rig::emulated(Of {
+        sectors: 1 << 13,
+        ..USUAL
+    });
+    rig.inject(unreadable(5003, 1, 0));
+    let busy = Busy::begin(&rig.disk, 2, Class::default());
+    rig.begin(&within(15_000));
+    let done = rig.to_the_end();
+    busy.end();
+    assert_eq!(done.unreadable.extents(), [Extent::at(5003, 1)]);
+    rig.stop();
+}
+
+#[test]
+fn a_date_that_no_drive_could_keep_is_refused_with_what_it_takes() {
+    let rig = Rig::emulated(USUAL);
+    let refused = |ask: &ScrubAsk| rig.scrubs.begin(ask).expect_err("refused").to_string();
+    let text = refused(&within(1_000));
+    assert!(text.contains("finish-within: 1s: the drive"), "{text}");
+    assert!(
+        text.ends_with("takes 3.245s at the least for 16MiB, at 5.2 MB/s"),
+        "{text}"
+    );
+    assert!(refused(&within(0)).contains("more than no time"));
+    let never = ScrubAsk {
+        idle: Some(None),
+        ..bound("+5%")
+    };
+    assert!(refused(&never).contains("takes idle time"));
+    assert!(rig.scrubs.status().is_none());
+    rig.begin(&within(600_000));
+    rig.stop();
+}
+
+#[test]
+fn where_no_drive_is_believed_in_a_date_that_cannot_hold_is_said_soon_and_what_became_of_it_at_the_end()
+ {
+    let folder = Folder::new();
+    let of = Of {
+        believes: false,
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.begin(&within(1_000));
+    let late = rig.wait(|status| verdict(status) == Verdict::Late);
+    assert!(late.left > 0, "{late:?}");
+    assert!(promise(&late).ends > promise(&late).promises.date.map(|date| date.at()));
+    // It reads on, so that it is as little late as can be.
+    let done = rig.to_the_end();
+    assert_eq!(verdict(&done), Verdict::Late);
+    rig.stop();
+    let next = Rig::emulated(of);
+    next.scrubs.resume_unfinished().expect("it is there");
+    let over = next.status();
+    assert_eq!(
+        (&over.state, verdict(&over)),
+        (&ScrubState::Done, Verdict::Late)
+    );
+    assert_eq!(promise(&over).since, promise(&done).since);
+    next.stop();
+}
+
+#[test]
+fn promises_outlive_the_server_and_the_time_goes_on() {
+    let folder = Folder::new();
+    let of = Of {
+        believes: false,
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    let both = ScrubAsk {
+        p99: Some("+5%".parse().ok()),
+        ..within(2_500)
+    };
+    rig.begin(&both);
+    let before = promise(&rig.status()).promises;
+    rig.scrubs.pause().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Paused);
+    rig.stop();
+    sleep(Duration::from_millis(2_600));
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    assert_eq!(promise(&rig.status()).promises, before);
+    // It rests still, and the date is over.
+    let late = rig.wait(|status| verdict(status) == Verdict::Late);
+    assert_eq!(late.state, ScrubState::Paused);
+    // The same promises leave the date where it was.
+    rig.begin(&both);
+    assert_eq!(promise(&rig.status()).promises, before);
+    // Another span is another date.
+    rig.begin(&within(60_000));
+    let after = promise(&rig.status());
+    assert_eq!(after.promises.p99, before.p99);
+    let date = |promises: Promises| promises.date.map(|date| date.at());
+    assert!(date(after.promises) > date(before));
+    let done = rig.to_the_end();
+    assert_eq!(verdict(&done), Verdict::Holds, "{done:?}");
+    rig.stop();
+}
+
+#[test]
+fn a_scrub_that_rests_says_when_its_date_cannot_hold_any_more() {
+    let rig = Rig::emulated(Of {
+        believes: false,
+        ..USUAL
+    });
+    rig.begin(&within(10_000));
+    rig.scrubs.pause().expect("under way");
+    let late = rig.wait(|status| verdict(status) == Verdict::Late);
+    assert!(
+        late.state == ScrubState::Paused && late.left > 0,
+        "{late:?}"
+    );
+    rig.stop();
+}
+
+#[test]
+fn promises_are_made_changed_and_taken_back_while_a_scrub_reads() {
+    let rig = Rig::emulated(Of {
+        sectors: 1 << 20,
+        ..USUAL
+    });
+    rig.begin(&soon());
+    assert!(rig.wait(|status| status.in_idle_time > 0).promise.is_none());
+    rig.begin(&bound("+10%"));
+    let made = promise(&rig.status()).promises;
+    assert!(made.date.is_none());
+    rig.begin(&within(3_600_000));
+    let dated = promise(&rig.status()).promises;
+    assert_eq!((dated.p99, dated.date.is_some()), (made.p99, true));
+    // What it knows of the drive it knows at once, and of clients nobody after so short a time.
+    rig.wait(|status| promise(status).ends.is_some());
+    assert_eq!(verdict(&rig.status()), Verdict::Unknown);
+    let refused = rig.scrubs.begin(&within(1_000)).expect_err("refused");
+    assert!(matches!(
+        refused,
+        ScrubError::Value {
+            key: "finish-within",
+            ..
+        }
+    ));
+    assert_eq!(promise(&rig.status()).promises, dated);
+    rig.begin(&ScrubAsk {
+        p99: Some(None),
+        ..ScrubAsk::default()
+    });
+    rig.wait(|status| verdict(status) == Verdict::Holds);
+    rig.begin(&ScrubAsk {
+        finish_within: Some(None),
+        ..ScrubAsk::default()
+    });
+    rig.wait(|status| status.promise.is_none());
+    let left = rig.status().left;
+    // It reads on in idle time, as before.
+    rig.wait(|status| status.left < left);
+    rig.stop();
+}
+
+#[test]
+fn beside_urgent_clients_alone_a_date_counts_on_nothing_at_their_cost() {
+    let rig = Rig::emulated(Of {
+        believes: false,
+        ..USUAL
+    });
+    let busy = Busy::begin(&rig.disk, 2, Class::REAL_TIME);
+    rig.begin(&within(30_000));
+    let late = rig.wait(|status| verdict(status) == Verdict::Late);
+    assert_eq!((late.outright, late.in_idle_time), (0, 0));
+    busy.end();
+    let done = rig.to_the_end();
+    assert_eq!(done.left, 0);
+    rig.stop();
+}
