@@ -17,6 +17,8 @@
 //! timeouts, arrivals, ends of waiting; those of one kind by member. Whoever is woken by a completion asks again after the next dispatch, as
 //! in Linux, where the queue runs before the reader does.
 
+mod depths;
+
 use crate::audit::Audit;
 use crate::few::Few;
 use crate::log::{Sink, Writer};
@@ -24,6 +26,7 @@ use crate::timeouts::Timeouts;
 use crate::volume::{Map, Volume};
 use crate::world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};
 use crate::{Command, Engine, Event, Lane, Member, Outcome, RequestId};
+use depths::Depths;
 use headtime_sched::{Foretold, Request, WaitStats};
 use headtime_units::{Nanos, Time};
 
@@ -74,6 +77,8 @@ pub struct Core<L> {
     audits: Vec<Audit>,
     /// By member; empty unless there are any.
     jobs: Vec<Option<Box<dyn Background>>>,
+    /// By member; empty unless there are jobs.
+    depths: Vec<Depths>,
     /// Whether they are asked for what they want.
     asks_jobs: bool,
     /// Nobody but the world takes part in what the engine of the only member does: no log, no audit, no job. One test in
@@ -108,6 +113,7 @@ impl<L: Sink> Core<L> {
             log,
             audits: Vec::new(),
             jobs: Vec::new(),
+            depths: Vec::new(),
             asks_jobs: true,
             plain: false,
             waits: WaitStats::default(),
@@ -138,6 +144,7 @@ impl<L: Sink> Core<L> {
     /// If there is no such member, or the former job still waits for a request.
     pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
         self.jobs.resize_with(self.timeouts.count(), || None);
+        self.depths.resize_with(self.jobs.len(), Depths::default);
         if let Some(tracker) = job.tracker() {
             self.volume.engine(member).follow_with(tracker);
         }
@@ -320,6 +327,8 @@ impl<L: Sink> Core<L> {
                 Ok(())
             }
             Order::Gate(member, order) => {
+                let depths = self.depths.get_mut(member.index());
+                let order = depths.map_or(order, |depths| depths.order(order));
                 self.handle(world, at, member, Event::Ordered(order))?;
                 self.rare_commands(world, at)
             }
@@ -603,7 +612,13 @@ impl<L: Sink> Core<L> {
     fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
         let engine = self.volume.engine(member);
         let asked = self.jobs[member.index()].as_mut();
-        let Some(job) = asked.filter(|_| self.asks_jobs) else {
+        let job = asked.filter(|_| self.asks_jobs);
+        let depth = job.as_ref().and_then(|job| job.depth());
+        let most = engine.config().depth;
+        if let Some(order) = self.depths[member.index()].job(depth, most) {
+            return Some(Event::Ordered(order));
+        }
+        let Some(job) = job else {
             return engine.is_offering().then_some(Event::Offering(false));
         };
         let offers = job.is_offered();

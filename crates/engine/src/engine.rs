@@ -264,6 +264,11 @@ impl<S: Scheduler> Engine<S> {
         self.in_flight
     }
 
+    /// The most commands that the drive gets at present: what is configured or ordered, or less where a scheduler proposes that.
+    pub fn depth(&self) -> u32 {
+        self.depth
+    }
+
     /// Requests that are not in the drive: with a scheduler, staged, or held back.
     pub fn waiting(&self) -> usize {
         let in_lane = |lane: &Queue<S>| {

@@ -73,6 +73,24 @@ pub enum Hits {
     Ignored,
 }
 
+/// How many commands the drive gets at a time while a scan reads.
+///
+/// Nobody knows what a request comes behind in a drive that has many, so there are no gaps then. With few there are, and the drive serves less.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DriveQueue {
+    /// As many as without the scan, unless it has promised a date, does not keep to it in idle time alone, and nobody has promised that clients wait no
+    /// longer: then two.
+    #[default]
+    Promised,
+    /// As many as without the scan.
+    Kept,
+    /// Two at most.
+    Short,
+}
+
+/// With so many commands in the drive there are gaps: one is served, and the next is known.
+const DEPTH: u32 = 2;
+
 /// How gaps are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeblockOptions {
@@ -88,6 +106,8 @@ pub struct FreeblockOptions {
     pub prefer: Prefer,
     /// See there.
     pub hits: Hits,
+    /// See there.
+    pub queue: DriveQueue,
     /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
     pub block: Sectors,
     /// Whether to read also while nobody asks for anything.
@@ -124,6 +144,7 @@ impl Default for FreeblockOptions {
             limits: Limits::Outside,
             prefer: Prefer::Blocks,
             hits: Hits::Spared,
+            queue: DriveQueue::Promised,
             block: Sectors::new(1),
             idle: None,
         }
@@ -243,6 +264,10 @@ pub struct Freeblock<P: Passing> {
     in_flight: Vec<Picked>,
     buffer: Buffer,
     surprises: Surprises,
+    /// Whether the drive gets more commands at a time without this scan than leave gaps.
+    is_deep: bool,
+    /// Since when it gets few for it.
+    narrow_from: Time,
     /// When a client's request last ended.
     quiet_from: Time,
     /// Where the next read is while nobody waits.
@@ -304,6 +329,8 @@ impl<P: Passing> Freeblock<P> {
             turn,
             buffer: Buffer::new(model.buffering().filter(|_| options.hits == Hits::Spared)),
             surprises: Surprises::default(),
+            is_deep: false,
+            narrow_from: Time::ZERO,
             model,
             options,
             demand: None,
@@ -422,7 +449,9 @@ impl<P: Passing> Freeblock<P> {
             promise.seen(now, done);
         }
         // Of what nobody predicts nothing is known that was no surprise.
-        if let (Some(overtaken), Some(surprise)) = (self.passed(now, done), done.surprise) {
+        if let (Some(overtaken), Some(surprise)) = (self.passed(now, done), done.surprise)
+            && done.issued >= self.narrow_from
+        {
             self.surprises.add(overtaken || surprise != Surprise::None);
         }
     }
@@ -679,6 +708,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
+        self.note_depth(engine);
         self.look(now, false);
         self.demanded(engine).or_else(|| match approach {
             Some(approach) => {
@@ -696,6 +726,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
 
     fn is_offered(&self) -> bool {
         self.wanted.left() > 0
+    }
+
+    fn depth(&self) -> Option<u32> {
+        (self.wanted.left() > 0 && self.is_narrow()).then_some(DEPTH)
     }
 
     fn is_over(&self) -> bool {

@@ -146,6 +146,11 @@ pub trait Background {
         false
     }
 
+    /// The most commands that the drive is to have for the sake of this job, asked before [`Background::joins`]; `None` if it makes no difference to the job.
+    fn depth(&self) -> Option<u32> {
+        None
+    }
+
     /// When the job is to be asked though nothing happens; in the past means at once. A job that is asked then has to do
     /// something, or to name a later time.
     fn next_wakeup(&self, _engine: &Engine) -> Option<Time> {
@@ -195,6 +200,10 @@ impl<B: Background> Background for Rc<RefCell<B>> {
 
     fn is_offered(&self) -> bool {
         self.borrow().is_offered()
+    }
+
+    fn depth(&self) -> Option<u32> {
+        self.borrow().depth()
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {

@@ -4,8 +4,9 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
-    Approach, Arrival, Background, ClientWaits, Command, Config, Engine, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised, Seen, Verdict,
+    Approach, Arrival, Background, ClientWaits, Command, Config, DriveQueue, Engine, Finished,
+    Freeblock, FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised,
+    Seen, Verdict,
 };
 use headtime_sched::{Spec, Track as Follow};
 use headtime_sim::{Setup, run};
@@ -94,6 +95,10 @@ impl Background for Watched {
         self.scan.is_offered()
     }
 
+    fn depth(&self) -> Option<u32> {
+        self.scan.depth()
+    }
+
     fn is_over(&self) -> bool {
         self.scan.is_over()
     }
@@ -139,6 +144,7 @@ struct Run {
     scan: Option<(u64, Option<Promised>)>,
     /// Whether a sector in a hundred blocks cannot be read.
     is_worn: bool,
+    queue: DriveQueue,
 }
 
 /// When each request ended, and how long after it had come, in their order.
@@ -173,6 +179,7 @@ impl Run {
             let options = FreeblockOptions {
                 block: Sectors::new(128),
                 prefer: Prefer::Tracks,
+                queue: self.queue,
                 ..FreeblockOptions::default()
             };
             // Pieces all over the disk, so that there is something in every gap.
@@ -265,6 +272,7 @@ fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
             seconds: 200,
             scan,
             is_worn: false,
+            queue: DriveQueue::Kept,
         };
         let (read, beside) = run.make();
         let (_, alone) = Run { scan: None, ..run }.make();
@@ -292,6 +300,7 @@ fn crowded(seconds: u64, p99: Option<f64>) -> Run {
         seconds,
         scan: Some((10, Some(promised(seconds, p99)))),
         is_worn: false,
+        queue: DriveQueue::Promised,
     }
 }
 
@@ -412,4 +421,72 @@ fn clients_come_first_where_both_cannot_hold() {
         "{:?}",
         bound.changes
     );
+}
+
+/// Ten gigabytes within 200 s beside clients of a drive that may have 32 commands.
+fn deep(load: Load, p99: Option<f64>, queue: DriveQueue) -> (Read, Timeline) {
+    let run = Run {
+        load,
+        scheduler: "deadline",
+        depth: 32,
+        queue,
+        ..crowded(200, p99)
+    };
+    run.make()
+}
+
+#[test]
+fn for_a_date_that_idle_time_does_not_keep_the_drive_has_few_commands() {
+    let crowd = Load::Closed(12, 0);
+    let (kept, busy) = deep(crowd, None, DriveQueue::Kept);
+    assert!(kept.stats.before < 100, "{:?}", kept.stats);
+    let (read, less) = deep(crowd, None, DriveQueue::Promised);
+    assert!(read.stats.before > 3_000, "{:?}", read.stats);
+    assert!(read.left * 2 < kept.left, "{} {}", read.left, kept.left);
+    // Which costs clients of their rate.
+    assert!(less.len() * 3 < busy.len() * 2, "{}", less.len());
+    // It learns for 2 s, and the drive has all its commands until then.
+    let before = |timeline: &Timeline| {
+        let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_secs(2);
+        timeline.iter().take_while(first).count()
+    };
+    assert_eq!(before(&less), before(&busy));
+}
+
+#[test]
+fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer() {
+    for (load, p99) in [
+        (Load::Open(20.0), None),
+        (Load::Closed(12, 0), Some(0.1)),
+        (Load::Open(20.0), Some(0.1)),
+    ] {
+        let kept = deep(load, p99, DriveQueue::Kept);
+        assert!(deep(load, p99, DriveQueue::Promised) == kept, "{load:?}");
+    }
+}
+
+#[test]
+fn a_scan_that_is_over_gives_the_queue_back() {
+    let crowd = Load::Closed(12, 0);
+    let run = Run {
+        load: crowd,
+        scheduler: "deadline",
+        depth: 32,
+        queue: DriveQueue::Short,
+        scan: Some((1, Some(promised(100, None)))),
+        ..crowded(400, None)
+    };
+    let (read, timeline) = run.make();
+    let (_, alone) = Run { scan: None, ..run }.make();
+    assert_eq!(read.left, 0);
+    let rate = |timeline: &Timeline, from: u64, to: u64| {
+        let [from, to] = [from, to].map(|second| Time::ZERO + Nanos::from_secs(second));
+        let there = timeline.iter().filter(|(_, at, _)| (from..to).contains(at));
+        there.count() as f64 / (to - from).as_secs_f64()
+    };
+    let over = read.ended.as_nanos() / 1_000_000_000 + 2;
+    assert!(over < 390, "{over}");
+    let [before, after] = [(0, over - 4), (over, 400)]
+        .map(|(from, to)| rate(&timeline, from, to) / rate(&alone, from, to));
+    assert!(before < 0.8 && after > 0.95, "{before} {after}");
 }

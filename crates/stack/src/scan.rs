@@ -3,7 +3,9 @@
 use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
-use headtime_engine::{Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised};
+use headtime_engine::{
+    DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
+};
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,9 @@ pub struct ScanSpec {
     /// As [`FreeblockOptions::hits`].
     #[serde(with = "HitsWord")]
     pub hits: Hits,
+    /// As [`FreeblockOptions::queue`].
+    #[serde(with = "QueueWord")]
+    pub queue: DriveQueue,
     /// As [`FreeblockOptions::block`]; a sector without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
@@ -81,6 +86,7 @@ impl Default for ScanSpec {
             limits: options.limits,
             prefer: options.prefer,
             hits: options.hits,
+            queue: options.queue,
             block: None,
             range: None,
             left: 1.0,
@@ -226,6 +232,7 @@ impl ScanSpec {
             limits: self.limits,
             prefer: self.prefer,
             hits: self.hits,
+            queue: self.queue,
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
@@ -327,6 +334,15 @@ enum PreferWord {
 enum HitsWord {
     Spared,
     Ignored,
+}
+
+/// How people write [`DriveQueue`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DriveQueue", rename_all = "lowercase")]
+enum QueueWord {
+    Promised,
+    Kept,
+    Short,
 }
 
 #[cfg(test)]

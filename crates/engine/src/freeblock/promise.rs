@@ -4,6 +4,7 @@
 //! what has ended, and says which ways are open. See docs/design/2026-11-23-two-promises.md.
 
 mod latencies;
+mod narrow;
 mod plan;
 mod shadow;
 mod spec;
@@ -13,6 +14,7 @@ mod tail;
 use crate::Finished;
 use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
+use narrow::{Chosen, Narrow};
 pub(super) use plan::Sweeping;
 use plan::{Did, Goal, Plan, Ways};
 use shadow::Shadow;
@@ -67,6 +69,9 @@ pub(super) struct Promise {
     /// The price at which it reads.
     price: f64,
     ways: Ways,
+    narrow: Narrow,
+    /// Whether there could be gaps at all.
+    has_gaps: bool,
     /// For how long the arm has read in idle time.
     in_idle: Nanos,
     /// Clients' requests before which something may be read outright.
@@ -121,6 +126,8 @@ impl Promise {
             binds: false,
             price: PRICE_MOST,
             ways: Ways::default(),
+            narrow: Narrow::default(),
+            has_gaps: drive.is_some(),
             in_idle: Nanos::ZERO,
             yielding: 0,
             tail: Tail::default(),
@@ -136,7 +143,10 @@ impl Promise {
 
     /// From now on something else is promised. What was seen of clients and the drive counts on.
     pub(super) fn change(&mut self, promised: Promised) {
-        self.plan.set_cycle(promised.cycle);
+        if promised.cycle != self.promised.cycle {
+            self.plan.set_cycle(promised.cycle);
+            self.narrow.forget();
+        }
         self.bound = bound_of(&promised);
         (self.binds, self.is_over) = (false, false);
         (self.heard, self.ends) = (None, None);
@@ -157,6 +167,11 @@ impl Promise {
         share > 0.0 && now >= ended.saturating_add(rest)
     }
 
+    /// Returns true if the drive is to keep few commands, so that there are gaps.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.narrow.is_narrow()
+    }
+
     /// When it has to look again.
     pub(super) fn next_look(&self) -> Time {
         self.next_look
@@ -174,6 +189,7 @@ impl Promise {
             since: self.changes.last().map_or(Time::ZERO, |(at, _)| *at),
             ends: self.ends,
             waits: self.waits(),
+            is_narrow: self.is_narrow() && !self.is_over,
         }
     }
 
@@ -245,11 +261,11 @@ impl Promise {
     }
 
     /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way. A scan that `rests` reads
-    /// nothing at present; its forecast is that of one that goes on.
+    /// nothing at present; its forecast is that of one that goes on. `may_narrow` says that the drive has many commands, or would have, and may have few.
     pub(super) fn look(
         &mut self,
         now: Time,
-        rests: bool,
+        (rests, may_narrow): (bool, bool),
         free: u64,
         sweeping: Sweeping,
         (left, all): (u64, u64),
@@ -272,7 +288,8 @@ impl Promise {
         // Who hears late of a date learns for no longer than a part of what is left.
         let learns = part(LEARNS, LEARNS_MOST);
         let to_go = self.due.saturating_since(began).as_nanos() / LEARNS;
-        if now < began.saturating_add(learns.min(Nanos::from_nanos(to_go))) {
+        let learns = learns.min(Nanos::from_nanos(to_go));
+        if now < began.saturating_add(learns) {
             return;
         }
         // What clients wait for at night says nothing of their day.
@@ -280,19 +297,35 @@ impl Promise {
         let half = half.map_or(Time::NEVER, |half| heard.saturating_add(half));
         let whole = now >= half.min(began.saturating_add(self.promised.cycle));
         let slow = self.bound_price() && whole;
-        let goal = Goal {
+        let mut goal = Goal {
             now,
             left,
             all,
             sweeping,
             bound: self.bound,
+            outright: true,
         };
+        let seconds = self.due.saturating_since(now).as_secs_f64();
+        let reserve = match self.promised.finish_within {
+            Some(within) => (within.as_secs_f64() * RESERVE_OF_ALL).min(seconds / 2.0),
+            None => 0.0,
+        };
+        let reserve = reserve.max(seconds * RESERVE);
+        // What clients would wait for without it nobody can say who has seen them with another queue.
+        let may_narrow = may_narrow
+            && self.has_gaps
+            && self.promised.finish_within.is_some()
+            && self.promised.p99.is_none();
+        let narrow = &mut self.narrow;
+        let chosen = narrow.choose(&goal, &mut self.plan, may_narrow, seconds - reserve, learns);
+        // A drive with many commands serves whom it likes: how much it would read at the cost of others nobody knows.
+        goal.outright = !may_narrow || narrow.is_narrow();
+        if chosen == Chosen::Learns {
+            return;
+        }
         let (price, late) = match self.promised.finish_within {
             None => (PRICE_MOST, false),
-            Some(within) => {
-                let seconds = self.due.saturating_since(now).as_secs_f64();
-                let reserve = (within.as_secs_f64() * RESERVE_OF_ALL).min(seconds / 2.0);
-                let reserve = reserve.max(seconds * RESERVE);
+            Some(_) => {
                 let price = self.plan.price(&goal, seconds - reserve);
                 // What nobody knows of a drive a few reads show, and the sooner the better.
                 let price = price.filter(|_| self.sweep.is_known());
@@ -485,7 +518,7 @@ mod tests {
     fn what_became_of_a_date_is_said_when_all_has_been_read_and_once() {
         for (seconds, verdict) in [(99, Verdict::Holds), (101, Verdict::Late)] {
             let mut promise = promise();
-            promise.look(Time::ZERO, false, 0, Sweeping::default(), (10, 10));
+            promise.look(Time::ZERO, (false, false), 0, Sweeping::default(), (10, 10));
             promise.end(Time::ZERO + SECOND.saturating_mul(seconds));
             // Somebody reads again what could not be read.
             promise.end(Time::ZERO + SECOND.saturating_mul(200));
@@ -506,7 +539,7 @@ mod tests {
     fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
         for second in seconds {
             let now = Time::ZERO + SECOND.saturating_mul(second);
-            promise.look(now, false, 0, sweeping(), (left, 100));
+            promise.look(now, (false, false), 0, sweeping(), (left, 100));
         }
     }
 
@@ -601,7 +634,7 @@ mod tests {
         let before = promise.plan.clone();
         for second in 10..95 {
             let now = Time::ZERO + SECOND.saturating_mul(second);
-            promise.look(now, true, 0, sweeping(), (1_000, 1_000));
+            promise.look(now, (true, false), 0, sweeping(), (1_000, 1_000));
         }
         assert_eq!(promise.plan, before);
         let last = promise.changes().last().map(|(_, verdict)| *verdict);

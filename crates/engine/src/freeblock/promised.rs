@@ -1,7 +1,8 @@
 //! What a scan does for what was promised of it.
 
+use super::buffer::Surprises;
 use super::promise::{Outlook, Promise, Promised};
-use super::{ClientWaits, Freeblock, Idle, Verdict, arrival};
+use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use crate::{Arrival, Engine, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
 use headtime_units::{Lba, Sectors, Time};
@@ -53,6 +54,31 @@ impl<P: Passing> Freeblock<P> {
         Some(self.promise.as_ref()?.outlook())
     }
 
+    /// Returns true if the drive is to keep few commands.
+    pub(super) fn is_narrow(&self) -> bool {
+        match self.options.queue {
+            DriveQueue::Kept => false,
+            DriveQueue::Promised => self
+                .promise
+                .as_ref()
+                .is_some_and(|promise| promise.is_narrow()),
+            DriveQueue::Short => true,
+        }
+    }
+
+    /// Notes how many commands the drive gets, if that is not for this scan.
+    pub(super) fn note_depth(&mut self, engine: &Engine) {
+        if !self.is_narrow() {
+            self.is_deep = engine.depth() > DEPTH;
+        }
+    }
+
+    /// From now on the drive gets few commands. What surprised among many says nothing of them.
+    fn begin_narrow(&mut self, now: Time) {
+        self.surprises = Surprises::default();
+        self.narrow_from = now;
+    }
+
     /// How idle time is used now, if it is.
     pub(super) fn idle(&self) -> Option<Idle> {
         match &self.promise {
@@ -95,11 +121,22 @@ impl<P: Passing> Freeblock<P> {
             });
             promise.ahead(from, pieces.take(LOOKS_AHEAD))
         };
+        let may_narrow = self.options.queue == DriveQueue::Promised && self.is_deep;
         let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
         let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
         let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
         let of = (left, self.all);
-        promise.look(now, rests, free, ahead.unwrap_or_default(), of);
+        let was_narrow = promise.is_narrow();
+        promise.look(
+            now,
+            (rests, may_narrow),
+            free,
+            ahead.unwrap_or_default(),
+            of,
+        );
+        if promise.is_narrow() && !was_narrow {
+            self.begin_narrow(now);
+        }
         true
     }
 

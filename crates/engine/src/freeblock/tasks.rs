@@ -507,6 +507,10 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         self.scans.iter().any(|scan| scan.of.is_offered())
     }
 
+    fn depth(&self) -> Option<u32> {
+        self.scans.iter().filter_map(|scan| scan.of.depth()).min()
+    }
+
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         let scans = self.scans.iter();
         let wakes = scans.filter_map(|scan| scan.of.next_wakeup(engine));

@@ -182,6 +182,7 @@ fn promise(status: &PromiseStatus) -> Value {
         "finish_by": date.map(|date| date.at().as_secs_f64()),
         "finish_within_s": date.map(|date| date.within.as_secs_f64()),
         "forecast_end": status.ends.map(Wall::as_secs_f64),
+        "short_queue": status.short_queue,
         "p99_percent": p99.map(MorePercent::percent),
         "requests": waits.requests,
         "p99_ms": millis(waits.p99),

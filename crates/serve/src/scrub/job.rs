@@ -452,6 +452,10 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         self.reads() && may && self.scan.is_offered()
     }
 
+    fn depth(&self) -> Option<u32> {
+        self.scan.depth().filter(|_| self.reads())
+    }
+
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         let dirty = self.progress.as_ref().is_some_and(ProgressFile::is_dirty);
         let dirty = dirty || self.watches.iter().any(|watch| watch.is_dirty());

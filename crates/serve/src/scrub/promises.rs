@@ -38,6 +38,8 @@ pub struct PromiseStatus {
     pub since: Wall,
     /// When all will have been read by the forecast, if there is one.
     pub ends: Option<Wall>,
+    /// Whether the drive gets two commands at a time for it, and fewer than without the scrub.
+    pub short_queue: bool,
     /// What clients have waited for since the server started or the scrub began, and without it, estimated.
     pub waits: ClientWaits,
 }
@@ -139,6 +141,7 @@ impl Promises {
             verdict: Verdict::Unknown,
             since: now,
             ends: None,
+            short_queue: false,
             waits: ClientWaits::default(),
         })
     }

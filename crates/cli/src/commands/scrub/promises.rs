@@ -72,7 +72,9 @@ fn by_when(status: &Value) -> Option<String> {
         Some("done") => format!("was done {end}"),
         _ => format!("forecast {end}"),
     });
-    let parts: Vec<String> = by.into_iter().chain(end).collect();
+    let short = promise["short_queue"].as_bool().unwrap_or(false);
+    let short = short.then(|| "for which the drive gets two commands at a time".to_owned());
+    let parts: Vec<String> = by.into_iter().chain(end).chain(short).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
@@ -149,7 +151,7 @@ mod tests {
         let status = |state: &str, verdict: &str| {
             json!({ "state": state, "promise": {
                 "verdict": verdict, "says": "the date cannot hold", "since": 0.0, "finish_by": 60.0,
-                "forecast_end": 90.0, "p99_percent": 5.0, "requests": 1200,
+                "forecast_end": 90.0, "short_queue": verdict == "holds", "p99_percent": 5.0, "requests": 1200,
                 "p99_ms": 10.4, "p99_without_ms": 10.0,
             }})
         };
@@ -175,6 +177,9 @@ mod tests {
             .collect();
         assert_eq!(told, expected);
         assert_eq!(broken(&late).as_deref(), Some("the date cannot hold"));
+        let holds = rows(&status("running", "holds"));
+        let ends = "for which the drive gets two commands at a time";
+        assert!(holds[1].1.ends_with(ends) && !told[1].1.ends_with(ends));
         let done = status("done", "late");
         assert_eq!(
             broken(&done).as_deref(),

@@ -180,6 +180,18 @@ pub(super) struct Goal {
     pub sweeping: Sweeping,
     /// The highest price that the p99 allows, but in idle time of calm parts of the cycle.
     pub bound: f64,
+    /// Whether reads at the cost of clients are counted on.
+    pub outright: bool,
+}
+
+impl Goal {
+    /// The highest price of reads at the cost of clients.
+    fn outright_price(&self, price: f64) -> f64 {
+        match self.outright {
+            true => price.min(self.bound),
+            false => 0.0,
+        }
+    }
 }
 
 impl Plan {
@@ -192,6 +204,14 @@ impl Plan {
             now: Rates::default(),
             of_idle: [OF_IDLE; HOURS],
             calm: [false; HOURS],
+        }
+    }
+
+    /// One that has seen nothing of a load that repeats after as long.
+    pub(super) fn of_same_cycle(&self) -> Plan {
+        Plan {
+            cycle: self.cycle,
+            ..Plan::new(Nanos::ZERO)
         }
     }
 
@@ -256,7 +276,7 @@ impl Plan {
     /// The share of a part of the cycle in which the arm reads at a price.
     fn arm(&self, hour: usize, goal: &Goal, price: f64) -> f64 {
         let rates = self.rates(hour);
-        let share = rates.share_at(price.min(goal.bound), goal.sweeping.each);
+        let share = rates.share_at(goal.outright_price(price), goal.sweeping.each);
         match self.idles(hour, &rates, goal, price) {
             true => share + (1.0 - rates.busy - share).max(0.0) * self.of_idle[hour],
             false => share,
@@ -366,7 +386,7 @@ impl Plan {
         };
         Ways {
             idle: self.idles(part, &rates, goal, price),
-            share: rates.share_at(price.min(goal.bound), goal.sweeping.each),
+            share: rates.share_at(goal.outright_price(price), goal.sweeping.each),
         }
     }
 }
@@ -407,6 +427,7 @@ mod tests {
                 each: 0.01,
             },
             bound: f64::INFINITY,
+            outright: true,
         }
     }
 

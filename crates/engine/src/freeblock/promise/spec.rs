@@ -97,4 +97,6 @@ pub struct Outlook {
     pub ends: Option<Time>,
     /// What clients wait for.
     pub waits: ClientWaits,
+    /// Whether the drive gets few commands at a time for it.
+    pub is_narrow: bool,
 }

@@ -35,7 +35,7 @@ impl Page {
                 })
             }),
         )?;
-        let gauges: [PromiseGauge; 5] = [
+        let gauges: [PromiseGauge; 6] = [
             (
                 "scrub_finish_by_timestamp",
                 "By when the last scrub has promised to be done, in seconds since 1970",
@@ -47,6 +47,12 @@ impl Page {
                 "When the last scrub will be done by its forecast, or was, in seconds since 1970; only with promises",
                 Some(Unit::Seconds),
                 |promise| promise.ends.map(Wall::as_secs_f64),
+            ),
+            (
+                "scrub_short_queue",
+                "1 while the drive gets two commands at a time for the date of the last scrub, 0 otherwise; only with promises",
+                None,
+                |promise| Some(f64::from(u8::from(promise.short_queue))),
             ),
             (
                 "scrub_p99_promised_ratio",

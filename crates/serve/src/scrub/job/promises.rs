@@ -86,19 +86,35 @@ impl<P: Passing> Scrub<P> {
             true => date.after(at.saturating_since(now)),
             false => date,
         });
+        let was_short;
         let since = {
             let mut status = self.face.status();
             let before = status.promise.filter(|_| !is_news);
             let since = before.map_or(date, |before| before.since);
+            was_short = status.promise.is_some_and(|before| before.short_queue);
             status.promise = Some(PromiseStatus {
                 promises: self.plan.promises,
                 verdict: outlook.verdict,
                 since,
                 ends,
+                short_queue: outlook.is_narrow,
                 waits: outlook.waits,
             });
             since
         };
+        if was_short != outlook.is_narrow {
+            let disk = self.disk.name();
+            match outlook.is_narrow {
+                true => tracing::info!(
+                    disk,
+                    "for the date of the scrub the drive gets two commands at a time"
+                ),
+                false => tracing::info!(
+                    disk,
+                    "the drive gets as many commands as without the scrub again"
+                ),
+            }
+        }
         if !is_news {
             return;
         }
