@@ -108,7 +108,7 @@ pub struct FreeblockOptions {
     pub hits: Hits,
     /// See there.
     pub queue: DriveQueue,
-    /// Sectors of a block, 1 or more. A block that lies on two tracks is not read in a gap.
+    /// Sectors of a block, 1 or more. One that lies on two tracks is read in a gap with what passes at the end of the first.
     pub block: Sectors,
     /// Whether to read also while nobody asks for anything.
     pub idle: Option<Idle>,

@@ -57,6 +57,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-steps",
     "freeblock-nearline",
     "freeblock-classes",
+    "freeblock-queue",
     "freeblock-promises",
     "probe-truth",
     "probe-comparison",

@@ -539,11 +539,17 @@ impl<P: Passing> Hunt<'_, P> {
             blocks,
             more: false,
         };
+        let addresses = model.addresses(track);
+        let over_end = wanted.over_end(addresses);
         // The two pieces with most; a track that is whole has no more.
         let mut pieces = [(0, Extent::default()); 2];
+        let mut over = None;
         let mut first: Option<(Nanos, Pick)> = None;
         let mut sum = 0;
         model.passing(track, from, span, &mut |pass: Pass| {
+            if pass.extent.end() == addresses.end() {
+                over = over_end.filter(|block| block.start >= pass.extent.start);
+            }
             let Some((blocks, extent)) = self.in_time(pass, span) else {
                 return;
             };
@@ -570,10 +576,66 @@ impl<P: Passing> Hunt<'_, P> {
                 return;
             }
         }
+        if let Some(block) = over {
+            self.over_end(block, &pieces, track, margin, &around);
+        }
         // What passes last may be cut the most.
         for (blocks, piece) in pieces {
             if self.worth(blocks, wanted.on_track(track), &around) > self.worth {
                 self.longest(piece, track, margin, &around);
+            }
+        }
+    }
+
+    /// Takes what passes at the end of a track together with the wanted block that begins there and ends on the next track, if all of it can be
+    /// read in time and is worth more than the best so far.
+    fn over_end(
+        &mut self,
+        block: Extent,
+        pieces: &[(u64, Extent)],
+        track: Track,
+        margin: Nanos,
+        around: &Around,
+    ) {
+        let &Search {
+            model,
+            wanted,
+            conservatism,
+            ..
+        } = self.search;
+        let last = model.track(model.end(block));
+        let ends = [self.alone.from, self.alone.track, self.alone.last];
+        // A command that ends there is one on that track.
+        if ends.contains(&last) && !self.search.limits.same_track() {
+            return;
+        }
+        let margin = match last == self.alone.track {
+            true => margin,
+            false => conservatism,
+        };
+        let before = pieces
+            .iter()
+            .find(|(blocks, piece)| *blocks > 0 && piece.end() <= block.start)
+            .map(|(_, piece)| piece.start);
+        // All that passes before it, or as little as that takes.
+        for start in before.into_iter().chain([block.start]) {
+            let all = Extent::new(start, block.end() - start);
+            let Some((blocks, extent)) = wanted.within(all) else {
+                continue;
+            };
+            let worth = self.worth(blocks, wanted.on_track(track), around);
+            if worth > self.worth && self.late(extent, margin).is_zero() {
+                let join = Join::Before;
+                let more = false;
+                self.take(
+                    Pick {
+                        extent,
+                        join,
+                        blocks,
+                        more,
+                    },
+                    worth,
+                );
             }
         }
     }

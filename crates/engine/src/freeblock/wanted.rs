@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// The blocks of a disk that are wanted, each once, as one bit each, with counts by cylinder and by track.
 ///
-/// A block counts for a track if all of it is there: only such blocks can be read in a gap.
+/// A block counts for the track on which it begins; where it goes on to the next one, whoever reads it has to go along.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Sectors of a block.
@@ -23,7 +23,7 @@ pub struct Wanted {
     groups: Vec<Around>,
 }
 
-/// The wanted blocks that lie whole on a track.
+/// The wanted blocks that begin on a track.
 ///
 /// Four bytes: a disk of today has ten million tracks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,6 +87,23 @@ impl Wanted {
         first..last.max(first)
     }
 
+    /// The blocks that begin in an extent.
+    fn begun(&self, extent: Extent) -> Range<u64> {
+        let [first, last] = [extent.start, extent.end()].map(|lba| lba.get().div_ceil(self.block));
+        let last = last.min(self.blocks());
+        first.min(last)..last
+    }
+
+    /// The wanted block that begins among the addresses of a track and ends behind them.
+    pub(super) fn over_end(&self, addresses: Extent) -> Option<Extent> {
+        let end = addresses.end().get();
+        let block = end / self.block;
+        let start = Lba::new(block * self.block);
+        let is_over = start >= addresses.start && start < addresses.end();
+        let is_wanted = || end < self.capacity && self.has(block);
+        (is_over && is_wanted()).then(|| self.block_at(start))
+    }
+
     /// How many blocks are wanted.
     pub fn left(&self) -> u64 {
         self.bits.count()
@@ -102,7 +119,7 @@ impl Wanted {
         self.capacity.div_ceil(self.block)
     }
 
-    /// How many blocks are wanted that lie whole on a track.
+    /// How many blocks are wanted that begin on a track.
     pub fn on_track(&self, track: Track) -> u64 {
         let on = self.by_track.get(self.index(track));
         on.map_or(0, |on| u64::from(on.count))
@@ -285,8 +302,8 @@ impl Wanted {
             let lba = Lba::new(next * self.block);
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
-            let here = self.whole(addresses);
-            // A block that lies on two tracks counts for none, one that is remapped for the track on which it was.
+            let here = self.begun(addresses);
+            // A block that is remapped counts for the track on which it was.
             let end = if here.contains(&next) {
                 here.end.min(range.end)
             } else {
@@ -316,15 +333,15 @@ impl Wanted {
             let lba = Lba::new(beside * self.block);
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
-            if self.whole(addresses).contains(&block) {
+            if self.begun(addresses).contains(&block) {
                 return self.note(model, track, addresses);
             }
         }
     }
 
-    /// Notes that other blocks of those that lie whole on a track are wanted.
+    /// Notes that other blocks of those that begin on a track are wanted.
     fn note<P: Passing>(&mut self, model: &P, track: Track, addresses: Extent) {
-        let here = self.whole(addresses);
+        let here = self.begun(addresses);
         let mut group = self.groups[track.cylinder.0 as usize / GROUP];
         let mut arcs = Arcs::default();
         model.parts(track, &mut |part| {
