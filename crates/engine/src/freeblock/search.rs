@@ -10,7 +10,7 @@ use super::wanted::{Around, Wanted};
 use super::{Limits, Prefer};
 use crate::Join;
 use headtime_sched::{Head, Op, Pass, Passing};
-use headtime_units::{Angle, Cylinder, Extent, Nanos, Sectors, Time, Track};
+use headtime_units::{Angle, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::ops::Range;
 
 /// A foreground request that is chosen and not yet sent, and the head in front of it. All times are by the clock of the
@@ -547,8 +547,12 @@ impl<P: Passing> Hunt<'_, P> {
         let mut first: Option<(Nanos, Pick)> = None;
         let mut sum = 0;
         model.passing(track, from, span, &mut |pass: Pass| {
-            if pass.extent.end() == addresses.end() {
-                over = over_end.filter(|block| block.start >= pass.extent.start);
+            if let Some(block) = over_end.filter(|_| pass.extent.end() == addresses.end())
+                && block.start >= pass.extent.start
+            {
+                let first = wanted.within(pass.extent);
+                let first = first.map_or(block.start, |(_, extent)| extent.start);
+                over = Some((first, block));
             }
             let Some((blocks, extent)) = self.in_time(pass, span) else {
                 return;
@@ -576,8 +580,8 @@ impl<P: Passing> Hunt<'_, P> {
                 return;
             }
         }
-        if let Some(block) = over {
-            self.over_end(block, &pieces, track, margin, &around);
+        if let Some(over) = over {
+            self.over_end(over, track, margin, &around);
         }
         // What passes last may be cut the most.
         for (blocks, piece) in pieces {
@@ -587,12 +591,11 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Takes what passes at the end of a track together with the wanted block that begins there and ends on the next track, if all of it can be
-    /// read in time and is worth more than the best so far.
+    /// Takes what passes at the end of a track, from its first wanted sector on, together with the wanted block that begins there and ends on the next
+    /// track, if all of it can be read in time and is worth more than the best so far.
     fn over_end(
         &mut self,
-        block: Extent,
-        pieces: &[(u64, Extent)],
+        (first, block): (Lba, Extent),
         track: Track,
         margin: Nanos,
         around: &Around,
@@ -613,12 +616,8 @@ impl<P: Passing> Hunt<'_, P> {
             true => margin,
             false => conservatism,
         };
-        let before = pieces
-            .iter()
-            .find(|(blocks, piece)| *blocks > 0 && piece.end() <= block.start)
-            .map(|(_, piece)| piece.start);
-        // All that passes before it, or as little as that takes.
-        for start in before.into_iter().chain([block.start]) {
+        // All that passes before it, or it alone.
+        for start in [first, block.start] {
             let all = Extent::new(start, block.end() - start);
             let Some((blocks, extent)) = wanted.within(all) else {
                 continue;

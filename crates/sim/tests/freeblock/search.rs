@@ -37,7 +37,7 @@ fn gap(
     }
 }
 
-/// The most wanted blocks of any track that can be read and left in time: all tracks are looked at, all pieces, and all ends.
+/// The most wanted blocks that begin on any track and can be read and left in time: all tracks are looked at, all pieces, and all ends.
 fn most(
     model: &Model,
     wanted: &Wanted,
@@ -82,11 +82,18 @@ fn most(
                     }
                     continue;
                 }
-                for len in 1..=pass.extent.len.get() {
+                // A block may go on to the next track.
+                let is_end = pass.extent.end() == model.addresses(track).end();
+                let over = if is_end { wanted.block() } else { 0 };
+                for len in 1..=pass.extent.len.get() + over {
                     let part = Extent::new(pass.extent.start, Sectors::new(len));
                     let Some((count, extent)) = wanted.within(part) else {
                         continue;
                     };
+                    let end = model.track(model.end(extent));
+                    if end != track && [from, to, last].contains(&end) {
+                        continue;
+                    }
                     let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
                     let sent = gap.then.unwrap_or(first.done);
                     let comes = model.arrives(&first.head, sent, to, gap.op) + margin;
@@ -181,6 +188,56 @@ fn a_search_for_blocks_finds_the_most_there_is_on_other_drives() {
     }
     let (found, less) = against_all(&by_name("exos-x18"), 128, (200, 1_000), 20_000_000, 14);
     assert!(found > 4 && less < 3, "{found}, {less} with less");
+}
+
+#[test]
+fn a_search_finds_blocks_that_lie_on_two_tracks() {
+    let model = Model::new(&atlas(2));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(15);
+    let (mut found, mut less, mut ends) = (0, 0, 0);
+    for round in 0..100 {
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let gap = gap(&model, &mut random, around, 300_000);
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(16));
+        let mut at = around;
+        while at < around + 300_000 {
+            let end = model.layout().track_extent_of(Lba::new(at)).end().get();
+            if end % 16 != 0 {
+                wanted.add(&model, Extent::at(end / 16 * 16, 16));
+            }
+            at = end;
+        }
+        let margin = Nanos::from_micros(100 * (round % 4));
+        let search = Search {
+            model: &model,
+            wanted: &wanted,
+            conservatism: margin,
+            limits: Limits::Outside,
+            prefer: Prefer::Blocks,
+            rest: false,
+            merged_max: Sectors::new(4_096),
+            turn: model.turn().expect("it turns"),
+        };
+        let track = |lba| model.track(model.start(Extent::new(lba, Sectors::new(1))));
+        let pick = search.find(&gap, u64::MAX).0;
+        if let Some(pick) = &pick {
+            let [start, end] = [pick.extent.start, pick.extent.end() - Sectors::new(1)].map(track);
+            assert_ne!(start, end, "{pick:?}");
+            let own = [model.track(gap.source.place), track(gap.extent.start)];
+            assert!(!own.contains(&end) && !own.contains(&start), "{pick:?}");
+        }
+        let most = most(&model, &wanted, &gap, margin);
+        let got = pick.map_or(0, |pick| pick.blocks);
+        assert!(got <= most, "{got} of {most}");
+        found += u32::from(got > 0);
+        less += u32::from(got < most);
+        ends += most;
+    }
+    assert!(
+        found > 30 && less < 6,
+        "{found}, {less} with less, {ends} at most"
+    );
 }
 
 #[test]
