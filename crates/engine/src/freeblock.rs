@@ -258,6 +258,10 @@ pub struct Freeblock<P: Passing> {
     turn: Nanos,
     demand: Option<Demand>,
     promise: Option<Box<Promise>>,
+    /// What whoever has this scan still has to read besides: blocks, and how long each takes.
+    besides: (u64, Nanos),
+    /// Whether somebody else says when it is over.
+    end_is_told: bool,
     next: u64,
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
@@ -335,6 +339,8 @@ impl<P: Passing> Freeblock<P> {
             options,
             demand: None,
             promise: None,
+            besides: (0, Nanos::ZERO),
+            end_is_told: false,
             next: 0,
             target: None,
             in_flight: Vec::new(),
@@ -679,7 +685,7 @@ impl<P: Passing> Freeblock<P> {
                 *at = now;
             }
         }
-        if self.unread() == 0 {
+        if self.unread() == 0 && !self.end_is_told {
             self.end_promise(now);
         }
     }

@@ -11,7 +11,7 @@ mod spec;
 mod sweep;
 mod tail;
 
-use crate::Finished;
+use crate::{Finished, Outcome};
 use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
 use narrow::{Chosen, Narrow};
@@ -43,6 +43,9 @@ const STEPS: (f64, f64) = (0.7, 1.1);
 const BOUND_FIRST: f64 = 0.1;
 /// No forecast looks further.
 const FORECAST_MOST: Nanos = Nanos::LONGEST;
+/// Blocks that are wanted again say nothing before this share of all has been read, and have half of their weight after this share of the time looked at.
+const READ_LEAST: f64 = 0.01;
+const AGAIN_OF: f64 = 0.2;
 /// No price is lower, so that it can rise again; the highest is none at all.
 const PRICE_LEAST: f64 = 1e-4;
 const PRICE_MOST: f64 = 1e6;
@@ -74,6 +77,9 @@ pub(super) struct Promise {
     has_gaps: bool,
     /// For how long the arm has read in idle time.
     in_idle: Nanos,
+    /// Blocks that clients have written to and that are wanted again for it, and as many a second as would be if all had been read.
+    wanted_again: u64,
+    again: f64,
     /// Clients' requests before which something may be read outright.
     yielding: u64,
     /// How long clients' requests took since the last look.
@@ -98,6 +104,7 @@ struct Looked {
     yielding: u64,
     free: u64,
     in_idle: Nanos,
+    wanted_again: u64,
 }
 
 /// The price that the p99 allows before anything is known.
@@ -129,6 +136,8 @@ impl Promise {
             narrow: Narrow::default(),
             has_gaps: drive.is_some(),
             in_idle: Nanos::ZERO,
+            wanted_again: 0,
+            again: 0.0,
             yielding: 0,
             tail: Tail::default(),
             ends: None,
@@ -221,12 +230,26 @@ impl Promise {
 
     /// A read in idle time or an outright one is over.
     pub(super) fn swept(&mut self, now: Time, done: &Finished, idle: bool) {
+        let took = self.swept_besides(now, done, idle);
+        // How long a drive tries again says nothing of how fast it reads.
+        if done.outcome == Outcome::Done {
+            self.sweep.read(done.request.extent, took);
+        }
+    }
+
+    /// A read is over that was made in idle time or outright, and need not be one of a sweep. Returns how long it took.
+    pub(super) fn swept_besides(&mut self, now: Time, done: &Finished, idle: bool) -> Nanos {
         let took = self.shadow.own(now, done);
-        self.sweep.read(done.request.extent, took);
         match idle {
             true => self.in_idle = self.in_idle.saturating_add(took),
             false => self.last_outright = (took, now),
         }
+        took
+    }
+
+    /// Clients have written to blocks that had been read, and are wanted again.
+    pub(super) fn beside_writes(&mut self, blocks: u64) {
+        self.wanted_again += blocks;
     }
 
     /// What is ahead of a sweep that is at a sector, from the pieces that come there and the blocks that each has.
@@ -248,6 +271,21 @@ impl Promise {
         })
     }
 
+    /// When all is to have been read, if that is still to come and anybody waits for it.
+    pub(super) fn due(&self) -> Option<Time> {
+        let is_known = self.verdict.is_late() || self.is_over || self.heard.is_none();
+        (!is_known && self.due < Time::NEVER).then(|| self.due.saturating_add(Nanos::from_nanos(1)))
+    }
+
+    /// Says that the date has passed, if it has and that was not said. Returns true if it was said now.
+    pub(super) fn overdue(&mut self, now: Time) -> bool {
+        let is_news = self.due().is_some_and(|due| now >= due);
+        if is_news {
+            self.set_verdict(now, self.verdict.and_late());
+        }
+        is_news
+    }
+
     /// All has been read, so that what became of its promises is known. No look is taken after that.
     pub(super) fn end(&mut self, now: Time) {
         if self.began.is_none() || self.is_over {
@@ -256,8 +294,16 @@ impl Promise {
         self.is_over = true;
         self.ends = Some(now);
         let verdict = Verdict::of(now > self.due, self.bound_price());
+        self.set_verdict(now, verdict);
+    }
+
+    /// Says this from now on.
+    fn set_verdict(&mut self, now: Time, verdict: Verdict) {
         self.said = (verdict, AGREE.1);
-        self.say(now, verdict);
+        if verdict != self.verdict {
+            self.verdict = verdict;
+            self.changes.push((now, verdict));
+        }
     }
 
     /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way. A scan that `rests` reads
@@ -285,6 +331,7 @@ impl Promise {
         };
         self.note(now, rests, free, left as f64 / all.max(1) as f64);
         self.last_look = now;
+        self.overdue(now);
         // Who hears late of a date learns for no longer than a part of what is left.
         let learns = part(LEARNS, LEARNS_MOST);
         let to_go = self.due.saturating_since(began).as_nanos() / LEARNS;
@@ -293,8 +340,11 @@ impl Promise {
             return;
         }
         // What clients wait for at night says nothing of their day.
-        let half = self.promised.finish_within.map(|within| within / 2);
-        let half = half.map_or(Time::NEVER, |half| heard.saturating_add(half));
+        let half = self.promised.finish_within.map(|within| {
+            let half = (within / 2).saturating_sub(self.promised.passed);
+            heard.saturating_add(half)
+        });
+        let half = half.unwrap_or(Time::NEVER);
         let whole = now >= half.min(began.saturating_add(self.promised.cycle));
         let slow = self.bound_price() && whole;
         let mut goal = Goal {
@@ -304,6 +354,7 @@ impl Promise {
             sweeping,
             bound: self.bound,
             outright: true,
+            again: self.again,
         };
         let seconds = self.due.saturating_since(now).as_secs_f64();
         let reserve = match self.promised.finish_within {
@@ -336,7 +387,7 @@ impl Promise {
                 };
                 let bounded = Goal { bound, ..goal };
                 // Who has to go without the reserve is not late yet. Who was has to have some of it again.
-                let was = matches!(self.verdict, Verdict::Late | Verdict::Neither);
+                let was = self.verdict.is_late();
                 let seconds = if was {
                     seconds - reserve / 2.0
                 } else {
@@ -347,13 +398,18 @@ impl Promise {
             }
         };
         self.ways = self.plan.ways(&goal, price);
+        self.price = price;
+        // Before a few reads of a drive of which nothing is known nobody can say when it ends.
+        if !self.sweep.is_known() {
+            self.ends = None;
+            return;
+        }
         self.ends = self.forecast(&goal, price);
         let verdict = match (late, whole || self.promised.p99.is_none()) {
             (false, false) => Verdict::Unknown,
             _ => Verdict::of(late, slow),
         };
         self.say(now, verdict);
-        self.price = price;
     }
 
     /// Something is promised from now on.
@@ -389,6 +445,7 @@ impl Promise {
             yielding: self.yielding,
             free,
             in_idle: self.in_idle,
+            wanted_again: self.wanted_again,
         };
         let before = std::mem::replace(&mut self.seen, seen);
         let tail = std::mem::take(&mut self.tail);
@@ -396,6 +453,7 @@ impl Promise {
         if rests {
             return;
         }
+        self.note_again(now, since, seen.wanted_again - before.wanted_again, left);
         let busy = seen.busy.saturating_sub(before.busy);
         let did = Did {
             span: since,
@@ -412,6 +470,21 @@ impl Promise {
             let read = seen.in_idle.saturating_sub(before.in_idle);
             self.plan.swept_idle(now, read.as_secs_f64() / rest);
         }
+    }
+
+    /// Notes how many blocks were wanted again in a span that ends now, where a share of all is left. What was seen long ago counts for less.
+    fn note_again(&mut self, now: Time, span: Nanos, blocks: u64, left: f64) {
+        let looked = self
+            .began
+            .map_or(Nanos::ZERO, |began| now.saturating_since(began));
+        let (span, looked) = (span.as_secs_f64(), looked.as_secs_f64());
+        // With little read there is little to be wanted again.
+        let read = 1.0 - left;
+        if span <= 0.0 || read < READ_LEAST {
+            return;
+        }
+        let rate = blocks as f64 / span / read;
+        self.again += (rate - self.again) * span / (span + looked * AGAIN_OF);
     }
 
     /// Bounds the price by what clients wait for. Returns true if they wait longer than was promised.
@@ -451,193 +524,13 @@ impl Promise {
             (Verdict::Unknown | Verdict::Holds, _) | (_, Verdict::Neither) => AGREE.0,
             _ => AGREE.1,
         };
-        if verdict != self.verdict && self.said.1 >= agree {
-            self.verdict = verdict;
-            self.changes.push((now, verdict));
+        if self.said.1 >= agree {
+            let said = self.said;
+            self.set_verdict(now, verdict);
+            self.said = said;
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Nanos = Nanos::from_secs(1);
-
-    fn promise() -> Promise {
-        let promised = Promised {
-            finish_within: Some(SECOND.saturating_mul(100)),
-            passed: Nanos::ZERO,
-            p99: None,
-            cycle: SECOND.saturating_mul(86_400),
-            patience: Nanos::from_millis(2),
-        };
-        Promise::new(promised, Some((Nanos::from_millis(8), 1000.0)))
-    }
-
-    #[test]
-    fn a_pause_between_outright_reads_is_that_of_the_share_of_the_last_look() {
-        let mut promise = promise();
-        let ended = Time::ZERO + SECOND;
-        let at = |millis| ended + Nanos::from_millis(millis);
-        promise.last_outright = (Nanos::from_millis(10), ended);
-        assert!(!promise.is_due(at(1_000_000)), "they have no share");
-        promise.ways.share = 0.5;
-        assert!(!promise.is_due(at(9)) && promise.is_due(at(10)));
-        promise.ways.share = 0.1;
-        assert!(!promise.is_due(at(89)) && promise.is_due(at(90)));
-    }
-
-    #[test]
-    fn the_bound_of_the_price_rises_only_while_it_binds() {
-        let mut promise = promise();
-        promise.promised.p99 = Some(0.05);
-        (promise.bound, promise.price) = (0.1, 0.0);
-        for _ in 0..REQUESTS_LEAST {
-            promise.shadow.with.add(SECOND);
-            promise.shadow.without.add(SECOND);
-        }
-        let mut bound = |price| {
-            promise.price = price;
-            promise.bound_price();
-            promise.bound
-        };
-        assert_eq!(
-            [bound(0.0), bound(0.09)],
-            [0.1, 0.1],
-            "nobody asks for more"
-        );
-        assert!(bound(0.1) > 0.1);
-        for _ in 0..100_000 {
-            bound(f64::INFINITY);
-        }
-        assert_eq!(bound(f64::INFINITY), PRICE_MOST);
-    }
-
-    #[test]
-    fn what_became_of_a_date_is_said_when_all_has_been_read_and_once() {
-        for (seconds, verdict) in [(99, Verdict::Holds), (101, Verdict::Late)] {
-            let mut promise = promise();
-            promise.look(Time::ZERO, (false, false), 0, Sweeping::default(), (10, 10));
-            promise.end(Time::ZERO + SECOND.saturating_mul(seconds));
-            // Somebody reads again what could not be read.
-            promise.end(Time::ZERO + SECOND.saturating_mul(200));
-            let last = promise.changes().last().map(|(_, verdict)| *verdict);
-            assert_eq!((promise.changes().len(), last), (2, Some(verdict)));
-        }
-    }
-
-    fn sweeping() -> Sweeping {
-        Sweeping {
-            blocks: 100.0,
-            least: 50.0,
-            each: 0.01,
-        }
-    }
-
-    /// Looks once a second, from a second to another one, at a disk that nobody uses.
-    fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
-        for second in seconds {
-            let now = Time::ZERO + SECOND.saturating_mul(second);
-            promise.look(now, (false, false), 0, sweeping(), (left, 100));
-        }
-    }
-
-    fn said(promise: &Promise) -> Vec<(u64, Verdict)> {
-        let changes = promise.changes().iter();
-        let changes = changes.map(|(at, verdict)| (at.as_nanos() / 1_000_000_000, *verdict));
-        changes.collect()
-    }
-
-    #[test]
-    fn what_clients_wait_for_is_not_known_before_a_cycle_or_half_of_the_time() {
-        for (cycle, knows) in [(20, 20), (80, 50)] {
-            let mut promise = promise();
-            promise.change(Promised {
-                p99: Some(0.05),
-                cycle: SECOND.saturating_mul(cycle),
-                ..promise.promised
-            });
-            looks(&mut promise, 0..60, 10);
-            let expected = [(0, Verdict::Unknown), (knows, Verdict::Holds)];
-            assert_eq!(said(&promise), expected);
-        }
-        // That the date cannot hold is known before.
-        let mut promise = promise();
-        promise.change(Promised {
-            p99: Some(0.05),
-            ..promise.promised
-        });
-        looks(&mut promise, 0..4, 100_000);
-        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Late)]);
-        // Alone it takes a whole cycle.
-        promise.change(Promised {
-            finish_within: None,
-            p99: Some(0.05),
-            cycle: SECOND.saturating_mul(20),
-            ..promise.promised
-        });
-        looks(&mut promise, 4..60, 10);
-        let last = [(4, Verdict::Unknown), (20, Verdict::Holds)];
-        assert_eq!(said(&promise)[2..], last);
-    }
-
-    #[test]
-    fn a_date_of_which_a_part_is_over_is_as_near_as_that() {
-        let mut promise = promise();
-        promise.change(Promised {
-            passed: SECOND.saturating_mul(70),
-            ..promise.promised
-        });
-        looks(&mut promise, 0..2, 10);
-        assert_eq!(promise.due, Time::ZERO + SECOND.saturating_mul(30));
-        // Of thirty seconds it learns for a third of one.
-        assert_eq!(said(&promise)[1], (1, Verdict::Holds));
-        promise.end(Time::ZERO + SECOND.saturating_mul(31));
-        assert_eq!(said(&promise)[2], (31, Verdict::Late));
-        // One that is over is late at once, and so it stays.
-        let mut promise = self::promise();
-        promise.change(Promised {
-            passed: SECOND.saturating_mul(1_000),
-            ..promise.promised
-        });
-        looks(&mut promise, 0..100, 10);
-        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Late)]);
-        assert!(promise.outlook().ends.is_some());
-    }
-
-    #[test]
-    fn other_promises_are_known_nothing_of_until_the_next_look_and_what_was_seen_counts() {
-        let mut promise = promise();
-        looks(&mut promise, 0..10, 1_000);
-        assert_eq!(said(&promise), [(0, Verdict::Unknown), (1, Verdict::Holds)]);
-        let before = promise.plan.clone();
-        promise.change(Promised {
-            finish_within: Some(SECOND.saturating_mul(5)),
-            ..promise.promised
-        });
-        assert_eq!(promise.plan, before);
-        looks(&mut promise, 10..12, 1_000);
-        let now = [(10, Verdict::Unknown), (10, Verdict::Late)];
-        assert_eq!(said(&promise)[2..], now);
-        // The time is gone, and there are still some to be read.
-        assert_eq!(promise.due, Time::ZERO + SECOND.saturating_mul(15));
-        let outlook = promise.outlook();
-        assert_eq!(outlook.verdict, Verdict::Late);
-        assert!(outlook.ends.is_some_and(|ends| ends > promise.due));
-    }
-
-    #[test]
-    fn while_it_rests_nothing_is_learned_and_the_time_goes_on() {
-        let mut promise = promise();
-        looks(&mut promise, 0..10, 1_000);
-        let before = promise.plan.clone();
-        for second in 10..95 {
-            let now = Time::ZERO + SECOND.saturating_mul(second);
-            promise.look(now, (true, false), 0, sweeping(), (1_000, 1_000));
-        }
-        assert_eq!(promise.plan, before);
-        let last = promise.changes().last().map(|(_, verdict)| *verdict);
-        assert_eq!(last, Some(Verdict::Late));
-    }
-}
+mod tests;

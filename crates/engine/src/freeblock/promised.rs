@@ -1,11 +1,11 @@
 //! What a scan does for what was promised of it.
 
 use super::buffer::Surprises;
-use super::promise::{Outlook, Promise, Promised};
+use super::promise::{Outlook, Promise, Promised, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
-use crate::{Arrival, Engine, Join, Lane};
+use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
-use headtime_units::{Lba, Sectors, Time};
+use headtime_units::{Lba, Nanos, Sectors, Time};
 
 /// So many pieces ahead of a sweep say how much it reads.
 const LOOKS_AHEAD: usize = 32;
@@ -93,20 +93,80 @@ impl<P: Passing> Freeblock<P> {
         self.wanted.left() + asked as u64
     }
 
+    /// Somebody else says when it is over ([`Freeblock::end_promise`]), such as when what was read is safe.
+    pub fn with_end_told(mut self) -> Freeblock<P> {
+        self.end_is_told = true;
+        self
+    }
+
+    /// Whoever has this scan still has to read so many blocks besides, each of which takes so long: they are a part of what is promised.
+    pub fn read_besides(&mut self, blocks: u64, each: Nanos) {
+        self.besides = (blocks, each);
+    }
+
+    /// A read of those is over. `idle` says whether it was made while nobody waited.
+    pub fn finished_besides(&mut self, now: Time, done: &Finished, idle: bool) {
+        self.passed(now, done);
+        if let Some(promise) = &mut self.promise {
+            promise.swept_besides(now, done, idle);
+        }
+    }
+
+    /// Where something may be read before a request that is staged, though it waits for that: a lane, if promises need and allow it now.
+    pub fn outright_lane(
+        &self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<Lane> {
+        self.promise
+            .as_ref()
+            .filter(|promise| promise.is_due(now))?;
+        // Nobody may follow the head.
+        let lane = approach.map(|approach| approach.lane);
+        let lane = lane.or_else(|| engine.unoffered())?;
+        engine.joinable(lane).map(|_| lane)
+    }
+
+    /// Clients have written to blocks that had been read, of which so many are wanted again.
+    pub fn beside_writes(&mut self, blocks: u64) {
+        if let Some(promise) = &mut self.promise {
+            promise.beside_writes(blocks);
+        }
+    }
+
     /// When it has to see to its promises, also if nothing happens: a disk that nobody uses is looked at, too.
     pub fn next_look(&self) -> Option<Time> {
-        let look = self.promise.as_ref().map(|promise| promise.next_look());
-        look.filter(|_| self.wanted.left() > 0)
+        let promise = self.promise.as_ref()?;
+        match self.wanted.left() > 0 || self.besides.0 > 0 {
+            true => Some(promise.next_look()),
+            false => promise.due(),
+        }
+    }
+
+    /// Says that its date has passed, if it has and that was not said. Returns true if it was said now.
+    pub fn overdue(&mut self, now: Time) -> bool {
+        let promise = self.promise.as_mut();
+        promise.is_some_and(|promise| promise.overdue(now))
+    }
+
+    /// When its date passes, if that is still to come.
+    pub fn due(&self) -> Option<Time> {
+        self.promise.as_ref()?.due()
     }
 
     /// Sees to its promises. Returns true if it was time for that. A scan that `rests` is not asked for anything else at present, while the time goes on.
     pub fn look(&mut self, now: Time, rests: bool) -> bool {
-        let left = self.unread();
+        let (blocks, each) = self.besides;
+        let left = self.unread() + blocks;
+        if left == 0 {
+            return self.overdue(now);
+        }
         let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
         else {
             return false;
         };
-        if left == 0 || now < promise.next_look() {
+        if now < promise.next_look() {
             return false;
         }
         let wanted = &self.wanted;
@@ -123,6 +183,7 @@ impl<P: Passing> Freeblock<P> {
         };
         let may_narrow = self.options.queue == DriveQueue::Promised && self.is_deep;
         let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
+        let ahead = ahead.or_else(|| (blocks > 0).then(|| Sweeping::alone(each)));
         let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
         let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
         let of = (left, self.all);

@@ -78,13 +78,6 @@ impl ScrubError {
     }
 }
 
-/// Idle time begins so long after the last request, if nothing else is said: longer than a program thinks that reads on, shorter
-/// than a person does.
-const IDLE_AFTER: Nanos = Nanos::from_millis(50);
-
-/// The same of a scrub with promises, which know at which hours idle time costs nothing: longer than the way of a request and its answer.
-const IDLE_AFTER_PROMISED: Nanos = Nanos::from_millis(2);
-
 /// Blocks of a disk, if nothing else is said: as small as possible, since small ones pass whole in more gaps, but no more than
 /// this, for which all that is known of blocks and tracks takes less than 64 MB.
 const BLOCKS_MAX: u64 = 80_000_000;
@@ -134,23 +127,21 @@ impl ScrubAsk {
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);
         let promises = self.promises(Promises::default());
-        let usual = match promises.any() {
-            true => IDLE_AFTER_PROMISED,
-            false => IDLE_AFTER,
-        };
-        let idle = self.idle.unwrap_or(Some(usual));
-        promises.may_be_made(idle).map_err(ScrubError::value)?;
-        Ok(Plan {
+        let plan = Plan {
             identity: disk.clone(),
             range: Extent::new(
                 Lba::new(start / sector),
                 Sectors::new((end - start) / sector),
             ),
             block: Sectors::new(block / sector),
-            idle,
+            idle: self.idle,
             keeps: self.keeps()?,
             promises,
-        })
+        };
+        promises
+            .may_be_made(plan.idle())
+            .map_err(ScrubError::value)?;
+        Ok(plan)
     }
 
     /// What is promised once this is asked for.

@@ -127,7 +127,11 @@ impl Scrubs {
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         let face = Arc::clone(shown.as_ref()?);
         drop(shown);
-        let status = face.status().clone();
+        let mut status = face.status().clone();
+        if face.must_begin_anew.load(Ordering::SeqCst) {
+            let promise = status.promise;
+            status.promise = promise.map(|promise| promise.unless_passed(Wall::now()));
+        }
         Some(status)
     }
 
@@ -354,7 +358,7 @@ impl Scrubs {
         let same = [
             ("range", ask.range.is_none() || asked.range == plan.range),
             ("block", ask.block.is_none() || asked.block == plan.block),
-            ("idle", ask.idle.is_none() || asked.idle == plan.idle),
+            ("idle", ask.idle.is_none() || asked.idle() == plan.idle()),
             ("hash", ask.hash.is_none() || asked.keeps == plan.keeps),
             ("copy", ask.copy.is_none() || asked.keeps == plan.keeps),
         ];
@@ -390,7 +394,7 @@ impl Scrubs {
     /// Whether there is anything to read in.
     fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
         let may = self.gaps();
-        match plan.idle.is_none() && may != Gaps::Used {
+        match plan.idle().is_none() && may != Gaps::Used {
             true => Err(ScrubError::NothingToReadIn(may.text())),
             false => Ok(()),
         }
@@ -473,7 +477,7 @@ impl Scrubs {
         let piece = IDLE_PIECE / u64::from(self.identity.sector_bytes);
         let options = FreeblockOptions {
             block: plan.block,
-            idle: plan.idle.map(|after| Idle {
+            idle: plan.idle().map(|after| Idle {
                 after,
                 piece: Sectors::new(piece),
             }),
@@ -481,6 +485,7 @@ impl Scrubs {
         };
         let scan = Freeblock::new(model, self.identity.capacity, plan.range, options);
         let scan = scan.expect("a model that knows where the platter is, or none");
+        let scan = scan.with_end_told();
         let (plan, face) = (plan.clone(), (Arc::clone(face), Sectors::new(piece)));
         let mut job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
         Ok(Box::new(move || {
@@ -499,7 +504,10 @@ impl Scrubs {
             unreadable: restored.unreadable,
             changed: restored.changed,
             gaps: self.gaps(),
-            promise: restored.plan.promises.became(restored.verdict),
+            promise: restored
+                .plan
+                .promises
+                .became(restored.verdict, restored.done_at),
             ..blank(&restored.plan, kept)
         };
         Last {
@@ -530,7 +538,7 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         hashes: None,
         copy: None,
         gaps: Gaps::NoBelief,
-        idle: plan.idle,
+        idle: plan.idle(),
         kept,
         pace: Pace::default(),
         promise: plan.promises.unknown(Wall::now()),

@@ -3,6 +3,7 @@
 mod data;
 mod ending;
 mod face;
+mod heard;
 mod line;
 mod parts;
 mod promises;
@@ -17,10 +18,13 @@ use super::status::{Gaps, ScrubState};
 use super::watch::Watch;
 use crate::disk::Disk;
 use headtime_engine::{
-    Approach, Arrival, Background, Engine, Finished, Freeblock, Idle, Join, Lane, RequestId, Rests,
+    Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, RequestId, Rests,
+    Verdict,
 };
+use headtime_linux::clock::Wall;
 use headtime_sched::{Passing, Track};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use heard::{Heard, OnFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
@@ -35,6 +39,9 @@ const KEEP_EVERY: Nanos = Nanos::from_millis(500);
 
 /// A block that the drive does not answer for in time, so often, alone, counts as unreadable.
 const TIMEOUTS: u8 = 3;
+
+/// A read of a part of a block takes so long until one has been made: some turns.
+const PART_TAKES: Nanos = Nanos::from_millis(50);
 
 /// Numbers of reads of parts of blocks begin here; those of the scan begin at zero.
 const PARTS_FROM: u64 = 1 << 63;
@@ -64,10 +71,12 @@ pub(super) struct Scrub<P: Passing> {
     /// Whether gaps are looked for at all, and why not.
     may: Gaps,
     gaps: Gaps,
-    /// How idle time is used where nothing is promised.
-    idle: Option<Idle>,
-    /// The most of a read where something is.
+    /// The most of a read in idle time or outright.
     piece: Sectors,
+    /// What the file has of promises, and what is said of them now.
+    on_file: OnFile,
+    said: Option<(Verdict, Wall)>,
+    heard: Option<Heard>,
     /// How much was said of promises when that was last told.
     told_verdicts: usize,
     face: Arc<Face>,
@@ -106,6 +115,10 @@ pub(super) struct Scrub<P: Passing> {
     /// The one that is being read.
     part: Option<PartOfBlock>,
     part_id: u64,
+    /// Whether it was asked for while nobody waited.
+    part_alone: bool,
+    /// How long such reads take, by those that were made.
+    part_takes: Nanos,
     /// How often the drive did not answer in time for a block alone.
     timeouts: BTreeMap<u64, u8>,
     /// The one of its reads that went alone, while that is under way.
@@ -154,8 +167,13 @@ impl<P: Passing> Scrub<P> {
             face.promise(plan.promises);
         }
         Ok(Scrub {
-            idle: scan.options().idle,
             piece,
+            on_file: OnFile {
+                promises: plan.promises,
+                said: restored.and_then(|restored| restored.verdict),
+            },
+            said: restored.and_then(|restored| restored.verdict),
+            heard: None,
             told_verdicts: 0,
             scan,
             plan,
@@ -184,6 +202,8 @@ impl<P: Passing> Scrub<P> {
             parts: Vec::new(),
             part: None,
             part_id: PARTS_FROM,
+            part_alone: false,
+            part_takes: PART_TAKES,
             timeouts: BTreeMap::new(),
             alone: None,
             in_gaps: 0,
@@ -295,6 +315,7 @@ impl<P: Passing> Scrub<P> {
     fn keep(&mut self) {
         self.keep_marks();
         self.keep_beyond();
+        self.keep_promises();
         let Some(progress) = self.progress.as_mut().filter(|kept| kept.is_dirty()) else {
             return;
         };
@@ -418,7 +439,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         self.close_in();
         let in_gaps = approach.filter(|_| self.gaps == Gaps::Used);
         let part = match approach.is_none() || self.is_closing() || self.hurries() {
-            true => self.read_part(now, engine),
+            true => self.read_part(now, engine, approach),
             false => None,
         };
         if part.is_some() {
@@ -449,7 +470,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 
     fn is_offered(&self) -> bool {
         let may = matches!(self.gaps, Gaps::Used | Gaps::OtherOrder) || self.plan.promises.any();
-        self.reads() && may && self.scan.is_offered()
+        self.reads() && may && (self.scan.is_offered() || self.hurries())
     }
 
     fn depth(&self) -> Option<u32> {
@@ -506,8 +527,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         if done.id >= PARTS_FROM {
-            self.scan.passed(now, done);
-            self.part_finished(now, done.outcome, data);
+            self.part_finished(now, done, data);
         } else {
             self.is_read(now, done, data);
         }

@@ -4,7 +4,7 @@
 //! 12 KiB     what is scrubbed and how, as JSON, written once
 //! 4 KiB      sectors that were found and are in no line, since there are too many: `beyond UNREADABLE CHANGED`
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
-//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused|done`,
+//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused`, `state done DATE`,
 //!            `promise SPAN DATE P99` (nanoseconds, milliseconds since 1970 when that was promised, `+5%`; `-` for none of it), `verdict WHAT DATE`
 //! ```
 //!
@@ -44,8 +44,8 @@ pub(super) struct Plan {
     pub range: Extent,
     /// Sectors of a block.
     pub block: Sectors,
-    /// After how long without requests idle time is used, if it is.
-    pub idle: Option<Nanos>,
+    /// After how long without requests idle time is used, if it is; as usual if nobody has said.
+    pub idle: Option<Option<Nanos>>,
     /// What is kept of blocks, and where, if anything is.
     pub keeps: Option<(Keeps, PathBuf)>,
     /// What is promised of it, which may change while it reads.
@@ -67,6 +67,8 @@ pub(super) struct Restored {
     pub changed: FoundSectors,
     /// What was last said of its promises, and when.
     pub verdict: Option<(Verdict, Wall)>,
+    /// When it was done, if it is.
+    pub done_at: Option<Wall>,
 }
 
 /// A file of progress.
@@ -86,7 +88,9 @@ fn to_json(plan: &Plan) -> Value {
     about["start"] = json!(plan.range.start.get());
     about["len"] = json!(plan.range.len.get());
     about["block"] = json!(plan.block.get());
-    about["idle_ns"] = json!(plan.idle.map(Nanos::as_nanos));
+    if let Some(idle) = plan.idle {
+        about["idle_ns"] = json!(idle.map(Nanos::as_nanos));
+    }
     if let Some((keeps, path)) = &plan.keeps {
         about[keeps.key()] = json!(path);
     }
@@ -108,7 +112,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
         identity,
         range: Extent::at(start, len),
         block: Sectors::new(block),
-        idle: about["idle_ns"].as_u64().map(Nanos::from_nanos),
+        idle: (about.get("idle_ns")).map(|idle| idle.as_u64().map(Nanos::from_nanos)),
         keeps: [Keeps::Hashes, Keeps::Image].into_iter().find_map(|keeps| {
             let path = about[keeps.key()].as_str()?;
             Some((keeps, PathBuf::from(path)))
@@ -121,6 +125,12 @@ impl Plan {
     /// Returns true if what is read is copied.
     pub fn is_copy(&self) -> bool {
         matches!(self.keeps, Some((Keeps::Image, _)))
+    }
+
+    /// After how long without requests idle time is used, if it is.
+    pub fn idle(&self) -> Option<Nanos> {
+        let usual = self.promises.usual_idle();
+        self.idle.unwrap_or(Some(usual))
     }
 
     /// Blocks of the disk.
@@ -195,7 +205,7 @@ impl ProgressFile {
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
-        let (mut state, mut verdict) = (ScrubState::Running, None);
+        let (mut state, mut verdict, mut done_at) = (ScrubState::Running, None, None);
         let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
         for line in String::from_utf8_lossy(&text[..whole]).lines() {
             let mut words = line.split(' ');
@@ -219,12 +229,18 @@ impl ProgressFile {
                     state = match words.next() {
                         Some("running") => ScrubState::Running,
                         Some("paused") => ScrubState::Paused,
-                        Some("done") => ScrubState::Done,
+                        Some("done") => {
+                            let at = words.next().map(str::parse).transpose();
+                            let at = at.map_err(|_| format(line.to_owned()))?;
+                            done_at = at.map(Wall);
+                            ScrubState::Done
+                        }
                         _ => return Err(format(line.to_owned())),
                     }
                 }
                 Some("promise") => match Promises::of_words(words) {
-                    Some(promises) => plan.promises = promises,
+                    // Nothing has been said of these.
+                    Some(promises) => (plan.promises, verdict) = (promises, None),
                     None => return Err(format(line.to_owned())),
                 },
                 Some("verdict") => {
@@ -266,6 +282,7 @@ impl ProgressFile {
             unreadable,
             changed,
             verdict,
+            done_at,
         };
         Ok(Some((progress, restored)))
     }
@@ -332,6 +349,11 @@ impl ProgressFile {
     /// The scrub is in another state.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
         self.line(&format!("state {state}\n"))
+    }
+
+    /// The scrub is done, at this time.
+    pub fn done(&mut self, at: Wall) -> io::Result<()> {
+        self.line(&format!("state done {}\n", at.0))
     }
 
     /// Something else is promised.

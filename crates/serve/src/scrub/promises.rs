@@ -6,6 +6,13 @@ use headtime_linux::clock::Wall;
 use headtime_units::{Bytes, Extent, MorePercent, Nanos};
 use std::str::FromStr;
 
+/// Idle time begins so long after the last request, if nothing else is said: longer than a program thinks that reads on, shorter
+/// than a person does.
+const IDLE_AFTER: Nanos = Nanos::from_millis(50);
+
+/// The same of a scrub with promises, which know at which hours idle time costs nothing: longer than the way of a request and its answer.
+const IDLE_AFTER_PROMISED: Nanos = Nanos::from_millis(2);
+
 /// Which option is wrong, and why.
 type WhyNot = (&'static str, String);
 
@@ -44,6 +51,20 @@ pub struct PromiseStatus {
     pub waits: ClientWaits,
 }
 
+impl PromiseStatus {
+    /// The same at a time at which nobody looks any more: a date that has passed cannot hold.
+    pub(super) fn unless_passed(self, now: Wall) -> PromiseStatus {
+        match self.promises.date.map(|date| date.at()) {
+            Some(since) if since < now && !self.verdict.is_late() => PromiseStatus {
+                verdict: self.verdict.and_late(),
+                since,
+                ..self
+            },
+            _ => self,
+        }
+    }
+}
+
 impl FinishBy {
     /// The date.
     pub fn at(&self) -> Wall {
@@ -60,6 +81,14 @@ impl Promises {
     /// Returns true if anything is promised.
     pub fn any(&self) -> bool {
         *self != Promises::default()
+    }
+
+    /// After how long without requests idle time is used if nobody says.
+    pub(super) fn usual_idle(&self) -> Nanos {
+        match self.any() {
+            true => IDLE_AFTER_PROMISED,
+            false => IDLE_AFTER,
+        }
     }
 
     /// What is promised once this is asked for, of which either may not be said, or be off. The span that was promised before leaves the
@@ -124,12 +153,16 @@ impl Promises {
         words.next().is_none().then_some(Promises { date, p99 })
     }
 
-    /// What became of them, of which that was said last.
-    pub(super) fn became(self, said: Option<(Verdict, Wall)>) -> Option<PromiseStatus> {
+    /// What became of them, of which that was said last, when it was done.
+    pub(super) fn became(
+        self,
+        said: Option<(Verdict, Wall)>,
+        done: Option<Wall>,
+    ) -> Option<PromiseStatus> {
         let (verdict, since) = said.unwrap_or_default();
         Some(PromiseStatus {
             verdict,
-            ends: said.is_some().then_some(since),
+            ends: done,
             ..self.unknown(since)?
         })
     }
@@ -271,6 +304,29 @@ mod tests {
         for (now, passed) in [(0, 0), (100_000, 0), (130_000, 30), (900_000, 800)] {
             assert_eq!(date.passed(Wall(now)), Nanos::from_secs(passed));
         }
+    }
+
+    #[test]
+    fn a_date_that_has_passed_cannot_hold_whoever_looks() {
+        let promises = asked(Promises::default(), Some(Some(60)), None, 1_000);
+        let said = |verdict| PromiseStatus {
+            verdict,
+            ..promises
+                .unknown(Wall(1_000))
+                .expect("something is promised")
+        };
+        let at = |verdict, now| {
+            let status = said(verdict).unless_passed(Wall(now));
+            (status.verdict, status.since)
+        };
+        let before = (Verdict::Holds, Wall(1_000));
+        assert_eq!(at(Verdict::Holds, 61_000), before);
+        assert_eq!(at(Verdict::Holds, 61_001), (Verdict::Late, Wall(61_000)));
+        assert_eq!(at(Verdict::Slow, 90_000), (Verdict::Neither, Wall(61_000)));
+        assert_eq!(at(Verdict::Late, 90_000), (Verdict::Late, Wall(1_000)));
+        let bound = asked(Promises::default(), None, Some(Some("+5%")), 1_000);
+        let bound = bound.unknown(Wall(0)).expect("something is promised");
+        assert_eq!(bound.unless_passed(Wall(u64::MAX)), bound);
     }
 
     #[test]

@@ -276,3 +276,88 @@ fn beside_urgent_clients_alone_a_date_counts_on_nothing_at_their_cost() {
     assert_eq!(done.left, 0);
     rig.stop();
 }
+
+#[test]
+fn when_a_scrub_was_done_outlives_the_server_also_if_its_verdict_is_older() {
+    let folder = Folder::new();
+    let of = Of {
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.begin(&within(60_000));
+    let holds = promise(&rig.wait(|status| verdict(status) == Verdict::Holds));
+    let done = promise(&rig.to_the_end());
+    assert_eq!((done.verdict, done.since), (Verdict::Holds, holds.since));
+    let ended = done.ends.expect("it was");
+    assert!(
+        ended.since(holds.since) > Nanos::from_millis(500),
+        "{done:?}"
+    );
+    rig.stop();
+    let next = Rig::emulated(of);
+    next.scrubs.resume_unfinished().expect("it is there");
+    let over = promise(&next.status());
+    assert_eq!((over.verdict, over.since), (done.verdict, done.since));
+    let told = over.ends.expect("it was");
+    let apart = told.since(ended).max(ended.since(told));
+    assert!(apart < Nanos::from_millis(500), "{over:?} {done:?}");
+    next.stop();
+}
+
+#[test]
+fn idle_time_begins_as_promises_want_it_unless_it_was_said_when() {
+    let millis = |status: &ScrubStatus| status.idle.map(|idle| idle.as_nanos() / 1_000_000);
+    let folder = Folder::new();
+    let of = Of {
+        sectors: 1 << 20,
+        folder: Some(&folder),
+        ..USUAL
+    };
+    let rig = Rig::emulated(of);
+    rig.begin(&ScrubAsk::default());
+    rig.scrubs.pause().expect("under way");
+    assert_eq!(millis(&rig.status()), Some(50));
+    rig.begin(&within(3_600_000));
+    rig.wait(|status| millis(status) == Some(2));
+    rig.stop();
+    // A restart knows that nobody has said anything of it.
+    let rig = Rig::emulated(of);
+    rig.scrubs.resume_unfinished().expect("it is there");
+    assert_eq!(millis(&rig.status()), Some(2));
+    rig.begin(&ScrubAsk {
+        finish_within: Some(None),
+        ..ScrubAsk::default()
+    });
+    rig.wait(|status| millis(status) == Some(50));
+    rig.scrubs.stop().expect("under way");
+    rig.wait(|status| status.state == ScrubState::Stopped);
+    rig.begin(&soon());
+    rig.begin(&within(3_600_000));
+    rig.wait(|status| promise(status).ends.is_some());
+    assert_eq!(millis(&rig.status()), Some(1));
+    rig.stop();
+}
+
+#[test]
+fn nothing_of_what_cannot_be_read_is_looked_for_before_urgent_requests() {
+    let rig = Rig::emulated(Of {
+        sectors: 1 << 13,
+        ..USUAL
+    });
+    rig.inject(unreadable(5003, 1, 0));
+    // All but the parts of a block is read beside clients that let something pass.
+    let busy = Busy::begin(&rig.disk, 2, Class::default());
+    rig.begin(&within(8_000));
+    rig.wait(|status| status.left == 1 && status.unreadable.sectors() == 0);
+    let urgent = Busy::begin(&rig.disk, 2, Class::REAL_TIME);
+    busy.end();
+    sleep(Duration::from_secs(1));
+    // A few reads more, and it would be known which sector.
+    let waits = rig.status();
+    assert_eq!((waits.left, waits.unreadable.sectors()), (1, 0));
+    urgent.end();
+    let done = rig.to_the_end();
+    assert_eq!(done.unreadable.extents(), [Extent::at(5003, 1)]);
+    rig.stop();
+}

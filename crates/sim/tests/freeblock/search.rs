@@ -203,7 +203,7 @@ fn a_search_finds_blocks_that_lie_on_two_tracks() {
         let mut at = around;
         while at < around + 300_000 {
             let end = model.layout().track_extent_of(Lba::new(at)).end().get();
-            if end % 16 != 0 {
+            if !end.is_multiple_of(16) {
                 wanted.add(&model, Extent::at(end / 16 * 16, 16));
             }
             at = end;

@@ -109,6 +109,7 @@ mod tests {
             },
             bound: f64::INFINITY,
             outright: true,
+            again: 0.0,
         }
     }
 

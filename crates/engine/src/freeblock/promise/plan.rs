@@ -145,6 +145,18 @@ pub(in super::super) struct Sweeping {
     pub each: f64,
 }
 
+impl Sweeping {
+    /// Of blocks that are read each alone, for so long.
+    pub(in super::super) fn alone(each: Nanos) -> Sweeping {
+        let each = each.as_secs_f64().max(1e-6);
+        Sweeping {
+            blocks: 1.0 / each,
+            least: 1.0 / each,
+            each,
+        }
+    }
+}
+
 /// What a plan says of now.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Ways {
@@ -182,9 +194,16 @@ pub(super) struct Goal {
     pub bound: f64,
     /// Whether reads at the cost of clients are counted on.
     pub outright: bool,
+    /// Blocks that clients would have wanted again in a second if all had been read.
+    pub again: f64,
 }
 
 impl Goal {
+    /// Blocks that are wanted again in a second where a share of all is left.
+    fn again(&self, left: f64) -> f64 {
+        self.again * (1.0 - left).max(0.0)
+    }
+
     /// The highest price of reads at the cost of clients.
     fn outright_price(&self, price: f64) -> f64 {
         match self.outright {
@@ -304,7 +323,12 @@ impl Plan {
             let to_go = (most - along) / self.cycle;
             if let Some((free, arm)) = whole.filter(|_| to_go > CYCLES_FROM && left >= 0.5) {
                 let swept = arm * (goal.sweeping.blocks * dense).max(goal.sweeping.least);
+                let swept = swept - goal.again(left / all) * self.cycle;
                 let gaps = free * poorer(left / all);
+                // What clients write has to be read again as fast.
+                if gaps + swept <= 0.0 {
+                    return most;
+                }
                 let most = left * CYCLE_SHARE / (gaps + swept).max(1e-300);
                 let cycles = most.min(to_go).floor();
                 if cycles >= 1.0 {
@@ -327,19 +351,20 @@ impl Plan {
             let gaps = rates.free * poorer(share);
             // What is left when this much is read in gaps is as much thinner where the sweep comes.
             let swept = arm * (goal.sweeping.blocks * dense).max(goal.sweeping.least);
+            let swept = swept - goal.again(share);
             // In the tail half of it passes at the most: what is read in gaps falls too fast.
             let span = match share < TAIL && gaps > 0.0 {
                 true => span.min(left / (2.0 * gaps)),
                 false => span,
             };
-            let would = (left - (gaps + swept) * span).max(0.0);
+            let would = (left - (gaps + swept) * span).clamp(0.0, all);
             let gaps = (gaps + rates.free * poorer(would / all)) / 2.0;
             let rate = gaps + swept;
-            if left <= rate * span || left < 0.5 {
+            if left <= rate * span || (left < 0.5 && rate > 0.0) {
                 return along + (left / rate.max(1e-300)).min(span);
             }
-            dense *= 1.0 - gaps * span / left;
-            left -= rate * span;
+            dense *= (1.0 - gaps * span / left.max(0.5)).max(0.0);
+            left = (left - rate * span).clamp(0.0, all);
             along += span;
             if along >= most {
                 return most;
@@ -428,6 +453,7 @@ mod tests {
             },
             bound: f64::INFINITY,
             outright: true,
+            again: 0.0,
         }
     }
 
@@ -598,6 +624,27 @@ mod tests {
         };
         none.saw(Time::ZERO + HOUR, &did, 1.0);
         assert_eq!(none.takes(&goal, 0.0, 3_650.0 * DAY), 3_650.0 * DAY);
+    }
+
+    #[test]
+    fn what_clients_write_is_read_again() {
+        let plan = short_day();
+        let goal = |again| Goal {
+            sweeping: Sweeping {
+                blocks: 1.0,
+                least: 1.0,
+                each: 0.01,
+            },
+            all: 100_000,
+            again,
+            ..goal(100_000)
+        };
+        let takes = |again| plan.takes(&goal(again), 10.0, 3_650.0 * DAY);
+        assert!(takes(0.1) > 1.01 * takes(0.0), "{}", takes(0.1));
+        assert!(takes(0.3) > 1.03 * takes(0.0) && takes(0.3) < 10.0 * takes(0.0));
+        // Faster than it can be read.
+        assert_eq!(takes(10.0), 3_650.0 * DAY);
+        assert_eq!(plan.price(&goal(10.0), 30.0 * DAY), None);
     }
 
     #[test]

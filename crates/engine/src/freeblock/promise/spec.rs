@@ -43,6 +43,16 @@ impl Verdict {
         }
     }
 
+    /// Returns true if the date cannot hold, or did not.
+    pub fn is_late(self) -> bool {
+        matches!(self, Verdict::Late | Verdict::Neither)
+    }
+
+    /// The same where the date cannot hold.
+    pub fn and_late(self) -> Verdict {
+        Verdict::of(true, matches!(self, Verdict::Slow | Verdict::Neither))
+    }
+
     /// Its name, for programs.
     pub fn name(self) -> &'static str {
         match self {

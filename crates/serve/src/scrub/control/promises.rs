@@ -18,7 +18,9 @@ impl Scrubs {
                 promises,
                 ..last.plan.clone()
             };
-            promises.may_be_made(plan.idle).map_err(ScrubError::value)?;
+            promises
+                .may_be_made(plan.idle())
+                .map_err(ScrubError::value)?;
             if promises.date != last.plan.promises.date {
                 self.may_promise(&plan, left.min(plan.range.len.get()))?;
             }

@@ -20,13 +20,10 @@ impl<P: Passing> Scrub<P> {
         if self.held.is_some() && !stopped {
             return;
         }
-        if !stopped {
-            self.end_promises(now);
-        }
         if stopped {
             let told = self.progress.as_ref().map(ProgressFile::remove);
             self.kept(told);
-        } else if !self.is_written_down() {
+        } else if !self.is_written_down(now) {
             self.publish(now);
             return;
         }
@@ -51,7 +48,7 @@ impl<P: Passing> Scrub<P> {
     }
 
     /// Writes down that all is done, which may take a while. Returns true if it is written down, and durable where it has to be.
-    fn is_written_down(&mut self) -> bool {
+    fn is_written_down(&mut self, now: Time) -> bool {
         match self.ending {
             Ending::Syncs(_) | Ending::Says(_) => return false,
             Ending::Said => return true,
@@ -67,7 +64,8 @@ impl<P: Passing> Scrub<P> {
             }
             Ending::Synced => {}
         }
-        let told = self.progress.as_mut().map(|kept| kept.state("done"));
+        let date = self.end_promises(now);
+        let told = self.progress.as_mut().map(|kept| kept.done(date));
         self.kept(told);
         if self.held.is_some() {
             return false;

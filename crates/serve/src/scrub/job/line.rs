@@ -106,6 +106,7 @@ impl<P: Passing> Scrub<P> {
             return;
         }
         self.again += again;
+        self.scan.beside_writes(again);
         let open = self.open.range(first..=last);
         let open: Vec<u64> = open.map(|(number, _)| *number).collect();
         for number in open {

@@ -2,7 +2,7 @@
 
 use super::super::progress::Finding;
 use super::{PartOfBlock, Scrub, TIMEOUTS};
-use headtime_engine::{Arrival, Engine, Join, Lane, Outcome, RequestId};
+use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
 use headtime_units::{Extent, Lba, Sectors, Time};
 
@@ -42,7 +42,7 @@ impl<P: Passing> Scrub<P> {
             // What is found now counts.
             self.can_be_read(extent);
         }
-        let is_named = self.plan.idle.is_none() || self.bad.len() >= BAD_MAX;
+        let is_named = self.plan.idle().is_none() || self.bad.len() >= BAD_MAX;
         if is_named || extent.len == Sectors::new(1) {
             self.cannot_read(extent);
             self.parts_are_done(number, read);
@@ -94,7 +94,7 @@ impl<P: Passing> Scrub<P> {
 
     /// When the next part may be read, if there are any and nobody waits for anything.
     pub(super) fn next_part(&self, engine: &Engine) -> Option<Time> {
-        let idle = self.plan.idle.filter(|_| !self.parts.is_empty())?;
+        let idle = self.plan.idle().filter(|_| !self.parts.is_empty())?;
         Some(self.quiet_since(engine)?.saturating_add(idle))
     }
 
@@ -102,16 +102,22 @@ impl<P: Passing> Scrub<P> {
         &mut self,
         now: Time,
         engine: &Engine,
+        approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        // The last blocks of a copy are read whatever clients ask for, and so are their parts.
-        let hurries = self.is_closing() || self.hurries();
-        let outright = hurries && self.part.is_none() && !self.parts.is_empty();
-        if !outright {
-            self.next_part(engine).filter(|at| *at <= now)?;
+        if self.part.is_some() || self.parts.is_empty() {
+            return None;
         }
-        let (join, class) = match outright {
-            true => (Join::Queued, Class::default()),
-            false => (Join::Alone, Class::IDLE),
+        let is_quiet = self.next_part(engine).is_some_and(|at| at <= now);
+        let before = match self.hurries() && !is_quiet {
+            true => self.scan.outright_lane(now, engine, approach),
+            false => None,
+        };
+        let (join, class) = match before {
+            // The last blocks of a copy are read whatever clients ask for, and so are their parts.
+            _ if self.is_closing() => (Join::Queued, Class::default()),
+            _ if is_quiet => (Join::Alone, Class::IDLE),
+            Some(_) => (Join::Outright, Class::IDLE),
+            None => return None,
         };
         let arrival = Arrival {
             id: RequestId::Background(self.part_id),
@@ -121,17 +127,22 @@ impl<P: Passing> Scrub<P> {
             origin: Origin::default(),
             class,
         };
-        let lane = engine.lane_of(arrival.origin, arrival.class);
+        let lane = before.unwrap_or_else(|| engine.lane_of(arrival.origin, arrival.class));
         if !engine.may_join(&arrival, lane, join) {
             return None;
         }
         self.part = self.parts.pop();
+        self.part_alone = join == Join::Alone;
         self.part_id += 1;
         Some((arrival, lane, join))
     }
 
-    pub(super) fn part_finished(&mut self, now: Time, outcome: Outcome, data: Option<&[u8]>) {
+    pub(super) fn part_finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         let Some(part) = self.part.take() else { return };
+        self.scan.finished_besides(now, done, self.part_alone);
+        let took = now.saturating_since(done.issued);
+        self.part_takes = (self.part_takes * 7 + took) / 8;
+        let outcome = done.outcome;
         let block = self.number(part.extent.start);
         if self.open.get(&block) != Some(&part.read) {
             // The block was written to since, and is wanted again.

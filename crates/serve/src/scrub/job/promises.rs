@@ -2,7 +2,8 @@
 
 use super::super::promises::{PromiseStatus, Promises};
 use super::Scrub;
-use headtime_engine::{Promised, Verdict};
+use super::heard::{Heard, OnFile};
+use headtime_engine::{Idle, Promised, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
 use headtime_units::{MorePercent, Nanos, Time};
@@ -14,64 +15,110 @@ impl<P: Passing> Scrub<P> {
     /// Hears of other promises, and looks at whether they can be kept, if it is time for that.
     pub(super) fn see_to_promises(&mut self, now: Time) {
         if let Some(promises) = self.face.promised() {
-            self.promise(promises);
+            self.promise(now, promises);
+        }
+        if self.over || self.is_stopped() {
+            return;
         }
         let rests = self.paused || self.held.is_some();
-        if self.looks() && self.scan.look(now, rests) {
+        self.scan
+            .read_besides(self.bad.len() as u64, self.bad_takes());
+        let news = match self.has_line {
+            // What is written from then on is nobody's business here.
+            true => self.scan.overdue(now),
+            false => self.scan.look(now, rests),
+        };
+        if news {
             self.tell_promises(now);
         }
     }
 
-    /// Whether looks are taken at all.
-    fn looks(&self) -> bool {
-        !self.over && !self.has_line && !self.is_stopped()
+    /// How long it takes to find out which sectors of a block cannot be read, by what reads of parts have taken: two for each time that it is halved.
+    fn bad_takes(&self) -> Nanos {
+        let halved = u64::BITS - self.plan.block.get().leading_zeros();
+        self.part_takes.saturating_mul(u64::from(2 * halved))
     }
 
     /// When the next look is due, also while it rests.
     pub(super) fn next_look(&self) -> Option<Time> {
-        self.scan.next_look().filter(|_| self.looks())
+        if self.over || self.is_stopped() {
+            return None;
+        }
+        match self.has_line {
+            true => self.scan.due(),
+            false => self.scan.next_look(),
+        }
     }
 
-    /// Returns true if nothing is left of a scrub with a date but parts of blocks that cannot be read as a whole, which do not wait for idle
-    /// time then.
+    /// Returns true if nothing is left of a scrub with a date but parts of blocks that cannot be read as a whole, which are read at the cost of
+    /// clients then as far as promises need and allow.
     pub(super) fn hurries(&self) -> bool {
         let has_date = self.plan.promises.date.is_some();
-        has_date && !self.plan.is_copy() && self.scan.unread() == 0
+        has_date && !self.plan.is_copy() && self.scan.unread() == 0 && !self.parts.is_empty()
     }
 
     /// Something else is promised from now on.
-    fn promise(&mut self, promises: Promises) {
+    fn promise(&mut self, now: Time, promises: Promises) {
         if promises != self.plan.promises {
-            let told = self.progress.as_mut().map(|kept| kept.promise(promises));
-            self.kept(told);
-            let synced = self.syncs.as_ref().map(|syncs| syncs.ask());
-            self.kept(synced);
-            self.plan.promises = promises;
+            (self.plan.promises, self.said) = (promises, None);
+            self.keep_promises();
         }
         self.told_verdicts = 0;
+        self.face.status().idle = self.plan.idle();
+        self.heard = (promises.date).map(|date| Heard::of(self.heard, date, now, Wall::now()));
         if !promises.any() {
-            self.scan.forget_promise(self.idle);
+            let piece = self.piece;
+            let idle = self.plan.idle().map(|after| Idle { after, piece });
+            self.scan.forget_promise(idle);
             self.face.status().promise = None;
             return;
         }
-        let now = Wall::now();
+        let passed = self.heard.map(|heard| heard.passed(now));
         let promised = Promised {
             finish_within: promises.date.map(|date| date.within),
-            passed: promises.date.map_or(Nanos::ZERO, |date| date.passed(now)),
+            passed: passed.unwrap_or_default(),
             p99: promises.p99.map(MorePercent::share),
             cycle: DAY,
-            patience: self.plan.idle.unwrap_or_default(),
+            patience: self.plan.idle().unwrap_or_default(),
         };
         self.told_verdicts = self.scan.promise().map_or(0, |(_, said)| said.len());
         self.scan.keep_promise(promised, self.piece);
     }
 
-    /// All has been read: what became of its promises is known.
-    pub(super) fn end_promises(&mut self, now: Time) {
+    /// It is done, and all of it is safe that has to be: what became of its promises is known. Returns the date.
+    pub(super) fn end_promises(&mut self, now: Time) -> Wall {
         if self.scan.outlook().is_some() {
             self.scan.end_promise(now);
             self.tell_promises(now);
         }
+        Wall::now()
+    }
+
+    /// Writes down what is promised and what is said of it, if the file has something else.
+    pub(super) fn keep_promises(&mut self) {
+        let now = OnFile {
+            promises: self.plan.promises,
+            said: self.said,
+        };
+        if now == self.on_file || self.held.is_some() {
+            return;
+        }
+        let Some(progress) = &mut self.progress else {
+            return;
+        };
+        let mut written = Ok(());
+        if now.promises != self.on_file.promises {
+            written = progress.promise(now.promises);
+        }
+        if let (Ok(()), Some((verdict, since))) = (&written, now.said) {
+            written = progress.verdict(verdict, since);
+        }
+        if written.is_ok() {
+            self.on_file = now;
+        }
+        self.kept(Some(written));
+        let synced = self.syncs.as_ref().map(|syncs| syncs.ask());
+        self.kept(synced);
     }
 
     /// Tells whoever looks what there is to be told, and writes down what has changed.
@@ -127,8 +174,7 @@ impl<P: Passing> Scrub<P> {
                 tracing::warn!(disk, "what the scrub promises: {said}");
             }
         }
-        let told = self.progress.as_mut();
-        let told = told.map(|kept| kept.verdict(outlook.verdict, since));
-        self.kept(told);
+        self.said = Some((outlook.verdict, since));
+        self.keep_promises();
     }
 }
