@@ -1,4 +1,4 @@
-//! Reads a disk in the gaps of what others ask for.
+//! Reads or writes a disk in the gaps of what others ask for.
 //!
 //! While the head waits for a foreground request's first sector, it can read something else on the way, if it is back in
 //! time: freeblock scheduling, from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). For each
@@ -28,7 +28,7 @@ pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 use std::collections::BTreeSet;
 use std::fmt;
-pub use tasks::{Consumer, OnWrite, TaskError, TaskId, TaskSpec, Tasks};
+pub use tasks::{Consumer, OnWrite, TaskError, TaskId, TaskSpec, Tasks, Work};
 pub use wanted::Wanted;
 
 /// What a drive does with commands on one track.
@@ -224,11 +224,11 @@ impl Steps {
     }
 }
 
-/// A read of the job.
-fn arrival(id: u64, extent: Extent, flags: Flags, class: Class) -> Arrival {
+/// A request of the job.
+fn arrival(id: u64, op: Op, extent: Extent, flags: Flags, class: Class) -> Arrival {
     Arrival {
         id: RequestId::Background(id),
-        op: Op::Read,
+        op,
         extent,
         flags,
         origin: Origin::default(),
@@ -247,13 +247,15 @@ struct Picked {
     outright: bool,
 }
 
-/// Reads each wanted block of a disk once, in gaps alone.
+/// Reads each wanted block of a disk once, in gaps alone; or [writes](Freeblock::writing) each.
 ///
 /// What somebody else reads counts as read. A block of which the drive says that it cannot be read is asked for once more, alone,
 /// and then no longer ([`Freeblock::unreadable`]), until it is [wanted](Freeblock::want) again. Anything else that fails is wanted again.
 pub struct Freeblock<P: Passing> {
     model: P,
     options: FreeblockOptions,
+    /// Whether it reads or writes what is wanted.
+    op: Op,
     wanted: Wanted,
     turn: Nanos,
     demand: Option<Demand>,
@@ -329,6 +331,7 @@ impl<P: Passing> Freeblock<P> {
             all: wanted.left(),
             steps: Steps::default(),
             tenths: [Time::NEVER; 10],
+            op: Op::Read,
             wanted,
             turn,
             buffer: Buffer::new(model.buffering().filter(|_| options.hits == Hits::Spared)),
@@ -357,6 +360,32 @@ impl<P: Passing> Freeblock<P> {
     pub fn with_ids_from(mut self, first: u64) -> Freeblock<P> {
         self.next = first;
         self
+    }
+
+    /// It writes each wanted block once, in place of reading it, and nothing else: in gaps only where the drive's writes end on the
+    /// medium, and in commands of their own. They bypass the drive's buffer (FUA), so what is written is durable. What somebody else
+    /// writes whole counts as written.
+    ///
+    /// # Panics
+    ///
+    /// If it has promised anything: what writes cost clients is not known.
+    pub fn writing(mut self) -> Freeblock<P> {
+        assert!(self.promise.is_none(), "promises are of scans that read");
+        self.op = Op::Write;
+        self
+    }
+
+    /// Returns true if it writes what is wanted.
+    pub fn writes(&self) -> bool {
+        !self.op.is_read()
+    }
+
+    /// Those of a request of its own command.
+    fn flags(&self) -> Flags {
+        match self.writes() {
+            true => Flags::FUA,
+            false => Flags::NONE,
+        }
     }
 
     /// From now on it also reads at the cost of others, or no longer.
@@ -548,7 +577,7 @@ impl<P: Passing> Freeblock<P> {
             join: pick.join,
             outright,
         });
-        let arrival = arrival(self.next, pick.extent, flags, class);
+        let arrival = arrival(self.next, self.op, pick.extent, flags, class);
         self.next += 1;
         arrival
     }
@@ -575,7 +604,9 @@ impl<P: Passing> Freeblock<P> {
         let behind = approach.head.op.is_some_and(Op::is_read);
         let behind = behind.then_some(approach.head.lba);
         let is_hit = request.op.is_read() && self.buffer.may_serve(now, request.extent, behind);
-        if is_hit || self.fails() {
+        // Nobody knows in which order a drive serves a pick, its request, and more.
+        let rests = self.fails() || engine.depth() > DEPTH;
+        if is_hit || rests {
             self.stats.spared += u64::from(picks == 0);
             self.target = Some((id, request.arrival, u32::MAX, false));
             return None;
@@ -584,6 +615,7 @@ impl<P: Passing> Freeblock<P> {
         let search = Search {
             model: &self.model,
             wanted: &self.wanted,
+            op: self.op,
             conservatism: self.options.conservatism,
             limits: self.options.limits,
             prefer: self.options.prefer,
@@ -598,9 +630,9 @@ impl<P: Passing> Freeblock<P> {
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
             Join::With => request.flags,
-            Join::Before | Join::Outright | Join::Alone | Join::Queued => Flags::NONE,
+            Join::Before | Join::Outright | Join::Alone | Join::Queued => self.flags(),
         };
-        let asked = arrival(self.next, pick.extent, flags, Class::IDLE);
+        let asked = arrival(self.next, self.op, pick.extent, flags, Class::IDLE);
         if !engine.may_join(&asked, lane, pick.join) {
             return None;
         }
@@ -612,6 +644,11 @@ impl<P: Passing> Freeblock<P> {
     /// Returns true if predictions fail, and gaps rest.
     pub fn fails(&self) -> bool {
         self.options.hits == Hits::Spared && self.surprises.are_many()
+    }
+
+    /// Returns true if the drive gets more commands than leave gaps, and gaps rest.
+    pub fn is_deep(&self) -> bool {
+        self.is_deep && !self.is_narrow()
     }
 
     /// Since when nobody but this job has waited for anything, if that is so.
@@ -669,12 +706,13 @@ impl<P: Passing> Freeblock<P> {
     ) -> Option<(Arrival, Lane, Join)> {
         let pick = self.piece(join, piece)?;
         let lane = engine.lane_of(Origin::default(), class);
-        let asked = arrival(self.next, pick.extent, Flags::NONE, class);
+        let flags = self.flags();
+        let asked = arrival(self.next, self.op, pick.extent, flags, class);
         if !engine.may_join(&asked, lane, join) {
             return None;
         }
         self.next_alone = pick.extent.end();
-        Some((self.ask(pick, Flags::NONE, class, false), lane, join))
+        Some((self.ask(pick, flags, class, false), lane, join))
     }
 
     /// Notes that some of what was wanted has been read.
@@ -761,7 +799,11 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     fn seen(&mut self, now: Time, done: &Finished) {
         self.disturbed(now);
         self.noticed(now, done);
-        if done.request.op.is_read() && done.outcome == Outcome::Done {
+        let counts = match self.writes() {
+            true => done.request.op.changes(),
+            false => done.request.op.is_read(),
+        };
+        if counts && done.outcome == Outcome::Done {
             let extent = done.request.extent;
             // What could not be read may have been written since.
             let taken = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);

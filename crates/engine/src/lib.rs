@@ -57,7 +57,7 @@ pub use few::Few;
 pub use freeblock::{
     ClientWaits, Consumer, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap,
     Hits, Idle, Limits, OnWrite, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, TaskError,
-    TaskId, TaskSpec, Tasks, Verdict, Wanted,
+    TaskId, TaskSpec, Tasks, Verdict, Wanted, Work,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

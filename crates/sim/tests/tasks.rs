@@ -6,9 +6,9 @@ use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Consumer, Demand, Engine, Finished,
     FreeblockOptions, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError, TaskId,
-    TaskSpec, Tasks,
+    TaskSpec, Tasks, Work,
 };
-use headtime_sched::{Class, Spec, Track as Follow};
+use headtime_sched::{Class, Flags, Op, Spec, Track as Follow};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
@@ -80,8 +80,8 @@ impl Oracle {
         assert!(self.told.insert(id, told).is_none());
     }
 
-    /// A client's request is over.
-    fn seen(&mut self, done: &Finished) {
+    /// A client's request is over, or one of a task.
+    fn seen(&mut self, done: &Finished, is_client: bool) {
         let extent = done.request.extent;
         let (start, end) = (extent.start.get(), extent.end().get());
         if !done.request.op.changes() {
@@ -89,6 +89,9 @@ impl Oracle {
         }
         for told in self.told.values_mut() {
             let spec = told.spec.as_ref().expect("open");
+            if !is_client && spec.work == Work::Write {
+                continue;
+            }
             let touched = (start / self.base * self.base..end).step_by(self.base as usize);
             for block in touched {
                 let whole = start <= block && block + self.base <= end;
@@ -105,6 +108,27 @@ impl Oracle {
                 }
             }
         }
+    }
+}
+
+impl Oracle {
+    /// What a task asks for may be: it touches nothing that it need not.
+    fn asked_for(&self, arrival: &Arrival) {
+        if arrival.op.is_read() {
+            return;
+        }
+        assert_eq!((arrival.op, arrival.flags), (Op::Write, Flags::FUA));
+        let blocks: Vec<u64> = self.numbers(arrival.extent).collect();
+        let wants = |told: &Told| blocks.iter().all(|block| told.wanted.contains(block));
+        let works = |told: &Told| !told.suspended && told.spec().work == Work::Write;
+        let mut told = self.told.values();
+        assert!(told.any(|told| works(told) && wants(told)), "{arrival:?}");
+    }
+}
+
+impl Told {
+    fn spec(&self) -> &TaskSpec {
+        self.spec.as_ref().expect("open")
     }
 }
 
@@ -176,7 +200,11 @@ impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> Background for Driven<F> {
         };
         let mut tasks = self.tasks.borrow_mut();
         (self.drive)(now, asked, &mut tasks, &self.oracle);
-        tasks.joins(now, engine, approach)
+        let asked = tasks.joins(now, engine, approach);
+        if let Some((arrival, _, _)) = &asked {
+            self.oracle.borrow().asked_for(arrival);
+        }
+        asked
     }
 
     fn is_offered(&self) -> bool {
@@ -192,11 +220,12 @@ impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> Background for Driven<F> {
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
-        self.oracle.borrow_mut().seen(done);
+        self.oracle.borrow_mut().seen(done, true);
         self.tasks.borrow_mut().seen(now, done);
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        self.oracle.borrow_mut().seen(done, false);
         self.tasks.borrow_mut().finished(now, done, data);
     }
 }
@@ -210,6 +239,7 @@ struct Trial {
     read_share: f64,
     think: Nanos,
     options: FreeblockOptions,
+    profile: Profile,
     faults: Vec<(Time, Fault)>,
     timeout: Option<Nanos>,
 }
@@ -223,6 +253,7 @@ impl Default for Trial {
             read_share: 0.667,
             think: Nanos::ZERO,
             options: FreeblockOptions::default(),
+            profile: atlas(),
             faults: Vec::new(),
             timeout: None,
         }
@@ -240,7 +271,7 @@ struct Outcomes {
 impl Trial {
     /// Runs it. `drive` is called each time that the tasks are asked, the first time with 1.
     fn run(self, drive: impl FnMut(Time, u64, &mut Job, &RefCell<Oracle>) + 'static) -> Outcomes {
-        let profile = atlas();
+        let profile = self.profile;
         let model = Arc::new(Model::new(&profile));
         let spec: Spec = self.scheduler.parse().expect("registered");
         let built = spec.build(Some(Arc::clone(&model))).expect("built");
@@ -303,6 +334,7 @@ fn scan(priority: u8, from: u64, len: u64) -> TaskSpec {
     TaskSpec {
         priority,
         ranges: vec![Extent::at(from, len)],
+        work: Work::Read,
         block: Sectors::new(8),
         all: true,
         on_write: OnWrite::Nothing,
@@ -338,6 +370,7 @@ fn each_task_is_told_of_each_of_its_blocks_once_and_of_written_ones_again() {
             TaskSpec {
                 ranges: ranges.collect(),
                 priority: below(3) as u8,
+                work: [Work::Read, Work::Read, Work::Write][below(3) as usize],
                 block: Sectors::new(base * (1 + below(4))),
                 all: below(5) > 0,
                 on_write: [OnWrite::Nothing, OnWrite::Satisfied, OnWrite::Again][below(3) as usize],
@@ -532,6 +565,68 @@ fn a_task_that_waits_for_writes_reads_what_was_written() {
     assert!(told.times.len() > 1_000, "{}", told.times.len());
     assert!(told.times.len() < 5_000, "{}", told.times.len());
     assert!(told.times.values().any(|times| *times > 1));
+}
+
+#[test]
+fn a_task_that_writes_costs_clients_nothing_and_what_clients_write_satisfies_it() {
+    let run = |work: Option<Work>| {
+        let trial = Trial {
+            options: eights(),
+            count: 6_000,
+            ..Trial::default()
+        };
+        trial.run(move |_, asked, tasks, oracle| {
+            if let Some(work) = work.filter(|_| asked == 1) {
+                let restore = TaskSpec {
+                    work,
+                    on_write: OnWrite::Satisfied,
+                    ..scan(0, 0, 60_000)
+                };
+                open(tasks, oracle, restore);
+            }
+        })
+    };
+    let (alone, reads, writes) = (run(None), run(Some(Work::Read)), run(Some(Work::Write)));
+    let told = |of: &Outcomes| of.oracle.told[&TaskId(0)].clone();
+    let (read, written) = (told(&reads), told(&writes));
+    // A track is reached for a write later than for a read, and what clients read does not count.
+    let (reads, writes_count) = (read.times.len(), written.times.len());
+    assert!(writes_count > reads / 2, "{writes_count} of {reads}");
+    let by_clients = written.blocks.len() - writes_count;
+    assert!(by_clients > 500, "{by_clients}");
+    let seconds = |at: Time| (at - Time::ZERO).as_secs_f64();
+    let loss = seconds(writes.end) / seconds(alone.end);
+    assert!(loss < 1.01, "{loss}");
+}
+
+#[test]
+fn where_writes_end_in_the_drives_buffer_they_wait_for_idle_time() {
+    let run = |idle: Option<Idle>| {
+        let trial = Trial {
+            options: FreeblockOptions { idle, ..eights() },
+            count: 2_000,
+            think: Nanos::from_millis(200),
+            profile: atlas()
+                .with(|spec| spec.cache.write_back = WriteBack::Full)
+                .expect("it can be"),
+            ..Trial::default()
+        };
+        let ended = trial.run(|_, asked, tasks, oracle| {
+            if asked == 1 {
+                let restore = TaskSpec {
+                    work: Work::Write,
+                    ..scan(0, 0, 20_000)
+                };
+                open(tasks, oracle, restore);
+            }
+        });
+        ended.oracle.told[&TaskId(0)].times.len()
+    };
+    let idle = Idle {
+        after: Nanos::from_millis(5),
+        piece: Sectors::new(64),
+    };
+    assert_eq!((run(None), run(Some(idle))), (0, 2_500));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
 use headtime_engine::{
-    DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
+    DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised, Work,
 };
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use serde::de::{self, Deserializer, Visitor};
@@ -16,6 +16,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScanSpec {
+    /// Whether blocks are read or written.
+    #[serde(with = "WorkWord")]
+    pub work: Work,
     /// As [`FreeblockOptions::conservatism`].
     pub conservatism: Nanos,
     /// As [`FreeblockOptions::picks`].
@@ -80,6 +83,7 @@ impl Default for ScanSpec {
     fn default() -> ScanSpec {
         let options = FreeblockOptions::default();
         ScanSpec {
+            work: Work::Read,
             conservatism: options.conservatism,
             picks: options.picks,
             steps: None,
@@ -238,9 +242,10 @@ impl ScanSpec {
         };
         let promised = self.promised()?;
         match Freeblock::of(model, capacity, pieces(range, block, self.left), options) {
-            Some(scan) => Ok(match promised {
-                Some(promised) => scan.with_promise(promised, piece),
-                None => scan,
+            Some(scan) => Ok(match (promised, self.work) {
+                (Some(promised), _) => scan.with_promise(promised, piece),
+                (None, Work::Read) => scan,
+                (None, Work::Write) => scan.writing(),
             }),
             None => error(
                 "conservatism",
@@ -264,6 +269,13 @@ impl ScanSpec {
                 Some(_) => error("cycle", "is for scans with finish_within or p99"),
                 None => Ok(None),
             };
+        }
+        if self.work == Work::Write {
+            let key = match self.p99 {
+                Some(_) => "p99",
+                None => "finish_within",
+            };
+            return error(key, "is for scans that read; work is write");
         }
         let cycle = self.cycle.unwrap_or(CYCLE);
         if cycle.is_zero() || self.finish_within.is_some_and(Nanos::is_zero) {
@@ -310,6 +322,14 @@ fn is_left(piece: u64, share: f64) -> bool {
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     let mixed = mixed ^ (mixed >> 31);
     share >= 1.0 || ((mixed >> 11) as f64) < share * (1_u64 << 53) as f64
+}
+
+/// How people write [`Work`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Work", rename_all = "lowercase")]
+enum WorkWord {
+    Read,
+    Write,
 }
 
 /// How people write [`Limits`].
@@ -379,5 +399,11 @@ mod tests {
         assert_eq!(made.finish_within, None);
         spec.finish_within = Some(Nanos::ZERO);
         assert_eq!(promised(&spec).unwrap_err().key, "finish_within");
+        spec.work = Work::Write;
+        assert_eq!(promised(&spec).unwrap_err().key, "p99");
+        spec.p99 = None;
+        assert_eq!(promised(&spec).unwrap_err().key, "finish_within");
+        (spec.finish_within, spec.cycle) = (None, None);
+        assert_eq!(promised(&spec), Ok(None));
     }
 }

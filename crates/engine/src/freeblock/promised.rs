@@ -12,6 +12,10 @@ const LOOKS_AHEAD: usize = 32;
 
 impl<P: Passing> Freeblock<P> {
     /// As [`Freeblock::keep_promise`], from the beginning.
+    ///
+    /// # Panics
+    ///
+    /// As that does.
     pub fn with_promise(mut self, promised: Promised, piece: Sectors) -> Freeblock<P> {
         self.keep_promise(promised, piece);
         self
@@ -20,7 +24,12 @@ impl<P: Passing> Freeblock<P> {
     /// From now on it reads in idle time and at the cost of others as far as promises need and allow, in pieces of at most so many sectors,
     /// rounded up to a block. Idle time is used as they say and no longer as [`FreeblockOptions::idle`](super::FreeblockOptions::idle) does.
     /// What it has seen of clients for other promises counts on.
+    ///
+    /// # Panics
+    ///
+    /// If it writes: what that costs clients is not known.
     pub fn keep_promise(&mut self, promised: Promised, piece: Sectors) {
+        assert!(!self.writes(), "promises are of scans that read");
         let block = self.wanted.block();
         let blocks = (piece.get() / block).max(1);
         self.options.idle = Some(Idle {
@@ -222,7 +231,7 @@ impl<P: Passing> Freeblock<P> {
         }
         let (id, request) = engine.joinable(lane)?;
         let pick = self.piece(Join::Outright, self.options.idle?.piece)?;
-        let asked = arrival(self.next, pick.extent, Flags::NONE, Class::IDLE);
+        let asked = arrival(self.next, self.op, pick.extent, Flags::NONE, Class::IDLE);
         if !engine.may_join(&asked, lane, pick.join) {
             return None;
         }

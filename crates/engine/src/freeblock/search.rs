@@ -1,4 +1,4 @@
-//! Finds what to read while the head would wait.
+//! Finds what to read, or to write, while the head would wait.
 //!
 //! What costs time is looking at tracks. So bounds come first, each cheaper than the next: cylinders without a track that has enough
 //! wanted blocks are passed over ([`Wanted`] keeps account); a cylinder's window, from the ways there and back, says how much
@@ -47,8 +47,10 @@ pub struct Pick {
 pub struct Search<'a, P: Passing> {
     /// What is known of the drive.
     pub model: &'a P,
-    /// What is to be read.
+    /// What is to be read, or written.
     pub wanted: &'a Wanted,
+    /// [`Op::Read`] or [`Op::Write`]. What is not wanted may be read along, and is never written.
+    pub op: Op,
     /// Added to each seek that the foreground alone would not make.
     pub conservatism: Nanos,
     /// Where picks may be.
@@ -104,6 +106,16 @@ impl<P: Passing> Search<'_, P> {
             // The drive takes a write into its buffer, and nobody knows when the head goes for it: there is no gap.
             return (None, 0);
         }
+        let writes = !self.op.is_read();
+        if writes {
+            let ours = self
+                .model
+                .follow(&gap.source, gap.sent, gap.extent, self.op);
+            if !ours.on_medium {
+                return (None, 0);
+            }
+        }
+        let bound = |of_a_read| if writes { Nanos::ZERO } else { of_a_read };
         let alone = Alone {
             track: self.model.track(place),
             last: self.model.track(self.model.end(gap.extent)),
@@ -122,12 +134,12 @@ impl<P: Passing> Search<'_, P> {
             per_nano: u64::MAX / self.turn.as_nanos().max(1),
             then: gap.then.unwrap_or(gap.sent),
             lag: Nanos::ZERO,
-            lingers: self.model.lingers(),
-            pace: self.model.pace(),
+            lingers: bound(self.model.lingers()),
+            pace: bound(self.model.pace()),
             steps: 0,
             most,
         };
-        if gap.op.is_read() {
+        if gap.op.is_read() && !writes {
             hunt.in_front();
         }
         if gap.then.is_none() {
@@ -269,11 +281,11 @@ impl<P: Passing> Hunt<'_, P> {
         then.head.free <= alone.free
     }
 
-    /// The head as if behind a read in front of the request.
+    /// The head as if behind a pick directly in front of the request.
     fn in_front_of_it(&self, free: Time) -> Head<P::Place> {
         let first = Extent::new(self.gap.extent.start, Sectors::new(1));
         Head {
-            place: self.search.model.left_by(first, Op::Read),
+            place: self.search.model.left_by(first, self.search.op),
             free,
         }
     }
@@ -410,15 +422,22 @@ impl<P: Passing> Hunt<'_, P> {
         passes && u128::from(time.as_nanos()) >= paced
     }
 
+    /// What a command may have of an extent: from the first wanted block to the last, or, of a write, as many as lie side by side.
+    fn piece(&self, extent: Extent) -> Option<(u64, Extent)> {
+        match self.search.op.is_read() {
+            true => self.search.wanted.within(extent),
+            false => self.search.wanted.longest_run(extent),
+        }
+    }
+
     /// What is wanted of what passes in a window, as far as the drive may be done with it in time.
     fn in_time(&self, pass: Pass, span: Nanos) -> Option<(u64, Extent)> {
-        let wanted = self.search.wanted;
-        let (blocks, extent) = wanted.within(pass.extent)?;
+        let (blocks, extent) = self.piece(pass.extent)?;
         let begin = pass.ended((extent.start - pass.extent.start).get());
         let left = span.saturating_sub(begin).as_nanos();
         match left.checked_div(self.pace.as_nanos()) {
             Some(most) if most < extent.len.get() => {
-                wanted.within(Extent::new(extent.start, Sectors::new(most)))
+                self.piece(Extent::new(extent.start, Sectors::new(most)))
             }
             _ => Some((blocks, extent)),
         }
@@ -436,7 +455,7 @@ impl<P: Passing> Hunt<'_, P> {
             true => Nanos::ZERO,
             false => conservatism,
         };
-        let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read);
+        let arrives = model.arrives(&gap.source, gap.sent, track, self.search.op);
         let from = arrives + margin(alone.from);
         let by = alone.begins.saturating_sub(margin(alone.track));
         let until = self.leaves(track, by)?.saturating_sub(self.lingers);
@@ -456,7 +475,7 @@ impl<P: Passing> Hunt<'_, P> {
             head: one.head,
         };
         let there = beside(alone.from);
-        let from = model.arrives(&gap.source, gap.sent, there, Op::Read) + conservatism;
+        let from = model.arrives(&gap.source, gap.sent, there, self.search.op) + conservatism;
         let by = alone.begins.saturating_sub(conservatism);
         let leaves = self.leaves(beside(alone.track), by)?;
         let until = leaves.saturating_sub(self.lingers);
@@ -619,9 +638,13 @@ impl<P: Passing> Hunt<'_, P> {
         // All that passes before it, or it alone.
         for start in [first, block.start] {
             let all = Extent::new(start, block.end() - start);
-            let Some((blocks, extent)) = wanted.within(all) else {
+            let Some((blocks, extent)) = self.piece(all) else {
                 continue;
             };
+            // Of a write, what lies side by side may be elsewhere.
+            if extent.end() != block.end() {
+                continue;
+            }
             let worth = self.worth(blocks, wanted.on_track(track), around);
             if worth > self.worth && self.late(extent, margin).is_zero() {
                 let join = Join::Before;
@@ -648,7 +671,7 @@ impl<P: Passing> Hunt<'_, P> {
         let (mut long, mut short) = (all.len.get() + 1, 0);
         let mut next = all.len.get();
         for _ in 0..CUTS {
-            let part = wanted.within(Extent::new(all.start, Sectors::new(next)));
+            let part = self.piece(Extent::new(all.start, Sectors::new(next)));
             let (blocks, extent) = part.unwrap_or_default();
             let worth = self.worth(blocks, wanted.on_track(track), around);
             let late = match worth > self.worth {
@@ -692,7 +715,7 @@ impl<P: Passing> Hunt<'_, P> {
     fn late(&self, extent: Extent, margin: Nanos) -> Nanos {
         let &Search { model, .. } = self.search;
         let (gap, alone) = (self.gap, self.alone);
-        let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
+        let first = model.follow(&gap.source, gap.sent, extent, self.search.op);
         let sent = gap.then.unwrap_or(first.done);
         let comes = model.arrives(&first.head, sent, alone.track, gap.op) + margin;
         if comes > alone.begins {

@@ -1,9 +1,10 @@
-//! Several tasks that read one disk in the background, each at its own rank.
+//! Several tasks that read or write one disk in the background, each at its own rank.
 //!
 //! A task says what it wants, and not in which order; whoever gives it is told of each piece as it comes: the interface of
 //! Thereska, Schindler, Bucy, Salmon, Lumb and Ganger (FAST 2004), whose sessions are tasks here. Tasks of one priority are
 //! served as one set of blocks: what several want is read once. Those of a lower one have the gaps in which nothing of the
-//! higher ones passes; what is read for others and is wanted counts for all.
+//! higher ones passes; what is read for others and is wanted counts for all. A task that writes is served by itself, since
+//! each has data of its own; what they are is asked when they are written.
 
 mod spec;
 
@@ -13,7 +14,7 @@ use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome
 use core::ops::Range;
 use headtime_sched::{Passing, Track, Tracker};
 use headtime_units::{Extent, Lba, Sectors, Time};
-pub use spec::{Consumer, OnWrite, TaskError, TaskId, TaskSpec};
+pub use spec::{Consumer, OnWrite, TaskError, TaskId, TaskSpec, Work};
 use std::fmt;
 
 struct Task {
@@ -27,11 +28,11 @@ struct Task {
 }
 
 impl Task {
-    /// What has it read: those of a priority together, one that is promoted by itself.
+    /// What serves it: those of a priority are read together, one that is promoted or writes is served by itself.
     fn served_by(&self) -> Serves {
-        match self.demand {
-            Some(_) => Serves::One(self.id),
-            None => Serves::All(self.spec.priority),
+        match (self.demand, self.spec.work) {
+            (None, Work::Read) => Serves::All(self.spec.priority),
+            (Some(_), _) | (_, Work::Write) => Serves::One(self.id),
         }
     }
 
@@ -47,9 +48,9 @@ impl Task {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
-    /// The tasks of a priority.
+    /// The tasks of a priority that read.
     All(u8),
-    /// One that is promoted.
+    /// One that is promoted, or writes.
     One(TaskId),
 }
 
@@ -64,11 +65,11 @@ struct Scan<P: Passing> {
 /// Requests of a scan.
 const IDS: u32 = 40;
 
-/// Has several tasks read in the gaps of what clients ask for, in idle time, and where they are promoted at the cost of
+/// Has several tasks read and write in the gaps of what clients ask for, in idle time, and where they are promoted at the cost of
 /// others.
 ///
 /// Each sector that a task wants is delivered to it once; again only if it was written meanwhile and the task asks for that
-/// ([`OnWrite::Again`]). Each priority in use, and each task that is promoted, has an account of its own of all blocks and tracks, and each
+/// ([`OnWrite::Again`]). Each priority in use, and each task that is promoted or writes, has an account of its own of all blocks and tracks, and each
 /// task a bit for each block; a change of what is asked for goes through them. What fails for anything but its sectors is tried again, after a rest.
 pub struct Tasks<P: Passing, C> {
     model: P,
@@ -256,10 +257,9 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
     /// The scan of a task wants what the task wants and is not on its way already.
     fn enter(&mut self, at: usize) {
         let task = &self.tasks[at];
-        let serves = task.served_by();
+        let (serves, priority, work) = (task.served_by(), task.spec.priority, task.spec.work);
         let at_scan = self.scans.iter().position(|scan| scan.serves == serves);
-        let at_scan =
-            at_scan.unwrap_or_else(|| self.add_scan(serves, self.tasks[at].spec.priority));
+        let at_scan = at_scan.unwrap_or_else(|| self.add_scan(serves, priority, work));
         let mut from = 0;
         while let Some(run) = self.tasks[at].wanted.next_run(from..self.blocks()) {
             from = run.end;
@@ -289,12 +289,16 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         self.capacity.get().div_ceil(self.options.block.get())
     }
 
-    fn add_scan(&mut self, serves: Serves, priority: u8) -> usize {
+    fn add_scan(&mut self, serves: Serves, priority: u8, work: Work) -> usize {
         let number = self.next_scan;
         self.next_scan += 1;
         let nothing = Extent::new(Lba::ZERO, Sectors::ZERO);
         let of = Freeblock::new(self.model.clone(), self.capacity, nothing, self.options);
-        let mut of = of.expect("the model knows where the platter is");
+        let of = of.expect("the model knows where the platter is");
+        let mut of = match work {
+            Work::Read => of,
+            Work::Write => of.writing(),
+        };
         of.disturbed(self.quiet_from);
         let scan = Scan {
             serves,
@@ -345,7 +349,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         }
     }
 
-    /// A run of blocks was read: each task that wants some of them has them. `counts` says which tasks' it is.
+    /// A run of blocks was read or written: each task that wants some of them has them. `counts` says which tasks' it is.
     fn deliver(
         &mut self,
         now: Time,
@@ -388,13 +392,17 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         }
     }
 
-    /// Somebody wrote.
-    fn written(&mut self, now: Time, done: &Finished) {
+    /// Somebody wrote: a client, or one of these tasks.
+    fn written(&mut self, now: Time, done: &Finished, is_client: bool) {
         let (whole, touched) = (
             self.whole(done.request.extent),
             self.touched(done.request.extent),
         );
         for at in 0..self.tasks.len() {
+            // Two that each wrote after the other would never end.
+            if !is_client && self.tasks[at].spec.work == Work::Write {
+                continue;
+            }
             match self.tasks[at].spec.on_write {
                 OnWrite::Nothing => {}
                 // Nobody knows what a write that failed has left.
@@ -405,11 +413,31 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
                         from = got.end;
                         self.settle(now, at, got);
                     }
+                    if self.tasks[at].spec.work == Work::Write {
+                        self.written_in_part(now, at, done.request.extent);
+                    }
                 }
                 OnWrite::Again => self.want_again(now, at, &touched),
             }
         }
         self.trim(&touched);
+    }
+
+    /// A task that is to write to blocks hears of what somebody has written to parts of them.
+    fn written_in_part(&mut self, now: Time, at: usize, extent: Extent) {
+        let touched = self.touched(extent);
+        let mut from = touched.start;
+        while let Some(run) = self.tasks[at].wanted.next_run(from..touched.end) {
+            from = run.end;
+            let blocks = self.extent(&run);
+            let (start, end) = (
+                blocks.start.max(extent.start),
+                blocks.end().min(extent.end()),
+            );
+            let id = self.tasks[at].id;
+            self.consumer
+                .changed(now, id, Extent::new(start, end - start));
+        }
     }
 
     fn want_again(&mut self, now: Time, at: usize, touched: &Range<u64>) {
@@ -536,11 +564,25 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             scan.of.noticed(now, done);
         }
         if done.request.op.changes() {
-            self.written(now, done);
+            self.written(now, done, true);
         } else if done.request.op.is_read() && done.outcome == Outcome::Done {
             let run = self.whole(done.request.extent);
-            self.deliver(now, run, None, |task| task.spec.others_count);
+            let counts = |task: &Task| task.spec.others_count && task.spec.work == Work::Read;
+            self.deliver(now, run, None, counts);
         }
+    }
+
+    fn fill(&mut self, id: u64, data: &mut [u8]) {
+        let scan = self.scans.iter().find(|scan| scan.number == id >> IDS);
+        let scan = scan.expect("a scan with something under way is kept");
+        let Serves::One(task) = scan.serves else {
+            unreachable!("who writes is served alone");
+        };
+        let asked = scan.of.asked(id);
+        let (first, last) = (asked[0], asked[asked.len() - 1]);
+        let end = scan.of.wanted().block_at(last).end();
+        self.consumer
+            .fill(task, Extent::new(first, end - first), data);
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
@@ -557,12 +599,17 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             }
         }
         self.scans[at].of.finished(now, done, data);
+        let serves = self.scans[at].serves;
+        let wrote = done.request.op.changes();
         match done.outcome {
             Outcome::Done => {
                 self.rests.succeeded();
                 let run = self.whole(done.request.extent);
                 let data = data.map(|data| (data, done.request.extent));
-                self.deliver(now, run, data, |_| true);
+                self.deliver(now, run, data, |task| match wrote {
+                    true => task.served_by() == serves,
+                    false => task.spec.work == Work::Read,
+                });
             }
             outcome => {
                 self.not_read(now, at);
@@ -570,6 +617,9 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
                     self.rests.failed(now);
                 }
             }
+        }
+        if wrote {
+            self.written(now, done, false);
         }
         self.forget_idle_scans();
     }

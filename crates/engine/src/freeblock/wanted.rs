@@ -239,6 +239,29 @@ impl Wanted {
         ))
     }
 
+    /// How many wanted blocks in an extent lie side by side at the most, and their extent, the first of those with as many; `None`
+    /// if none is wanted.
+    pub fn longest_run(&self, extent: Extent) -> Option<(u64, Extent)> {
+        let mut rest = self.whole(extent);
+        let mut longest: Option<Range<u64>> = None;
+        while let Some(run) = self.bits.next_run(rest.clone()) {
+            rest.start = run.end;
+            if longest
+                .as_ref()
+                .is_none_or(|most| run.end - run.start > most.end - most.start)
+            {
+                longest = Some(run);
+            }
+        }
+        let run = longest?;
+        let start = run.start * self.block;
+        let len = (run.end * self.block).min(self.capacity) - start;
+        Some((
+            run.end - run.start,
+            Extent::new(Lba::new(start), Sectors::new(len)),
+        ))
+    }
+
     /// The wanted blocks that lie whole in an extent, by their first sectors.
     pub fn blocks_in(&self, extent: Extent) -> impl Iterator<Item = Lba> + '_ {
         let blocks = self.whole(extent).filter(|block| self.has(*block));

@@ -310,6 +310,37 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
     }
 }
 
+/// With more than two commands in the drive nobody knows what a request comes behind, and nothing is read before any.
+#[test]
+fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
+    let profile = profile::by_name("exos-x18").expect("shipped");
+    let whole = Extent::new(Lba::ZERO, profile.geometry.capacity);
+    let workload = SyntheticSpec {
+        count: Some(600),
+        ..SyntheticSpec::alike(1, 12, &ProcessSpec::default())
+    };
+    for depth in [2, 3, 8] {
+        for hits in [Hits::Spared, Hits::Ignored] {
+            let options = FreeblockOptions {
+                block: Sectors::new(128),
+                hits,
+                ..FreeblockOptions::default()
+            };
+            let change = |setup: &mut Setup<'_>| {
+                let engine = &mut setup.stations[0].engine;
+                (engine.depth, engine.commit_ahead) = (depth, false);
+            };
+            let (alone, _) = simulate(&profile, "deadline", &workload, None, change);
+            let scan = Some((whole, options));
+            let (beside, read) = simulate(&profile, "deadline", &workload, scan, change);
+            let stats = read.borrow().stats;
+            let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.spared > 500;
+            assert_eq!(rests, depth > 2, "{depth}, {hits:?}: {stats:?}");
+            assert_eq!(alone == beside, depth > 2, "{depth}, {hits:?}");
+        }
+    }
+}
+
 /// With two commands in the drive, one of them kept for those who are urgent: they wait no longer beside a scan, the others have what they had,
 /// and the scan reads in the gaps of these.
 #[test]

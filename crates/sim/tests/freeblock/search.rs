@@ -37,12 +37,55 @@ fn gap(
     }
 }
 
-/// The most wanted blocks that begin on any track and can be read and left in time: all tracks are looked at, all pieces, and all ends.
+/// A search from outside for reads, with 0.3 ms on each seek.
+fn search<'a>(model: &'a Model, wanted: &'a Wanted) -> Search<'a, Model> {
+    Search {
+        model,
+        wanted,
+        op: Op::Read,
+        conservatism: Nanos::from_micros(300),
+        limits: Limits::Outside,
+        prefer: Prefer::Blocks,
+        rest: false,
+        merged_max: Sectors::new(4_096),
+        turn: model.turn().expect("it turns"),
+    }
+}
+
+/// What a command may be of what passes, with how many wanted blocks it has. Of a read, all that begins where the pass does, up to the last wanted block;
+/// of a write, all wanted blocks side by side.
+fn commands(wanted: &Wanted, of: Extent, op: Op) -> Vec<(u64, Extent)> {
+    let (start, end) = (of.start.get(), of.end().get());
+    let begins = match op.is_read() {
+        true => vec![start],
+        false => wanted.blocks_in(of).map(Lba::get).collect(),
+    };
+    let mut commands = Vec::new();
+    for begin in begins {
+        for len in 1..=end - begin {
+            let part = Extent::at(begin, len);
+            let Some((count, extent)) = wanted.within(part) else {
+                continue;
+            };
+            if op.is_read() {
+                commands.push((count, extent));
+            } else if extent == part && count == len.div_ceil(wanted.block()) {
+                commands.push((count, part));
+            } else if len > (count + 1) * wanted.block() {
+                break;
+            }
+        }
+    }
+    commands
+}
+
+/// The most wanted blocks that begin on any track and can be read (or written) and left in time: all tracks are looked at, all pieces, and all ends.
 fn most(
     model: &Model,
     wanted: &Wanted,
     gap: &Gap<<Model as Positioning>::Place>,
     margin: Nanos,
+    op: Op,
 ) -> u64 {
     let place = model.start(gap.extent);
     let (from, to) = (model.track(gap.source.place), model.track(place));
@@ -68,7 +111,7 @@ fn most(
             if track == from || (track == last && track != to) {
                 continue;
             }
-            let arrives = model.arrives(&gap.source, gap.sent, track, Op::Read) + margin;
+            let arrives = model.arrives(&gap.source, gap.sent, track, op) + margin;
             let mut passes: Vec<Pass> = Vec::new();
             if arrives < begins {
                 let span = (begins - arrives).min(turn);
@@ -76,7 +119,8 @@ fn most(
             }
             for pass in passes {
                 if track == to {
-                    if gap.op.is_read() && pass.extent.end() == gap.extent.start {
+                    let touches = pass.extent.end() == gap.extent.start;
+                    if gap.op.is_read() && op.is_read() && touches {
                         let here = wanted.within(pass.extent).map_or(0, |(count, _)| count);
                         most = most.max(here);
                     }
@@ -85,16 +129,13 @@ fn most(
                 // A block may go on to the next track.
                 let is_end = pass.extent.end() == model.addresses(track).end();
                 let over = if is_end { wanted.block() } else { 0 };
-                for len in 1..=pass.extent.len.get() + over {
-                    let part = Extent::new(pass.extent.start, Sectors::new(len));
-                    let Some((count, extent)) = wanted.within(part) else {
-                        continue;
-                    };
+                let len = pass.extent.len + Sectors::new(over);
+                for (count, extent) in commands(wanted, Extent::new(pass.extent.start, len), op) {
                     let end = model.track(model.end(extent));
                     if end != track && [from, to, last].contains(&end) {
                         continue;
                     }
-                    let first = model.follow(&gap.source, gap.sent, extent, Op::Read);
+                    let first = model.follow(&gap.source, gap.sent, extent, op);
                     let sent = gap.then.unwrap_or(first.done);
                     let comes = model.arrives(&first.head, sent, to, gap.op) + margin;
                     let then = model.follow(&first.head, sent, gap.extent, gap.op);
@@ -112,6 +153,7 @@ fn most(
 /// sectors. Returns how often something was found, and how often less than there was.
 fn against_all(
     profile: &Profile,
+    op: Op,
     block: u64,
     (pieces, longest): (u32, u64),
     reach: u64,
@@ -136,18 +178,17 @@ fn against_all(
         let gap = gap(&model, &mut random, around, reach);
         let margin = Nanos::from_micros(100 * (round % 4));
         let search = Search {
-            model: &model,
-            wanted: &wanted,
+            op,
             conservatism: margin,
-            limits: Limits::Outside,
-            prefer: Prefer::Blocks,
-            rest: false,
-            merged_max: Sectors::new(4_096),
-            turn: model.turn().expect("it turns"),
+            ..search(&model, &wanted)
         };
         let (pick, steps) = search.find(&gap, u64::MAX);
         let got = pick.map_or(0, |pick| pick.blocks);
-        let most = most(&model, &wanted, &gap, margin);
+        if let Some(pick) = pick.filter(|_| !op.is_read()) {
+            let (count, extent) = wanted.longest_run(pick.extent).expect("it is wanted");
+            assert_eq!((count, extent), (pick.blocks, pick.extent), "{pick:?}");
+        }
+        let most = most(&model, &wanted, &gap, margin, op);
         assert!(got <= most, "{got} of {most}: {pick:?}");
         // A piece that does not fit is cut at its end until it does, which may be a sector too much.
         assert!(got + 2 >= most, "{got} of {most} after {steps}: {gap:?}");
@@ -167,27 +208,51 @@ fn against_all(
 #[test]
 fn a_search_without_limits_finds_the_most_there_is() {
     // Scattered pieces not far from each other, here and there a whole track.
-    let (found, less) = against_all(&atlas(2), 1, (12, 300), 300_000, 60);
+    let (found, less) = against_all(&atlas(2), Op::Read, 1, (12, 300), 300_000, 60);
     assert!(found > 25 && less < 10, "{found}, {less} with less");
 }
 
 #[test]
 fn a_search_of_what_a_scan_has_left_finds_the_most_there_is() {
-    let (found, less) = against_all(&atlas(2), 1, (400, 6), 2_000_000, 40);
+    let (found, less) = against_all(&atlas(2), Op::Read, 1, (400, 6), 2_000_000, 40);
     assert!(found > 25 && less < 4, "{found}, {less} with less");
 }
 
 #[test]
 fn a_search_for_blocks_finds_the_most_there_is_on_other_drives() {
     let by_name = |name| profile::by_name(name).expect("there is such a one");
-    let (found, less) = against_all(&atlas(2), 16, (100, 100), 1_000_000, 40);
+    let (found, less) = against_all(&atlas(2), Op::Read, 16, (100, 100), 1_000_000, 40);
     assert!(found > 20 && less < 6, "{found}, {less} with less");
     for name in ["hp-c2247a", "plausible-3", "plausible-8"] {
-        let (found, less) = against_all(&by_name(name), 4, (60, 60), 200_000, 20);
+        let (found, less) = against_all(&by_name(name), Op::Read, 4, (60, 60), 200_000, 20);
         assert!(found > 8 && less < 5, "{name}: {found}, {less} with less");
     }
-    let (found, less) = against_all(&by_name("exos-x18"), 128, (200, 1_000), 20_000_000, 14);
+    let (found, less) = against_all(
+        &by_name("exos-x18"),
+        Op::Read,
+        128,
+        (200, 1_000),
+        20_000_000,
+        14,
+    );
     assert!(found > 4 && less < 3, "{found}, {less} with less");
+}
+
+#[test]
+fn a_search_for_what_to_write_finds_the_most_there_is_and_touches_nothing_else() {
+    let by_name = |name| profile::by_name(name).expect("there is such a one");
+    let (found, less) = against_all(&atlas(2), Op::Write, 1, (12, 300), 300_000, 60);
+    assert!(found > 20 && less < 10, "{found}, {less} with less");
+    let (found, less) = against_all(&atlas(2), Op::Write, 1, (400, 6), 2_000_000, 40);
+    assert!(found > 20 && less < 4, "{found}, {less} with less");
+    let (found, less) = against_all(&atlas(2), Op::Write, 16, (100, 100), 1_000_000, 40);
+    assert!(found > 15 && less < 6, "{found}, {less} with less");
+    for name in ["hp-c2247a", "plausible-3", "plausible-8"] {
+        let uncached = by_name(name).with(|spec| spec.cache.write_back = WriteBack::Off);
+        let uncached = uncached.expect("it can be");
+        let (found, less) = against_all(&uncached, Op::Write, 4, (60, 60), 200_000, 20);
+        assert!(found > 4 && less < 5, "{name}: {found}, {less} with less");
+    }
 }
 
 #[test]
@@ -210,14 +275,8 @@ fn a_search_finds_blocks_that_lie_on_two_tracks() {
         }
         let margin = Nanos::from_micros(100 * (round % 4));
         let search = Search {
-            model: &model,
-            wanted: &wanted,
             conservatism: margin,
-            limits: Limits::Outside,
-            prefer: Prefer::Blocks,
-            rest: false,
-            merged_max: Sectors::new(4_096),
-            turn: model.turn().expect("it turns"),
+            ..search(&model, &wanted)
         };
         let track = |lba| model.track(model.start(Extent::new(lba, Sectors::new(1))));
         let pick = search.find(&gap, u64::MAX).0;
@@ -227,7 +286,7 @@ fn a_search_finds_blocks_that_lie_on_two_tracks() {
             let own = [model.track(gap.source.place), track(gap.extent.start)];
             assert!(!own.contains(&end) && !own.contains(&start), "{pick:?}");
         }
-        let most = most(&model, &wanted, &gap, margin);
+        let most = most(&model, &wanted, &gap, margin, Op::Read);
         let got = pick.map_or(0, |pick| pick.blocks);
         assert!(got <= most, "{got} of {most}");
         found += u32::from(got > 0);
@@ -244,9 +303,9 @@ fn a_search_finds_blocks_that_lie_on_two_tracks() {
 fn a_search_finds_the_most_there_is_where_the_arm_waits_for_the_bus() {
     // The arm stays until all has been sent, five times as long as the sectors take to pass.
     let atlas = profile::by_name("atlas10k").expect("shipped");
-    let (found, less) = against_all(&atlas, 1, (12, 300), 300_000, 30);
+    let (found, less) = against_all(&atlas, Op::Read, 1, (12, 300), 300_000, 30);
     assert!(found > 12 && less < 15, "{found}, {less} with less");
-    let (found, less) = against_all(&atlas, 1, (400, 6), 2_000_000, 45);
+    let (found, less) = against_all(&atlas, Op::Read, 1, (400, 6), 2_000_000, 45);
     assert!(found > 15 && less < 6, "{found}, {less} with less");
 }
 
@@ -267,14 +326,8 @@ fn no_pick_is_alone_on_a_track_of_a_request_that_goes_over_the_end_of_one() {
         wanted.add(&model, model.addresses(last));
         wanted.add(&model, Extent::at(around + random.next_u64() % 300_000, 40));
         let search = Search {
-            model: &model,
-            wanted: &wanted,
             conservatism: Nanos::from_micros(100),
-            limits: Limits::Outside,
-            prefer: Prefer::Blocks,
-            rest: false,
-            merged_max: Sectors::new(4_096),
-            turn: model.turn().expect("it turns"),
+            ..search(&model, &wanted)
         };
         if let (Some(pick), _) = search.find(&gap, u64::MAX) {
             assert_ne!(model.track(model.start(pick.extent)), last, "{pick:?}");
@@ -298,16 +351,7 @@ fn there_is_no_gap_before_a_write_that_ends_in_the_drives_buffer() {
         for _ in 0..50 {
             let mut gap = gap(&model, &mut random, 0, capacity.get() - 16);
             gap.op = Op::Write;
-            let search = Search {
-                model: &model,
-                wanted: &wanted,
-                conservatism: Nanos::from_micros(300),
-                limits: Limits::Outside,
-                prefer: Prefer::Blocks,
-                rest: false,
-                merged_max: Sectors::new(4_096),
-                turn: model.turn().expect("it turns"),
-            };
+            let search = search(&model, &wanted);
             *found += u32::from(search.find(&gap, u64::MAX).0.is_some());
         }
     }
@@ -343,14 +387,8 @@ fn who_prefers_tracks_gets_more_of_a_track_and_who_prefers_blocks_more_blocks() 
         let gap = gap(&model, &mut random, around, 300_000);
         let find = |prefer| {
             let search = Search {
-                model: &model,
-                wanted: &wanted,
-                conservatism: Nanos::from_micros(300),
-                limits: Limits::Outside,
                 prefer,
-                rest: false,
-                merged_max: Sectors::new(4_096),
-                turn: model.turn().expect("it turns"),
+                ..search(&model, &wanted)
             };
             search.find(&gap, u64::MAX).0
         };
@@ -395,14 +433,10 @@ fn the_firmware_reads_on_both_sides_of_the_end_of_a_track_and_the_request_is_not
             let (mut gap, mut sum) = (gap, 0);
             for command in 0..commands {
                 let search = Search {
-                    model: &model,
-                    wanted: &wanted,
                     conservatism: Nanos::ZERO,
                     limits: Limits::Firmware,
-                    prefer: Prefer::Blocks,
                     rest: command > 0,
-                    merged_max: Sectors::new(4_096),
-                    turn: model.turn().expect("it turns"),
+                    ..search(&model, &wanted)
                 };
                 let Some(pick) = search.find(&gap, u64::MAX).0 else {
                     break;
