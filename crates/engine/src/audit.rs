@@ -13,7 +13,7 @@
 mod lanes;
 
 use crate::slots::Stage;
-use crate::{Command, DriveTag, Engine, Event, Finished, Lane, Outcome, RequestId};
+use crate::{Arrival, Command, DriveTag, Engine, Event, Finished, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Request, Scheduler};
 use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +124,11 @@ impl Audit {
             | Event::Offered(_)
             | Event::Behind { .. } => Ok(()),
             Event::Arrived(new) | Event::Joined { arrival: new, .. } => {
+                if let Event::Joined { join, .. } = event
+                    && *join != Join::Queued
+                {
+                    self.joins(new)?;
+                }
                 ensure!(
                     !self.pending.contains_key(&new.id),
                     "{} arrives twice",
@@ -164,6 +169,24 @@ impl Audit {
                 self.completed(&request, &parts, *outcome)
             }
         }
+    }
+
+    /// What goes with a client's request, or before it, goes before whatever has come earlier: no flush may wait, and nothing that it conflicts with
+    /// may be under way.
+    fn joins(&self, new: &Arrival) -> Result<(), Violation> {
+        ensure!(
+            self.flushes.is_empty() && matches!(new.op, Op::Read | Op::Write),
+            "{new:?} joins while a flush waits"
+        );
+        let conflict = self.pending.iter().find(|(_, pending)| {
+            let changes = new.op.changes() || pending.op.changes();
+            changes && pending.extent.overlaps(new.extent)
+        });
+        if let Some((id, pending)) = conflict {
+            let what = format!("{new:?} joins before {id}: {:?}", pending.extent);
+            return Err(Violation(what));
+        }
+        Ok(())
     }
 
     fn completed(

@@ -5,14 +5,15 @@
 //! instant of the arm accounted for. Half of the seeds have a gate, which changes while it runs; no command may be
 //! overtaken in the drive more often than the gate promises. Every third seed draws at the ends of what may be set: times of
 //! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. In every fifth an adapter keeps
-//! completions back. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
+//! completions back. In every third a scan reads or writes in the background, of which each block is delivered once. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
 //! engine must decide the same.
 
 mod load;
 mod overtaken;
 mod random;
+mod scan;
 
-use crate::{Coalesce, Report, RunError, Setup, run};
+use crate::{Coalesce, Report, Setup, run};
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Profile, QueueSpec};
 use headtime_disk::{Model, profile};
@@ -26,6 +27,7 @@ use headtime_workload::{NewRequest, Source};
 use load::{Crowd, begin_late, requests};
 use overtaken::Overtaken;
 use random::Random;
+use scan::ScanPlan;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -98,6 +100,7 @@ struct Plan {
     faults: Vec<(Time, Fault)>,
     timeout: Option<Nanos>,
     coalesce: Option<Coalesce>,
+    scan: Option<ScanPlan>,
     /// When everything must be over, at the latest.
     drains_within: Nanos,
     drive_seed: u64,
@@ -122,10 +125,10 @@ pub fn one(
     };
     let mut overtaken = Overtaken::new(&plan.gate, plan.config.depth);
     let run = execute(&plan, &settings, &mut overtaken);
-    let (report, log) = run.map_err(|error| fail(error.to_string()))?;
+    let (report, log) = run.map_err(&fail)?;
     let mut again = Overtaken::new(&plan.gate, plan.config.depth);
     let run = execute(&plan, &settings, &mut again);
-    let (_, again) = run.map_err(|error| fail(error.to_string()))?;
+    let (_, again) = run.map_err(&fail)?;
     if log != again {
         let line = log
             .lines()
@@ -267,7 +270,7 @@ fn execute(
     plan: &Plan,
     settings: &[(String, String)],
     overtaken: &mut Overtaken,
-) -> Result<(Report, String), RunError> {
+) -> Result<(Report, String), String> {
     let mut source = Scripted {
         requests: &plan.requests,
         next: 0,
@@ -288,12 +291,22 @@ fn execute(
     setup.audit = true;
     setup.limit = Some(plan.drains_within);
     setup.stations[0].coalesce = plan.coalesce;
+    let model = Arc::new(Model::new(&plan.profile));
+    let capacity = plan.profile.geometry.capacity;
+    let scan = plan.scan.and_then(|scan| scan.build(model, capacity));
+    let found = scan.map(|(scan, found)| {
+        setup.stations[0].background = Some(Box::new(scan));
+        found
+    });
     setup.log_settings = settings.to_vec();
     setup.log = Some(&mut sink);
     let mut observe = |now: Time, _: Member, seen: Seen<'_>| overtaken.see(now, seen);
     setup.observer = Some(&mut observe);
-    let report = run(setup)?;
-    Ok((report, text))
+    let report = run(setup).map_err(|error| error.to_string())?;
+    match found.and_then(|found| found.take()) {
+        Some(problem) => Err(problem),
+        None => Ok((report, text)),
+    }
 }
 
 fn draw(seed: u64) -> Plan {
@@ -447,6 +460,10 @@ fn draw(seed: u64) -> Plan {
         commands: 2 + adapter.below(31) as u32,
         timeout: Nanos::from_micros(*adapter.pick(&[1, 100, 5_000, 100_000])),
     });
+    // Of its own, as above.
+    let mut scans = Random::new(seed.rotate_left(53));
+    let scans_too = crowd.is_none() && scans.chance(33);
+    let scan = ScanPlan::draw(&mut scans, &requests, capacity).filter(|_| scans_too);
     let mut drawn = format!(
         "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}, gate {gate}",
         if sptf { "sptf" } else { "fifo" },
@@ -470,6 +487,9 @@ fn draw(seed: u64) -> Plan {
     }
     if let Some(crowd) = &crowd {
         let _ = write!(drawn, ", {crowd:?}");
+    }
+    if let Some(scan) = &scan {
+        let _ = write!(drawn, ", {scan:?}");
     }
     for (at, change) in &changes {
         let _ = write!(drawn, ", {change} at {at}");
@@ -496,7 +516,10 @@ fn draw(seed: u64) -> Plan {
     let kept = coalesce
         .map_or(Nanos::ZERO, |coalesce| coalesce.timeout)
         .saturating_mul(2 * requests.len() as u64);
-    let drains_within = [slowest, stalls, lost, plugged, held, kept]
+    let scanned = scan.as_ref().map_or(Nanos::ZERO, |scan| {
+        scan.takes_at_most(Nanos::from_millis(200), requests.len() as u64)
+    });
+    let drains_within = [slowest, stalls, lost, plugged, held, kept, scanned]
         .into_iter()
         .fold(end - Time::ZERO, Nanos::saturating_add);
     Plan {
@@ -509,6 +532,7 @@ fn draw(seed: u64) -> Plan {
         faults,
         timeout,
         coalesce,
+        scan,
         drains_within,
         drive_seed: seed,
         drawn,
@@ -725,6 +749,24 @@ mod tests {
                 .count();
         }
         assert!(drained > 20, "{drained}");
+    }
+
+    /// Scans of the first seeds that have one read and write, before requests, alone, queued, and outright. What goes in a client's command is rare
+    /// among so few requests; `tests/freeblock` has it.
+    #[test]
+    fn seeds_with_a_scan_hold() {
+        let scanned = (4_000..).filter(|seed| draw(*seed).scan.is_some());
+        let mut joined = [0; 4];
+        for seed in scanned.take(50) {
+            let run = plain(seed).unwrap_or_else(|failure| panic!("{failure}"));
+            for line in run.log.lines().filter(|line| line.starts_with("J ")) {
+                let ways = ["before", "alone", "queued", "outright"];
+                if let Some(way) = ways.iter().position(|way| line.contains(way)) {
+                    joined[way] += 1;
+                }
+            }
+        }
+        assert!(joined.iter().all(|count| *count > 10), "{joined:?}");
     }
 
     #[test]

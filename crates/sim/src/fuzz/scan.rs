@@ -1,0 +1,254 @@
+//! A scan in the background of a random run, and an account of what it has delivered.
+
+use super::random::Random;
+use headtime_disk::Model;
+use headtime_engine::{
+    Approach, Arrival, Background, Demand, DriveQueue, Engine, Finished, Freeblock,
+    FreeblockOptions, Hits, Idle, Join, Lane, Limits, Outcome, Prefer, Promised, RequestId,
+};
+use headtime_sched::{Class, Track};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_workload::NewRequest;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What a scan is to do, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScanPlan {
+    options: FreeblockOptions,
+    range: Extent,
+    writes: bool,
+    demand: Option<Demand>,
+    promised: Option<Promised>,
+}
+
+impl ScanPlan {
+    /// A scan around some of the requests, on a disk of so many sectors.
+    pub fn draw(
+        random: &mut Random,
+        requests: &[(Time, NewRequest)],
+        capacity: u64,
+    ) -> Option<ScanPlan> {
+        let (_, near) = requests.get(random.below(requests.len().max(1) as u64) as usize)?;
+        // An account by sector of a drive of terabytes takes gigabytes.
+        let least = capacity >> 25;
+        let block = least.max(*random.pick(&[1, 8, 16, 128, 1_024]));
+        let most = block * *random.pick(&[1, 500, 500, 20_000]);
+        // What gaps alone read of many is little.
+        let all = most <= 500 * block;
+        let start = near.extent.start.get().saturating_sub(random.below(most)) / block * block;
+        let start = start.min((capacity - 1) / block * block);
+        let range = Extent::at(start, most.min(capacity - start));
+        let piece = Sectors::new(*random.pick(&[8, 64, 512]));
+        let after = Nanos::from_micros(*random.pick(&[0, 100, 5_000, 1_000_000]));
+        let options = FreeblockOptions {
+            conservatism: Nanos::from_micros(*random.pick(&[0, 0, 100, 100, 300, 300, 1_000_000])),
+            picks: *random.pick(&[0, 1, 1, 1, 1, 3]),
+            steps: *random.pick(&[3, u64::MAX, u64::MAX, u64::MAX]),
+            limits: *random.pick(&[Limits::Outside, Limits::Outside, Limits::Firmware]),
+            prefer: *random.pick(&[Prefer::Blocks, Prefer::Tracks]),
+            hits: *random.pick(&[Hits::Spared, Hits::Ignored]),
+            queue: *random.pick(&[
+                DriveQueue::Promised,
+                DriveQueue::Kept,
+                DriveQueue::Short,
+                DriveQueue::Short,
+                DriveQueue::Short,
+            ]),
+            block: Sectors::new(block),
+            idle: (all && random.chance(50)).then_some(Idle { after, piece }),
+        };
+        let writes = random.chance(30);
+        let demand = (all && random.chance(20)).then(|| Demand {
+            class: *random.pick(&[Class::IDLE, Class::BEST_EFFORT, Class::REAL_TIME]),
+            outstanding: 1 + random.below(4) as u32,
+            piece,
+        });
+        // A run of years would have more looks at its promises than anybody waits for.
+        let last = requests.last().map_or(Time::ZERO, |(at, _)| *at) - Time::ZERO;
+        let is_short = last < Nanos::from_secs(100);
+        let promised = Promised {
+            finish_within: random.chance(70).then(|| {
+                Nanos::from_secs(1) + Nanos::from_nanos(random.below(2 * last.as_nanos() + 1))
+            }),
+            passed: Nanos::ZERO,
+            p99: random.chance(50).then_some(0.05),
+            cycle: Nanos::from_secs(1 + random.below(100_000)),
+            patience: after,
+        };
+        Some(ScanPlan {
+            options,
+            range,
+            writes,
+            demand,
+            promised: (!writes && is_short && random.chance(50)).then_some(promised),
+        })
+    }
+
+    /// How long it may have the drive besides, if each read takes the drive so long at the most.
+    pub fn takes_at_most(&self, slowest: Nanos, requests: u64) -> Nanos {
+        // A pick and an outright read before each request, a read of idle time that it waits for, and what is queued, once again alone
+        // for each block where it fails.
+        let blocks = self.range.len.get() / self.options.block.get() + 1;
+        let reads = requests * (u64::from(self.options.picks) + 2) + 2 * blocks;
+        slowest.saturating_mul(reads)
+    }
+
+    /// The scan, which tells of what it does wrong; `None` if the drive does not turn.
+    pub fn build(&self, model: Arc<Model>, capacity: Sectors) -> Option<(Checked, Found)> {
+        let scan = Freeblock::new(model, capacity, self.range, self.options)?;
+        let mut scan = match (self.promised, self.writes) {
+            (Some(promised), _) => scan.with_promise(promised, Sectors::new(256)),
+            (None, true) => scan.writing(),
+            (None, false) => scan,
+        };
+        scan.set_demand(self.demand);
+        let wanted = scan.wanted().blocks_in(self.range);
+        let wanted = wanted.map(|lba| lba.get() / self.options.block.get());
+        let wanted = wanted.collect();
+        let found = Found::default();
+        let checked = Checked {
+            scan,
+            wanted,
+            found: Rc::clone(&found),
+        };
+        Some((checked, found))
+    }
+}
+
+/// What is wrong with a scan, if anything is.
+pub(super) type Found = Rc<RefCell<Option<String>>>;
+
+/// A scan beside an account of its own of what has been delivered.
+pub(super) struct Checked {
+    scan: Freeblock<Arc<Model>>,
+    /// Neither delivered nor unreadable.
+    wanted: BTreeSet<u64>,
+    found: Found,
+}
+
+impl Checked {
+    fn wrong(&self, what: impl FnOnce() -> String) {
+        self.found.borrow_mut().get_or_insert_with(what);
+    }
+
+    /// The numbers of the blocks that lie whole in an extent.
+    fn whole(&self, extent: Extent) -> std::ops::Range<u64> {
+        let wanted = self.scan.wanted();
+        let (block, blocks) = (wanted.block(), wanted.blocks());
+        let first = extent.start.get().div_ceil(block);
+        // The last one may be short.
+        let end = wanted.block_at(Lba::new((blocks - 1) * block)).end();
+        let last = match extent.end() >= end {
+            true => blocks,
+            false => extent.end().get() / block,
+        };
+        first..last.max(first)
+    }
+
+    /// What the scan counts and what has been counted beside it are the same.
+    fn same(&self) {
+        let unreadable = self.scan.unreadable().count() as u64;
+        let (left, wanted) = (self.scan.unread(), self.wanted.len() as u64);
+        if left != wanted {
+            self.wrong(|| {
+                format!("a scan wants {left} blocks ({unreadable} unreadable), and {wanted} have not been delivered")
+            });
+        }
+    }
+}
+
+impl Background for Checked {
+    fn joins(
+        &mut self,
+        now: Time,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let asked = self.scan.joins(now, engine, approach)?;
+        let (arrival, _, join) = &asked;
+        let RequestId::Background(id) = arrival.id else {
+            self.wrong(|| format!("a scan asks as {}", arrival.id));
+            return Some(asked);
+        };
+        let block = self.scan.options().block.get();
+        let numbers = self.scan.asked(id).iter().map(|lba| lba.get() / block);
+        let numbers: BTreeSet<u64> = numbers.collect();
+        if numbers.is_empty() || !numbers.is_subset(&self.wanted) {
+            self.wrong(|| format!("{arrival:?} is for {numbers:?}, which are not all wanted"));
+        }
+        // What is not wanted is not written.
+        let all: BTreeSet<u64> = self.whole(arrival.extent).collect();
+        if self.scan.writes() && (arrival.op.is_read() || *join == Join::With || all != numbers) {
+            self.wrong(|| format!("{arrival:?} writes {all:?} for {numbers:?}, {join:?}"));
+        }
+        Some(asked)
+    }
+
+    fn is_offered(&self) -> bool {
+        self.scan.is_offered()
+    }
+
+    fn depth(&self) -> Option<u32> {
+        self.scan.depth()
+    }
+
+    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
+        self.scan.next_wakeup(engine)
+    }
+
+    fn is_over(&self) -> bool {
+        self.scan.is_over()
+    }
+
+    fn tracker(&self) -> Option<Box<dyn Track>> {
+        self.scan.tracker()
+    }
+
+    fn arrives(&mut self, now: Time, arrival: &Arrival) {
+        self.scan.arrives(now, arrival);
+    }
+
+    fn seen(&mut self, now: Time, done: &Finished) {
+        let counts = match self.scan.writes() {
+            true => done.request.op.changes(),
+            false => done.request.op.is_read(),
+        };
+        if counts && done.outcome == Outcome::Done {
+            let asked: BTreeSet<u64> = self.in_flight();
+            for block in self.whole(done.request.extent) {
+                // What is under way is delivered by that.
+                if !asked.contains(&block) {
+                    self.wanted.remove(&block);
+                }
+            }
+        }
+        self.scan.seen(now, done);
+        self.same();
+    }
+
+    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        let block = self.scan.options().block.get();
+        let asked = self.scan.asked(done.id).iter();
+        let asked: Vec<u64> = asked.map(|lba| lba.get() / block).collect();
+        self.scan.finished(now, done, data);
+        for block_number in asked {
+            let first = Lba::new(block_number * block);
+            let over = done.outcome == Outcome::Done || self.scan.is_unreadable(first);
+            if over && !self.wanted.remove(&block_number) {
+                self.wrong(|| format!("block {block_number} is delivered twice by {done:?}"));
+            }
+        }
+        self.same();
+    }
+}
+
+impl Checked {
+    fn in_flight(&self) -> BTreeSet<u64> {
+        let block = self.scan.options().block.get();
+        let asked = self.scan.all_asked();
+        asked.map(|lba| lba.get() / block).collect()
+    }
+}
