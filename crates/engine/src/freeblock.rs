@@ -11,6 +11,7 @@
 mod arcs;
 mod bits;
 mod buffer;
+mod parts;
 mod promise;
 mod promised;
 mod rests;
@@ -22,6 +23,7 @@ use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome
 use buffer::{Buffer, Surprises};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use parts::Parts;
 use promise::Promise;
 pub use promise::{ClientWaits, Outlook, Promised, Verdict};
 pub use rests::Rests;
@@ -249,7 +251,7 @@ struct Picked {
 
 /// Reads each wanted block of a disk once, in gaps alone; or [writes](Freeblock::writing) each.
 ///
-/// What somebody else reads counts as read. A block of which the drive says that it cannot be read is asked for once more, alone,
+/// What somebody else reads counts as read, also in parts as far as there is room to know of them. A block of which the drive says that it cannot be read is asked for once more, alone,
 /// and then no longer ([`Freeblock::unreadable`]), until it is [wanted](Freeblock::want) again. Anything else that fails is wanted again.
 pub struct Freeblock<P: Passing> {
     model: P,
@@ -257,6 +259,8 @@ pub struct Freeblock<P: Passing> {
     /// Whether it reads or writes what is wanted.
     op: Op,
     wanted: Wanted,
+    /// What others have read of wanted blocks.
+    parts: Parts,
     turn: Nanos,
     demand: Option<Demand>,
     promise: Option<Box<Promise>>,
@@ -333,6 +337,7 @@ impl<P: Passing> Freeblock<P> {
             tenths: [Time::NEVER; 10],
             op: Op::Read,
             wanted,
+            parts: Parts::of(options.block.get()),
             turn,
             buffer: Buffer::new(model.buffering().filter(|_| options.hits == Hits::Spared)),
             surprises: Surprises::default(),
@@ -455,7 +460,24 @@ impl<P: Passing> Freeblock<P> {
     /// The blocks that lie whole in an extent are wanted, also if they have been read, or could not be. Returns how many were not.
     pub fn want(&mut self, extent: Extent) -> u64 {
         self.forget_unreadable(extent);
+        self.parts.forget(self.wanted.whole(extent));
         self.wanted.add(&self.model, extent)
+    }
+
+    /// Somebody has read (or written, where that counts) an extent. Returns how many wanted blocks have all been read by that, in however many
+    /// requests.
+    fn take_parts(&mut self, extent: Extent) -> u64 {
+        let end = self.wanted.end().get();
+        let mut taken = 0;
+        for number in self.parts.of_extent(extent, end) {
+            if self.wanted.has(number) {
+                let block = self.wanted.block_at(Lba::new(number * self.wanted.block()));
+                if self.parts.read(number, block.len.get(), extent) {
+                    taken += self.wanted.take(&self.model, block);
+                }
+            }
+        }
+        taken
     }
 
     /// The blocks that lie whole in an extent count as readable. Returns how many did not.
@@ -806,7 +828,8 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         if counts && done.outcome == Outcome::Done {
             let extent = done.request.extent;
             // What could not be read may have been written since.
-            let taken = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);
+            let whole = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);
+            let taken = whole + self.take_parts(extent);
             self.stats.read_by_others += taken;
             if taken > 0 {
                 self.note_read(now);

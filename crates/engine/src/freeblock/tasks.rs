@@ -9,6 +9,7 @@
 mod spec;
 
 use super::bits::Bits;
+use super::parts::Parts;
 use super::{Demand, Freeblock, FreeblockOptions, Rests};
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
 use core::ops::Range;
@@ -78,6 +79,8 @@ pub struct Tasks<P: Passing, C> {
     /// Those of a higher priority first.
     scans: Vec<Scan<P>>,
     tasks: Vec<Task>,
+    /// What clients have read of blocks that a task wants for which that counts.
+    parts: Parts,
     consumer: C,
     next_task: u32,
     next_scan: u64,
@@ -110,6 +113,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             options,
             scans: Vec::new(),
             tasks: Vec::new(),
+            parts: Parts::of(options.block.get()),
             consumer,
             next_task: 0,
             next_scan: 0,
@@ -265,6 +269,8 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             from = run.end;
             let extent = self.extent(&run);
             self.scans[at_scan].of.want(extent);
+            // What was read before this task went on is not read for it.
+            self.parts.forget(run);
         }
         let scan = &mut self.scans[at_scan].of;
         scan.set_demand(self.tasks[at].demand);
@@ -374,6 +380,18 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         self.trim(&run);
     }
 
+    /// A client has read an extent, which may have the rest of blocks of which clients have read a part.
+    fn read_in_part(&mut self, now: Time, extent: Extent, counts: impl Fn(&Task) -> bool) {
+        for number in self.parts.of_extent(extent, self.capacity.get()) {
+            let run = number..number + 1;
+            let wants = |task: &Task| counts(task) && !task.wanted.has_none(run.clone());
+            let len = self.extent(&run).len.get();
+            if self.tasks.iter().any(wants) && self.parts.read(number, len, extent) {
+                self.deliver(now, run, None, &counts);
+            }
+        }
+    }
+
     /// A task wants a run of blocks no longer, all of which it wanted.
     fn settle(&mut self, now: Time, at: usize, run: Range<u64>) {
         let base = self.options.block.get();
@@ -446,6 +464,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         let parts: Vec<_> = task.within(touched).collect();
         for part in parts {
             let extent = self.extent(&part);
+            self.parts.forget(part.clone());
             self.tasks[at].wanted.set(part, true);
             self.consumer.changed(now, id, extent);
             let scan = self.scans.iter_mut().find(|scan| scan.serves == serves);
@@ -569,6 +588,7 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             let run = self.whole(done.request.extent);
             let counts = |task: &Task| task.spec.others_count && task.spec.work == Work::Read;
             self.deliver(now, run, None, counts);
+            self.read_in_part(now, done.request.extent, counts);
         }
     }
 

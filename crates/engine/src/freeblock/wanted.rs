@@ -75,7 +75,7 @@ impl Wanted {
     }
 
     /// The blocks that lie whole in an extent.
-    fn whole(&self, extent: Extent) -> Range<u64> {
+    pub(super) fn whole(&self, extent: Extent) -> Range<u64> {
         let (start, end) = (extent.start.get(), extent.end().get().min(self.capacity));
         let first = start.div_ceil(self.block);
         // The last block of the disk is whole where the disk ends.
@@ -112,6 +112,11 @@ impl Wanted {
     /// Sectors of a block.
     pub fn block(&self) -> u64 {
         self.block
+    }
+
+    /// Where the disk ends.
+    pub(super) fn end(&self) -> Lba {
+        Lba::new(self.capacity)
     }
 
     /// How many there are.

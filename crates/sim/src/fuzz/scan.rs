@@ -10,7 +10,7 @@ use headtime_sched::{Class, Track};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::NewRequest;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -112,6 +112,7 @@ impl ScanPlan {
         let checked = Checked {
             scan,
             wanted,
+            parts: BTreeMap::new(),
             found: Rc::clone(&found),
         };
         Some((checked, found))
@@ -126,6 +127,8 @@ pub(super) struct Checked {
     scan: Freeblock<Arc<Model>>,
     /// Neither delivered nor unreadable.
     wanted: BTreeSet<u64>,
+    /// Of blocks, the sectors that others have read (or written, where that counts) while they were wanted.
+    parts: BTreeMap<u64, BTreeSet<u64>>,
     found: Found,
 }
 
@@ -216,8 +219,9 @@ impl Background for Checked {
             true => done.request.op.changes(),
             false => done.request.op.is_read(),
         };
-        if counts && done.outcome == Outcome::Done {
-            let asked: BTreeSet<u64> = self.in_flight();
+        let counts = counts && done.outcome == Outcome::Done;
+        let asked: BTreeSet<u64> = self.in_flight();
+        if counts {
             for block in self.whole(done.request.extent) {
                 // What is under way is delivered by that.
                 if !asked.contains(&block) {
@@ -226,6 +230,9 @@ impl Background for Checked {
             }
         }
         self.scan.seen(now, done);
+        if counts {
+            self.seen_in_part(done.request.extent, &asked);
+        }
         self.same();
     }
 
@@ -246,6 +253,33 @@ impl Background for Checked {
 }
 
 impl Checked {
+    /// Somebody has read a part of a block: the scan may know that all of it has been read so, and must not think so before.
+    fn seen_in_part(&mut self, extent: Extent, asked: &BTreeSet<u64>) {
+        let block = self.scan.options().block.get();
+        for number in [
+            extent.start.get() / block,
+            extent.end().get().saturating_sub(1) / block,
+        ] {
+            if !self.wanted.contains(&number) || asked.contains(&number) {
+                continue;
+            }
+            let all = self.scan.wanted().block_at(Lba::new(number * block));
+            let from = extent.start.max(all.start).get();
+            let to = extent.end().min(all.end()).get();
+            let read = self.parts.entry(number).or_default();
+            read.extend(from..to);
+            if !self.scan.wanted().has(number) {
+                if (read.len() as u64) < all.len.get() {
+                    let sectors = read.len();
+                    self.wrong(|| {
+                        format!("block {number} counts, of which {sectors} sectors have been read")
+                    });
+                }
+                self.wanted.remove(&number);
+            }
+        }
+    }
+
     fn in_flight(&self) -> BTreeSet<u64> {
         let block = self.scan.options().block.get();
         let asked = self.scan.all_asked();

@@ -45,7 +45,7 @@ pub struct TaskSpec {
     pub all: bool,
     /// See there.
     pub on_write: OnWrite,
-    /// Whether what clients read counts, whose data the task does not see. Means nothing to a task that writes.
+    /// Whether what clients read counts, whose data the task does not see; also in parts, as far as there is room to know of them. Means nothing to a task that writes.
     pub others_count: bool,
 }
 
