@@ -6,7 +6,7 @@
 //! says it: rows of other lengths on other heads, or every so many rows a larger turn.
 
 use super::zone::{FoundZone, Row};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// How tracks are spread over the surfaces.
@@ -25,8 +25,9 @@ pub struct Shape {
 }
 
 /// Where spare places are that addresses pass over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+///
+/// In a text it is one word; that of a range has its cylinders behind it: `range-12`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spared {
     /// Nowhere within a zone.
     ZoneEnd,
@@ -35,6 +36,41 @@ pub enum Spared {
     CylinderFront,
     /// At the end of so many cylinders each.
     Range(u32),
+}
+
+const WORDS: [(&str, Spared); 4] = [
+    ("zone-end", Spared::ZoneEnd),
+    ("track-end", Spared::TrackEnd),
+    ("cylinder-end", Spared::CylinderEnd),
+    ("cylinder-front", Spared::CylinderFront),
+];
+/// What the word of a range begins with.
+const RANGE: &str = "range-";
+
+impl Serialize for Spared {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Spared::Range(cylinders) = self {
+            return to.collect_str(&format_args!("{RANGE}{cylinders}"));
+        }
+        let word = WORDS.iter().find(|(_, spared)| spared == self);
+        to.serialize_str(word.expect("all but ranges have a word").0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Spared {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Spared, D::Error> {
+        let expected = "zone-end, track-end, cylinder-end, cylinder-front or range-CYLINDERS";
+        headtime_config::parse(from, expected, |text| {
+            let word = WORDS.iter().find(|(word, _)| *word == text);
+            let range = || {
+                let cylinders = text.strip_prefix(RANGE)?.parse().ok()?;
+                (cylinders > 0).then_some(Spared::Range(cylinders))
+            };
+            word.map(|(_, spared)| *spared)
+                .or_else(range)
+                .ok_or_else(|| format!("allowed is {expected}"))
+        })
+    }
 }
 
 /// What rows alone say.
@@ -122,6 +158,101 @@ fn of_cycle(cycle: &[Row]) -> Pattern {
             let group = cycle.iter().map(|row| row.tracks).min().unwrap_or(1);
             let heads = cycle.len() as u64 + u64::from(merged && most == 2 * group);
             known(heads, group, Spared::ZoneEnd)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Stage;
+    use super::*;
+    use headtime_config::{Place, Table, read, to_text};
+    use headtime_disk::profile::{Destage, ReadAhead, RequestedData, WriteBack};
+    use std::fmt::Debug;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Kept<T> {
+        word: T,
+    }
+
+    fn from_text<T: for<'de> Deserialize<'de>>(text: &str) -> Result<T, String> {
+        let table = Table::parse("f", text).unwrap();
+        let kept = read::<Kept<T>>(&table, &Place::line("f", 1));
+        kept.map(|kept| kept.word)
+            .map_err(|error| error.to_string())
+    }
+
+    fn is_read_back<T: Serialize + for<'de> Deserialize<'de> + Debug + PartialEq>(
+        all: impl IntoIterator<Item = T>,
+    ) {
+        for word in all {
+            let kept = Kept { word };
+            let text = to_text(&kept);
+            assert_eq!(from_text(&text), Ok(kept.word), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_word_that_a_kept_state_can_have_is_read_back() {
+        is_read_back(WORDS.map(|(_, spared)| spared));
+        is_read_back([1, 2, 4_000_000_000].map(Spared::Range));
+        is_read_back([
+            Stage::Rotation,
+            Stage::Tracks,
+            Stage::Surfaces,
+            Stage::Bus,
+            Stage::Gaps,
+            Stage::Seeks,
+            Stage::Writes,
+            Stage::Access,
+            Stage::HoldOut,
+            Stage::Electronics,
+            Stage::Remaps,
+            Stage::Done,
+        ]);
+        is_read_back([
+            ReadAhead::Off,
+            ReadAhead::TrackEnd,
+            ReadAhead::CylinderEnd,
+            ReadAhead::SegmentFull,
+            ReadAhead::NextTrack,
+        ]);
+        is_read_back([
+            RequestedData::Dropped,
+            RequestedData::Kept,
+            RequestedData::Replaceable,
+        ]);
+        is_read_back([
+            WriteBack::Off,
+            WriteBack::Appending,
+            WriteBack::Flushed,
+            WriteBack::Full,
+        ]);
+        is_read_back([Destage::Segment, Destage::Sweep]);
+    }
+
+    #[test]
+    fn spares_in_a_state_are_the_words_that_they_were_and_others_are_refused() {
+        // As states had them before ranges could be written.
+        for (text, spared) in WORDS {
+            assert_eq!(from_text(&format!("word = \"{text}\"")), Ok(spared));
+        }
+        for word in [
+            "range",
+            "range-",
+            "range-0",
+            "range--1",
+            "range-4294967296",
+            "cylinder",
+            "",
+        ] {
+            let error = from_text::<Spared>(&format!("word = \"{word}\"")).unwrap_err();
+            assert_eq!(
+                error,
+                format!(
+                    "f:1: word: \"{word}\": allowed is zone-end, track-end, cylinder-end, cylinder-front or range-CYLINDERS"
+                )
+            );
         }
     }
 }

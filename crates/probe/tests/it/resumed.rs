@@ -3,7 +3,7 @@
 use headtime_config::{Place, Table, read, to_text};
 use headtime_disk::profile::by_name;
 use headtime_probe::Modelled;
-use headtime_probe::extract::{Extraction, Stage};
+use headtime_probe::extract::{Extraction, Spared, Stage};
 use proptest::prelude::*;
 
 /// The extraction after it was written down and read.
@@ -42,6 +42,19 @@ proptest! {
         prop_assert_eq!(&through, &stopped);
         let text = |extraction: &Extraction| extraction.profile().unwrap().to_toml();
         prop_assert_eq!(text(&through), text(&stopped));
+    }
+}
+
+#[test]
+fn who_stops_on_a_drive_with_spares_by_ranges_of_cylinders_learns_the_same_profile() {
+    for name in ["barracuda-st32171w", "plausible-16"] {
+        let through = run(name, 1, |_| false);
+        let spared = through.shape.unwrap().spared;
+        assert!(matches!(spared, Spared::Range(_)), "{name}: {spared:?}");
+        let stopped = run(name, 1, |_| true);
+        assert_eq!(through, stopped, "{name}");
+        let [one, other] = [&through, &stopped].map(|extraction| extraction.profile().unwrap());
+        assert_eq!(one.to_toml(), other.to_toml(), "{name}");
     }
 }
 
