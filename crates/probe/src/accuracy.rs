@@ -28,6 +28,8 @@ pub struct Accuracy {
     pub angles: u32,
     /// Sectors of 10,000 in whose zone all skews are right within a sector.
     pub skewed: u32,
+    /// Sectors of 10,000 in whose zone as many tracks of a surface come before the next one's turn as are learned.
+    pub grouped: u32,
     /// The largest error of a skew, in sectors, of these zones.
     pub skew: f64,
     /// Borders of zones that are learned within a track, and all.
@@ -40,6 +42,8 @@ pub struct Accuracy {
     pub not_remapped: usize,
     /// Root mean square of the error of processing and seek, in microseconds, over the learned table.
     pub seeks: f64,
+    /// The same of writes, if they were timed.
+    pub write_seeks: Option<f64>,
     pub held: Held,
     pub spent: Nanos,
     /// The time in which a drive of this size has to be learned.
@@ -58,6 +62,10 @@ impl Accuracy {
             (self.heads.0 == self.heads.1, "surfaces"),
             (self.order_is_right(), "order"),
             (self.seeks < 50.0, "seeks"),
+            (
+                self.write_seeks.is_none_or(|error| error < 50.0),
+                "write seeks",
+            ),
             (self.spent < self.limit, "time"),
         ];
         let missed = all.into_iter().filter(|(reached, _)| !reached);
@@ -139,6 +147,14 @@ fn zone_of<'p>(profile: &'p Profile, layout: &Layout, lba: Lba) -> Option<&'p Zo
         .find(|zone| zone.last_cylinder >= track.cylinder.0)
 }
 
+/// How many tracks of a surface come before the next one's turn.
+fn group(profile: &Profile, zone: &Zone) -> u32 {
+    match profile.layout.order {
+        Order::SurfaceSerpentine { tracks } => zone.tracks_per_surface.unwrap_or(tracks),
+        Order::CylinderFirst | Order::Serpentine | Order::SerpentineThroughout => 1,
+    }
+}
+
 /// Compares what was learned through a probe with the profile of the drive behind it.
 ///
 /// # Panics
@@ -150,7 +166,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     assert_eq!(ours.capacity(), theirs.capacity());
     let capacity = probe.capacity().get();
     let unit = probe.drive().turn().as_nanos() as f64;
-    let (mut lengths, mut angles, mut skewed, mut skew) = (0, 0, 0, 0.0);
+    let (mut lengths, mut angles, mut grouped, mut skewed, mut skew) = (0, 0, 0, 0, 0.0);
     // Angle zero is where the probe began: the middle difference is no error.
     let offset = |lba: Lba| {
         let bits = |layout: &Layout| layout.locate(lba).angle.to_bits();
@@ -178,6 +194,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         else {
             continue;
         };
+        grouped += u32::from(group(&learned, one) == group(truth, other));
         let skews = skews(one).into_iter().zip(skews(other));
         let off = skews.map(|(one, other)| {
             let off = (one - other) - (one - other).round();
@@ -215,39 +232,54 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         order: (learned.layout.order, truth.layout.order),
         lengths,
         angles,
+        grouped,
         skewed,
         skew,
         borders,
         remaps: (right.len(), moved.len()),
         placed: placed.count(),
         not_remapped: found.len() - right.len(),
-        seeks: seeks(truth, &learned),
+        seeks: seeks(truth, &learned, Op::Read),
+        write_seeks: (extraction.writes.as_ref()).map(|_| seeks(truth, &learned, Op::Write)),
         held: extraction.held,
         spent: extraction.spent,
         limit: limit(probe.capacity().bytes(probe.sector_bytes())),
     }
 }
 
-/// Root mean square of the error of processing and seek, in microseconds.
-fn seeks(truth: &Profile, learned: &Profile) -> f64 {
-    let mechanics = Mechanics::new(truth);
-    // What comes before the arm moves and what comes after the last sector have the same effect.
-    let fixed = |profile: &Profile| {
-        let overhead = &profile.overhead;
-        let before = overhead.per_command + overhead.read_miss_after_read;
-        let bus = overhead.first_reselect + overhead.data_preparation + profile.bus.arbitration;
-        (before + bus + overhead.read_completion).as_nanos() as f64
-    };
+/// Root mean square of the error of processing and seek, in microseconds, at the distances of the learned table.
+fn seeks(truth: &Profile, learned: &Profile, op: Op) -> f64 {
     let SeekCurve::Table { points, .. } = &learned.seek.read else {
         return f64::NAN;
     };
-    let squares = points
-        .iter()
-        .filter(|(distance, _)| *distance < truth.geometry.cylinders);
-    let squares = squares.map(|&(distance, time)| {
-        let said = time.as_nanos() as f64 + fixed(learned);
-        let is = mechanics.seek(distance, Op::Read).as_nanos() as f64 + fixed(truth);
-        (said - is) * (said - is)
-    });
-    (squares.sum::<f64>() / points.len() as f64).sqrt() / 1_000.0
+    let profiles = [learned, truth];
+    let mechanics = profiles.map(Mechanics::new);
+    let points = points.iter().map(|(distance, _)| *distance);
+    let distances = points.filter(|distance| *distance < truth.geometry.cylinders);
+    let (mut squares, mut count) = (0.0, 0);
+    for distance in distances {
+        let [said, is] = [0, 1].map(|of| {
+            let way = mechanics[of].seek(distance, op).as_nanos() as f64;
+            way + fixed(profiles[of], op)
+        });
+        squares += (said - is) * (said - is);
+        count += 1;
+    }
+    (squares / f64::from(count)).sqrt() / 1_000.0
+}
+
+/// What comes before the arm moves and what comes after the last sector, in nanoseconds: both have the same effect. Angles
+/// are those at which reads are answered, so that what comes after the last sector is that of a read for writes, too.
+fn fixed(profile: &Profile, op: Op) -> f64 {
+    let overhead = &profile.overhead;
+    let (before, settle) = match op {
+        Op::Write => (
+            overhead.write_miss_after_read,
+            profile.seek.write_settle.as_nanos(),
+        ),
+        _ => (overhead.read_miss_after_read, 0),
+    };
+    let bus = overhead.first_reselect + overhead.data_preparation + profile.bus.arbitration;
+    let all = overhead.per_command + before + bus + overhead.read_completion;
+    (all.as_nanos() as i64 + settle) as f64
 }

@@ -406,20 +406,23 @@ impl Extraction {
             keys.push(("geometry.heads", 0.9));
             keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
             let apart = self.apart();
-            keys.push(match apart.by {
-                Parting::Waiting => ("overhead", 0.9),
-                Parting::Leaving => ("overhead", 0.5),
-                Parting::Rule => ("overhead", 0.7),
-                Parting::Hit => ("overhead", 0.4),
-            });
-            let written = apart.writes.settle.is_some();
-            let switch = match (apart.by, written) {
-                (Parting::Rule, false) => 0.3,
-                (Parting::Hit, _) | (Parting::Waiting | Parting::Leaving, false) => 0.6,
-                (Parting::Rule | Parting::Waiting | Parting::Leaving, true) => 0.8,
+            let overhead = match apart.by {
+                Parting::Waiting => 0.9,
+                Parting::Leaving => 0.5,
+                Parting::Rule => 0.7,
+                Parting::Hit => 0.4,
             };
-            keys.push(("seek.head_switch", switch));
-            keys.push(("seek.write_settle", if written { 0.8 } else { 0.0 }));
+            keys.push(("overhead", overhead));
+            let written = apart.writes.settle.is_some();
+            let switch: f64 = match (apart.by, written) {
+                (Parting::Rule, false) => 0.3,
+                (_, false) => 0.6,
+                (_, true) => 0.8,
+            };
+            // What is left of a whole time when the overhead is taken off is no surer than that.
+            keys.push(("seek.head_switch", switch.min(overhead)));
+            let settle = if written { overhead.min(0.8) } else { 0.0 };
+            keys.push(("seek.write_settle", settle));
         }
         if self.transfer.is_some_and(|transfer| transfer.hit > 0.0) {
             keys.push(("bus.interface_sector", 0.8));

@@ -2,6 +2,7 @@
 
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{Profile, WriteBack, by_name};
+use headtime_probe::accuracy::compare;
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Modelled, Probe, ProbeError, Switch};
 use headtime_sched::Op;
@@ -149,6 +150,37 @@ fn the_whole_way_of_a_write_is_learned_where_its_parts_do_not_show() {
             Some(false),
             "{name}: the cache is off"
         );
+    }
+}
+
+#[test]
+fn seeks_of_writes_are_learned_within_50_us_on_the_whole_grid_of_every_drive() {
+    for name in [
+        "hp-c2247a",
+        "barracuda-st32171w",
+        "cheetah9lp",
+        "ibm18es",
+        "atlas10k",
+        "cheetah18lp",
+        "barracuda-7200.10-160",
+        "st3400620as",
+        "wd5000aaks",
+        "exos-x18",
+        "nearline-20tb-4kn",
+    ] {
+        let truth = by_name(name).unwrap();
+        let mut probe = Modelled::new(&truth, 3);
+        let all = Extent::at(0, probe.capacity().get());
+        let mut extraction = Extraction::new(&probe, 3).with_scratch(all);
+        extraction.run(&mut probe, LONG).unwrap();
+        let error = compare(&truth, &extraction, &probe).write_seeks;
+        assert!(error.is_some_and(|error| error < 50.0), "{name}: {error:?}");
+        // What is left when processing is taken off is no surer than that is.
+        let confidence = extraction.confidence();
+        let of = |key| confidence.iter().find(|(other, _)| other == key).unwrap().1;
+        for key in ["seek.write_settle", "seek.head_switch"] {
+            assert!(of(key) > 0.0 && of(key) <= of("overhead"), "{name}: {key}");
+        }
     }
 }
 
