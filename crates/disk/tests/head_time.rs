@@ -1,7 +1,7 @@
 //! Whole head times as a scheduler predicts them, against a drive that has two commands at a time.
 
 use headtime_disk::profile::{self, NoiseSpec, Preseek, Profile, WriteBack};
-use headtime_disk::{Command, Drive, Model};
+use headtime_disk::{Command, Drive, Model, Part};
 use headtime_sched::{Op, Surprise, Track, Tracker};
 use headtime_units::{Extent, Nanos, Time};
 use rand_pcg::Pcg64;
@@ -121,6 +121,97 @@ fn the_head_times_of_long_reads_are_predicted() {
             assert!(a_little <= 150 && much <= 40, "{case}: {a_little}, {much}");
             let surprises = all.iter().filter(|(_, of)| *of != Surprise::None).count();
             assert!(surprises <= 10, "{case}: {surprises} surprises");
+        }
+    }
+}
+
+/// What reads came to behind another read on a drive that writes back on its own.
+#[derive(Debug, Default)]
+struct WrittenBack {
+    /// Reads that came more than 300 us late while the drive wrote back, and those of them that came at their point of a
+    /// later turn.
+    delayed: u64,
+    turns_late: u64,
+    /// Reads behind one during which it wrote back, and those of them within 50 us of the prediction.
+    behind: u64,
+    predicted: u64,
+    /// Reads that came turns late though it wrote nothing back since the answer before.
+    late_alone: u64,
+}
+
+/// Reads, and `writes` of ten commands writes that end in the buffer, `depth` of them in the drive.
+fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
+    let profile = profile::by_name(name).expect("shipped");
+    assert_eq!(profile.cache.write_back, WriteBack::Full);
+    let changed = profile.with(|spec| {
+        spec.noise = NoiseSpec::default();
+        spec.queue.policy = profile::FirmwarePolicy::Fifo;
+    });
+    let profile = changed.expect("it can be");
+    let mut drive = Drive::new(&profile, 1);
+    let mut tracker = Tracker::new(Model::new(&profile));
+    let mut random = Pcg64::seed_from_u64(7);
+    let most = drive.capacity().get() - 64;
+    let mut found = WrittenBack::default();
+    let (mut now, mut tag, mut in_drive) = (Time::ZERO, 0, 0);
+    // Whether the command before was a read, and whether the drive wrote back during it.
+    let (mut back, mut before) = (Nanos::ZERO, None);
+    while tag < 20_000 {
+        while in_drive < depth {
+            let op = match random.next_u64() % 10 < writes {
+                true => Op::Write,
+                false => Op::Read,
+            };
+            let start = random.next_u64() % most / 8 * 8;
+            let extent = Extent::at(start, (random.next_u64() % 4 + 1) * 8);
+            tracker.issued(now, tag, op, extent);
+            let command = Command {
+                tag,
+                op,
+                extent,
+                fua: false,
+                high: false,
+            };
+            drive.submit(now, command);
+            (tag, in_drive) = (tag + 1, in_drive + 1);
+        }
+        let next = drive.next_event().expect("a command is in the drive");
+        let Some(completion) = drive.poll(next) else {
+            continue;
+        };
+        (now, in_drive) = (completion.at, in_drive - 1);
+        let all = drive.head_time(now).get(Part::Destage);
+        let writes_back = all > back;
+        back = all;
+        let told = tracker.completed(now, completion.tag, true);
+        if let (Some(told), Some(during)) = (told, before) {
+            let late = told.error() > 300_000;
+            let turns = matches!(told.surprise, Surprise::Turns(turns) if turns > 0);
+            found.delayed += u64::from(writes_back && late);
+            found.turns_late += u64::from(writes_back && late && turns);
+            found.late_alone += u64::from(!writes_back && turns);
+            if during && !writes_back {
+                found.behind += 1;
+                found.predicted += u64::from(told.error().abs() <= 50_000);
+            }
+        }
+        // A write that ends in the buffer is not predicted.
+        before = told.map(|_| writes_back);
+    }
+    found
+}
+
+#[test]
+fn a_read_that_waits_while_the_drive_writes_back_is_turns_late_and_the_next_is_predicted_again() {
+    for name in ["wd5000aaks", "exos-x18", "barracuda-7200.10-160"] {
+        for (depth, writes) in [(1, 2), (2, 2), (1, 5), (2, 5)] {
+            let found = written_back(name, depth, writes);
+            let case = format!("{name}, depth {depth}, {writes} writes of ten: {found:?}");
+            assert!(found.delayed >= 50 && found.behind >= 50, "{case}");
+            assert_eq!(found.turns_late, found.delayed, "{case}");
+            assert!(found.predicted * 100 >= found.behind * 99, "{case}");
+            // From outside it is what any turn more is: some come without it.
+            assert!(found.late_alone > 0, "{case}");
         }
     }
 }
