@@ -61,6 +61,7 @@ impl Accuracy {
             (self.angles >= 9_900, "angles"),
             (self.heads.0 == self.heads.1, "surfaces"),
             (self.order_is_right(), "order"),
+            (self.grouped == SECTORS, "groups"),
             (self.seeks < 50.0, "seeks"),
             (
                 self.write_seeks.is_none_or(|error| error < 50.0),
@@ -72,7 +73,7 @@ impl Accuracy {
         missed.map(|(_, word)| word).collect()
     }
 
-    /// Whether the order of addresses is of the right kind.
+    /// Whether the order of addresses is of the right kind. How long groups are is in [`Accuracy::grouped`].
     pub fn order_is_right(&self) -> bool {
         kind(self.order.0) == kind(self.order.1)
     }

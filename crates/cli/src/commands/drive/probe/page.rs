@@ -2,7 +2,7 @@
 
 use super::super::curve::size;
 use super::sparse::sparse;
-use super::tracks::{self, Tracks};
+use super::tracks::{self, Tracks, group_cylinders};
 use crate::fault::{Fault, name};
 use crate::output::{TableColumn, Terminal, object, table};
 use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};
@@ -170,10 +170,11 @@ impl<'a> Page<'a> {
         lines.push((
             "surfaces",
             format!(
-                "{}, {} cylinders, {}",
+                "{}, {} cylinders, {}{}",
                 geometry.heads,
                 geometry.cylinders,
-                profile.layout.order_word()
+                profile.layout.order_word(),
+                groups(profile)
             ),
         ));
         let mechanics = Mechanics::new(profile);
@@ -499,6 +500,7 @@ impl<'a> Page<'a> {
             heads: self.profile.as_ref().map(|profile| profile.geometry.heads),
             cylinders: self.profile.as_ref().map(|profile| profile.geometry.cylinders),
             order: self.profile.as_ref().map(|profile| profile.layout.order_word()),
+            group_cylinders: self.profile.as_ref().and_then(group_cylinders),
             tracks: tracks.collect::<Vec<_>>(),
             seeks: seeks.collect::<Vec<_>>(),
             zero_latency: extraction.zero_latency,
@@ -604,6 +606,16 @@ impl<'a> Page<'a> {
         ];
         bars.map(|(name, count)| (name.to_owned(), 100.0 * count as f64 / compared))
             .to_vec()
+    }
+}
+
+/// How long groups are, in words; nothing where there are none.
+fn groups(profile: &Profile) -> String {
+    match group_cylinders(profile) {
+        Some([1, 1]) => ", groups of 1 cylinder".to_owned(),
+        Some([least, most]) if least == most => format!(", groups of {least} cylinders"),
+        Some([least, most]) => format!(", groups of {least} to {most} cylinders"),
+        None => String::new(),
     }
 }
 

@@ -79,6 +79,24 @@ impl Tracks {
     }
 }
 
+/// Of a layout that goes along one surface of a group of cylinders, then back on the next one: how many cylinders a group
+/// has, in the zone with the fewest and in that with the most. A zone that is shorter than the longest group is a
+/// piece of one, and says nothing.
+pub(super) fn group_cylinders(profile: &Profile) -> Option<[u32; 2]> {
+    let Order::SurfaceSerpentine { tracks } = profile.layout.order else {
+        return None;
+    };
+    let zones = profile.layout.zones.iter();
+    let groups = zones.map(|zone| {
+        let cylinders = zone.last_cylinder - zone.first_cylinder + 1;
+        (zone.tracks_per_surface.unwrap_or(tracks), cylinders)
+    });
+    let most = groups.clone().map(|(group, _)| group).max()?;
+    let whole = groups.filter(|(_, cylinders)| *cylinders >= most);
+    let least = whole.map(|(group, _)| group).min().unwrap_or(most);
+    Some([least, most])
+}
+
 /// The pieces of a profile.
 pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     let layout = Layout::new(profile);
@@ -86,13 +104,7 @@ pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     // A layout that is mapped otherwise has zones of its own.
     let same = layout.zones().len() == zones.len();
     // On each surface before the next one's turn.
-    let group = match profile.layout.order {
-        Order::SurfaceSerpentine { tracks } => {
-            let own = zones.iter().filter_map(|zone| zone.tracks_per_surface);
-            own.chain([tracks]).max().unwrap_or(tracks)
-        }
-        _ => 0,
-    };
+    let group = group_cylinders(profile).map_or(0, |[_, most]| most);
     let each = layout.zones().enumerate();
     each.map(|(number, zone)| {
         let told = zones.get(number).filter(|_| same);
@@ -183,6 +195,7 @@ fn joined(pieces: &[Tracks], zone: usize, all: Range<usize>) -> Tracks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headtime_disk::profile::by_name;
 
     /// A piece of so many sectors of which a group has a thousand.
     fn piece(sectors: u64, lengths: &[u64]) -> Tracks {
@@ -206,6 +219,19 @@ mod tests {
         let zones = zones(&pieces);
         let tell = |zone: &Tracks| (zone.from, zone.to, zone.sectors(), zone.slips);
         zones.iter().map(tell).collect()
+    }
+
+    #[test]
+    fn groups_are_told_from_the_zone_with_the_shortest_to_that_with_the_longest() {
+        let of = |name| group_cylinders(&by_name(name).unwrap());
+        assert_eq!(of("atlas10k"), None);
+        assert_eq!(of("exos-x18"), Some([128, 128]));
+        let truth = by_name("nearline-20tb").unwrap();
+        let zones = truth.layout.zones.iter();
+        let own: Vec<u32> = zones.filter_map(|zone| zone.tracks_per_surface).collect();
+        let all = [own.iter().min(), own.iter().max()].map(|group| *group.unwrap());
+        assert!(all[0] > 1 && all[0] < all[1], "{all:?}");
+        assert_eq!(group_cylinders(&truth), Some(all));
     }
 
     #[test]
