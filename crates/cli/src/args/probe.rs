@@ -57,7 +57,7 @@ pub struct Probe {
     /// Time writes on these sectors; WHAT IS THERE IS LOST. As FIRST-END: numbers of sectors, or sizes as in 10GB-12GB
     ///
     /// Zeroes go there and nowhere else, and the device is opened for writing. A write cache that can be switched is off meanwhile; to
-    /// switch it on again even if this is killed there must be a --state. The least is 256 MiB, or an eighth of a disk of less than 2 GiB.
+    /// switch it on again even if this is killed there must be a --state, but for a simulated drive. The least is 256 MiB, or an eighth of a disk of less than 2 GiB.
     #[arg(long, value_name = "RANGE", conflicts_with = "quick")]
     pub write_scratch: Option<ScratchRange>,
     /// Read all sectors in the end, to find those whose data is elsewhere (remapped, grown defects)
@@ -246,7 +246,7 @@ Examples:
   headtime drive probe --emulate exos-x18 --quick --plot disk.svg
   sudo headtime drive probe /dev/sdb --quick
   sudo headtime drive probe /dev/sdb --quick --emit ceph
-  sudo headtime drive probe /dev/sdb --quick --emit iocost > /sys/fs/cgroup/io.cost.model
+  sudo headtime drive probe /dev/sdb --quick --emit iocost | sudo tee /sys/fs/cgroup/io.cost.model
   sudo headtime drive probe /dev/sdb --quick --emit curve > mine.curve.toml";
 
 #[cfg(test)]

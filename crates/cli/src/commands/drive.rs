@@ -168,10 +168,16 @@ pub(super) fn list(args: &List, context: &mut Context<'_>) -> Result<(), Fault> 
     ];
     let text = table(&columns, context.terminal);
     context.print(&text)?;
-    context.print(
+    let native = shipped
+        .iter()
+        .filter(|drive| drive.profile.native().is_ok());
+    let native: Vec<&str> = native.map(|drive| &*drive.profile.name).collect();
+    context.print(&format!(
         "\nseek: a third of the cylinders; MB/s: what passes under the head, outermost and innermost \
-         zone.\nMore about one: headtime drive show NAME\n",
-    )
+         zone.\nNAME-4kn, the same with sectors of 4 KiB for the host too, is there of {}.\n\
+         More about one: headtime drive show NAME\n",
+        native.join(", ")
+    ))
 }
 
 pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> {

@@ -44,6 +44,19 @@ fn every_shipped_drive_is_listed_and_shown() {
     ] {
         assert!(names.contains(&name), "{name}");
     }
+    let listed = stdout(&["drive", "list"]);
+    let native = listed.lines().find(|line| line.starts_with("NAME-4kn, "));
+    let (_, native) = native.unwrap().split_once(" is there of ").unwrap();
+    let native: Vec<&str> = native.trim_end_matches('.').split(", ").collect();
+    assert!(native.contains(&"nearline-20tb"), "{native:?}");
+    for name in &names {
+        let small = format!("{name}-4kn");
+        assert_eq!(
+            run(&["drive", "show", &small]).status.success(),
+            native.contains(name),
+            "{small}"
+        );
+    }
     for name in names {
         assert!(stdout(&["drive", "show", name]).contains("Where the values come from"));
         let directory = scratch(&format!("show-{name}"));

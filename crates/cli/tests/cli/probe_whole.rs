@@ -427,7 +427,17 @@ fn what_is_written_is_said_before() {
         "{said}"
     );
     for (args, code, part) in [
-        (little(&["--write-scratch", "0-10488"]), 2, "needs --state"),
+        // Its switches outlive the process.
+        (
+            little(&[
+                "--write-scratch",
+                "0-10488",
+                "--emulate-switches",
+                "switches",
+            ]),
+            2,
+            "needs --state",
+        ),
         // A range that cannot be used is said before what else it needs.
         (
             little(&["--write-scratch", "0-8"]),
@@ -458,6 +468,22 @@ fn what_is_written_is_said_before() {
             "{args:?}: {found} {said}"
         );
     }
+}
+
+#[test]
+fn writes_of_a_simulated_drive_are_timed_without_a_state_as_with_one() {
+    let directory = scratch("probe-scratch-stateless");
+    let state = directory.join("state");
+    let asked = ["--write-scratch", "10MiB-30MiB", "--format", "json"];
+    let found = |more: &[&str]| json(&little(&[&asked, more].concat()));
+    let without = found(&[]);
+    assert_eq!(without, found(&["--state", text(&state)]));
+    let known = without["known"].as_array().unwrap();
+    let settle = known
+        .iter()
+        .find(|known| known["key"] == "seek.write_settle");
+    // It has a confidence, so that writes were timed: the write cache was off meanwhile.
+    assert!(number(&settle.unwrap()["confidence"]) > 0.0, "{settle:?}");
 }
 
 #[test]

@@ -172,13 +172,14 @@ impl Subject {
     fn put_back(&mut self, left: &[(Switch, bool)], record: &SwitchRecord) -> Result<(), Fault> {
         let done = match self {
             Subject::Device(probe) => {
-                guarded(&mut **probe, None, Some(record)).restore_earlier(left)
+                guarded(&mut **probe, None, Turning::Recorded(record)).restore_earlier(left)
             }
             Subject::Remote(probe) => {
-                guarded(&mut **probe, None, Some(record)).restore_earlier(left)
+                guarded(&mut **probe, None, Turning::Recorded(record)).restore_earlier(left)
             }
             Subject::EmulatedDrive(emulated) => {
-                guarded(&mut emulated.on(Nanos::ZERO), None, Some(record)).restore_earlier(left)
+                let mut probe = emulated.on(Nanos::ZERO);
+                guarded(&mut probe, None, Turning::Recorded(record)).restore_earlier(left)
             }
         };
         done.map_err(|error| {
@@ -194,29 +195,53 @@ impl Subject {
         record: Option<&SwitchRecord>,
         session: &Session<'_>,
     ) -> Result<Outlook, ExtractError> {
+        let turning = match record {
+            Some(record) => Turning::Recorded(record),
+            None if extraction.scratch().is_some() && !self.keeps_switches() => Turning::Passing,
+            None => Turning::Never,
+        };
         match self {
-            Subject::Device(probe) => step(&mut **probe, extraction, record, session),
-            Subject::Remote(probe) => step(&mut **probe, extraction, record, session),
+            Subject::Device(probe) => step(&mut **probe, extraction, turning, session),
+            Subject::Remote(probe) => step(&mut **probe, extraction, turning, session),
             Subject::EmulatedDrive(emulated) => step(
                 &mut emulated.on(extraction.spent),
                 extraction,
-                record,
+                turning,
                 session,
             ),
         }
     }
+
+    /// Whether a switch stays as it is when this program has ended.
+    fn keeps_switches(&self) -> bool {
+        match self {
+            Subject::Device(_) | Subject::Remote(_) => true,
+            Subject::EmulatedDrive(emulated) => emulated.switches.is_some(),
+        }
+    }
 }
 
-/// What is turned is recorded, so that it can be put back after a kill; where it cannot be, nothing is turned.
+/// What becomes of switches that are turned.
+#[derive(Clone, Copy)]
+enum Turning<'a> {
+    /// They are put back, after a kill by what is recorded.
+    Recorded(&'a SwitchRecord),
+    /// They are put back, and end with the process.
+    Passing,
+    /// Nothing is turned: a kill would leave it so.
+    Never,
+}
+
 fn guarded<'a, P: Probe>(
     probe: &'a mut P,
     scratch: Option<headtime_units::Extent>,
-    record: Option<&'a SwitchRecord>,
+    turning: Turning<'a>,
 ) -> Guarded<'a, P> {
     let guarded = Guarded::new(probe, scratch);
-    match record {
-        Some(record) => guarded.recording(move |turned| Ok(record.note(turned)?)),
-        None => guarded.without_switches(),
+    match turning {
+        Turning::Recorded(record) => guarded.recording(move |turned| Ok(record.note(turned)?)),
+        Turning::Passing => guarded,
+        Turning::Never => guarded.without_switches(),
     }
 }
 
@@ -224,13 +249,13 @@ fn guarded<'a, P: Probe>(
 fn step<P: Probe>(
     probe: &mut P,
     extraction: &mut Extraction,
-    record: Option<&SwitchRecord>,
+    turning: Turning<'_>,
     session: &Session<'_>,
 ) -> Result<Outlook, ExtractError> {
     let end = session
         .until
         .map(|until| probe.now() + until.saturating_sub(extraction.spent) + GRACE);
-    let mut guarded = guarded(probe, extraction.scratch(), record);
+    let mut guarded = guarded(probe, extraction.scratch(), turning);
     let mut stop = |now: Time| session.is_told() || end.is_some_and(|end| now > end);
     let outlook = extraction.step_or_stay(&mut Stopping::new(&mut guarded, &mut stop));
     guarded.restore()?;
@@ -261,7 +286,7 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     }
     let mut subject = Subject::open(args, context)?;
     let mut extraction = subject.begin(args)?;
-    if args.write_scratch.is_some() && args.state.is_none() {
+    if args.write_scratch.is_some() && args.state.is_none() && subject.keeps_switches() {
         return Err(Fault::Usage(
             "--write-scratch: needs --state FILE, so that a write cache that is off meanwhile is switched on again even if \
              this is killed"
