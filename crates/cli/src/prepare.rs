@@ -6,7 +6,7 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_stack::{Firmware, Known, changed, with_firmware};
+use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
@@ -99,6 +99,13 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         sources.push((name.clone(), hash_of(&text_as_read)));
         let simulated = &drive.simulated;
         let mut profile = changed(&profile, &simulated.overrides, simulated.noise, name)?;
+        if drive.probed {
+            profile = stock.believed(Source::Probed(&profile))?;
+            notes.push(format!(
+                "{}: what probing learns of it stands in its place",
+                profile.name
+            ));
+        }
         if deepest > profile.queue.depth {
             notes.push(format!(
                 "{}: its profile says that it takes {} commands at a time; here it takes {deepest}",
@@ -375,5 +382,31 @@ pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> Syntheti
         seed,
         count: requests,
         processes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_config::Place;
+
+    /// The drive of the default scenario on an atlas10k with a setting more.
+    fn drive(key: &str, value: &str) -> DriveSet {
+        let mut table = Scenario::default_table();
+        for (key, value) in [("drive.profile", "atlas10k"), (key, value)] {
+            table.set("--set", key, value).expect("a setting");
+        }
+        let scenario = Scenario::from_table(&table, Place::BuiltIn).expect("a scenario");
+        let mut prepared = prepare(scenario, &Stock::default()).expect("all is there");
+        prepared.drives.pop().expect("a drive")
+    }
+
+    #[test]
+    fn a_probed_drive_is_what_a_probed_belief_is_of_the_drive_and_is_believed_to_be_itself() {
+        let truth = drive("drive.belief", "probed");
+        let probed = drive("drive.probed", "true");
+        assert_eq!(Some(&probed.profile), truth.known.belief());
+        assert_eq!(Some(&probed.profile), probed.known.belief());
+        assert_ne!(probed.profile, truth.profile);
     }
 }

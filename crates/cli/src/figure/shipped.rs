@@ -61,6 +61,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-promises",
     "probe-truth",
     "probe-comparison",
+    "probe-in-place",
     "probe-tracking",
     "predict-nearline",
 ];

@@ -76,6 +76,9 @@ pub struct DriveSpec {
     /// Its profile, by name or file.
     #[serde(deserialize_with = "profile")]
     pub profile: String,
+    /// Whether what probing learns of the drive stands in its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probed: bool,
     /// What schedulers believe.
     #[serde(rename = "+believed")]
     pub believed: Believed,

@@ -308,6 +308,7 @@ fn canonical_text_reads_back() {
         schedulers = 'noop, deadline:fifo_batch=4'
         [drive]
         profile = ['atlas10k', 'some file.toml']
+        probed = true
         belief = 'wd5000aaks'
         firmware = 'fifo,sptf'
         noise = false
