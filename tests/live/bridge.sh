@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What the simulator decides, the server decides: logs of fio over NBD, on an emulated drive and on a file, are fed to the simulator's
-# engine, which must decide the same. With a swap of schedulers in flight. Takes some three minutes.
+# engine, which must decide the same. With a swap of schedulers in flight, and with a scrub that reads in the gaps of two commands in the
+# drive. Takes some three minutes.
 source "$(dirname "$0")/lib.sh"
 need fio nbdinfo
 
@@ -37,4 +38,19 @@ for device in emulated file; do
         printf '%-8s %-16s %7s lines of log: %s\n' "$device" "$scheduler" "$(wc -l <"$work/serve.log")" "$(tail -n 1 "$work/replay.out")"
     done
 done
+
+# A scrub in gaps: the drive that is believed in is the emulated one, and idle time is not used, so whatever it reads goes with a client's request.
+configure sptf-sw60 2 "$(in_memory exos-x18 1GiB)" "nbd = \"unix:$socket\"
+control = \"unix:$control\""
+serve --log "$work/serve.log"
+"$headtime" scrub "$control" disk0 --no-wait --idle off --block 64KiB >/dev/null 2>"$work/scrub.out" || fail "scrub: $(cat "$work/scrub.out")"
+fio --name=clients --ioengine=nbd --uri="$(uri)" --size=1g --randseed=7 --rw=randrw --rwmixread=90 --bs=8k --numjobs=10 --thread \
+    --iodepth=1 --runtime=8 --time_based --minimal >"$work/fio.out" 2>&1 || fail "fio: $(cat "$work/fio.out")"
+"$headtime" scrub "$control" disk0 status >"$work/status.out" || fail "scrub: $(cat "$work/status.out")"
+stop
+"$headtime" sim replay-log "$work/serve.log" >"$work/replay.out" || fail "scrub: $(cat "$work/replay.out")"
+joined=$(grep -c '^J ' "$work/serve.log" || true)
+[ "$joined" -gt 0 ] || fail "scrub: nothing was read in gaps: $(cat "$work/status.out")"
+if grep '^J ' "$work/serve.log" | grep -q ' alone$'; then fail 'scrub: it has read in idle time, which is not used'; fi
+printf '%-8s %-16s %7s lines of log, %s reads in gaps: %s\n' emulated 'sptf-sw60, scrub' "$(wc -l <"$work/serve.log")" "$joined" "$(tail -n 1 "$work/replay.out")"
 echo 'bridge: every decision is the same'
