@@ -39,7 +39,6 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
     };
     let mut status = parse(&answer)?;
     match args.verb {
-        ScrubVerb::Begin if args.no_wait => Ok(()),
         ScrubVerb::Begin => {
             let gaps = status["gaps"].as_str().unwrap_or_default();
             if gaps != "used" && status["state"] != "done" {
@@ -52,6 +51,9 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
             }
             if let Some(said) = promises::said(&status) {
                 context.note(&said);
+            }
+            if args.no_wait {
+                return Ok(());
             }
             status = follow(args, &target, status, context)?;
             context.print(&shown(args, &status))?;
@@ -159,7 +161,7 @@ fn progress(status: &Value) -> String {
         None => text.push_str(", how long it takes is not known yet"),
     }
     if let sectors @ 1.. = unreadable(status) {
-        let _ = write!(text, ", {sectors} sectors cannot be read");
+        let _ = write!(text, ", {} cannot be read", sectors_of(sectors));
     }
     text
 }
@@ -174,6 +176,14 @@ fn span(seconds: f64) -> String {
         (0, 0, _) => format!("{minutes} min {seconds} s"),
         (0, _, _) => format!("{hours} h {minutes} min"),
         _ => format!("{days} d {hours} h"),
+    }
+}
+
+/// So many sectors, as people say it.
+fn sectors_of(count: u64) -> String {
+    match count {
+        1 => "1 sector".to_owned(),
+        _ => format!("{count} sectors"),
     }
 }
 
@@ -272,12 +282,12 @@ fn table(disk: &str, status: &Value) -> String {
         let _ = writeln!(out, "  {key:<11} {value}");
     }
     let mut list = |key: &str, sectors: u64| {
-        let _ = writeln!(out, "  {key:<11} {sectors} sectors");
+        let _ = writeln!(out, "  {key:<11} {}", sectors_of(sectors));
         let extents = status[key].as_array();
         let extents = extents.map_or(&[][..], Vec::as_slice);
         for extent in extents.iter().take(LISTED) {
             let (lba, sectors) = (number(&extent["lba"]), number(&extent["sectors"]));
-            let _ = writeln!(out, "    lba {lba}, {sectors} sectors");
+            let _ = writeln!(out, "    lba {lba}, {}", sectors_of(sectors));
         }
         if let more @ 1.. = extents.len().saturating_sub(LISTED) {
             let _ = writeln!(out, "    and {more} more; see --format json");
@@ -309,12 +319,16 @@ fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
             None => return Ok(()),
             Some(said) => said,
         },
-        (sectors, 0) => format!("{sectors} sectors cannot be read"),
-        (0, sectors) => {
-            format!("{sectors} sectors have changed, though nobody has written to them")
-        }
+        (unreadable, 0) => format!("{} cannot be read", sectors_of(unreadable)),
+        (0, 1) => "1 sector has changed, though nobody has written to it".to_owned(),
+        (0, changed) => format!(
+            "{} have changed, though nobody has written to them",
+            sectors_of(changed)
+        ),
         (unreadable, changed) => format!(
-            "{unreadable} sectors cannot be read, and {changed} have changed, though nobody has written to them"
+            "{} cannot be read, and {changed} {} changed, though nobody has written there",
+            sectors_of(unreadable),
+            if changed == 1 { "has" } else { "have" }
         ),
     };
     Err(Fault::Check(format!("disk {disk}: {problem}")))
@@ -360,9 +374,13 @@ mod tests {
         let of = |state, sectors| both(state, sectors, 0);
         let text = "disk d: 2 sectors have changed, though nobody has written to them";
         assert_eq!(both("done", 0, 2), text);
-        assert!(both("done", 1, 2).contains("1 sectors cannot be read, and 2 have changed"));
+        let text = "disk d: 1 sector has changed, though nobody has written to it";
+        assert_eq!(both("done", 0, 1), text);
+        assert!(both("done", 1, 2).contains("1 sector cannot be read, and 2 have changed"));
+        assert!(both("done", 2, 1).contains("2 sectors cannot be read, and 1 has changed"));
         assert_eq!(of("done", 0), "fine");
         assert_eq!(of("done", 3), "disk d: 3 sectors cannot be read");
+        assert_eq!(of("done", 1), "disk d: 1 sector cannot be read");
         assert_eq!(of("stopped", 0), "disk d: the scrub was stopped");
         assert!(of("held", 0).contains("x: full"));
     }

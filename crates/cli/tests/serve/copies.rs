@@ -163,7 +163,7 @@ fn a_copy_that_finds_no_room_is_held_and_goes_on_when_there_is_some() {
     assert_eq!(client.ask(Ask::Write, 5 << 20, &mut data).unwrap(), 0);
     let (exit, error) = refused(&server, &copy);
     assert_eq!(exit, Some(1), "{error}");
-    assert!(error.contains("1 sectors cannot be read"), "{error}");
+    assert!(error.contains("1 sector cannot be read"), "{error}");
     drop(client);
     assert_eq!(server.terminate(), Some(0));
     let (image, mut disk) = (

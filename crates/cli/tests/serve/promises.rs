@@ -56,6 +56,23 @@ fn what_is_promised_is_said_everywhere_and_a_kill_leaves_the_date_where_it_was()
 }
 
 #[test]
+fn who_promises_both_of_a_disk_with_a_deep_queue_is_told_that_gaps_are_not_used() {
+    let config = config("").replace("depth = 1", "depth = 32\noverride.queue.depth = 32");
+    let mut server = Server::start("scrub-deep", &config, &[]);
+    let promises = ["--finish-within", "1h", "--p99", "+5%", "--no-wait"];
+    let mut all = vec!["scrub", "control.sock", "disk0"];
+    all.extend(promises);
+    let output = run(&server.directory, &all);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    let note = "gaps are not used: the drive has more commands at a time";
+    assert!(told.contains(note), "{told}");
+    let table = done(&server, &["status"]);
+    assert!(table.contains("\n  gaps        not used"), "{table}");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
 fn what_nobody_can_promise_is_refused_with_a_reason() {
     let mut server = Server::start("scrub-unpromised", &config(""), &[]);
     for (args, code, problem) in [

@@ -391,6 +391,11 @@ impl Scrubs {
         }
     }
 
+    /// The same, as it is to be expected until clients show it.
+    fn expected(&self, may: Gaps) -> Gaps {
+        may.at_depth(self.disk.engine_config().depth)
+    }
+
     /// Whether there is anything to read in.
     fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
         let may = self.gaps();
@@ -435,7 +440,7 @@ impl Scrubs {
                 again: 0,
                 is_settled: false,
             }),
-            gaps: may,
+            gaps: self.expected(may),
             ..blank(&plan, kept)
         };
         let face = Arc::new(Face::new(status));
@@ -503,7 +508,7 @@ impl Scrubs {
             left: 0,
             unreadable: restored.unreadable,
             changed: restored.changed,
-            gaps: self.gaps(),
+            gaps: self.expected(self.gaps()),
             promise: restored
                 .plan
                 .promises

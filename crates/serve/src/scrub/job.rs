@@ -71,6 +71,8 @@ pub(super) struct Scrub<P: Passing> {
     /// Whether gaps are looked for at all, and why not.
     may: Gaps,
     gaps: Gaps,
+    /// Clients have shown whether there are any.
+    has_shown: bool,
     /// The most of a read in idle time or outright.
     piece: Sectors,
     /// What the file has of promises, and what is said of them now.
@@ -162,7 +164,7 @@ impl<P: Passing> Scrub<P> {
         };
         let (progress, durable) = progress.unzip();
         let syncs = durable.map(Syncs::begin).transpose()?;
-        let paused = face.paused.load(Ordering::SeqCst);
+        let (paused, gaps) = (face.paused.load(Ordering::SeqCst), face.status().gaps);
         if plan.promises.any() {
             face.promise(plan.promises);
         }
@@ -178,7 +180,8 @@ impl<P: Passing> Scrub<P> {
             scan,
             plan,
             may,
-            gaps: may,
+            gaps,
+            has_shown: false,
             face,
             disk,
             progress,
@@ -411,15 +414,21 @@ impl<P: Passing> Scrub<P> {
         if !matches!(self.may, Gaps::Used) {
             return;
         }
+        let expected = self.may.at_depth(engine.depth());
         if !engine.platter_is_found() {
-            self.gaps = Gaps::NotFound;
+            self.gaps = match expected {
+                Gaps::Used => Gaps::NotFound,
+                // With these it makes no difference where the platter is.
+                deep => deep,
+            };
         } else if let Some(Approach { head, .. }) = approach {
+            self.has_shown = true;
             self.gaps = match head.free.or(head.due) {
                 Some(_) => Gaps::Used,
                 None => Gaps::OtherOrder,
             };
-        } else if self.gaps == Gaps::NotFound {
-            self.gaps = Gaps::Used;
+        } else if self.gaps == Gaps::NotFound || !self.has_shown {
+            self.gaps = expected;
         }
     }
 }

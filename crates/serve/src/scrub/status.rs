@@ -77,7 +77,19 @@ pub enum Gaps {
     WrongBelief,
 }
 
+/// With more commands in it than these the drive chooses among them, and nobody knows which is next.
+const PREDICTED: u32 = 2;
+
 impl Gaps {
+    /// What is to be expected as long as no client has shown it, of a drive that may get so many commands at a time; `self` is what is known of
+    /// the drive.
+    pub(super) fn at_depth(self, depth: u32) -> Gaps {
+        match self {
+            Gaps::Used if depth > PREDICTED => Gaps::OtherOrder,
+            known => known,
+        }
+    }
+
     /// The same, for people.
     pub fn text(self) -> &'static str {
         match self {

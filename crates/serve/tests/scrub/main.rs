@@ -80,6 +80,26 @@ fn a_device_that_does_not_turn_is_read_in_idle_time_alone_whatever_is_believed()
 }
 
 #[test]
+fn with_a_deep_queue_it_is_not_said_that_gaps_are_used_before_clients_have_shown_it() {
+    for depth in [1, 2, 3, 32] {
+        let rig = Rig::emulated(Of { depth, ..USUAL });
+        rig.begin(&soon());
+        let mut said = vec![rig.status().gaps];
+        let done = rig.wait(|status| {
+            said.push(status.gaps);
+            status.state == ScrubState::Done
+        });
+        said.dedup();
+        match depth {
+            // Reads in idle time show where the platter is.
+            1 | 2 => assert_eq!(done.gaps, Gaps::Used, "{depth}: {said:?}"),
+            _ => assert_eq!(said, [Gaps::OtherOrder], "{depth}"),
+        }
+        rig.stop();
+    }
+}
+
+#[test]
 fn beside_clients_gaps_are_used_once_the_platter_is_found() {
     let rig = Rig::emulated(Of {
         // Over many tracks.

@@ -82,9 +82,12 @@ impl Rig {
         options.timeout = timeout;
         let store = of.store.map(|path| StoreSpec::File(path.to_owned()));
         let (store, sectors) = (store.unwrap_or(StoreSpec::Memory), of.sectors);
-        let hook = of.hook.cloned();
+        let (hook, depth) = (of.hook.cloned(), of.depth);
         let disk = Disk::start(options, move || {
-            let profile = by_name(DRIVE).expect("it is shipped").clone();
+            // As shipped it takes one command at a time.
+            let profile = by_name(DRIVE).expect("it is shipped");
+            let profile = profile.with(|spec| spec.queue.depth = spec.queue.depth.max(depth));
+            let profile = profile.expect("it is as the one that is shipped");
             let options = emulated::EmulatedOptions {
                 size: Some(sectors * 512),
                 create: true,
@@ -111,7 +114,7 @@ impl Rig {
         self.scrubs.status().expect("there is one")
     }
 
-    pub fn wait(&self, until: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
+    pub fn wait(&self, mut until: impl FnMut(&ScrubStatus) -> bool) -> ScrubStatus {
         let since = Instant::now();
         loop {
             let status = self.status();
