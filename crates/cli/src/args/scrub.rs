@@ -25,7 +25,7 @@ pub struct Scrub {
     /// What to do
     #[arg(value_enum, default_value_t, hide_default_value = true)]
     pub verb: ScrubVerb,
-    /// Read this part alone, such as 10GB-12GB; whole blocks are read
+    /// Read this part alone, such as 10GB-12GB; whole blocks are read, and with --copy exactly these bytes are copied
     #[arg(long, value_name = "FIRST-END")]
     pub range: Option<ByteRange>,
     /// Read in blocks of this size, a power of two; by default 8KiB, and more on disks of more than 655 GB
@@ -40,12 +40,13 @@ pub struct Scrub {
     /// if its configuration says that nobody else writes to the disk (sole_writer = true).
     #[arg(long, value_name = "FILE")]
     pub hash: Option<PathBuf>,
-    /// Copy the disk to FILE, a new one, with holes for zeroes: it is the disk at one moment, whatever is written meanwhile
+    /// Copy the disk, or its --range, to FILE, a new one, with holes for zeroes: it is the disk at one moment, whatever is written meanwhile
     ///
+    /// With --range FIRST-END, FILE begins with the byte FIRST of the disk and has END - FIRST bytes, as with dd: that of a partition can be mounted.
     /// That moment is near the end. A block that is written to after it was copied is copied again. The server writes FILE, and has to keep its
     /// progress (scrub = "DIRECTORY"); FILE cannot be on a file system of the disk itself. A server that is started again goes on if its
     /// configuration says that nobody else writes to the disk (sole_writer = true), and else begins anew.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["hash", "range"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "hash")]
     pub copy: Option<PathBuf>,
     /// Have it done so long after this was first said, such as 14d; off: by no date
     ///

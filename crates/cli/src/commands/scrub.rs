@@ -302,13 +302,18 @@ fn table(disk: &str, status: &Value) -> String {
 
 /// What a file has that a disk is copied to.
 fn copied(status: &Value, file: &str) -> String {
+    let bytes = &status["copy"]["bytes"];
+    let what = match (bytes[0].as_u64(), bytes[1].as_u64()) {
+        (Some(start), Some(end)) => format!("{}-{} of the disk", Bytes(start), Bytes(end)),
+        _ => "the disk".to_owned(),
+    };
     match status["state"].as_str() {
-        Some("done") => format!("{file} is the disk as it was at one moment of the copy's end"),
-        Some("stopped") => format!("{file} is no image of the disk"),
+        Some("done") => format!("{file} is {what} as it was at one moment of the copy's end"),
+        Some("stopped") => format!("{file} is no image of {what}"),
         _ if status["copy"]["settled"] == true => {
-            format!("{file} is being made durable, and is no image of the disk yet")
+            format!("{file} is being made durable, and is no image of {what} yet")
         }
-        _ => format!("{file} is no image of the disk yet"),
+        _ => format!("{file} is no image of {what} yet"),
     }
 }
 

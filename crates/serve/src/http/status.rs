@@ -160,6 +160,7 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         })),
         "copy": status.copy.as_ref().map(|copy| json!({
             "file": copy.file,
+            "bytes": copy.part.map(|(start, end)| [start, end]),
             "again": copy.again,
             "settled": copy.is_settled,
         })),

@@ -2,6 +2,7 @@
 
 use super::blocks::Keeps;
 use super::identity::{Identity, ProgressError};
+use super::image::Part;
 use super::progress::Plan;
 use super::promises::Promises;
 use crate::buffer::BUFFER_BYTES_MAX;
@@ -43,9 +44,14 @@ pub enum ScrubError {
     },
     /// There is an unfinished scrub that is another one.
     #[error(
-        "an unfinished scrub has another {0}; go on with it by giving no options, or stop it before another one begins"
+        "an unfinished scrub has another {what}, {is}; go on with it by giving no options, or stop it before another one begins"
     )]
-    Unfinished(&'static str),
+    Unfinished {
+        /// In what it differs.
+        what: &'static str,
+        /// What that one has.
+        is: String,
+    },
     /// There is nothing to be told.
     #[error("no scrub is under way")]
     None,
@@ -123,6 +129,7 @@ impl ScrubAsk {
                 ),
             });
         }
+        let part = Part { start, end };
         // Whole blocks are read.
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);
@@ -133,6 +140,7 @@ impl ScrubAsk {
                 Lba::new(start / sector),
                 Sectors::new((end - start) / sector),
             ),
+            part,
             block: Sectors::new(block / sector),
             idle: self.idle,
             keeps: self.keeps()?,
@@ -157,9 +165,6 @@ impl ScrubAsk {
         };
         match (&self.hash, &self.copy) {
             (Some(_), Some(_)) => Err(refused("one scrub hashes or copies, and not both")),
-            (None, Some(_)) if self.range.is_some() => {
-                Err(refused("of the whole disk, and not of a range"))
-            }
             (Some(path), None) => Ok(Some((Keeps::Hashes, path.clone()))),
             (None, Some(path)) => Ok(Some((Keeps::Image, path.clone()))),
             (None, None) => Ok(None),

@@ -3,7 +3,7 @@
 use super::files::FileId;
 use super::hashes::HashFile;
 use super::identity::{Identity, ProgressError};
-use super::image::ImageFile;
+use super::image::{ImageFile, Part};
 use headtime_units::Sectors;
 use std::io;
 use std::path::Path;
@@ -51,30 +51,30 @@ pub(super) enum BlocksFile {
 }
 
 impl BlocksFile {
-    /// A file of a disk, which may be there or not; `ours` is which one it was when it was last written to, and its name.
+    /// A file of a disk, or of this part of it if it is an image, which may be there or not; `ours` is which one it was when it was last written to, and its name.
     pub fn open_or_create(
-        keeps: Keeps,
-        path: &Path,
+        (keeps, path): (Keeps, &Path),
         disk: &Identity,
+        part: Part,
         block: Sectors,
         ours: Option<(FileId, String)>,
     ) -> Result<BlocksFile, ProgressError> {
         Ok(match keeps {
             Keeps::Hashes => BlocksFile::Hashes(HashFile::open_or_create(path, disk, block)?),
-            Keeps::Image => BlocksFile::Image(ImageFile::create_or_empty(path, disk, ours)?),
+            Keeps::Image => BlocksFile::Image(ImageFile::create_or_empty(path, part, ours)?),
         })
     }
 
     /// One that is to be there.
     pub fn open(
-        keeps: Keeps,
-        path: &Path,
+        (keeps, path): (Keeps, &Path),
         disk: &Identity,
+        part: Part,
         block: Sectors,
     ) -> Result<BlocksFile, ProgressError> {
         Ok(match keeps {
             Keeps::Hashes => BlocksFile::Hashes(HashFile::open(path, disk, block)?),
-            Keeps::Image => BlocksFile::Image(ImageFile::open(path, disk)?),
+            Keeps::Image => BlocksFile::Image(ImageFile::open(path, part)?),
         })
     }
 
@@ -82,6 +82,14 @@ impl BlocksFile {
         match self {
             BlocksFile::Hashes(_) => Keeps::Hashes,
             BlocksFile::Image(_) => Keeps::Image,
+        }
+    }
+
+    /// Which bytes of the disk an image has. Hashes are of blocks, wherever these are.
+    pub fn part(&self) -> Option<Part> {
+        match self {
+            BlocksFile::Hashes(_) => None,
+            BlocksFile::Image(image) => Some(image.part()),
         }
     }
 

@@ -18,7 +18,7 @@ use headtime_disk::profile::Profile;
 use headtime_engine::{Freeblock, FreeblockOptions, Idle, Member};
 use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
-use headtime_units::Sectors;
+use headtime_units::{Bytes, Sectors};
 use std::fmt;
 use std::fs;
 use std::io;
@@ -222,7 +222,7 @@ impl Scrubs {
         let mut kept = None;
         if let Some((keeps, path)) = &plan.keeps {
             let watch = now.watch(*keeps);
-            kept = watch.filter(|watch| watch.is_of((*keeps, path), plan.block));
+            kept = watch.filter(|watch| watch.is_of((*keeps, path), plan.part, plan.block));
         }
         if plan.keeps.is_some() && kept.is_none() {
             // Its place is taken by the new one.
@@ -259,7 +259,8 @@ impl Scrubs {
                 error,
             })?;
             if let Some((keeps, path)) = &plan.keeps {
-                let (watch, why_not) = self.watch_for(now, (*keeps, path), plan.block)?;
+                let (watch, why_not) =
+                    self.watch_for(now, (*keeps, path), plan.part, plan.block)?;
                 (from.watch, from.why_not) = (Some(watch), why_not);
             }
             from.watches = now.watches();
@@ -354,18 +355,45 @@ impl Scrubs {
 
     /// Whether what is asked is what an unfinished one does.
     fn fits(&self, plan: &Plan, ask: &ScrubAsk) -> Result<(), ScrubError> {
-        let asked = self.plan(ask)?;
-        let same = [
-            ("range", ask.range.is_none() || asked.range == plan.range),
-            ("block", ask.block.is_none() || asked.block == plan.block),
-            ("idle", ask.idle.is_none() || asked.idle() == plan.idle()),
-            ("hash", ask.hash.is_none() || asked.keeps == plan.keeps),
-            ("copy", ask.copy.is_none() || asked.keeps == plan.keeps),
-        ];
-        match same.iter().find(|(_, same)| !same) {
-            Some((what, _)) => Err(ScrubError::Unfinished(what)),
-            None => Ok(()),
-        }
+        let sector_bytes = self.identity.sector_bytes;
+        let block = plan.block.bytes(sector_bytes);
+        let asked = self.plan(&ScrubAsk {
+            // A range is made whole blocks of these, unless others are asked for.
+            block: ask.block.or(Some(block)),
+            ..ask.clone()
+        })?;
+        let of = |keeps: Keeps| plan.keeps.as_ref().filter(|(kept, _)| *kept == keeps);
+        let file = |keeps: Keeps| match of(keeps) {
+            Some((_, file)) => file.display().to_string(),
+            None => "none".to_owned(),
+        };
+        let idle = || match plan.idle() {
+            Some(idle) => idle.to_string(),
+            None => "off".to_owned(),
+        };
+        // Whoever asks for a copy and says no range is not to have one of a part.
+        let has_range = match plan.is_copy() {
+            true => (ask.range.is_none() && ask.copy.is_none()) || asked.part == plan.part,
+            false => ask.range.is_none() || asked.range == plan.range,
+        };
+        let has_block = ask.block.is_none() || asked.block == plan.block;
+        let has_idle = ask.idle.is_none() || asked.idle() == plan.idle();
+        let has_hash = ask.hash.is_none() || asked.keeps == plan.keeps;
+        let has_copy = ask.copy.is_none() || asked.keeps == plan.keeps;
+        let (what, is) = if !has_hash {
+            ("hash", file(Keeps::Hashes))
+        } else if !has_copy {
+            ("copy", file(Keeps::Image))
+        } else if !has_range {
+            ("range", plan.part.to_string())
+        } else if !has_block {
+            ("block", Bytes(block).to_string())
+        } else if !has_idle {
+            ("idle", idle())
+        } else {
+            return Ok(());
+        };
+        Err(ScrubError::Unfinished { what, is })
     }
 
     fn plan(&self, ask: &ScrubAsk) -> Result<Plan, ScrubError> {
@@ -437,6 +465,7 @@ impl Scrubs {
             }),
             copy: keeps(Keeps::Image).map(|file| CopyStatus {
                 file,
+                part: plan.copied_part().map(|part| (part.start, part.end)),
                 again: 0,
                 is_settled: false,
             }),
@@ -525,8 +554,8 @@ impl Scrubs {
 
 /// The status of a scrub that has done nothing.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
-    let block = plan.block.get();
-    let blocks = plan.range.end().get().div_ceil(block) - plan.range.start.get() / block;
+    let blocks = plan.range_blocks();
+    let blocks = blocks.end - blocks.start;
     ScrubStatus {
         state: ScrubState::Running,
         range: plan.range,

@@ -1,6 +1,7 @@
 //! Files of scrubs: opened so that nothing of anybody else is touched, with a beginning that says what they are of.
 
 use super::identity::{Identity, ProgressError};
+use super::image::Part;
 use headtime_units::Sectors;
 use rustix::fs::{FlockOperation, OFlags};
 use serde_json::{Value, json};
@@ -261,6 +262,24 @@ pub(super) fn about(format: &str, disk: &Identity) -> Value {
 pub(super) fn number(about: &Value, key: &str) -> Result<u64, String> {
     let number = about[key].as_u64();
     number.ok_or_else(|| format!("`{key}` is no number"))
+}
+
+/// Has the beginning of a file say which bytes of the disk are copied.
+pub(super) fn set_part(about: &mut Value, part: Part) {
+    about["copy_bytes"] = json!([part.start, part.end]);
+}
+
+/// Those bytes, if it says which. The error says that there can be none such.
+pub(super) fn part_of(about: &Value) -> Result<Option<Part>, String> {
+    let bytes = &about["copy_bytes"];
+    if bytes.is_null() {
+        return Ok(None);
+    }
+    let part = (bytes[0].as_u64().zip(bytes[1].as_u64())).map(|(start, end)| Part { start, end });
+    let disk = Part::whole(&disk_of(about)?);
+    let part = part.filter(|part| part.start < part.end && part.end <= disk.end);
+    let part = part.ok_or_else(|| format!("`copy_bytes` is {bytes}, of a disk of {disk}"))?;
+    Ok(Some(part))
 }
 
 /// The disk of a file.

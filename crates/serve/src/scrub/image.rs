@@ -1,14 +1,17 @@
-//! A copy of a disk in a file, of which zeroes are holes.
+//! A copy of a disk, or of a part of it, in a file, of which zeroes are holes.
 //!
-//! The file has the disk's bytes where the disk has them, and nothing else: which of them are still to be the disk's is no business of
+//! The file begins where the part begins and is as long as the part, and has nothing else: which of them are still to be the disk's is no business of
 //! this file ([`Watch`](super::watch::Watch)). It is made by the first pass of a copy. One that is there already is left alone, unless it
 //! is known to be that of an unfinished copy: the image of yesterday is not to be half of one while that of today is under way.
 
 use super::files::{self, FileId};
 use super::identity::{Identity, ProgressError};
+use headtime_units::Bytes;
 use rustix::fs::{FallocateFlags, fallocate};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -19,19 +22,54 @@ const UNIT: usize = 4096;
 /// Zeroes are written so many at a time where there can be no holes.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
-/// An image of a disk.
+/// The bytes of a disk that an image has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The first one.
+    pub start: u64,
+    /// The one behind the last.
+    pub end: u64,
+}
+
+impl Part {
+    /// All of a disk.
+    pub fn whole(disk: &Identity) -> Part {
+        let end = disk.bytes();
+        Part { start: 0, end }
+    }
+
+    /// How many they are.
+    pub fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Those of so many bytes of the disk that are among them: where they begin in the image, and which of the bytes they are.
+    fn within(self, at: u64, len: u64) -> Option<(u64, Range<usize>)> {
+        let (from, to) = (at.max(self.start), (at + len).min(self.end));
+        let bytes = || (from - at) as usize..(to - at) as usize;
+        (from < to).then(|| (from - self.start, bytes()))
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", Bytes(self.start), Bytes(self.end))
+    }
+}
+
+/// An image of a disk, or of a part of it.
 #[derive(Debug)]
 pub(super) struct ImageFile {
     path: PathBuf,
     file: File,
     id: FileId,
-    bytes: u64,
+    part: Part,
     /// Nobody has it yet, and there is nothing in it.
     is_new: bool,
 }
 
 impl ImageFile {
-    /// An image of a disk, all of it holes. `ours` is the file of an unfinished copy, and when it was made: it may be
+    /// An image of a part of a disk, all of it holes. `ours` is the file of an unfinished copy, and when it was made: it may be
     /// overwritten, and no other.
     ///
     /// # Errors
@@ -39,11 +77,11 @@ impl ImageFile {
     /// If another file is there, or none can be made.
     pub fn create_or_empty(
         path: &Path,
-        disk: &Identity,
+        part: Part,
         ours: Option<(FileId, String)>,
     ) -> Result<ImageFile, ProgressError> {
         if let Some(ours) = ours.filter(|(id, _)| id.is_at(path)) {
-            let image = ImageFile::of(path, files::open(path)?, disk)?;
+            let image = ImageFile::of(path, files::open(path)?, part)?;
             let made = image.made().map_err(|error| files::failed(path, error))?;
             // It may have been removed, and its inode's number given to the file of somebody else.
             return match ours == (image.id, made) {
@@ -56,7 +94,7 @@ impl ImageFile {
         }
         let file = files::create(path)?;
         let made = (|| {
-            file.set_len(disk.bytes())?;
+            file.set_len(part.len())?;
             file.sync_all()?;
             files::sync_folder(path)
         })();
@@ -65,14 +103,14 @@ impl ImageFile {
             let _ = std::fs::remove_file(path);
             return Err(files::failed(path, error));
         }
-        let mut image = ImageFile::of(path, file, disk)?;
+        let mut image = ImageFile::of(path, file, part)?;
         image.is_new = true;
         Ok(image)
     }
 
     /// An image that is to be there, as it is.
-    pub fn open(path: &Path, disk: &Identity) -> Result<ImageFile, ProgressError> {
-        let image = ImageFile::of(path, files::open(path)?, disk)?;
+    pub fn open(path: &Path, part: Part) -> Result<ImageFile, ProgressError> {
+        let image = ImageFile::of(path, files::open(path)?, part)?;
         image
             .is_whole()
             .map_err(|error| files::failed(path, error))?;
@@ -80,17 +118,17 @@ impl ImageFile {
     }
 
     fn is_whole(&self) -> io::Result<()> {
-        let (has, disk) = (self.file.metadata()?.len(), self.bytes);
-        match has == disk {
+        let (has, copied) = (self.file.metadata()?.len(), self.part.len());
+        match has == copied {
             true => Ok(()),
             false => Err(io::Error::new(
                 ErrorKind::InvalidData,
-                format!("it has {has} bytes, and the disk {disk}"),
+                format!("it has {has} bytes, and what is copied {copied}"),
             )),
         }
     }
 
-    /// Makes sure that whoever looks there finds this image, and as much of it as there is of the disk.
+    /// Makes sure that whoever looks there finds this image, and as much of it as there is to be.
     pub fn is_in_place(&self) -> io::Result<()> {
         match self.id.is_at(&self.path) {
             true => self.is_whole(),
@@ -111,19 +149,24 @@ impl ImageFile {
         }
     }
 
-    fn of(path: &Path, file: File, disk: &Identity) -> Result<ImageFile, ProgressError> {
+    fn of(path: &Path, file: File, part: Part) -> Result<ImageFile, ProgressError> {
         let id = FileId::of(&file).map_err(|error| files::failed(path, error))?;
         Ok(ImageFile {
             path: path.to_owned(),
             file,
             id,
-            bytes: disk.bytes(),
+            part,
             is_new: false,
         })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What of the disk it has.
+    pub fn part(&self) -> Part {
+        self.part
     }
 
     pub fn id(&self) -> FileId {
@@ -143,12 +186,20 @@ impl ImageFile {
     /// Nothing is in it any more.
     pub fn empty(&self) -> io::Result<()> {
         self.file.set_len(0)?;
-        self.file.set_len(self.bytes)?;
+        self.file.set_len(self.part.len())?;
         self.file.sync_all()
     }
 
-    /// The disk has this from a byte on.
-    pub fn write(&self, mut at: u64, mut data: &[u8]) -> io::Result<()> {
+    /// The disk has this from a byte on. What of it is not copied is left out.
+    pub fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
+        match self.part.within(at, data.len() as u64) {
+            Some((at, bytes)) => self.write_at(at, &data[bytes]),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes from a byte of the image on.
+    fn write_at(&self, mut at: u64, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             // Up to where holes may begin.
             let unit = UNIT - (at % UNIT as u64) as usize;
@@ -158,7 +209,7 @@ impl ImageFile {
                 len = data.len().min(len + UNIT);
             }
             match zero {
-                true => self.zero(at, len as u64)?,
+                true => self.zero_at(at, len as u64)?,
                 false => self.file.write_all_at(&data[..len], at)?,
             }
             (at, data) = (at + len as u64, &data[len..]);
@@ -166,8 +217,15 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Zeroes from a byte on: a hole, if there can be one.
+    /// The disk has zeroes from a byte on, or nothing that could be read: a hole, if there can be one.
     pub fn zero(&self, at: u64, len: u64) -> io::Result<()> {
+        match self.part.within(at, len) {
+            Some((at, bytes)) => self.zero_at(at, bytes.len() as u64),
+            None => Ok(()),
+        }
+    }
+
+    fn zero_at(&self, at: u64, len: u64) -> io::Result<()> {
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, hole, at, len) {
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
@@ -214,22 +272,19 @@ fn there_already(path: &Path) -> ProgressError {
 mod tests {
     use super::*;
     use headtime_testkit::Folder;
-    use headtime_units::Sectors;
     use std::os::unix::fs::MetadataExt;
 
-    fn disk(sectors: u64) -> Identity {
-        Identity {
-            device: "a drive".to_owned(),
-            capacity: Sectors::new(sectors),
-            sector_bytes: 512,
-        }
+    /// All of a disk of so many sectors.
+    fn disk(sectors: u64) -> Part {
+        let (start, end) = (0, sectors * 512);
+        Part { start, end }
     }
 
     #[test]
     fn zeroes_are_holes_also_where_there_was_something_else() {
         let folder = Folder::new();
         let path = folder.join("image");
-        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        let image = ImageFile::create_or_empty(&path, disk(2048), None).expect("new");
         let allocated = || std::fs::metadata(&path).expect("there").blocks() * 512;
         assert_eq!(
             (allocated(), path.metadata().expect("there").len()),
@@ -258,43 +313,82 @@ mod tests {
         let link = folder.join("link");
         std::os::unix::fs::symlink(folder.join("nothing"), &link).expect("room");
         for path in [&path, &link, &folder.join(".")] {
-            let refused = ImageFile::create_or_empty(path, &disk(2048), None);
+            let refused = ImageFile::create_or_empty(path, disk(2048), None);
             let text = refused.expect_err("it is there").to_string();
             assert!(text.contains("it is there already"), "{text}");
         }
         assert_eq!(std::fs::read(&path).expect("there"), vec![9; 1 << 20]);
         std::fs::remove_file(&path).expect("there");
-        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        let image = ImageFile::create_or_empty(&path, disk(2048), None).expect("new");
         image.write(0, &[1; 512]).expect("room");
         let ours = (image.id(), image.made().expect("there"));
         // Somebody has it.
-        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(ours.clone()));
+        let refused = ImageFile::create_or_empty(&path, disk(2048), Some(ours.clone()));
         let text = refused.expect_err("in use").to_string();
         assert!(text.contains("in use"), "{text}");
         drop(image);
         // Its number was another file's before.
         let before = (ours.0, "1".to_owned());
-        let refused = ImageFile::create_or_empty(&path, &disk(2048), Some(before));
+        let refused = ImageFile::create_or_empty(&path, disk(2048), Some(before));
         let text = refused.expect_err("another one").to_string();
         assert!(text.contains("it is there already"), "{text}");
         assert_eq!(std::fs::read(&path).expect("there")[..512], [1; 512]);
-        let image = ImageFile::create_or_empty(&path, &disk(2048), Some(ours)).expect("ours");
+        let image = ImageFile::create_or_empty(&path, disk(2048), Some(ours)).expect("ours");
         image.empty().expect("room");
         assert_eq!(std::fs::read(&path).expect("there"), vec![0; 1 << 20]);
         drop(image);
-        let refused = ImageFile::open(&path, &disk(4096)).expect_err("another size");
+        let refused = ImageFile::open(&path, disk(4096)).expect_err("another size");
         let text = refused.to_string();
         assert!(
-            text.contains("it has 1048576 bytes, and the disk 2097152"),
+            text.contains("it has 1048576 bytes, and what is copied 2097152"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn an_image_of_a_part_begins_where_the_part_does_and_has_nothing_of_what_is_beside() {
+        let folder = Folder::new();
+        let path = folder.join("image");
+        // Neither end is that of a page, or of a sector.
+        let part = Part {
+            start: 10_001,
+            end: 99_999,
+        };
+        let image = ImageFile::create_or_empty(&path, part, None).expect("new");
+        let disk: Vec<u8> = (0..200_000_u32).map(|at| (at % 249) as u8 + 1).collect();
+        let copied = || std::fs::read(&path).expect("there");
+        // Before it, over its beginning, inside, over its end, and behind it.
+        for (from, to) in [
+            (0, 10_001),
+            (8_192, 20_000),
+            (20_000, 90_000),
+            (90_000, 110_000),
+            (99_999, 200_000),
+        ] {
+            image
+                .write(from as u64, &disk[from..to])
+                .expect("room for it");
+            assert_eq!(copied().len(), 89_998, "{from}-{to}");
+        }
+        assert_eq!(copied(), disk[10_001..99_999]);
+        for (at, len) in [(0, 10_001), (9_000, 2_000), (99_998, 5_000), (99_999, 5)] {
+            image.zero(at, len).expect("room for it");
+        }
+        let mut expected = disk[10_001..99_999].to_vec();
+        expected[..999].fill(0);
+        expected[89_997] = 0;
+        assert_eq!(copied(), expected);
+        image.write(0, &disk).expect("room for it");
+        assert_eq!(copied(), disk[10_001..99_999]);
+        drop(image);
+        ImageFile::open(&path, part).expect("as long as the part");
     }
 
     #[test]
     fn where_there_can_be_no_holes_zeroes_are_written() {
         let folder = Folder::new();
         let path = folder.join("image");
-        let image = ImageFile::create_or_empty(&path, &disk(2048), None).expect("new");
+        let image = ImageFile::create_or_empty(&path, disk(2048), None).expect("new");
         image.write(0, &[7; 200_000]).expect("room");
         image.write_zeroes(1000, 150_000).expect("room");
         let expected = [vec![7; 1000], vec![0; 150_000], vec![7; 49_000]].concat();

@@ -234,8 +234,8 @@ impl<P: Passing> Scrub<P> {
             let bits = (0..64).filter(move |bit| lacking >> bit & 1 == 1);
             bits.map(move |bit| word as u64 * 64 + bit)
         });
-        let blocks = self.scan.wanted().blocks();
-        let lacking: Vec<u64> = lacking.filter(|number| *number < blocks).collect();
+        let blocks = self.plan.range_blocks();
+        let lacking: Vec<u64> = lacking.filter(|number| blocks.contains(number)).collect();
         for number in lacking {
             self.scan.want(self.extent_of(number));
         }
@@ -567,10 +567,7 @@ impl<P: Passing> Drop for Scrub<P> {
 /// What is done is not wanted.
 fn skip_done<P: Passing>(scan: &mut Freeblock<P>, plan: &Plan, done: &[u64]) {
     let block = plan.block.get();
-    let (first, last) = (
-        plan.range.start.get() / block,
-        plan.range.end().get().div_ceil(block),
-    );
+    let (first, last) = (plan.range_blocks().start, plan.range_blocks().end);
     let mut skip = |from: u64, to: u64| {
         let (start, end) = (from * block, (to * block).min(plan.range.end().get()));
         scan.skip(Extent::at(start, end - start));

@@ -14,6 +14,7 @@
 use super::blocks::Keeps;
 use super::files::{self, DurableFile, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
+use super::image::Part;
 use super::pages::Pages;
 use super::promises::Promises;
 use super::status::{FoundSectors, ScrubState};
@@ -24,6 +25,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub(super) struct Plan {
     pub identity: Identity,
     /// What is read: whole blocks, but for the end of the disk.
     pub range: Extent,
+    /// What was asked for, which need not be whole blocks; it is what an image has.
+    pub part: Part,
     /// Sectors of a block.
     pub block: Sectors,
     /// After how long without requests idle time is used, if it is; as usual if nobody has said.
@@ -94,6 +98,9 @@ fn to_json(plan: &Plan) -> Value {
     if let Some((keeps, path)) = &plan.keeps {
         about[keeps.key()] = json!(path);
     }
+    if plan.is_copy() {
+        files::set_part(&mut about, plan.part);
+    }
     about
 }
 
@@ -108,9 +115,21 @@ fn from_json(about: &Value) -> Result<Plan, String> {
             "{len} sectors from {start} on, in blocks of {block}, of {capacity}"
         ));
     }
+    let range = Extent::at(start, len);
+    // That of a copy is kept; what else was asked for than whole blocks nobody needs to know.
+    let sector = u64::from(identity.sector_bytes);
+    let blocks = Part {
+        start: start * sector,
+        end: (start + len) * sector,
+    };
+    let part = files::part_of(about)?.unwrap_or(blocks);
+    if part.start < blocks.start || part.end > blocks.end {
+        return Err(format!("{part} are copied, and {blocks} read"));
+    }
     Ok(Plan {
         identity,
-        range: Extent::at(start, len),
+        range,
+        part,
         block: Sectors::new(block),
         idle: (about.get("idle_ns")).map(|idle| idle.as_u64().map(Nanos::from_nanos)),
         keeps: [Keeps::Hashes, Keeps::Image].into_iter().find_map(|keeps| {
@@ -125,6 +144,18 @@ impl Plan {
     /// Returns true if what is read is copied.
     pub fn is_copy(&self) -> bool {
         matches!(self.keeps, Some((Keeps::Image, _)))
+    }
+
+    /// What is copied, if that is not all of the disk.
+    pub fn copied_part(&self) -> Option<Part> {
+        let is_part = self.is_copy() && self.part != Part::whole(&self.identity);
+        is_part.then_some(self.part)
+    }
+
+    /// Blocks of which anything is read.
+    pub fn range_blocks(&self) -> Range<u64> {
+        let block = self.block.get();
+        self.range.start.get() / block..self.range.end().get().div_ceil(block)
     }
 
     /// After how long without requests idle time is used, if it is.

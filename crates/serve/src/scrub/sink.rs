@@ -409,6 +409,7 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64) -> io::Result<Sunk> {
 mod tests {
     use super::super::blocks::Keeps;
     use super::super::identity::Identity;
+    use super::super::image::Part;
     use super::*;
     use crate::device::Device;
     use crate::disk::Options;
@@ -438,7 +439,13 @@ mod tests {
         };
         let block = Sectors::new(BLOCK);
         let path = folder.join("hashes");
-        let hashes = BlocksFile::open_or_create(Keeps::Hashes, &path, &identity, block, None);
+        let hashes = BlocksFile::open_or_create(
+            (Keeps::Hashes, &path),
+            &identity,
+            Part::whole(&identity),
+            block,
+            None,
+        );
         let path = folder.join("watch");
         let watch = Watch::begin(&path, (disk, &identity), block, hashes.expect("new"));
         Arc::new(watch.expect("begins"))

@@ -54,6 +54,8 @@ pub struct HashStatus {
 pub struct CopyStatus {
     /// Where to.
     pub file: PathBuf,
+    /// The bytes of the disk that the file has, the first one and the one behind the last; `None` if it has all.
+    pub part: Option<(u64, u64)>,
     /// Blocks that were copied, or were being copied, and had to be read again since somebody wrote to them; since the server started.
     pub again: u64,
     /// Whether the image is settled: it will be the disk as it was at a line that is behind us, unless a read or the file fails still.

@@ -12,6 +12,7 @@
 use super::blocks::{BlocksFile, Keeps};
 use super::files::{self, FileId, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
+use super::image::Part;
 use super::pages::Pages;
 use crate::disk::Disk;
 use headtime_units::{Extent, Sectors};
@@ -105,6 +106,9 @@ impl Watch {
         about[key] = json!(blocks.path());
         about[format!("{key}_device")] = json!(blocks.id().device);
         about[format!("{key}_inode")] = json!(blocks.id().inode);
+        if let Some(part) = blocks.part() {
+            files::set_part(&mut about, part);
+        }
         about["name"] = json!(name);
         let header = files::header(&about).map_err(failed)?;
         let file = files::create_beside(path)?;
@@ -230,7 +234,9 @@ impl Watch {
         }
         let kept = about[keeps.key()].as_str().map(Path::new);
         let kept = kept.ok_or_else(|| format!("`{}` is no path", keeps.key()))?;
-        let blocks = BlocksFile::open(keeps, kept, disk, block);
+        // One from before there were copies of parts is of the whole disk.
+        let part = files::part_of(about)?.unwrap_or(Part::whole(disk));
+        let blocks = BlocksFile::open((keeps, kept), disk, part, block);
         let blocks = blocks.map_err(|error| error.to_string())?;
         let name = blocks.name().map_err(text)?;
         if file_in(about, keeps)? != (blocks.id(), name) {
@@ -269,10 +275,11 @@ impl Watch {
         self.block
     }
 
-    /// Returns true if it is of this file, and that is where it was.
-    pub fn is_of(&self, (keeps, path): (Keeps, &Path), block: Sectors) -> bool {
+    /// Returns true if it is of this file, which is to have this part of the disk if it is an image, and that is where it was.
+    pub fn is_of(&self, (keeps, path): (Keeps, &Path), part: Part, block: Sectors) -> bool {
         let blocks = &self.blocks;
         let same = blocks.keeps() == keeps && blocks.path() == path && self.block == block;
+        let same = same && blocks.part().is_none_or(|has| has == part);
         same && blocks.id().is_at(path) && !self.is_lost()
     }
 

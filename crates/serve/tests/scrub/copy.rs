@@ -11,10 +11,11 @@ use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -59,6 +60,14 @@ impl Place {
         }
     }
 
+    /// A part of it, of whole pages or not.
+    fn ask_for(&self, part: &Range<u64>) -> ScrubAsk {
+        ScrubAsk {
+            range: Some((part.start, part.end)),
+            ..self.ask()
+        }
+    }
+
     /// A server that goes on with what the last one has left.
     fn server(&self, of: Of<'_>) -> Rig {
         let rig = Rig::emulated(of);
@@ -76,12 +85,19 @@ impl Place {
 
     /// The image is the disk, which has ended, but for some sectors; and nothing is left of the copy.
     fn is_the_disk_but_for(&self, but_for: &[Extent]) {
+        let bytes = read(&self.store).len() as u64;
+        self.is_the_part_but_for(0..bytes, but_for);
+    }
+
+    /// The same of a part of the disk.
+    fn is_the_part_but_for(&self, part: Range<u64>, but_for: &[Extent]) {
         let (image, mut disk) = (read(&self.image), read(&self.store));
-        assert_eq!(image.len(), disk.len());
+        assert_eq!(image.len() as u64, part.end - part.start);
         for extent in but_for {
             let bytes = extent.start.get() as usize * 512..extent.end().get() as usize * 512;
             disk[bytes].fill(0);
         }
+        let disk = &disk[part.start as usize..part.end as usize];
         let differ = image.chunks(4096).zip(disk.chunks(4096));
         let differ: Vec<usize> = (differ.enumerate())
             .filter(|(_, (image, disk))| image != disk)
@@ -112,7 +128,11 @@ fn held(rig: &Rig) -> String {
 
 /// Stops halfway.
 fn halfway(rig: &Rig, place: &Place) {
-    rig.begin(&place.ask());
+    halfway_as(rig, &place.ask());
+}
+
+fn halfway_as(rig: &Rig, ask: &ScrubAsk) {
+    rig.begin(ask);
     rig.wait(|status| status.left < BLOCKS * 3 / 4);
     rig.scrubs.pause().expect("under way");
     rig.wait(|status| status.state == ScrubState::Paused);
@@ -148,8 +168,9 @@ fn an_image_is_the_disk_with_holes_for_zeroes() {
     place.is_the_disk_but_for(&[]);
 }
 
-/// Writes that say which they are, in the order of their numbers, and so many at a time; each to one of 2048 places.
+/// Writes that say which they are, in the order of their numbers, and so many at a time; each to one of these places of a page.
 struct Writer {
+    places: Vec<u64>,
     inbox: Arc<Inbox>,
     next: u64,
     under_way: u64,
@@ -159,19 +180,24 @@ impl Writer {
     const PLACES: u64 = SECTORS / 8;
 
     fn new() -> Writer {
+        Writer::at((0..Writer::PLACES).collect())
+    }
+
+    fn at(places: Vec<u64>) -> Writer {
         Writer {
+            places,
             inbox: Inbox::new(64),
             next: 0,
             under_way: 0,
         }
     }
 
-    fn place(nth: u64, places: u64) -> u64 {
-        nth * 7919 % places
+    fn place(&self, nth: u64) -> u64 {
+        self.places[nth as usize * 7919 % self.places.len()]
     }
 
     /// One more, when fewer than `most` are under way.
-    fn write(&mut self, rig: &Rig, most: u64, places: u64) {
+    fn write(&mut self, rig: &Rig, most: u64) {
         while self.under_way >= most {
             assert_eq!(self.inbox.wait().result, Ok(()));
             self.under_way -= 1;
@@ -182,7 +208,7 @@ impl Writer {
         for word in buffer.chunks_exact_mut(8) {
             word.copy_from_slice(&self.next.to_le_bytes());
         }
-        let extent = Extent::at(Writer::place(self.next, places) * 8, 8);
+        let extent = Extent::at(self.place(self.next) * 8, 8);
         let to = Arc::clone(&self.inbox) as Arc<_>;
         let data = Data::Buffer(buffer);
         submit(
@@ -198,20 +224,21 @@ impl Writer {
         }
     }
 
-    /// The image has the first so many writes and no others. Returns how many.
-    fn holds(image: &[u8], places: u64) -> u64 {
+    /// An image of the places from this one on has the first so many writes to them and no others. Returns how many.
+    fn holds(&self, image: &[u8], first: u64) -> u64 {
+        let has = first..first + image.len() as u64 / 4096;
         let word = |place: u64| {
-            let at = place as usize * 4096;
+            let at = (place - first) as usize * 4096;
             let page = &image[at..at + 4096];
             assert!(page.chunks(8).all(|word| word == &page[..8]), "{place}");
             u64::from_le_bytes(page[..8].try_into().expect("eight bytes"))
         };
-        let line = (0..Writer::PLACES).map(word).max().expect("there are");
+        let line = has.clone().map(word).max().expect("there are");
         let mut last = BTreeMap::new();
         for nth in 1..=line {
-            last.insert(Writer::place(nth, places), nth);
+            last.insert(self.place(nth), nth);
         }
-        for place in 0..Writer::PLACES {
+        for place in has {
             let expected = last.get(&place).copied().unwrap_or(0);
             assert_eq!(word(place), expected, "{place} at {line}");
         }
@@ -226,11 +253,11 @@ fn what_is_written_meanwhile_is_in_the_image_up_to_one_write_and_no_further() {
         let rig = place.server(place.of());
         let mut writer = Writer::new();
         for _ in 0..200 {
-            writer.write(&rig, 8, Writer::PLACES);
+            writer.write(&rig, 8);
         }
         rig.begin(&place.ask());
         while rig.status().state != ScrubState::Done {
-            writer.write(&rig, most, Writer::PLACES);
+            writer.write(&rig, most);
             if writer.next.is_multiple_of(8) {
                 // So that there is idle time.
                 writer.finish();
@@ -241,9 +268,9 @@ fn what_is_written_meanwhile_is_in_the_image_up_to_one_write_and_no_further() {
         let done = rig.status();
         assert!(again(&done) > 5, "{done:?}");
         // What comes behind is not in it.
-        (0..100).for_each(|_| writer.write(&rig, 8, Writer::PLACES));
+        (0..100).for_each(|_| writer.write(&rig, 8));
         writer.finish();
-        let line = Writer::holds(&read(&place.image), Writer::PLACES);
+        let line = writer.holds(&read(&place.image), 0);
         assert!(
             (200..=writer.next - 100).contains(&line),
             "{round}: {line} of {}",
@@ -260,10 +287,9 @@ fn a_copy_ends_though_its_last_blocks_are_written_to_all_the_time() {
     rig.begin(&place.ask());
     rig.wait(|status| status.left < 300);
     // Never idle from here on, and blocks are written to faster than one could be read after the other.
-    let mut writer = Writer::new();
-    let places = 30;
+    let mut writer = Writer::at((0..30).collect());
     while rig.status().state != ScrubState::Done {
-        writer.write(&rig, 16, places);
+        writer.write(&rig, 16);
         assert!(writer.next < 50_000, "{:?}", rig.status());
         if rig.status().left > 60 {
             writer.finish();
@@ -273,7 +299,7 @@ fn a_copy_ends_though_its_last_blocks_are_written_to_all_the_time() {
     let done = rig.status();
     writer.finish();
     assert!(done.outright > 0, "{done:?}");
-    let line = Writer::holds(&read(&place.image), places);
+    let line = writer.holds(&read(&place.image), 0);
     assert!(line <= writer.next, "{line} of {}", writer.next);
     rig.stop();
 }
@@ -500,7 +526,7 @@ fn a_copy_is_not_done_if_its_file_is_not_there_as_a_whole() {
         }
         let (why, image) = (held(&rig), place.image.display().to_string());
         let problem = match what {
-            "shorter" => "bytes, and the disk",
+            "shorter" => "bytes, and what is copied",
             _ => "it was removed, or another file is in its place",
         };
         assert!(why.contains(&image) && why.contains(problem), "{why}");
@@ -722,11 +748,11 @@ fn what_cannot_be_copied_to_is_refused_and_left_as_it_is() {
         ..place.ask()
     };
     assert!(refused(&both).contains("not both"));
-    let part = ScrubAsk {
-        range: Some((0, 1 << 20)),
-        ..place.ask()
-    };
-    assert!(refused(&part).contains("the whole disk"));
+    let over = SECTORS * 512 + 1;
+    for part in [0..over, 4096..4096] {
+        assert!(refused(&place.ask_for(&part)).contains("allowed is a part"));
+        assert!(!place.image.exists());
+    }
     assert!(rig.scrubs.status().is_none());
     // One at a time, and each its own.
     halfway(&rig, &place);
@@ -777,4 +803,218 @@ fn the_line_is_before_what_is_written_while_all_is_made_durable() {
     assert_eq!((done.outright, again(&done)), (64, 0));
     assert_eq!(read(&place.image)[..4096], [1; 4096]);
     rig.stop();
+}
+
+#[test]
+fn an_image_of_a_part_has_its_bytes_alone_and_nothing_is_read_beside_its_blocks() {
+    for part in [
+        // Whole blocks, and neither blocks nor sectors.
+        1 << 20..3 << 20,
+        (1 << 20) + 5_001..(3 << 20) + 7_777,
+        // Less than a sector, and the end of the disk.
+        100_000..100_001,
+        SECTORS * 512 - 700..SECTORS * 512,
+        0..SECTORS * 512,
+    ] {
+        let place = Place::new();
+        let read_from = Arc::new(Mutex::new(Vec::new()));
+        let hook: Hook = {
+            let read_from = Arc::clone(&read_from);
+            Arc::new(move |request| {
+                if request.op == Op::Read {
+                    read_from.lock().expect("no panic").push(request.extent);
+                }
+            })
+        };
+        let rig = place.server(Of {
+            hook: Some(&hook),
+            ..place.of()
+        });
+        for page in (0..SECTORS / 8).step_by(3) {
+            rig.write(page * 8, (page % 250) as u8 + 1);
+        }
+        rig.begin(&place.ask_for(&part));
+        // Beside it, which is nobody's concern.
+        rig.write(0, 251);
+        rig.write(SECTORS - 8, 252);
+        let done = rig.to_the_end();
+        let blocks = part.start / 8192..part.end.div_ceil(8192);
+        assert_eq!(done.blocks, blocks.end - blocks.start);
+        let read = done.in_idle_time + done.outright + done.in_gaps;
+        let is_whole = part == (0..SECTORS * 512);
+        let has = done.copy.as_ref().expect("it copies").part;
+        assert_eq!(has, (!is_whole).then_some((part.start, part.end)));
+        if blocks.start > 0 && blocks.end < BLOCKS {
+            assert_eq!((read, again(&done)), (done.blocks, 0), "{done:?}");
+        }
+        for extent in read_from.lock().expect("no panic").iter() {
+            let sectors = blocks.start * 16..=blocks.end * 16;
+            let (start, end) = (extent.start.get(), extent.end().get());
+            assert!(sectors.contains(&start) && sectors.contains(&end));
+        }
+        let state = read_page_of_text(&place.folder.join("state/disk0.scrub"));
+        let bytes = format!("\"copy_bytes\":[{},{}]", part.start, part.end);
+        assert!(state.contains(&bytes), "{state}");
+        rig.stop();
+        if blocks.start > 0 && blocks.end < BLOCKS {
+            place.is_the_part_but_for(part, &[]);
+        }
+    }
+}
+
+/// The JSON at the beginning of a file of the server's own.
+fn read_page_of_text(path: &Path) -> String {
+    let bytes = read(path);
+    let text = bytes.split(|byte| *byte == 0).next().expect("a text");
+    String::from_utf8(text.to_vec()).expect("JSON")
+}
+
+#[test]
+fn what_is_written_at_the_edges_of_a_part_is_in_its_image_up_to_one_write_and_no_further() {
+    // Both edges lie in the middle of a block.
+    let (first, end) = (401, 1601);
+    let edges = [first, end];
+    let edges = edges.into_iter().flat_map(|edge| edge - 3..edge + 3);
+    let inside = (first..end).step_by(97);
+    // What is beside it is written to all the time, too, and keeps the copy from nothing.
+    let beside = [0, 7, 300, 1700, Writer::PLACES - 1];
+    for most in [1, 8] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        let places = edges.clone().chain(inside.clone()).chain(beside);
+        let mut writer = Writer::at(places.collect());
+        for _ in 0..100 {
+            writer.write(&rig, 8);
+        }
+        rig.begin(&place.ask_for(&(first * 4096..end * 4096)));
+        while rig.status().state != ScrubState::Done {
+            writer.write(&rig, most);
+            if writer.next.is_multiple_of(8) {
+                writer.finish();
+                sleep(Duration::from_millis(8));
+            }
+            assert!(writer.next < 50_000, "{:?}", rig.status());
+        }
+        assert!(again(&rig.status()) > 5, "{:?}", rig.status());
+        (0..100).for_each(|_| writer.write(&rig, 8));
+        writer.finish();
+        let image = read(&place.image);
+        assert_eq!(image.len() as u64, (end - first) * 4096);
+        let line = writer.holds(&image, first);
+        let (from, to) = (100 - 20, writer.next - 100);
+        assert!((from..=to).contains(&line), "{line} of {}", writer.next);
+        rig.stop();
+    }
+}
+
+#[test]
+fn a_copy_of_a_part_is_gone_on_with_by_its_range_alone_and_another_is_refused_and_named() {
+    let part = (1 << 20) + 4_096..(7 << 20) + 1_000;
+    for sole_writer in [true, false] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        (0..60).for_each(|nth| rig.write(nth * 272, 7));
+        let blocks = ScrubAsk {
+            block: Some(4096),
+            ..place.ask_for(&part)
+        };
+        halfway_as(&rig, &blocks);
+        let left = rig.status().left;
+        rig.stop();
+        let rig = place.server(Of {
+            sole_writer,
+            ..place.of()
+        });
+        // One of all of it, one that begins elsewhere in the same block, and one that ends there.
+        for other in [
+            None,
+            Some((part.start + 1, part.end)),
+            Some((part.start, part.end - 1)),
+        ] {
+            let refused = rig.scrubs.begin(&ScrubAsk {
+                range: other,
+                ..place.ask()
+            });
+            let refused = refused.expect_err("another range").to_string();
+            let has = "an unfinished scrub has another range, 1028KiB-7341032";
+            assert!(refused.starts_with(has), "{refused}");
+        }
+        // At both edges, one half of it beside the part.
+        rig.write(part.start / 512 - 4, 9);
+        rig.write(part.end / 512 - 4, 10);
+        // The same range, in blocks that the first one has: nobody has to say which.
+        rig.begin(&place.ask_for(&part));
+        let done = rig.to_the_end();
+        let read = done.in_idle_time + done.outright + done.in_gaps;
+        match sole_writer {
+            true => assert!(read <= left + 4, "{left} {done:?}"),
+            false => assert!(read >= done.blocks, "{done:?}"),
+        }
+        assert_eq!(done.blocks, (7 << 20) / 4096 + 1 - 257);
+        rig.stop();
+        place.is_the_part_but_for(part.clone(), &[]);
+        // One that is over is not in the way of another part, in another file.
+        let rig = place.server(place.of());
+        rig.begin(&ScrubAsk {
+            copy: Some(place.folder.join("other")),
+            ..place.ask_for(&(0..8192))
+        });
+        rig.to_the_end();
+        rig.stop();
+        assert_eq!(read_len(&place.folder.join("other")), 8192);
+    }
+}
+
+fn read_len(path: &Path) -> u64 {
+    path.metadata().expect("there").len()
+}
+
+#[test]
+fn a_part_that_is_not_the_one_that_was_copied_is_not_taken_for_it() {
+    let part = 1 << 20..7 << 20;
+    let bytes = format!("\"copy_bytes\":[{},{}]", part.start, part.end);
+    let change = |path: &Path, to: &str| {
+        let text = read_page_of_text(path);
+        assert!(text.contains(&bytes), "{text}");
+        let changed = format!("\"copy_bytes\":{to}");
+        let mut text = text.replace(&bytes, &changed).into_bytes();
+        text.resize(12 << 10, 0);
+        let file = File::options().write(true).open(path).expect("there");
+        file.write_all_at(&text, 0).expect("room");
+    };
+    for (name, to, problem) in [
+        // More than there is, more than is read, and nothing.
+        ("disk0.scrub", "[0,99999999999]", "`copy_bytes` is"),
+        (
+            "disk0.scrub",
+            "[0,4096]",
+            "0B-4KiB are copied, and 1MiB-7MiB read",
+        ),
+        ("disk0.scrub", "[4096,4096]", "`copy_bytes` is"),
+        // Another part as long: what is in it cannot be told from what is to be there, and is copied anew.
+        ("disk0.copy", "[0,6291456]", ""),
+        ("disk0.copy", "[0,1]", ""),
+    ] {
+        let place = Place::new();
+        let rig = place.server(place.of());
+        (0..60).for_each(|nth| rig.write(nth * 272, 7));
+        halfway_as(&rig, &place.ask_for(&part));
+        rig.stop();
+        change(&place.folder.join("state").join(name), to);
+        let rig = Rig::emulated(place.of());
+        let resumed = rig.scrubs.resume_unfinished();
+        if !problem.is_empty() {
+            let text = resumed.expect_err(to).to_string();
+            assert!(text.contains(problem), "{text}");
+            rig.stop();
+            continue;
+        }
+        resumed.expect(to);
+        rig.begin(&ScrubAsk::default());
+        let done = rig.to_the_end();
+        let read = done.in_idle_time + done.outright + done.in_gaps;
+        assert_eq!(read, 6 << 20 >> 13, "{done:?}");
+        rig.stop();
+        place.is_the_part_but_for(part.clone(), &[]);
+    }
 }

@@ -3,6 +3,7 @@
 use super::super::ask::ScrubError;
 use super::super::blocks::{BlocksFile, Keeps};
 use super::super::identity::ProgressError;
+use super::super::image::Part;
 use super::super::job::Resting;
 use super::super::sink::SinkThread;
 use super::super::watch::{Resumed, Watch};
@@ -101,13 +102,14 @@ impl Scrubs {
         &self,
         now: &mut Now,
         (keeps, path): (Keeps, &Path),
+        part: Part,
         block: Sectors,
     ) -> Result<(Arc<Watch>, Option<String>), ScrubError> {
         let marks = self.watch_path(keeps);
         let marks = marks.ok_or(ScrubError::NotKept(keeps.key()))?;
         let mut why_not = now.why_not.clone();
         if let Some(watch) = now.watch(keeps) {
-            if watch.is_of((keeps, path), block) {
+            if watch.is_of((keeps, path), part, block) {
                 return Ok((watch, None));
             }
             let is_other = watch.blocks().path() != path;
@@ -131,7 +133,7 @@ impl Scrubs {
         }
         let is_new = !path.exists();
         let ours = Watch::file_of(&marks, keeps, &self.identity);
-        let blocks = BlocksFile::open_or_create(keeps, path, &self.identity, block, ours)?;
+        let blocks = BlocksFile::open_or_create((keeps, path), &self.identity, part, block, ours)?;
         let watch = Watch::begin(&marks, (&self.disk, &self.identity), block, blocks)?;
         let watch = Arc::new(watch);
         if let Some(before) = now.set_watch(&watch) {

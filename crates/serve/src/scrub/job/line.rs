@@ -91,10 +91,15 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Sectors of a disk that is copied are about to be written to.
+    /// Sectors of a disk that is copied are about to be written to. Those outside of what is copied are nobody's business here.
     pub(super) fn want_written(&mut self, now: Time, extent: Extent) {
-        let block = self.plan.block.get();
-        let (first, last) = (extent.start.get() / block, (extent.end().get() - 1) / block);
+        let (block, range) = (self.plan.block.get(), self.plan.range);
+        let start = extent.start.get().max(range.start.get());
+        let end = extent.end().get().min(range.end().get());
+        if start >= end {
+            return;
+        }
+        let (first, last) = (start / block, (end - 1) / block);
         let end = ((last + 1) * block).min(self.plan.identity.capacity.get());
         let again = self
             .scan
