@@ -612,16 +612,23 @@ impl Positioning for Model {
             Preseek::AtCompletion => done.saturating_sub(self.profile.overhead.write_completion),
             Preseek::Off => done,
         };
+        let on_medium = op.is_read() || !self.buffers_writes;
+        // A drive that destages when it sees fit leaves the arm where it is.
+        let stays = !on_medium && !self.profile.cache.write_back.sets_out();
         HeadTime {
             seek,
             rotation: (end - begin).saturating_sub(seek + transfer),
             transfer,
-            head: Head {
-                place,
-                free: free.max(end),
+            head: match stays {
+                true => *head,
+                false => Head {
+                    place,
+                    free: free.max(end),
+                },
             },
             done,
-            on_medium: op.is_read() || !self.buffers_writes,
+            on_medium,
+            stays,
         }
     }
 

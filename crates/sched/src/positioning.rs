@@ -47,6 +47,8 @@ pub struct HeadTime<Place> {
     pub done: Time,
     /// Whether that is when the medium has served it. A write that ends in the drive's buffer tells nothing of the head.
     pub on_medium: bool,
+    /// Whether the arm has nothing to do with it, and `head` is that of before: the drive has taken the data, and goes for them when it sees fit.
+    pub stays: bool,
 }
 
 /// A model of where sectors are and how long the head takes to reach them.
@@ -116,6 +118,7 @@ pub trait Positioning {
             },
             done: free,
             on_medium: true,
+            stays: false,
         }
     }
 

@@ -240,6 +240,10 @@ impl<P: Positioning> Track for Tracker<P> {
         let sent = self.in_drive.pop_front().expect("it is there");
         let time = sent.time.expect("it is predicted");
         self.chained -= 1;
+        if time.stays {
+            self.put_right(now);
+            return None;
+        }
         if !time.on_medium {
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
             self.place = time.head.place;

@@ -255,6 +255,45 @@ fn a_search_for_what_to_write_finds_the_most_there_is_and_touches_nothing_else()
     }
 }
 
+/// A search may end at any step, and has the best so far: more steps find no less, and what they find is in time, too.
+#[test]
+fn a_search_that_is_cut_short_has_the_best_so_far() {
+    let model = Model::new(&atlas(2));
+    let capacity = atlas(2).geometry.capacity;
+    let mut random = Pcg64::seed_from_u64(16);
+    let (mut better, mut ended) = (0, 0);
+    for _ in 0..60 {
+        let around = random.next_u64() % (capacity.get() - 400_000);
+        let mut wanted = Wanted::none(&model, capacity, Sectors::new(1));
+        for _ in 0..200 {
+            let start = around + random.next_u64() % 300_000;
+            wanted.add(&model, Extent::at(start, random.next_u64() % 60));
+        }
+        let gap = gap(&model, &mut random, around, 300_000);
+        let search = search(&model, &wanted);
+        let all = search.find(&gap, u64::MAX);
+        let mut last = 0;
+        for most in (0..8).map(|power| 1 << power) {
+            let (pick, steps) = search.find(&gap, most);
+            let blocks = pick.map_or(0, |pick| pick.blocks);
+            assert!(blocks >= last, "{most}: {blocks} after {last}");
+            // The tracks of the last cylinder are looked at to the end.
+            assert!(
+                steps <= most + u64::from(model.heads()) + 1,
+                "{steps} of {most}"
+            );
+            better += u32::from(blocks > last);
+            last = blocks;
+            if steps == all.1 {
+                assert_eq!(pick, all.0);
+                ended += 1;
+            }
+        }
+        assert!(last <= all.0.map_or(0, |pick| pick.blocks));
+    }
+    assert!(better > 60 && ended > 60, "{better} {ended}");
+}
+
 #[test]
 fn a_search_finds_blocks_that_lie_on_two_tracks() {
     let model = Model::new(&atlas(2));
