@@ -55,6 +55,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-fig10",
     "freeblock-fig11",
     "freeblock-steps",
+    "freeblock-beyond",
     "freeblock-nearline",
     "freeblock-classes",
     "freeblock-queue",

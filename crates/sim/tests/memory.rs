@@ -1,0 +1,47 @@
+//! What a scan of a disk of 20 TB keeps in memory.
+
+use headtime_disk::Model;
+use headtime_disk::profile;
+use headtime_engine::{Background, Finished, Freeblock, FreeblockOptions, Outcome};
+use headtime_sched::{Op, Request};
+use headtime_units::{Extent, Lba, Sectors, Time};
+use std::sync::Arc;
+
+#[global_allocator]
+static COUNTING: dhat::Alloc = dhat::Alloc;
+
+#[test]
+fn a_scan_of_20_tb_in_blocks_of_256_kib_has_less_than_64_mb() {
+    let profile = profile::by_name("nearline-20tb").expect("shipped");
+    let capacity = profile.geometry.capacity;
+    assert!(capacity.bytes(512) > 19_900_000_000_000);
+    let model = Arc::new(Model::new(&profile));
+    let _profiler = dhat::Profiler::builder().testing().build();
+    let whole = Extent::new(Lba::ZERO, capacity);
+    let options = FreeblockOptions {
+        block: Sectors::new(512),
+        ..FreeblockOptions::default()
+    };
+    let mut scan = Freeblock::new(model, capacity, whole, options).expect("it turns");
+    // What clients read in parts takes memory, too.
+    for number in 0..200_000 {
+        let extent = Extent::at(number * 100_000 + 3, 8);
+        let request = Request::new((), Op::Read, extent, Time::ZERO);
+        scan.seen(
+            Time::from_nanos(number),
+            &Finished {
+                id: number,
+                outcome: Outcome::Done,
+                request,
+                issued: Time::ZERO,
+                surprise: None,
+            },
+        );
+    }
+    let now = dhat::HeapStats::get();
+    let (kept, most) = (now.curr_bytes, now.max_bytes);
+    assert!(kept < 64_000_000, "{kept} bytes");
+    assert!(most < 128_000_000, "{most} bytes while it begins");
+    assert!(kept > 9_500_000, "a bit for each block: {kept}");
+    drop(scan);
+}
