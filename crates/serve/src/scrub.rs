@@ -17,6 +17,7 @@
 
 mod ask;
 mod blocks;
+mod byte_range;
 mod control;
 mod files;
 mod flat;

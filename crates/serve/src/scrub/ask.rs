@@ -1,8 +1,8 @@
 //! What a scrub is asked for, and why it is refused.
 
 use super::blocks::Keeps;
+use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
-use super::image::Part;
 use super::progress::Plan;
 use super::promises::Promises;
 use crate::buffer::BUFFER_BYTES_MAX;
@@ -129,7 +129,7 @@ impl ScrubAsk {
                 ),
             });
         }
-        let part = Part { start, end };
+        let part = ByteRange { start, end };
         // Whole blocks are read.
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);

@@ -1,9 +1,10 @@
 //! A file that has something of each block of a disk: its hash, or all that is in it.
 
+use super::byte_range::ByteRange;
 use super::files::FileId;
 use super::hashes::HashFile;
 use super::identity::{Identity, ProgressError};
-use super::image::{ImageFile, Part};
+use super::image::ImageFile;
 use headtime_units::Sectors;
 use std::io;
 use std::path::Path;
@@ -55,7 +56,7 @@ impl BlocksFile {
     pub fn open_or_create(
         (keeps, path): (Keeps, &Path),
         disk: &Identity,
-        part: Part,
+        part: ByteRange,
         block: Sectors,
         ours: Option<(FileId, String)>,
     ) -> Result<BlocksFile, ProgressError> {
@@ -69,7 +70,7 @@ impl BlocksFile {
     pub fn open(
         (keeps, path): (Keeps, &Path),
         disk: &Identity,
-        part: Part,
+        part: ByteRange,
         block: Sectors,
     ) -> Result<BlocksFile, ProgressError> {
         Ok(match keeps {
@@ -86,7 +87,7 @@ impl BlocksFile {
     }
 
     /// Which bytes of the disk an image has. Hashes are of blocks, wherever these are.
-    pub fn part(&self) -> Option<Part> {
+    pub fn part(&self) -> Option<ByteRange> {
         match self {
             BlocksFile::Hashes(_) => None,
             BlocksFile::Image(image) => Some(image.part()),

@@ -1,7 +1,7 @@
 //! Files of scrubs: opened so that nothing of anybody else is touched, with a beginning that says what they are of.
 
+use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
-use super::image::Part;
 use headtime_units::Sectors;
 use rustix::fs::{FlockOperation, OFlags};
 use serde_json::{Value, json};
@@ -265,18 +265,19 @@ pub(super) fn number(about: &Value, key: &str) -> Result<u64, String> {
 }
 
 /// Has the beginning of a file say which bytes of the disk are copied.
-pub(super) fn set_part(about: &mut Value, part: Part) {
+pub(super) fn set_part(about: &mut Value, part: ByteRange) {
     about["copy_bytes"] = json!([part.start, part.end]);
 }
 
 /// Those bytes, if it says which. The error says that there can be none such.
-pub(super) fn part_of(about: &Value) -> Result<Option<Part>, String> {
+pub(super) fn part_of(about: &Value) -> Result<Option<ByteRange>, String> {
     let bytes = &about["copy_bytes"];
     if bytes.is_null() {
         return Ok(None);
     }
-    let part = (bytes[0].as_u64().zip(bytes[1].as_u64())).map(|(start, end)| Part { start, end });
-    let disk = Part::whole(&disk_of(about)?);
+    let part =
+        (bytes[0].as_u64().zip(bytes[1].as_u64())).map(|(start, end)| ByteRange { start, end });
+    let disk = ByteRange::whole(&disk_of(about)?);
     let part = part.filter(|part| part.start < part.end && part.end <= disk.end);
     let part = part.ok_or_else(|| format!("`copy_bytes` is {bytes}, of a disk of {disk}"))?;
     Ok(Some(part))

@@ -4,14 +4,12 @@
 //! this file ([`Watch`](super::watch::Watch)). It is made by the first pass of a copy. One that is there already is left alone, unless it
 //! is known to be that of an unfinished copy: the image of yesterday is not to be half of one while that of today is under way.
 
+use super::byte_range::ByteRange;
 use super::files::{self, FileId};
-use super::identity::{Identity, ProgressError};
-use headtime_units::Bytes;
+use super::identity::ProgressError;
 use rustix::fs::{FallocateFlags, fallocate};
-use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -22,48 +20,13 @@ const UNIT: usize = 4096;
 /// Zeroes are written so many at a time where there can be no holes.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
-/// The bytes of a disk that an image has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    /// The first one.
-    pub start: u64,
-    /// The one behind the last.
-    pub end: u64,
-}
-
-impl Part {
-    /// All of a disk.
-    pub fn whole(disk: &Identity) -> Part {
-        let end = disk.bytes();
-        Part { start: 0, end }
-    }
-
-    /// How many they are.
-    pub fn len(self) -> u64 {
-        self.end - self.start
-    }
-
-    /// Those of so many bytes of the disk that are among them: where they begin in the image, and which of the bytes they are.
-    fn within(self, at: u64, len: u64) -> Option<(u64, Range<usize>)> {
-        let (from, to) = (at.max(self.start), (at + len).min(self.end));
-        let bytes = || (from - at) as usize..(to - at) as usize;
-        (from < to).then(|| (from - self.start, bytes()))
-    }
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", Bytes(self.start), Bytes(self.end))
-    }
-}
-
 /// An image of a disk, or of a part of it.
 #[derive(Debug)]
 pub(super) struct ImageFile {
     path: PathBuf,
     file: File,
     id: FileId,
-    part: Part,
+    part: ByteRange,
     /// Nobody has it yet, and there is nothing in it.
     is_new: bool,
 }
@@ -77,7 +40,7 @@ impl ImageFile {
     /// If another file is there, or none can be made.
     pub fn create_or_empty(
         path: &Path,
-        part: Part,
+        part: ByteRange,
         ours: Option<(FileId, String)>,
     ) -> Result<ImageFile, ProgressError> {
         if let Some(ours) = ours.filter(|(id, _)| id.is_at(path)) {
@@ -109,7 +72,7 @@ impl ImageFile {
     }
 
     /// An image that is to be there, as it is.
-    pub fn open(path: &Path, part: Part) -> Result<ImageFile, ProgressError> {
+    pub fn open(path: &Path, part: ByteRange) -> Result<ImageFile, ProgressError> {
         let image = ImageFile::of(path, files::open(path)?, part)?;
         image
             .is_whole()
@@ -149,7 +112,7 @@ impl ImageFile {
         }
     }
 
-    fn of(path: &Path, file: File, part: Part) -> Result<ImageFile, ProgressError> {
+    fn of(path: &Path, file: File, part: ByteRange) -> Result<ImageFile, ProgressError> {
         let id = FileId::of(&file).map_err(|error| files::failed(path, error))?;
         Ok(ImageFile {
             path: path.to_owned(),
@@ -165,7 +128,7 @@ impl ImageFile {
     }
 
     /// What of the disk it has.
-    pub fn part(&self) -> Part {
+    pub fn part(&self) -> ByteRange {
         self.part
     }
 
@@ -275,9 +238,9 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
 
     /// All of a disk of so many sectors.
-    fn disk(sectors: u64) -> Part {
+    fn disk(sectors: u64) -> ByteRange {
         let (start, end) = (0, sectors * 512);
-        Part { start, end }
+        ByteRange { start, end }
     }
 
     #[test]
@@ -350,7 +313,7 @@ mod tests {
         let folder = Folder::new();
         let path = folder.join("image");
         // Neither end is that of a page, or of a sector.
-        let part = Part {
+        let part = ByteRange {
             start: 10_001,
             end: 99_999,
         };

@@ -12,9 +12,9 @@
 //! line counts once its end is there. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
 
 use super::blocks::Keeps;
+use super::byte_range::ByteRange;
 use super::files::{self, DurableFile, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
-use super::image::Part;
 use super::pages::Pages;
 use super::promises::Promises;
 use super::status::{FoundSectors, ScrubState};
@@ -45,7 +45,7 @@ pub(super) struct Plan {
     /// What is read: whole blocks, but for the end of the disk.
     pub range: Extent,
     /// What was asked for, which need not be whole blocks; it is what an image has.
-    pub part: Part,
+    pub part: ByteRange,
     /// Sectors of a block.
     pub block: Sectors,
     /// After how long without requests idle time is used, if it is; as usual if nobody has said.
@@ -118,7 +118,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
     let range = Extent::at(start, len);
     // That of a copy is kept; what else was asked for than whole blocks nobody needs to know.
     let sector = u64::from(identity.sector_bytes);
-    let blocks = Part {
+    let blocks = ByteRange {
         start: start * sector,
         end: (start + len) * sector,
     };
@@ -147,8 +147,8 @@ impl Plan {
     }
 
     /// What is copied, if that is not all of the disk.
-    pub fn copied_part(&self) -> Option<Part> {
-        let is_part = self.is_copy() && self.part != Part::whole(&self.identity);
+    pub fn copied_part(&self) -> Option<ByteRange> {
+        let is_part = self.is_copy() && self.part != ByteRange::whole(&self.identity);
         is_part.then_some(self.part)
     }
 

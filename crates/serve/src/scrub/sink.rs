@@ -408,8 +408,8 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64) -> io::Result<Sunk> {
 #[cfg(test)]
 mod tests {
     use super::super::blocks::Keeps;
+    use super::super::byte_range::ByteRange;
     use super::super::identity::Identity;
-    use super::super::image::Part;
     use super::*;
     use crate::device::Device;
     use crate::disk::Options;
@@ -442,7 +442,7 @@ mod tests {
         let hashes = BlocksFile::open_or_create(
             (Keeps::Hashes, &path),
             &identity,
-            Part::whole(&identity),
+            ByteRange::whole(&identity),
             block,
             None,
         );

@@ -10,9 +10,9 @@
 //! down, no mark counts unless the disk had ended in order. So a mark never says too much. docs/design/2026-11-23-scrub-hash.md goes through it.
 
 use super::blocks::{BlocksFile, Keeps};
+use super::byte_range::ByteRange;
 use super::files::{self, FileId, HEADER, PAGE};
 use super::identity::{Identity, ProgressError, same_disk};
-use super::image::Part;
 use super::pages::Pages;
 use crate::disk::Disk;
 use headtime_units::{Extent, Sectors};
@@ -235,7 +235,7 @@ impl Watch {
         let kept = about[keeps.key()].as_str().map(Path::new);
         let kept = kept.ok_or_else(|| format!("`{}` is no path", keeps.key()))?;
         // One from before there were copies of parts is of the whole disk.
-        let part = files::part_of(about)?.unwrap_or(Part::whole(disk));
+        let part = files::part_of(about)?.unwrap_or(ByteRange::whole(disk));
         let blocks = BlocksFile::open((keeps, kept), disk, part, block);
         let blocks = blocks.map_err(|error| error.to_string())?;
         let name = blocks.name().map_err(text)?;
@@ -276,7 +276,7 @@ impl Watch {
     }
 
     /// Returns true if it is of this file, which is to have this part of the disk if it is an image, and that is where it was.
-    pub fn is_of(&self, (keeps, path): (Keeps, &Path), part: Part, block: Sectors) -> bool {
+    pub fn is_of(&self, (keeps, path): (Keeps, &Path), part: ByteRange, block: Sectors) -> bool {
         let blocks = &self.blocks;
         let same = blocks.keeps() == keeps && blocks.path() == path && self.block == block;
         let same = same && blocks.part().is_none_or(|has| has == part);

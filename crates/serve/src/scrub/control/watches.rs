@@ -2,8 +2,8 @@
 
 use super::super::ask::ScrubError;
 use super::super::blocks::{BlocksFile, Keeps};
+use super::super::byte_range::ByteRange;
 use super::super::identity::ProgressError;
-use super::super::image::Part;
 use super::super::job::Resting;
 use super::super::sink::SinkThread;
 use super::super::watch::{Resumed, Watch};
@@ -102,7 +102,7 @@ impl Scrubs {
         &self,
         now: &mut Now,
         (keeps, path): (Keeps, &Path),
-        part: Part,
+        part: ByteRange,
         block: Sectors,
     ) -> Result<(Arc<Watch>, Option<String>), ScrubError> {
         let marks = self.watch_path(keeps);
