@@ -7,7 +7,7 @@ const PLACES: usize = 1 << 16;
 
 /// A block of which parts have been read.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct PartRead {
     block: u64,
     /// One bit for each piece that has been read whole.
     read: u64,
@@ -23,7 +23,7 @@ pub(super) struct Parts {
     /// Sectors of a piece.
     piece: u64,
     /// Made when the first part is read.
-    places: Vec<Place>,
+    places: Vec<PartRead>,
 }
 
 impl Parts {
@@ -66,11 +66,11 @@ impl Parts {
             return false;
         }
         if self.places.is_empty() {
-            self.places = vec![Place::default(); PLACES];
+            self.places = vec![PartRead::default(); PLACES];
         }
         let place = &mut self.places[place(number)];
         if place.block != number {
-            *place = Place {
+            *place = PartRead {
                 block: number,
                 read: 0,
             };
@@ -96,7 +96,7 @@ impl Parts {
                 }
             }
         } else {
-            let within = |place: &&mut Place| blocks.contains(&place.block);
+            let within = |place: &&mut PartRead| blocks.contains(&place.block);
             for place in self.places.iter_mut().filter(within) {
                 place.read = 0;
             }
