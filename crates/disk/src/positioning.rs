@@ -615,20 +615,21 @@ impl Positioning for Model {
         let on_medium = op.is_read() || !self.buffers_writes;
         // A drive that destages when it sees fit leaves the arm where it is.
         let stays = !on_medium && !self.profile.cache.write_back.sets_out();
+        let buffered = stays.then(|| {
+            let data = sent + self.writes[head.place.before as usize].data;
+            data + self.sector * extent.len.get() + self.profile.overhead.write_completion
+        });
         HeadTime {
             seek,
             rotation: (end - begin).saturating_sub(seek + transfer),
             transfer,
-            head: match stays {
-                true => *head,
-                false => Head {
-                    place,
-                    free: free.max(end),
-                },
+            head: Head {
+                place,
+                free: free.max(end),
             },
             done,
             on_medium,
-            stays,
+            buffered,
         }
     }
 

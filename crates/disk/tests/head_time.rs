@@ -2,7 +2,7 @@
 
 use headtime_disk::profile::{self, NoiseSpec, Preseek, Profile, WriteBack};
 use headtime_disk::{Command, Drive, Model, Part};
-use headtime_sched::{Op, Surprise, Track, Tracker};
+use headtime_sched::{Op, Surprise, Track, TrackedCommand, Tracker};
 use headtime_units::{Extent, Nanos, Time};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -43,7 +43,8 @@ fn errors(profile: &Profile, depth: usize, reads: u64, largest: u64) -> Vec<(i64
             };
             let start = random.next_u64() % most / 8 * 8;
             let extent = Extent::at(start, (random.next_u64() % (largest / 8) + 1) * 8);
-            tracker.issued(now, tag, op, extent);
+            let forced = false;
+            tracker.issued(now, tag, TrackedCommand { op, extent, forced });
             let command = Command {
                 tag,
                 op,
@@ -168,7 +169,8 @@ fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
             };
             let start = random.next_u64() % most / 8 * 8;
             let extent = Extent::at(start, (random.next_u64() % 4 + 1) * 8);
-            tracker.issued(now, tag, op, extent);
+            let forced = false;
+            tracker.issued(now, tag, TrackedCommand { op, extent, forced });
             let command = Command {
                 tag,
                 op,
@@ -227,6 +229,78 @@ fn a_read_that_waits_while_the_drive_writes_back_is_turns_late_and_the_next_is_p
             );
             // Hardly any other read is turns late.
             assert!(found.late_alone * 30 <= found.delayed, "{case}");
+        }
+    }
+}
+
+/// While a write goes to the buffer the arm stays, and the drive has room again when it has the data. One that is forced to the medium takes the arm
+/// there.
+#[test]
+fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
+    for name in ["wd5000aaks", "exos-x18", "barracuda-7200.10-160"] {
+        let profile = profile::by_name(name).expect("shipped");
+        let quiet = profile.with(|spec| spec.noise = NoiseSpec::default());
+        let profile = quiet.expect("it can be");
+        let mut drive = Drive::new(&profile, 1);
+        let mut tracker = Tracker::new(Model::new(&profile));
+        let mut random = Pcg64::seed_from_u64(3);
+        let most = drive.capacity().get() - 64;
+        let (mut now, mut at) = (Time::ZERO, 0);
+        // Forced writes and reads behind them, and those of each within 50 us of the prediction, while nothing is written back.
+        let (mut forced_writes, mut behind, mut back) = ([0, 0], [0, 0], Nanos::ZERO);
+        for tag in 0..400 {
+            let (op, forced) = match tag % 4 {
+                0 => (Op::Write, false),
+                1 => (Op::Write, true),
+                _ => (Op::Read, false),
+            };
+            let start = random.next_u64() % most / 8 * 8;
+            let extent = Extent::at(start, (random.next_u64() % 8 + 1) * 8);
+            tracker.issued(now, tag, TrackedCommand { op, extent, forced });
+            let case = format!("{name}, {tag}: {op:?} {extent:?}, forced {forced}");
+            let stays = op == Op::Write && !forced;
+            let told = tracker.head(now, &mut core::iter::empty());
+            let end = if stays { at } else { extent.end().get() };
+            assert_eq!(told.lba.get(), end, "{case}");
+            let room = tracker.next_done(now).expect("one is there");
+            drive.submit(
+                now,
+                Command {
+                    tag,
+                    op,
+                    extent,
+                    fua: forced,
+                    high: false,
+                },
+            );
+            now = loop {
+                let next = drive.next_event().expect("a command is in the drive");
+                if let Some(completion) = drive.poll(next) {
+                    break completion.at;
+                }
+            };
+            let told = tracker.completed(now, tag, true);
+            assert_eq!(told.is_none(), stays, "{case}");
+            if stays {
+                let off = room.saturating_since(now) + now.saturating_since(room);
+                assert!(off < Nanos::from_micros(50), "{case}: {off:?}");
+            }
+            let right = told.is_some_and(|told| told.error().abs() <= 50_000);
+            let all = drive.head_time(now).get(Part::Destage);
+            let counted = match tag % 4 {
+                1 => &mut forced_writes,
+                2 => &mut behind,
+                _ => &mut [0, 0],
+            };
+            if all == back {
+                *counted = [counted[0] + 1, counted[1] + u32::from(right)];
+            }
+            (at, back) = (end, all);
+            now += Nanos::from_micros(100);
+        }
+        for [all, right] in [forced_writes, behind] {
+            let case = format!("{name}: {forced_writes:?}, {behind:?}");
+            assert!(all >= 50 && right * 100 >= all * 95, "{case}");
         }
     }
 }

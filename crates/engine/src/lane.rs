@@ -10,7 +10,7 @@ use crate::merge::Touching;
 use crate::names::{DriveTag, RequestId};
 use crate::predictions::Predictions;
 use crate::slots::{Slots, Stage};
-use headtime_sched::{Dispatch, Flags, Scheduler, Surprise, Tag, Track};
+use headtime_sched::{Dispatch, Flags, Scheduler, Surprise, Tag, Track, TrackedCommand};
 use headtime_units::Time;
 use std::collections::VecDeque;
 
@@ -282,10 +282,10 @@ impl<S: Scheduler> Queue<S> {
             return;
         };
         let slots = &of.slots;
-        let staged = self.staged.iter().map(|tag| {
-            let request = &slots[*tag].merged;
-            (*tag, request.op, request.extent)
-        });
+        let staged = self
+            .staged
+            .iter()
+            .map(|tag| TrackedCommand::of(&slots[*tag].merged));
         let head = following.tracker.head(now, &mut { staged });
         self.scheduler.head_is(&head);
     }

@@ -108,7 +108,7 @@ pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Alone, Open, Stream, StreamConfig, WaitFrom};
 pub use text::UnknownClass;
-pub use tracker::{Predicting, Surprise, Track, Tracker};
+pub use tracker::{Predicting, Surprise, Track, TrackedCommand, Tracker};
 pub use waits::WaitStats;
 
 #[cfg(test)]

@@ -45,10 +45,30 @@ pub struct HeadTime<Place> {
     pub head: Head<Place>,
     /// When the drive tells that the request is done, by the clock of the model.
     pub done: Time,
-    /// Whether that is when the medium has served it. A write that ends in the drive's buffer tells nothing of the head.
+    /// Whether that is when the medium has served it. A write that ends in the drive's buffer tells nothing of the head, unless it is forced to the
+    /// medium (FUA).
     pub on_medium: bool,
-    /// Whether the arm has nothing to do with it, and `head` is that of before: the drive has taken the data, and goes for them when it sees fit.
-    pub stays: bool,
+    /// Of a write for which the arm need not leave, since the drive takes its data and goes for them when it sees fit: when the drive tells that it
+    /// has them. `head` and `done` are those of a write that is forced to the medium.
+    pub buffered: Option<Time>,
+}
+
+impl<Place: Copy> HeadTime<Place> {
+    /// The same behind `head` for a request that is `forced` to the medium or not: where it need not be, the arm stays.
+    pub fn buffered_unless(self, forced: bool, head: &Head<Place>) -> HeadTime<Place> {
+        match self.buffered {
+            Some(done) if !forced => HeadTime {
+                head: *head,
+                done,
+                ..self
+            },
+            _ => HeadTime {
+                on_medium: self.on_medium || forced,
+                buffered: None,
+                ..self
+            },
+        }
+    }
 }
 
 /// A model of where sectors are and how long the head takes to reach them.
@@ -118,7 +138,7 @@ pub trait Positioning {
             },
             done: free,
             on_medium: true,
-            stays: false,
+            buffered: None,
         }
     }
 

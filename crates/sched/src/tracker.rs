@@ -6,7 +6,7 @@
 //! section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
-use crate::{Head, HeadState, HeadTime, Op, Positioning, Tag};
+use crate::{Flags, Head, HeadState, HeadTime, Op, Positioning, Request};
 use alloc::collections::VecDeque;
 use core::fmt;
 use headtime_units::{Extent, Lba, Nanos, SignedNanos, Time};
@@ -46,10 +46,32 @@ pub enum Surprise {
     Elsewhere,
 }
 
+/// What a command asks of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrackedCommand {
+    /// What it does.
+    pub op: Op,
+    /// With which sectors. A command that has none moves nothing.
+    pub extent: Extent,
+    /// Whether a write is done only when it is on the medium (FUA).
+    pub forced: bool,
+}
+
+impl TrackedCommand {
+    /// What a request asks of the head.
+    pub fn of<T>(request: &Request<T>) -> TrackedCommand {
+        TrackedCommand {
+            op: request.op,
+            extent: request.extent,
+            forced: request.flags.has(Flags::FUA),
+        }
+    }
+}
+
 /// Follows the head of one drive.
 pub trait Track: fmt::Debug {
     /// A command has gone to the drive, behind all others there.
-    fn issued(&mut self, now: Time, tag: u32, op: Op, extent: Extent);
+    fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand);
 
     /// A command is done, with or without success. Returns what was predicted of it; `None` if it has no sectors, is a write
     /// that ends in the drive's buffer, or nobody was told of it.
@@ -58,8 +80,7 @@ pub trait Track: fmt::Debug {
     /// The head behind all commands in the drive, and behind those that are `staged` and still to go there, in order.
     ///
     /// Says nothing of when it is free if the drive has more than two commands and serves them in an order of its own.
-    fn head(&mut self, now: Time, staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>)
-    -> HeadState;
+    fn head(&mut self, now: Time, staged: &mut dyn Iterator<Item = TrackedCommand>) -> HeadState;
 
     /// When the head should be free behind the commands in the drive; `None` if there are none, or if nobody knows.
     fn due(&mut self, now: Time) -> Option<Time>;
@@ -82,8 +103,7 @@ const IN_ORDER: usize = 2;
 struct Sent<Place> {
     tag: u32,
     at: Time,
-    op: Op,
-    extent: Extent,
+    what: TrackedCommand,
     /// By the clock of the model, which was `ahead` by this; `None` if it has not been predicted yet.
     time: Option<HeadTime<Place>>,
     ahead: Nanos,
@@ -167,9 +187,11 @@ impl<P: Positioning> Tracker<P> {
             let sent = self.in_drive[self.known];
             let ahead = self.ahead(sent.at.max(self.ended));
             let head = self.behind(self.known, ahead);
+            let what = sent.what;
             let time = self
                 .model
-                .follow(&head, sent.at + ahead, sent.extent, sent.op);
+                .follow(&head, sent.at + ahead, what.extent, what.op)
+                .buffered_unless(what.forced, &head);
             // Where it leaves the arm is where its last sector is.
             let before = sent.time.filter(|_| self.known < self.chained);
             let as_before = before.is_some_and(|before| before.head.free == time.head.free);
@@ -212,15 +234,14 @@ impl<P: Positioning> fmt::Debug for Tracker<P> {
 }
 
 impl<P: Positioning> Track for Tracker<P> {
-    fn issued(&mut self, now: Time, tag: u32, op: Op, extent: Extent) {
-        if extent.is_empty() {
+    fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand) {
+        if what.extent.is_empty() {
             return;
         }
         self.in_drive.push_back(Sent {
             tag,
             at: now,
-            op,
-            extent,
+            what,
             time: None,
             ahead: Nanos::ZERO,
         });
@@ -240,15 +261,15 @@ impl<P: Positioning> Track for Tracker<P> {
         let sent = self.in_drive.pop_front().expect("it is there");
         let time = sent.time.expect("it is predicted");
         self.chained -= 1;
-        if time.stays {
+        if time.buffered.is_some() {
             self.put_right(now);
             return None;
         }
         if !time.on_medium {
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
             self.place = time.head.place;
-            self.lba = sent.extent.end();
-            self.op = Some(sent.op);
+            self.lba = sent.what.extent.end();
+            self.op = Some(sent.what.op);
             self.free = now;
             self.put_right(now);
             return None;
@@ -264,7 +285,7 @@ impl<P: Positioning> Track for Tracker<P> {
             // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
             // medium.
             let least = time.seek + time.transfer;
-            let early = sent.op.is_read() && late < -platter.window(now);
+            let early = sent.what.op.is_read() && late < -platter.window(now);
             hit = early && (!platter.fits(now, rest) || observed + SLACK < least);
             surprise = if hit {
                 Surprise::Hit
@@ -283,8 +304,8 @@ impl<P: Positioning> Track for Tracker<P> {
             let early = time.head.free.saturating_since(time.done);
             self.free = now.saturating_sub(told) + early;
             self.place = time.head.place;
-            self.lba = sent.extent.end();
-            self.op = Some(sent.op);
+            self.lba = sent.what.extent.end();
+            self.op = Some(sent.what.op);
         }
         self.put_right(now);
         Some(Predicting {
@@ -292,34 +313,39 @@ impl<P: Positioning> Track for Tracker<P> {
             predicted,
             surprise,
             seek: time.seek,
-            lba: sent.extent.start,
+            lba: sent.what.extent.start,
         })
     }
 
-    fn head(
-        &mut self,
-        now: Time,
-        staged: &mut dyn Iterator<Item = (Tag, Op, Extent)>,
-    ) -> HeadState {
+    fn head(&mut self, now: Time, staged: &mut dyn Iterator<Item = TrackedCommand>) -> HeadState {
         let ahead = self.ahead(now);
-        let (mut lba, mut op) = match self.in_drive.back() {
-            Some(last) => (last.extent.end(), Some(last.op)),
-            None => (self.lba, self.op),
-        };
-        let mut busy = !self.in_drive.is_empty();
         let mut head = None;
         if self.serves_in_order() {
             self.predict(self.in_drive.len());
             head = Some(self.behind(self.in_drive.len(), ahead));
         }
-        for (_, next, extent) in staged {
-            if extent.is_empty() {
-                continue;
-            }
+        // The arm does not go where a write that ends in the drive's buffer is.
+        let moves = |sent: &&Sent<P::Place>| {
+            head.is_none() || sent.time.is_none_or(|time| time.buffered.is_none())
+        };
+        let (mut lba, mut op) = match self.in_drive.iter().rev().find(moves) {
+            Some(last) => (last.what.extent.end(), Some(last.what.op)),
+            None => (self.lba, self.op),
+        };
+        let mut busy = !self.in_drive.is_empty();
+        for next in staged.filter(|next| !next.extent.is_empty()) {
+            busy = true;
             if let Some(head) = &mut head {
-                *head = self.model.follow(head, now + ahead, extent, next).head;
+                let time = self
+                    .model
+                    .follow(head, now + ahead, next.extent, next.op)
+                    .buffered_unless(next.forced, head);
+                *head = time.head;
+                if time.buffered.is_some() {
+                    continue;
+                }
             }
-            (lba, op, busy) = (extent.end(), Some(next), true);
+            (lba, op) = (next.extent.end(), Some(next.op));
         }
         let free = head.map(|head| head.free.saturating_sub(ahead));
         HeadState::tracked(lba, op, free, busy, ahead)
@@ -395,8 +421,16 @@ mod tests {
         Time::from_nanos(at * 1_000)
     }
 
+    fn command(op: Op, extent: Extent) -> TrackedCommand {
+        TrackedCommand {
+            op,
+            extent,
+            forced: false,
+        }
+    }
+
     fn read(tracker: &mut Tracker<Line>, now: u64, tag: u32, lba: u64) {
-        tracker.issued(micros(now), tag, Op::Read, Extent::at(lba, 8));
+        tracker.issued(micros(now), tag, command(Op::Read, Extent::at(lba, 8)));
     }
 
     fn head(tracker: &mut Tracker<Line>, now: u64) -> HeadState {
@@ -411,7 +445,7 @@ mod tests {
         // 500 more sectors to go, and the platter is there at 1,500.
         read(&mut tracker, 0, 1, 1_508);
         assert_eq!(head(&mut tracker, 0).due, Some(micros(1_508)));
-        let staged = &mut [(Tag(9), Op::Read, Extent::at(1_516, 8))].into_iter();
+        let staged = &mut [command(Op::Read, Extent::at(1_516, 8))].into_iter();
         let behind = tracker.head(micros(0), staged);
         assert_eq!((behind.lba.get(), behind.due), (1_524, Some(micros(1_516))));
         let first = tracker.completed(micros(1_000), 0, true).expect("known");
@@ -431,7 +465,7 @@ mod tests {
         let late = tracker.completed(latest, 0, true).expect("known");
         assert_eq!(late.error(), i64::MAX - 1_000_000);
         // What is expected of it is after the last time that a run knows.
-        tracker.issued(latest, 1, Op::Read, Extent::at(5_000, 8));
+        tracker.issued(latest, 1, command(Op::Read, Extent::at(5_000, 8)));
         let soon = tracker.completed(latest, 1, true).expect("known");
         assert_eq!(soon.observed, Nanos::ZERO);
         assert!(soon.error() < -1_000_000, "{}", soon.error());
@@ -470,7 +504,7 @@ mod tests {
         let mut tracker = Tracker::new(Line);
         read(&mut tracker, 0, 0, 1_000);
         tracker.completed(micros(1_000), 0, true);
-        tracker.issued(micros(1_100), 1, Op::Write, Extent::at(5_000, 8));
+        tracker.issued(micros(1_100), 1, command(Op::Write, Extent::at(5_000, 8)));
         let soon = tracker.completed(micros(1_250), 1, true).expect("known");
         assert_eq!(soon.surprise, Surprise::Elsewhere);
         assert_eq!(head(&mut tracker, 2_000).lba.get(), 5_008);
@@ -491,7 +525,7 @@ mod tests {
     #[test]
     fn a_flush_has_no_head_time() {
         let mut tracker = Tracker::new(Line);
-        tracker.issued(micros(0), 0, Op::Flush, Extent::at(0, 0));
+        tracker.issued(micros(0), 0, command(Op::Flush, Extent::at(0, 0)));
         assert_eq!(tracker.completed(micros(900), 0, true), None);
         assert_eq!(tracker.due(micros(900)), None);
     }

@@ -8,7 +8,7 @@ use crate::names::RequestId;
 use crate::predictions::Predictions;
 use crate::slots::Stage;
 use crate::world::Approach;
-use headtime_sched::{Class, Flags, Op, Request, Scheduler, Tag, Track};
+use headtime_sched::{Class, Flags, Op, Request, Scheduler, Tag, Track, TrackedCommand};
 use headtime_units::{Sectors, Time};
 
 impl<S: Scheduler> Engine<S> {
@@ -146,10 +146,7 @@ impl<S: Scheduler> Engine<S> {
         let slots = &self.shared.slots;
         let follows = self.gate.follows(lane, slots[target].merged.class);
         let staged = self.lanes[lane.index()].staged.iter().take(before);
-        let staged = staged.map(|tag| {
-            let request = &slots[*tag].merged;
-            (*tag, request.op, request.extent)
-        });
+        let staged = staged.map(|tag| TrackedCommand::of(&slots[*tag].merged));
         let tracker = &mut self.shared.following.as_mut()?.tracker;
         let head = tracker.head(now, &mut { staged });
         let room = match self.in_flight < self.depth {

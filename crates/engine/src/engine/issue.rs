@@ -6,7 +6,7 @@ use crate::event::Command;
 use crate::gate::{AnyGate, Gate, GateOrder, Lane, Next};
 use crate::lane::{Queue, View};
 use crate::slots::Stage;
-use headtime_sched::{Scheduler, Tag};
+use headtime_sched::{Scheduler, Tag, TrackedCommand};
 use headtime_units::Time;
 
 /// The most requests that are chosen in a lane before the gate takes one.
@@ -249,8 +249,9 @@ impl<S: Scheduler> Engine<S> {
             "more commands than the drive takes"
         );
         if let Some(following) = &mut self.shared.following {
-            let (op, extent) = (request.op, request.extent);
-            following.tracker.issued(now, drive_tag.0, op, extent);
+            following
+                .tracker
+                .issued(now, drive_tag.0, TrackedCommand::of(&request));
         }
         let command = request.tagged(drive_tag);
         self.gate.taken(now, &command, lane);

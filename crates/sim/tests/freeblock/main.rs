@@ -258,18 +258,17 @@ fn what_the_buffer_serves_leaves_no_gap() {
         read_share: 0.5,
         ..ProcessSpec::default()
     };
-    for (drive, scheduler, depth, each, percent) in [
-        ("wd5000aaks", "noop", 1, &in_order, 97),
-        ("wd5000aaks", "noop", 2, &in_order, 97),
-        ("wd5000aaks", "sptf", 1, &in_order, 97),
-        ("exos-x18", "sptf", 2, &in_order, 97),
-        // What the buffer has taken is written when the drive sees fit, and the read behind that comes late.
-        ("exos-x18", "deadline", 1, &writing, 88),
-        ("exos-x18", "sptf", 2, &writing, 97),
+    for (drive, scheduler, depth, each) in [
+        ("wd5000aaks", "noop", 1, &in_order),
+        ("wd5000aaks", "noop", 2, &in_order),
+        ("wd5000aaks", "sptf", 1, &in_order),
+        ("exos-x18", "sptf", 2, &in_order),
+        ("exos-x18", "deadline", 1, &writing),
+        ("exos-x18", "sptf", 2, &writing),
     ] {
         let ([alone, beside], stats) = with_its_buffer(drive, scheduler, depth, each, Hits::Spared);
         assert!(
-            beside * 100 > alone * percent,
+            beside * 100 > alone * 97,
             "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
         );
         assert!(stats.spared > 0);
