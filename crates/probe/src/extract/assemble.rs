@@ -232,6 +232,11 @@ impl Extraction {
         };
         let turn = spindle.turn;
         let transfer = self.transfer.unwrap_or_default();
+        // What tells processing apart was measured beside the first of these, and stays.
+        let transfer = self
+            .electronics
+            .jitter
+            .map_or(transfer, |jitter| jitter.steady(transfer));
         let tail = transfer.sector;
         let apart = self.apart();
         let behind = tail + transfer.reconnect + apart.completion;
@@ -425,7 +430,9 @@ impl Extraction {
             keys.push(("seek.write_settle", settle));
         }
         if self.transfer.is_some_and(|transfer| transfer.hit > 0.0) {
-            keys.push(("bus.interface_sector", 0.8));
+            let jitter = self.electronics.jitter;
+            let is_steady = jitter.is_some_and(|jitter| jitter.long.is_some());
+            keys.push(("bus.interface_sector", if is_steady { 0.9 } else { 0.8 }));
         }
         if self.remaps.is_complete() {
             keys.push(("layout.remaps", 0.9));
@@ -485,6 +492,7 @@ fn trust(read: &SeekCurve, written: bool) -> Vec<(String, Trust)> {
         ("overhead", Trust::Learned),
         ("bus", Trust::Learned),
         ("queue", Trust::Assumed),
+        ("noise", Trust::Assumed),
     ]
     .map(|(key, trust)| (key.to_owned(), trust))
     .to_vec()

@@ -7,6 +7,7 @@ use super::bench::Bench;
 use super::desk::{Desk, HitTime};
 use super::error::ExtractError;
 use super::ground::Ground;
+use super::jitter::{self, Jitter};
 use super::queueing::{self, Buffered, Leaves, Queueing};
 use super::segments::Segments;
 use super::told::Told;
@@ -25,6 +26,8 @@ pub struct Electronics {
     pub segments: Segments,
     pub queueing: Queueing,
     pub write_cache: WriteCache,
+    /// How much answers of the buffer vary, and what its data take.
+    pub jitter: Option<Jitter>,
     /// Switches that can be turned, and whether they were on.
     pub switches: Vec<(String, bool)>,
     pub told: Told,
@@ -53,6 +56,7 @@ enum Step {
     Room,
     Queue(queueing::QueueQuestion),
     Written(write_cache::WriteQuestion),
+    Jitter,
 }
 
 fn steps() -> Vec<Step> {
@@ -61,6 +65,8 @@ fn steps() -> Vec<Step> {
     steps.push(Step::Room);
     steps.extend(queueing::QUESTIONS.map(Step::Queue));
     steps.extend(write_cache::QUESTIONS.map(Step::Written));
+    // The last one, so that it disturbs none of what is learned before.
+    steps.push(Step::Jitter);
     steps
 }
 
@@ -78,6 +84,8 @@ impl Electronics {
             .into_iter()
             .chain(queueing::KEYS)
             .chain(write_cache::KEYS)
+            .chain([jitter::KEY])
+            .chain(jitter::NOT)
     }
 
     /// The part of the questions that are answered.
@@ -127,6 +135,9 @@ impl Electronics {
 
     /// Every key is known, or is not and has a reason.
     fn tell_the_rest(&mut self) {
+        for key in jitter::NOT {
+            self.told.doubt(key, jitter::WHY_NOT);
+        }
         let why = match self.ahead.kind {
             Some(ReadAhead::Off) => "the drive reads nothing ahead",
             _ => "what it rests on is not known",
@@ -157,7 +168,7 @@ impl Electronics {
             }
             self.hit = HitTime::measure(bench, ground.turn)?;
             if self.hit.is_none() {
-                for key in BUFFER {
+                for key in BUFFER.into_iter().chain([jitter::KEY]) {
                     self.told
                         .doubt(key, "no read that was repeated came from a buffer");
                 }
@@ -189,12 +200,22 @@ impl Electronics {
             return self.write_cache.ask(question, bench, ground, reads, told);
         }
         let Some(hit) = self.hit else { return Ok(()) };
+        if let Step::Jitter = step {
+            self.jitter = jitter::measure(bench, hit, self.ahead.segment)?;
+            match self.jitter {
+                Some(_) => self.told.know(jitter::KEY, 0.8),
+                None => self
+                    .told
+                    .doubt(jitter::KEY, "too few reads came from the buffer"),
+            }
+            return Ok(());
+        }
         let fewest = self.held_places();
         let told = &mut self.told;
         let mut desk = Desk::new(bench, ground.layout, ground.turn, hit);
         desk.segments = (fewest > 0).then_some(fewest);
         match step {
-            Step::Hits | Step::Queue(_) | Step::Written(_) => Ok(()),
+            Step::Hits | Step::Queue(_) | Step::Written(_) | Step::Jitter => Ok(()),
             Step::Ahead(question) => self.ahead.ask(question, &mut desk, told),
             Step::Segments => self.segments.count(&mut desk, told),
             Step::Room => {
@@ -210,6 +231,9 @@ impl Electronics {
             spec.trust.push((key.clone(), Trust::Learned));
         }
         self.queueing.apply(&mut spec.queue);
+        if let Some(jitter) = self.jitter {
+            spec.noise.overhead_sd = jitter.overhead_sd();
+        }
         let Some(segment) = self.ahead.segment.filter(|_| self.hit.is_some()) else {
             return;
         };

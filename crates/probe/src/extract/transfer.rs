@@ -24,7 +24,9 @@ pub struct Transfer {
 }
 
 /// Sectors of the long reads from the buffer.
-const MANY: u64 = 17;
+pub(super) const MANY: u64 = 17;
+/// Reads of each kind that have to come from there.
+pub(super) const LEAST: usize = 30;
 /// Sectors of the reads from the medium, those of which the last ones pass within a turn.
 const SIZES: [u64; 6] = [2, 3, 5, 8, 16, 32];
 /// Reads of each size, in each of the first and the last zone.
@@ -81,7 +83,7 @@ pub(super) fn measure<P: Probe + ?Sized>(
                 times.push(time);
             }
         }
-        Ok(if times.len() < 30 {
+        Ok(if times.len() < LEAST {
             None
         } else {
             median(&mut times)

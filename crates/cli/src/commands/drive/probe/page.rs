@@ -206,9 +206,16 @@ impl<'a> Page<'a> {
         ));
         let processing = overhead.read_miss_after_read.as_millis_f64();
         let hit = overhead.read_hit_after_read.as_millis_f64();
+        let varies = match self.extraction.electronics.jitter {
+            Some(_) => format!(
+                ", give or take {:.3}",
+                profile.noise.overhead_sd.as_millis_f64()
+            ),
+            None => String::new(),
+        };
         lines.push((
             "processing",
-            format!("{processing:.3} ms a read, {hit:.3} ms one from the buffer"),
+            format!("{processing:.3} ms a read, {hit:.3} ms one from the buffer{varies}"),
         ));
         if let Some(taken) = self.extraction.zero_latency {
             let text = match taken {

@@ -1,0 +1,234 @@
+//! How much a drive's processing varies, by reads that its buffer answers.
+//!
+//! A read of the medium is answered when its sector has passed: that its processing took longer shows only where it then came a
+//! turn late. An answer from the buffer comes when the command is processed and its data are sent, so that all of what varies
+//! shows. The same reads, of one sector and of many, say what the bus takes for each.
+
+use super::bench::Bench;
+use super::desk::HitTime;
+use super::error::ExtractError;
+use super::transfer::Transfer;
+use super::turns::median;
+use crate::Probe;
+use headtime_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// The key that is learned.
+pub(super) const KEY: &str = "noise.overhead_sd";
+/// Those that are not, and why.
+pub(super) const NOT: [&str; 2] = ["noise.seek_sd", "noise.seek_sd_relative"];
+pub(super) const WHY_NOT: &str = "a seek that varies shows only in whether a sector is caught, together with processing that varies";
+/// Places that are read.
+const PLACES: usize = 64;
+/// Long reads at each and reads of one sector, once they are in the buffer.
+const LONGS: usize = 3;
+const AGAIN: usize = 8;
+/// Bytes of the long reads, at most.
+const LONG: u64 = 128 << 10;
+/// Long reads are this part of a segment at most, so that what is read ahead behind them takes nothing of it.
+const PART: u64 = 2;
+/// A half of a normal distribution that is narrower than this part of the other is cut off.
+const CUT: f64 = 0.8;
+/// What a deviation that is cut at three deviations becomes.
+const WITHIN_THREE: f64 = 0.986;
+/// What a middle is off by, beside what a mean is.
+const OF_MIDDLE: f64 = 1.25;
+
+/// What reads that the buffer answered took. Nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Jitter {
+    /// The standard deviation of processing.
+    pub deviation: f64,
+    /// A read of one sector.
+    pub one: f64,
+    /// Of how many the long reads were, and what they took; `None` if they did not all come from the buffer.
+    pub long: Option<(u64, f64)>,
+}
+
+impl Jitter {
+    pub(super) fn overhead_sd(self) -> Nanos {
+        Nanos::from_nanos(libm::round(self.deviation) as u64)
+    }
+
+    /// How far off each sector on the bus is known, in deviations of two middles.
+    fn doubt(deviation: f64, count: u64, reads: usize) -> f64 {
+        let middle = OF_MIDDLE * deviation / (reads as f64).sqrt();
+        core::f64::consts::SQRT_2 * middle / (count - 1) as f64
+    }
+
+    /// What is known of the bus, with what these reads say of a sector and of an answer without its data, if both agree.
+    pub(super) fn steady(self, transfer: Transfer) -> Transfer {
+        let Some((count, long)) = self.long.filter(|_| transfer.hit > 0.0) else {
+            return transfer;
+        };
+        let sector = ((long - self.one) / (count - 1) as f64).max(0.0);
+        let off = (sector - transfer.sector).abs();
+        let doubt = Jitter::doubt(
+            self.deviation,
+            super::transfer::MANY,
+            super::transfer::LEAST,
+        );
+        if off > 4.0 * doubt + 0.05 * transfer.sector {
+            return transfer;
+        }
+        Transfer {
+            sector,
+            hit: (self.one - sector).max(0.0),
+            ..transfer
+        }
+    }
+}
+
+/// Reads places again that the buffer has. `None` if it had too few.
+pub(super) fn measure<P: Probe + ?Sized>(
+    bench: &mut Bench<'_, P>,
+    hit: HitTime,
+    segment: Option<u64>,
+) -> Result<Option<Jitter>, ExtractError> {
+    let bytes = u64::from(bench.probe.sector_bytes());
+    let count = segment.map_or(1, |segment| (LONG / bytes).min(segment / PART));
+    let count = count.clamp(1, bench.capacity());
+    let (mut ones, mut longs) = (Vec::new(), Vec::new());
+    for _ in 0..PLACES {
+        let lba = bench.random.up_to(bench.capacity() - count);
+        bench.read(lba, count)?;
+        for _ in 0..LONGS {
+            let answer = bench.read(lba, count)?;
+            longs.push((answer.at - answer.sent).as_nanos() as f64);
+        }
+        for _ in 0..AGAIN {
+            let answer = bench.read(lba, 1)?;
+            let time = (answer.at - answer.sent).as_nanos() as f64;
+            if time < hit.limit {
+                ones.push(time);
+            }
+        }
+    }
+    if ones.len() < PLACES * AGAIN / 2 {
+        return Ok(None);
+    }
+    let one = median(&mut ones).expect("some");
+    let deviation = deviation(&ones, one);
+    let long = median(&mut longs).expect("some");
+    // What comes from the medium takes now this, now that.
+    let far = 3.0 * deviation + 0.02 * long;
+    let near = longs.iter().filter(|time| (**time - long).abs() <= far);
+    let is_steady = near.count() * 10 >= longs.len() * 9;
+    Ok(Some(Jitter {
+        deviation,
+        one,
+        long: (count > super::transfer::MANY && is_steady).then_some((count, long)),
+    }))
+}
+
+/// The deviation of times about their middle. Processing that varies about nothing is cut off below: only what is above the
+/// middle tells.
+fn deviation(times: &[f64], middle: f64) -> f64 {
+    let half = |side: f64| {
+        let of = times.iter().map(|time| (side * (time - middle)).max(0.0));
+        let squares: f64 = of.map(|off| off * off).sum();
+        squares * 2.0 / times.len() as f64
+    };
+    let (below, above) = (half(-1.0), half(1.0));
+    let square = match below.sqrt() < CUT * above.sqrt() {
+        true => above,
+        false => (below + above) / 2.0,
+    };
+    square.sqrt() / WITHIN_THREE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Modelled;
+    use headtime_disk::profile::by_name;
+
+    /// What a unit of a shipped drive shows, whose processing varies by so many microseconds.
+    fn shown(name: &str, micros: u64, seed: u64) -> Option<Jitter> {
+        let noisy = by_name(name).unwrap().with(|spec| {
+            spec.noise = Default::default();
+            spec.noise.overhead_sd = Nanos::from_micros(micros);
+        });
+        let truth = noisy.unwrap();
+        let mut probe = Modelled::new(&truth, seed);
+        let mut bench = Bench::new(&mut probe, seed);
+        let hit = HitTime::measure(&mut bench, truth.rotation.turn().as_nanos() as f64);
+        let hit = hit.unwrap()?;
+        let segment = u64::from(truth.cache.segment_sectors);
+        measure(&mut bench, hit, Some(segment)).unwrap()
+    }
+
+    const NAMES: [&str; 12] = [
+        "atlas10k",
+        "cheetah9lp",
+        "cheetah18lp",
+        "ibm18es",
+        "hp-c2247a",
+        "barracuda-st32171w",
+        "wd5000aaks",
+        "st3400620as",
+        "barracuda-7200.10-160",
+        "exos-x18",
+        "nearline-20tb",
+        "nearline-20tb-4kn",
+    ];
+
+    #[test]
+    fn processing_varies_as_it_does_within_20_percent_or_2_us() {
+        for name in NAMES {
+            for micros in [0, 3, 10, 30, 60] {
+                for seed in 1..=5 {
+                    let is = micros as f64;
+                    let found = shown(name, micros, seed).unwrap().deviation / 1e3;
+                    let most = f64::max(2.0, 0.2 * is);
+                    assert!((found - is).abs() < most, "{name} {seed}: {found} of {is}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_noise_nothing_varies() {
+        for name in NAMES {
+            let found = shown(name, 0, 1).unwrap().deviation;
+            assert!(found < 1.0, "{name}: {found} ns");
+        }
+    }
+
+    #[test]
+    fn a_sector_on_the_bus_is_known_within_5_percent_though_processing_varies() {
+        for name in NAMES {
+            let is = by_name(name).unwrap().bus.sector(true).as_nanos() as f64;
+            for seed in 1..=5 {
+                let found = shown(name, 30, seed).unwrap();
+                // As a first look at it may have it.
+                let rough = Transfer {
+                    sector: is + 400.0,
+                    hit: found.one,
+                    ..Transfer::default()
+                };
+                let sector = found.steady(rough).sector;
+                let most = 0.05 * is;
+                assert!(
+                    (sector - is).abs() < most,
+                    "{name} {seed}: {sector} of {is}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_contradicts_the_first_look_at_the_bus_does_not_count() {
+        let jitter = Jitter {
+            deviation: 30e3,
+            one: 200e3,
+            long: Some((257, 8.3e6)),
+        };
+        let first = Transfer {
+            sector: 900.0,
+            hit: 199e3,
+            ..Transfer::default()
+        };
+        assert_eq!(jitter.steady(first), first);
+    }
+}
