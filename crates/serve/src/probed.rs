@@ -186,17 +186,21 @@ impl<D: Device> Probe for Probed<D> {
     }
 
     fn switch(&mut self, which: Switch) -> Option<bool> {
+        let kernel = self.kernel.as_ref()?;
         match which {
-            Switch::WriteCache => self.kernel.as_ref().and_then(Kernel::write_cache),
-            Switch::LookAhead => None,
+            Switch::WriteCache => kernel.write_cache(),
+            Switch::LookAhead => kernel.look_ahead(),
         }
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        let kernel = self.kernel.as_ref();
-        let kernel = kernel.filter(|_| which == Switch::WriteCache);
+        let there = self.switch(which).is_some();
+        let kernel = self.kernel.as_ref().filter(|_| there);
         let kernel = kernel.ok_or(ProbeError::NoSwitch(which))?;
-        let set = kernel.set_write_cache(on);
+        let set = match which {
+            Switch::WriteCache => kernel.set_write_cache(on),
+            Switch::LookAhead => kernel.set_look_ahead(on),
+        };
         set.map_err(|source| ProbeError::Refused {
             which,
             source: source.into(),

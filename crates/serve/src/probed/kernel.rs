@@ -1,12 +1,15 @@
-//! What the kernel says of a disk below `/sys`: which one it is, and its write cache.
+//! What the kernel says of a disk below `/sys`: which one it is, and its write cache; and whether an ATA disk reads ahead.
 //!
 //! The write cache of a SCSI disk, and of an ATA disk behind libata, is the file `cache_type` of its `scsi_disk`.
-//! Writing it sends a MODE SELECT, which the disk may keep for ever. There is no such file for look-ahead.
+//! Writing it sends a MODE SELECT, which the disk may keep for ever. There is no such file for
+//! look-ahead, which is asked of an ATA disk itself ([`headtime_linux::ata`]) and lasts until its next power cycle. Of a SAS disk it is not known.
 
+use headtime_linux::ata;
 use headtime_linux::shown::one_line;
-use rustix::fs::{FileType, major, minor, stat};
+use rustix::fs::{FileType, Mode, OFlags, major, minor, open, stat};
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// A disk as the kernel shows it.
@@ -15,6 +18,8 @@ pub struct Kernel {
     identity: String,
     /// What its write cache is read from and written to.
     cache_type: Option<PathBuf>,
+    /// What is asked for its look-ahead.
+    disk: Option<OwnedFd>,
 }
 
 /// The bits of what stands in `cache_type`: whether reads go past the cache, and whether writes end in it.
@@ -38,10 +43,16 @@ impl Kernel {
             return Ok(Kernel {
                 identity: format!("file {}", one_line(&path.to_string_lossy())),
                 cache_type: None,
+                disk: None,
             });
         }
         let (major, minor) = (major(found.st_rdev), minor(found.st_rdev));
-        Ok(Kernel::of_numbers(sys, &format!("{major}:{minor}")))
+        // One that cannot be opened is told by who wants its data.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(Kernel {
+            disk: open(path, flags, Mode::empty()).ok(),
+            ..Kernel::of_numbers(sys, &format!("{major}:{minor}"))
+        })
     }
 
     fn of_numbers(sys: &Path, numbers: &str) -> Kernel {
@@ -78,6 +89,7 @@ impl Kernel {
         Kernel {
             identity: identity.join(", "),
             cache_type: cache_type(&disk),
+            disk: None,
         }
     }
 
@@ -106,6 +118,28 @@ impl Kernel {
         let to = CACHE_TYPES[at & 1 | usize::from(on) << 1].0;
         fs::write(path, to)?;
         match self.write_cache() {
+            Some(is) if is == on => Ok(()),
+            _ => Err(io::Error::other("the disk leaves it as it is")),
+        }
+    }
+
+    /// Whether the disk reads ahead; `None` if that is not known.
+    pub fn look_ahead(&self) -> Option<bool> {
+        ata::look_ahead(self.disk.as_ref()?.as_fd()).ok()?
+    }
+
+    /// Has the disk read ahead, or not.
+    ///
+    /// # Errors
+    ///
+    /// If there is no way to, or the kernel or the disk refuse.
+    pub fn set_look_ahead(&self, on: bool) -> io::Result<()> {
+        let known = self.disk.as_ref().filter(|_| self.look_ahead().is_some());
+        let Some(disk) = known else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        ata::set_look_ahead(disk.as_fd(), on)?;
+        match self.look_ahead() {
             Some(is) if is == on => Ok(()),
             _ => Err(io::Error::other("the disk leaves it as it is")),
         }
@@ -200,6 +234,8 @@ mod tests {
         assert_eq!(unknown.identity(), "block device 259:3");
         assert_eq!(unknown.write_cache(), None);
         assert!(unknown.set_write_cache(true).is_err());
+        assert_eq!(unknown.look_ahead(), None);
+        assert!(unknown.set_look_ahead(true).is_err());
         let path = folder.join("a disk");
         fs::write(&path, "").unwrap();
         let file = Kernel::of(&path, &folder.join("")).unwrap();
