@@ -1,0 +1,74 @@
+//! What was done in gaps, and what looking for it took.
+
+/// What was done in gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeblockStats {
+    /// Foreground requests before which something was looked for.
+    pub gaps: u64,
+    /// Foreground requests before which nothing was, for [`Hits::Spared`](super::Hits::Spared).
+    pub spared: u64,
+    /// Picks before a request, in commands of their own.
+    pub before: u64,
+    /// Picks at the front of a request.
+    pub with: u64,
+    /// Reads while nobody waited for anything.
+    pub alone: u64,
+    /// Blocks that were read by those.
+    pub blocks_alone: u64,
+    /// Reads that were queued as a client's.
+    pub demanded: u64,
+    /// Blocks that were read by those.
+    pub blocks_demanded: u64,
+    /// Blocks that were read in all of these ways.
+    pub blocks: u64,
+    /// Blocks that others read.
+    pub read_by_others: u64,
+}
+
+/// How many searches took how many steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// By the number of binary digits of the steps.
+    counts: [u64; 65],
+    /// The most of one.
+    pub max: u64,
+    /// Of all.
+    pub sum: u64,
+}
+
+impl Default for Steps {
+    /// Of no search.
+    fn default() -> Steps {
+        Steps {
+            counts: [0; 65],
+            max: 0,
+            sum: 0,
+        }
+    }
+}
+
+impl Steps {
+    pub(super) fn add(&mut self, steps: u64) {
+        self.counts[(u64::BITS - steps.leading_zeros()) as usize] += 1;
+        self.max = self.max.max(steps);
+        self.sum += steps;
+    }
+
+    /// How many searches there were.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The steps that a share of the searches (0 to 1) does not exceed, rounded up to a power of two less one; 0 if there were
+    /// none.
+    pub fn at(&self, share: f64) -> u64 {
+        let least = (self.count() as f64 * share).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let digits = self.counts.iter().position(|count| {
+            sum += count;
+            sum >= least
+        });
+        let above = 1_u64.checked_shl(digits.unwrap_or(0) as u32);
+        self.max.min(above.map_or(u64::MAX, |above| above - 1))
+    }
+}
