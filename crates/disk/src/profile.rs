@@ -562,7 +562,8 @@ pub struct NoiseSpec {
     pub seek_sd: Nanos,
     /// Standard deviation of a seek as a part of its time, 0 to 1; the larger of the two counts.
     pub seek_sd_relative: f64,
-    /// Standard deviation of a command's overhead.
+    /// Standard deviation of a command's overhead beside `per_command`; cut at three deviations, and at nothing: where there is no other overhead it
+    /// only comes on top.
     #[serde(skip_serializing_if = "form::is_zero")]
     pub overhead_sd: Nanos,
     /// A unit's speed differs from the nominal one by up to this many parts per million, uniform

@@ -57,6 +57,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-steps",
     "freeblock-beyond",
     "freeblock-nearline",
+    "freeblock-nearline-policies",
     "freeblock-classes",
     "freeblock-queue",
     "freeblock-promises",

@@ -63,7 +63,7 @@ impl Noise {
         libm::round((sd * self.normal()).max(-nanos)) as i64
     }
 
-    /// A command's overhead, which is `overhead` in the mean.
+    /// A command's overhead, which is `overhead` in the mean, but for what is cut off at nothing: if it is nothing, what varies only comes on top.
     pub fn overhead(&mut self, overhead: Nanos) -> Nanos {
         if self.spec.overhead_sd.is_zero() {
             return overhead;

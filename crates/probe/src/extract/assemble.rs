@@ -1,6 +1,7 @@
 //! A profile of what was learned.
 
 use super::error::ExtractError;
+use super::jitter::Jitter;
 use super::queueing::Leaves;
 use super::shape::Spared;
 use super::transfer::Transfer;
@@ -73,6 +74,7 @@ fn apart(
     transfer: Transfer,
     writes: Option<&Writes>,
     (sooner, leaves): (Option<f64>, Option<Leaves>),
+    jitter: Option<Jitter>,
 ) -> Apart {
     let single = seeks
         .iter()
@@ -106,6 +108,7 @@ fn apart(
         (None, Some(_)) => (assumed, Parting::Rule),
         (None, None) => (assumed, Parting::Hit),
     };
+    let overhead = jitter.map_or(overhead, |jitter| jitter.miss(overhead, transfer.hit));
     let completion = match by {
         Parting::Waiting => after,
         _ => 0.0,
@@ -206,7 +209,14 @@ impl Extraction {
             _ => (None, None),
         };
         let writes = self.writes.as_ref();
-        let mut apart = apart(&self.seeks, self.switch, transfer, writes, waiting);
+        let mut apart = apart(
+            &self.seeks,
+            self.switch,
+            transfer,
+            writes,
+            waiting,
+            self.electronics.jitter,
+        );
         let most = self.crossing.unwrap_or(f64::INFINITY);
         apart.head_switch = apart.head_switch.min(most);
         apart
@@ -347,6 +357,9 @@ impl Extraction {
             noise: Default::default(),
         };
         self.electronics.apply(&mut spec);
+        if let Some(jitter) = self.electronics.jitter {
+            jitter.part(&mut spec.overhead);
+        }
         spec.cache.read_high_water = transfer.water;
         let profile = spec.check()?;
         // The zones must have exactly the addresses that were walked.

@@ -10,6 +10,7 @@ use super::error::ExtractError;
 use super::transfer::Transfer;
 use super::turns::median;
 use crate::Probe;
+use headtime_disk::profile::OverheadSpec;
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +40,8 @@ const OF_MIDDLE: f64 = 1.25;
 pub struct Jitter {
     /// The standard deviation of processing.
     pub deviation: f64,
+    /// Whether none is shorter than its middle: something is fixed, and what varies about nothing comes on top.
+    pub fixed: bool,
     /// A read of one sector.
     pub one: f64,
     /// Of how many the long reads were, and what they took; `None` if they did not all come from the buffer.
@@ -48,6 +51,44 @@ pub struct Jitter {
 impl Jitter {
     pub(super) fn overhead_sd(self) -> Nanos {
         Nanos::from_nanos(libm::round(self.deviation) as u64)
+    }
+
+    /// What processing of the medium is, if it is `overhead` as ways tell and that of a hit is `hit`: the same, if they differ by less than
+    /// what varies on top. Ways tell of what is needed as often as not, with seeks that vary, too.
+    pub(super) fn miss(self, overhead: f64, hit: f64) -> f64 {
+        match self.fixed && (overhead - hit).abs() < self.deviation {
+            true => hit,
+            false => overhead,
+        }
+    }
+
+    /// Has what is fixed apart from what varies, in times of processing that are both together, unless one of them is shorter than what a hit says is
+    /// fixed.
+    pub(super) fn part(self, spec: &mut OverheadSpec) {
+        let fixed = spec.read_hit_after_read;
+        let rest = |time: Nanos| match time.saturating_sub(fixed) {
+            rest if rest.as_nanos() as f64 > self.deviation => rest,
+            _ => Nanos::ZERO,
+        };
+        let mut times = [
+            &mut spec.read_hit_after_read,
+            &mut spec.read_hit_after_write,
+            &mut spec.read_miss_after_read,
+            &mut spec.read_miss_after_write,
+            &mut spec.write_miss_after_read,
+            &mut spec.write_miss_after_write,
+        ];
+        let shorter = |time: &&mut Nanos| fixed.saturating_sub(**time).as_nanos() as f64;
+        let least = times.iter().map(shorter).fold(0.0, f64::max);
+        if !self.fixed || least > self.deviation {
+            return;
+        }
+        for time in &mut times {
+            **time = rest(**time);
+        }
+        spec.per_command += fixed;
+        spec.write_hit_after_read = rest(spec.write_hit_after_read);
+        spec.write_hit_after_write = rest(spec.write_hit_after_write);
     }
 
     /// How far off each sector on the bus is known, in deviations of two middles.
@@ -108,7 +149,7 @@ pub(super) fn measure<P: Probe + ?Sized>(
         return Ok(None);
     }
     let one = median(&mut ones).expect("some");
-    let deviation = deviation(&ones, one);
+    let (deviation, fixed) = deviation(&ones, one);
     let long = median(&mut longs).expect("some");
     // What comes from the medium takes now this, now that.
     let far = 3.0 * deviation + 0.02 * long;
@@ -116,25 +157,27 @@ pub(super) fn measure<P: Probe + ?Sized>(
     let is_steady = near.count() * 10 >= longs.len() * 9;
     Ok(Some(Jitter {
         deviation,
+        fixed,
         one,
         long: (count > super::transfer::MANY && is_steady).then_some((count, long)),
     }))
 }
 
 /// The deviation of times about their middle. Processing that varies about nothing is cut off below: only what is above the
-/// middle tells.
-fn deviation(times: &[f64], middle: f64) -> f64 {
+/// middle tells. Also whether it is so.
+fn deviation(times: &[f64], middle: f64) -> (f64, bool) {
     let half = |side: f64| {
         let of = times.iter().map(|time| (side * (time - middle)).max(0.0));
         let squares: f64 = of.map(|off| off * off).sum();
         squares * 2.0 / times.len() as f64
     };
     let (below, above) = (half(-1.0), half(1.0));
-    let square = match below.sqrt() < CUT * above.sqrt() {
+    let fixed = below.sqrt() < CUT * above.sqrt();
+    let square = match fixed {
         true => above,
         false => (below + above) / 2.0,
     };
-    square.sqrt() / WITHIN_THREE
+    (square.sqrt() / WITHIN_THREE, fixed)
 }
 
 #[cfg(test)]
@@ -218,9 +261,57 @@ mod tests {
     }
 
     #[test]
+    fn what_is_fixed_is_apart_from_what_varies_on_top_of_it() {
+        let jitter = Jitter {
+            deviation: 30e3,
+            fixed: true,
+            ..Jitter::default()
+        };
+        let micros = Nanos::from_micros;
+        let whole = OverheadSpec {
+            read_hit_after_read: micros(200),
+            read_hit_after_write: micros(200),
+            read_miss_after_read: micros(219),
+            read_miss_after_write: micros(350),
+            write_miss_after_read: micros(190),
+            write_miss_after_write: micros(200),
+            ..OverheadSpec::default()
+        };
+        let mut apart = whole;
+        jitter.part(&mut apart);
+        let fixed = OverheadSpec {
+            per_command: micros(200),
+            read_miss_after_write: micros(150),
+            ..OverheadSpec::default()
+        };
+        assert_eq!(apart, fixed);
+        // Nothing is fixed, or a miss is processed sooner than a hit.
+        let mut apart = whole;
+        let varies = Jitter {
+            fixed: false,
+            ..jitter
+        };
+        varies.part(&mut apart);
+        assert_eq!(apart, whole);
+        let soon = OverheadSpec {
+            read_miss_after_read: micros(5),
+            ..whole
+        };
+        let mut apart = soon;
+        jitter.part(&mut apart);
+        assert_eq!(apart, soon);
+        // What ways say of a miss is as near as what varies lets it be.
+        assert_eq!(jitter.miss(219e3, 200e3), 200e3);
+        assert_eq!(jitter.miss(190e3, 200e3), 200e3);
+        assert_eq!(jitter.miss(240e3, 200e3), 240e3);
+        assert_eq!(varies.miss(219e3, 200e3), 219e3);
+    }
+
+    #[test]
     fn what_contradicts_the_first_look_at_the_bus_does_not_count() {
         let jitter = Jitter {
             deviation: 30e3,
+            fixed: true,
             one: 200e3,
             long: Some((257, 8.3e6)),
         };
