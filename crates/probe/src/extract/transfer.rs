@@ -45,7 +45,7 @@ impl Transfer {
         let reconnect = spec.first_reselect + spec.data_preparation + bus.arbitration;
         Transfer {
             sector: bus.sector(true).as_nanos() as f64,
-            hit: spec.read_hit_after_read.as_nanos() as f64,
+            hit: (spec.per_command + spec.read_hit_after_read).as_nanos() as f64,
             water: profile.cache.read_high_water,
             reconnect: reconnect.as_nanos() as f64,
         }

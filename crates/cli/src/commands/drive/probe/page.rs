@@ -204,8 +204,9 @@ impl<'a> Page<'a> {
                 profile.seek.head_switch.as_millis_f64()
             ),
         ));
-        let processing = overhead.read_miss_after_read.as_millis_f64();
-        let hit = overhead.read_hit_after_read.as_millis_f64();
+        let of = |time| (overhead.per_command + time).as_millis_f64();
+        let processing = of(overhead.read_miss_after_read);
+        let hit = of(overhead.read_hit_after_read);
         let varies = match self.extraction.electronics.jitter {
             Some(_) => format!(
                 ", give or take {:.3}",
