@@ -271,7 +271,8 @@ fn what_the_buffer_serves_leaves_no_gap() {
             beside * 100 > alone * 97,
             "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
         );
-        assert!(stats.spared > 0);
+        // Nothing is spared before random reads whose ends are as predicted.
+        assert_eq!(stats.spared > 0, each.read_share == 1.0, "{drive}");
     }
     // What is to be spared is a lot.
     let ([alone, beside], stats) =
