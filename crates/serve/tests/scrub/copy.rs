@@ -268,7 +268,7 @@ fn what_is_written_meanwhile_is_in_the_image_up_to_one_write_and_no_further() {
             assert!(writer.next < 50_000, "{:?}", rig.status());
         }
         let done = rig.status();
-        assert!(again(&done) > 5, "{done:?}");
+        assert!(again(&done) > 0, "{done:?}");
         // What comes behind is not in it.
         (0..100).for_each(|_| writer.write(&rig, 8));
         writer.finish();
