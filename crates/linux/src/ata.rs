@@ -1,7 +1,7 @@
 //! The look-ahead of ATA disks.
 //!
 //! The kernel has no file for it. Its old call for a single ATA command (`HDIO_DRIVE_CMD`, `linux/hdreg.h`) reaches disks behind libata, also those in
-//! SAS enclosures that translate; it needs `CAP_SYS_RAWIO`. The drive says by IDENTIFY DEVICE (word 82 bit 6, word 85 bit 6) whether it can look ahead and
+//! SAS enclosures that translate; it needs `CAP_SYS_ADMIN` and `CAP_SYS_RAWIO`. The drive says by IDENTIFY DEVICE (word 82 bit 6, word 85 bit 6) whether it can look ahead and
 //! does, and SET FEATURES (0xAA, 0x55) turns that on or off until its next power cycle (ACS-3, sections 7.12 and 7.45).
 
 #![allow(
