@@ -6,7 +6,6 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_engine::{EngineSpec, Issue};
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
@@ -59,23 +58,6 @@ impl DriveSet {
     }
 }
 
-/// That `engine.issue = "late"` does nothing, under schedulers that do not predict when the arm is free.
-fn of_late(scenario: &Scenario) -> Option<String> {
-    let late = |engine: &EngineSpec| engine.issue == Issue::Late && engine.depth > 1;
-    scenario.engines.iter().find(|engine| late(engine))?;
-    let blind = scenario.schedulers.iter();
-    let blind: Vec<String> = blind
-        .filter(|scheduler| !scheduler.needs().positioning)
-        .map(ToString::to_string)
-        .collect();
-    (!blind.is_empty()).then(|| {
-        format!(
-            "engine.issue: late is at-once under what does not predict when the arm is free: {}",
-            blind.join(", ")
-        )
-    })
-}
-
 /// Reads what a scenario names. What `stock` has is not made again.
 ///
 /// # Errors
@@ -83,7 +65,6 @@ fn of_late(scenario: &Scenario) -> Option<String> {
 /// If a file cannot be read, is wrong, or does not fit the drive.
 pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut notes = Vec::new();
-    notes.extend(of_late(&scenario));
     let mut sources = Vec::new();
     let trace = match &scenario.workload {
         Workload::Replay(replay) => {

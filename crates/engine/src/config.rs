@@ -39,7 +39,7 @@ pub enum Issue {
     #[default]
     AtOnce,
     /// Just before the arm is free for it ([`Issue::LEAD`]), as a tracker predicts that, so that what comes until then can
-    /// be chosen too. Without a tracker as `AtOnce`.
+    /// be chosen too. As `AtOnce` if no scheduler has brought a tracker ([`WithTracker`](headtime_sched::WithTracker)).
     Late,
 }
 

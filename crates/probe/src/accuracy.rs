@@ -2,12 +2,12 @@
 
 mod remapped;
 
-use crate::extract::{Extraction, Held, UnlearnedModel, learn_model, run_model, skews};
+use crate::extract::{Extraction, Held, UnlearnedModel, run_model, skews};
 use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
-use headtime_units::{Lba, Nanos};
+use headtime_units::{Extent, Lba, Nanos};
 use remapped::moved;
 pub use remapped::remapped;
 
@@ -85,34 +85,44 @@ pub const SECTORS: u32 = 10_000;
 /// Time of the drive's after which a drive counts as not learned: twice what the largest may take.
 const BUDGET: Nanos = Nanos::from_secs(180 * 60);
 
-/// Learns a unit of a drive, as `seed` draws it, by reading alone, and compares what came out.
-///
-/// # Errors
-///
-/// If the unit cannot be learned, or not within three hours of its time.
-pub fn of_unit(truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
-    let mut probe = Modelled::new(truth, seed);
-    let extraction = learn_model(&mut probe, seed, None, BUDGET)?;
-    Ok(compare(truth, &extraction, &probe))
-}
-
 /// Sectors of the medium that are elsewhere on a unit with remaps.
 const REMAPPED: usize = 100;
 /// Reading all of a unit takes no longer.
 const LONG: Nanos = Nanos::from_secs(24 * 3_600);
 
-/// The same of a unit a hundred sectors of which are elsewhere, as `seed` draws them, and all of which is read to find
-/// them.
-///
-/// # Errors
-///
-/// If the unit cannot be learned, or it takes more than a day of its time.
-pub fn of_remapped_unit(truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
-    let truth = remapped(truth, REMAPPED, seed);
-    let mut probe = Modelled::new(&truth, seed);
-    let extraction = Extraction::new(&probe, seed).with_remaps();
-    let extraction = run_model(extraction, &mut probe, LONG)?;
-    Ok(compare(&truth, &extraction, &probe))
+/// Of which unit of a drive what is learned, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Learning {
+    /// By reading alone.
+    Read,
+    /// By reading and writing, all over the disk.
+    Written,
+    /// One of which a hundred sectors are elsewhere, by reading. All of it is read to find them.
+    Remapped,
+}
+
+impl Learning {
+    /// Learns a unit of a drive, as `seed` draws it, and compares what came out.
+    ///
+    /// # Errors
+    ///
+    /// If the unit cannot be learned, or not within three hours of its time, or within a day where all is read.
+    pub fn of(self, truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
+        let moved = (self == Learning::Remapped).then(|| remapped(truth, REMAPPED, seed));
+        let truth = moved.as_ref().unwrap_or(truth);
+        let mut probe = Modelled::new(truth, seed);
+        let extraction = Extraction::new(&probe, seed);
+        let (extraction, budget) = match self {
+            Learning::Read => (extraction, BUDGET),
+            Learning::Written => {
+                let all = Extent::at(0, probe.capacity().get());
+                (extraction.with_scratch(all), BUDGET)
+            }
+            Learning::Remapped => (extraction.with_remaps(), LONG),
+        };
+        let extraction = run_model(extraction, &mut probe, budget)?;
+        Ok(compare(truth, &extraction, &probe))
+    }
 }
 
 /// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be

@@ -101,7 +101,9 @@ pub use positioning::{Head, HeadTime, Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};
-pub use seam::{Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WorkConserving};
+pub use seam::{
+    Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WithTracker, WorkConserving,
+};
 pub use sorted_map::{Falling, Rising, SortedMap};
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;

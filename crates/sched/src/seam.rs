@@ -251,49 +251,82 @@ pub trait Scheduler {
     }
 }
 
+/// What elevators and schedulers have in common, by another one.
 macro_rules! forward_elevator {
-    () => {
-        fn insert(&mut self, now: Time, request: Request) {
-            (**self).insert(now, request);
+    ($self:ident => $to:expr) => {
+        fn insert(&mut $self, now: Time, request: Request) {
+            $to.insert(now, request);
         }
-        fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-            (**self).may_merge(queued, new)
+        fn may_merge(&$self, queued: Tag, new: &Request) -> bool {
+            $to.may_merge(queued, new)
         }
-        fn merge_key(&self, request: &Request) -> u64 {
-            (**self).merge_key(request)
+        fn merge_key(&$self, request: &Request) -> u64 {
+            $to.merge_key(request)
         }
-        fn partners(&self, request: &Request, front: bool) -> Partners {
-            (**self).partners(request, front)
+        fn partners(&$self, request: &Request, front: bool) -> Partners {
+            $to.partners(request, front)
         }
-        fn merged(&mut self, grown: &Request) {
-            (**self).merged(grown);
+        fn merged(&mut $self, grown: &Request) {
+            $to.merged(grown);
         }
-        fn fused(&mut self, kept: Tag, gone: Tag) {
-            (**self).fused(kept, gone);
+        fn fused(&mut $self, kept: Tag, gone: Tag) {
+            $to.fused(kept, gone);
         }
-        fn withdraw(&mut self, tag: Tag) -> Request {
-            (**self).withdraw(tag)
+        fn withdraw(&mut $self, tag: Tag) -> Request {
+            $to.withdraw(tag)
         }
-        fn overtake_max(&self) -> Option<usize> {
-            (**self).overtake_max()
+        fn overtake_max(&$self) -> Option<usize> {
+            $to.overtake_max()
         }
-        fn queued(&self) -> usize {
-            (**self).queued()
+        fn queued(&$self) -> usize {
+            $to.queued()
         }
-        fn drain(&mut self) -> Vec<Request> {
-            (**self).drain()
+        fn drain(&mut $self) -> Vec<Request> {
+            $to.drain()
         }
-        fn completed(&mut self, now: Time, request: &Request) {
-            (**self).completed(now, request);
+        fn completed(&mut $self, now: Time, request: &Request) {
+            $to.completed(now, request);
         }
-        fn tracker(&mut self) -> Option<Box<dyn Track>> {
-            (**self).tracker()
+    };
+}
+
+/// The rest of a scheduler by another one, but for what has to do with the head.
+macro_rules! forward_scheduler {
+    ($self:ident => $to:expr) => {
+        forward_elevator!($self => $to);
+        fn dispatch(&mut $self, now: Time) -> Dispatch {
+            $to.dispatch(now)
+        }
+        fn dispatch_forced(&mut $self, now: Time) -> Dispatch {
+            $to.dispatch_forced(now)
+        }
+        fn dispatched(&mut $self, now: Time, request: &Request) {
+            $to.dispatched(now, request);
+        }
+        fn foretold(&mut $self, now: Time, request: &Foretold) {
+            $to.foretold(now, request);
+        }
+        fn taken_by_another(&mut $self, now: Time, tag: Tag) -> Request {
+            $to.taken_by_another(now, tag)
+        }
+        fn never_waits(&$self) -> bool {
+            $to.never_waits()
+        }
+        fn waits(&$self) -> WaitStats {
+            $to.waits()
+        }
+        fn depth(&$self) -> Option<u32> {
+            $to.depth()
         }
     };
 }
 
 impl<E: Elevator + ?Sized> Elevator for Box<E> {
-    forward_elevator!();
+    forward_elevator!(self => (**self));
+
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        (**self).tracker()
+    }
 
     fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
         (**self).peek(now, head)
@@ -309,42 +342,39 @@ impl<E: Elevator + ?Sized> Elevator for Box<E> {
 }
 
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
-    forward_elevator!();
+    forward_scheduler!(self => (**self));
 
-    fn dispatch(&mut self, now: Time) -> Dispatch {
-        (**self).dispatch(now)
-    }
-
-    fn dispatch_forced(&mut self, now: Time) -> Dispatch {
-        (**self).dispatch_forced(now)
-    }
-
-    fn dispatched(&mut self, now: Time, request: &Request) {
-        (**self).dispatched(now, request);
-    }
-
-    fn foretold(&mut self, now: Time, request: &Foretold) {
-        (**self).foretold(now, request);
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        (**self).tracker()
     }
 
     fn head_is(&mut self, head: &HeadState) {
         (**self).head_is(head);
     }
+}
 
-    fn taken_by_another(&mut self, now: Time, tag: Tag) -> Request {
-        (**self).taken_by_another(now, tag)
+/// A scheduler that does not ask where the head is, with a tracker for whoever drives it: to know when the arm is free,
+/// for example. It decides as it does alone.
+pub struct WithTracker<S> {
+    scheduler: S,
+    tracker: Option<Box<dyn Track>>,
+}
+
+impl<S: Scheduler> WithTracker<S> {
+    /// Hands out `tracker` beside `scheduler`.
+    pub fn new(scheduler: S, tracker: Box<dyn Track>) -> WithTracker<S> {
+        WithTracker {
+            scheduler,
+            tracker: Some(tracker),
+        }
     }
+}
 
-    fn never_waits(&self) -> bool {
-        (**self).never_waits()
-    }
+impl<S: Scheduler> Scheduler for WithTracker<S> {
+    forward_scheduler!(self => self.scheduler);
 
-    fn waits(&self) -> WaitStats {
-        (**self).waits()
-    }
-
-    fn depth(&self) -> Option<u32> {
-        (**self).depth()
+    fn tracker(&mut self) -> Option<Box<dyn Track>> {
+        self.tracker.take()
     }
 }
 

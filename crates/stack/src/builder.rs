@@ -2,8 +2,8 @@
 
 use crate::{Known, Unbuilt};
 use headtime_disk::Model;
-use headtime_engine::{Config, EngineSpec, GateSpec, Gated};
-use headtime_sched::{Knowledge, Scheduler, Spec};
+use headtime_engine::{Config, EngineSpec, GateSpec, Gated, Issue};
+use headtime_sched::{Knowledge, Scheduler, Spec, Tracker, WithTracker};
 use std::sync::Arc;
 
 /// Builds the schedulers of one description and the gate in front of them: as often as there are engines, and on whatever
@@ -14,6 +14,8 @@ pub struct Builder {
     gate: GateSpec,
     config: Config,
     knowledge: Knowledge<Arc<Model>>,
+    /// Follows the head for an engine whose scheduler does not ask for that.
+    follows: Option<Arc<Model>>,
 }
 
 impl Builder {
@@ -21,7 +23,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// If the scheduler needs to know what is not known, or if the gate does not fit the engine.
+    /// If the scheduler or the engine needs to know what is not known, or if the gate does not fit the engine.
     pub fn new(
         known: &Known,
         scheduler: &Spec,
@@ -33,7 +35,12 @@ impl Builder {
         let knowledge = known.knowledge(scheduler, &config)?;
         scheduler.build(knowledge.clone())?;
         engine.gate.build(&config)?;
+        let follows = match asks_for_arm(&engine) && !scheduler.needs().positioning {
+            true => Some(known.model()?.ok_or(Unbuilt::Late)?),
+            false => None,
+        };
         Ok(Builder {
+            follows,
             scheduler: scheduler.clone(),
             gate: engine.gate.clone(),
             config,
@@ -44,7 +51,14 @@ impl Builder {
     /// A scheduler.
     pub fn scheduler(&self) -> Box<dyn Scheduler> {
         let built = self.scheduler.build(self.knowledge.clone());
-        built.expect("what was built once is built again")
+        let built = built.expect("what was built once is built again");
+        match &self.follows {
+            Some(model) => {
+                let tracker = Box::new(Tracker::new(Arc::clone(model)));
+                Box::new(WithTracker::new(built, tracker))
+            }
+            None => built,
+        }
     }
 
     /// The gate, and the schedulers of its lanes after the first; `None` if the gate that every engine has does.
@@ -56,9 +70,15 @@ impl Builder {
     }
 }
 
+/// Returns true if an engine asks when the arm is free, whatever its scheduler is.
+pub fn asks_for_arm(engine: &EngineSpec) -> bool {
+    engine.issue == Issue::Late && engine.depth > 1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headtime_disk::profile::by_name;
 
     fn builder(scheduler: &str, gate: &str) -> Result<Builder, Unbuilt> {
         let engine = EngineSpec {
@@ -80,6 +100,31 @@ mod tests {
         assert_eq!(lanes("depth=8"), Some((1, 0)));
         assert_eq!(lanes("rsd:age_th=30"), Some((1, 0)));
         assert_eq!(lanes("rsd-priority:age_th=30:ranks=1/2/3"), Some((3, 2)));
+    }
+
+    #[test]
+    fn who_is_to_choose_late_and_does_not_predict_gets_a_tracker_of_the_believed_drive() {
+        let known = Known::learning(by_name("atlas10k"));
+        let tracker = |known: &Known, scheduler: &str, depth, issue| {
+            let engine = EngineSpec {
+                depth,
+                issue,
+                ..EngineSpec::default()
+            };
+            let scheduler = scheduler.parse().expect("the scheduler is known");
+            let builder = Builder::new(known, &scheduler, &engine, 512)?;
+            Ok::<_, Unbuilt>(builder.scheduler().tracker().is_some())
+        };
+        assert_eq!(tracker(&known, "sstf", 2, Issue::Late), Ok(true));
+        assert_eq!(tracker(&known, "sptf", 2, Issue::Late), Ok(true));
+        assert_eq!(tracker(&known, "sstf", 2, Issue::AtOnce), Ok(false));
+        assert_eq!(tracker(&known, "sstf", 1, Issue::Late), Ok(false));
+        let nothing = Known::default();
+        assert_eq!(
+            tracker(&nothing, "sstf", 2, Issue::Late),
+            Err(Unbuilt::Late)
+        );
+        assert_eq!(tracker(&nothing, "sstf", 1, Issue::Late), Ok(false));
     }
 
     #[test]

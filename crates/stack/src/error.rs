@@ -24,6 +24,9 @@ pub enum Unbuilt {
     /// No drive is believed, by which positions could be predicted.
     #[error("{0} asks for positions, and no drive is given to believe in")]
     Positions(Spec),
+    /// No drive is believed, by which anybody could tell when the arm is free.
+    #[error("issue = late asks when the arm is free, and no drive is given to believe in")]
+    Late,
     /// There is no curve, and no drive of which one could be learned.
     #[error("{0} asks for service times, and no curve is given")]
     Curve(Spec),

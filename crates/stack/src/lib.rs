@@ -20,7 +20,7 @@ mod simulated;
 mod timeout;
 
 pub use believed::{Beliefs, Believed, Known, Source};
-pub use builder::Builder;
+pub use builder::{Builder, asks_for_arm};
 pub use describe::{Stack, entries};
 pub use error::{StackError, Unbuilt};
 pub use log::LogSettings;

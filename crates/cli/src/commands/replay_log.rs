@@ -35,6 +35,10 @@ fn builder(text: &str, known: &Known, settings: &LogSettings) -> Result<Builder,
     built.map_err(|unbuilt| {
         let setting = match &unbuilt {
             Unbuilt::Positions(_) => "positions, and the log has no `belief`",
+            Unbuilt::Late => {
+                return "issue = late asks when the arm is free, and the log has no `belief`"
+                    .to_owned();
+            }
             Unbuilt::Curve(_) => "service times, and the log has no `curve`",
             _ => return unbuilt.to_string(),
         };

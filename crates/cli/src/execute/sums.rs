@@ -134,8 +134,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
             Workload::Synthetic(_) | Workload::Programs(_) => false,
         },
         programs: programs(made),
-        learned: None,
-        combed: None,
+        learned: BTreeMap::new(),
         label: String::new(),
     };
     let returned: u64 = calls.iter().map(|one| one.count()).sum();

@@ -10,8 +10,8 @@ use crate::report::Run;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
 use headtime_config::Many;
-use headtime_probe::accuracy;
-use std::collections::BTreeMap;
+use headtime_probe::accuracy::Learning;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs of several figures.
 #[derive(Debug)]
@@ -31,9 +31,8 @@ struct PlannedRun {
     scenario: Scenario,
     /// Whether its single requests are wanted.
     record: bool,
-    /// Whether its drive is to be learned from outside, and whether one with remapped sectors is.
-    learn: bool,
-    comb: bool,
+    /// How its drive is to be learned from outside.
+    learn: BTreeSet<Learning>,
     /// For whom, in messages.
     name: String,
 }
@@ -77,13 +76,12 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
                 .or_insert_with(|| PlannedRun {
                     scenario: scenario(figure, run, seed),
                     record: false,
-                    learn: false,
-                    comb: false,
+                    learn: BTreeSet::new(),
                     name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
                 });
             task.record |= metric.is_none();
-            task.learn |= metric.is_some_and(|metric| metric.is_of_learning());
-            task.comb |= metric.is_some_and(|metric| metric.is_of_remaps());
+            task.learn
+                .extend(metric.and_then(|metric| metric.learning()));
         }
     }
     tasks
@@ -164,15 +162,11 @@ fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
     };
     let mut outcome = execute(&prepared, how, with)?;
     let mut run = outcome.runs.pop().expect("a run for the one scheduler");
-    if task.learn {
+    for learning in &task.learn {
         let drive = prepared.drives.first().expect("a run has a drive");
-        let learned = accuracy::of_unit(&drive.profile, prepared.scenario.seed);
-        run.learned = Some(learned.map_err(Fault::input)?);
-    }
-    if task.comb {
-        let drive = prepared.drives.first().expect("a run has a drive");
-        let combed = accuracy::of_remapped_unit(&drive.profile, prepared.scenario.seed);
-        run.combed = Some(combed.map_err(Fault::input)?);
+        let learned = learning.of(&drive.profile, prepared.scenario.seed);
+        let learned = learned.map_err(Fault::input)?;
+        run.learned.insert(*learning, learned);
     }
     let samples = outcome.samples.pop().unwrap_or_default();
     Ok(FigureRun { run, samples })

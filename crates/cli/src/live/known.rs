@@ -31,6 +31,9 @@ pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builde
         let missing = match &unbuilt {
             Unbuilt::Positions(_) => "belief = \"DRIVE or FILE\"",
             Unbuilt::Curve(_) => "belief = \"DRIVE or FILE\" or curve = \"FILE\"",
+            Unbuilt::Late => {
+                return "issue = late has to know when the arm is free; give belief = \"DRIVE or FILE\"".to_owned();
+            }
             _ => return unbuilt.to_string(),
         };
         format!("{spec}: has to know the drive, which no profile is given of; give {missing}")

@@ -2,7 +2,7 @@
 
 use crate::report::{AtPercents, PERCENTS, Run, SpreadValue};
 use headtime_disk::Part;
-use headtime_probe::accuracy::{Accuracy, SECTORS};
+use headtime_probe::accuracy::{Accuracy, Learning, SECTORS};
 use headtime_units::nearest;
 use std::sync::LazyLock;
 
@@ -29,9 +29,24 @@ enum Of {
     /// By the place in [`PERCENTS`].
     Percentile(fn(&Run) -> Option<&AtPercents>, usize),
     /// Of a drive that was learned from outside.
-    Learned(fn(&Accuracy) -> f64),
-    /// Of one with remapped sectors, all of which was read to find them.
-    Combed(fn(&Accuracy) -> f64),
+    Learned(Learning, OfAccuracy),
+}
+
+/// How a metric is taken of what was learned.
+type OfAccuracy = fn(&Accuracy) -> Option<f64>;
+
+impl Of {
+    const fn reads(of: OfAccuracy) -> Of {
+        Of::Learned(Learning::Read, of)
+    }
+
+    const fn writes(of: OfAccuracy) -> Of {
+        Of::Learned(Learning::Written, of)
+    }
+
+    const fn remaps(of: OfAccuracy) -> Of {
+        Of::Learned(Learning::Remapped, of)
+    }
 }
 
 impl Metric {
@@ -41,19 +56,16 @@ impl Metric {
             Of::Value(of) => of(run),
             Of::Tenth(place) => run.freeblock?.tenths_mb_s[place],
             Of::Percentile(of, place) => of(run).map(|values| values[place]),
-            Of::Learned(of) => run.learned.as_ref().map(of),
-            Of::Combed(of) => run.combed.as_ref().map(of),
+            Of::Learned(learning, of) => of(run.learned.get(&learning)?),
         }
     }
 
-    /// Whether the drive of a run has to be learned for it, which takes up to seconds.
-    pub fn is_of_learning(&self) -> bool {
-        matches!(self.of, Of::Learned(_))
-    }
-
-    /// Whether a unit of it with remapped sectors has to be learned and read, which takes longer.
-    pub fn is_of_remaps(&self) -> bool {
-        matches!(self.of, Of::Combed(_))
+    /// How the drive of a run has to be learned for it, if it has. That takes seconds, and longer where all of it is read.
+    pub fn learning(&self) -> Option<Learning> {
+        match self.of {
+            Of::Learned(learning, _) => Some(learning),
+            _ => None,
+        }
     }
 
     /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole
@@ -178,13 +190,13 @@ fn of_held(learned: &Accuracy, count: u64) -> f64 {
 }
 
 macro_rules! metrics {
-    ($kind:ident: $($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
+    ($kind:path: $($better:ident $name:literal, $unit:literal, $help:literal, $of:expr;)+) => {
         [$(Metric {
             name: $name,
             unit: $unit,
             more_is_better: metrics!($better),
             help: $help,
-            of: Of::$kind($of),
+            of: $kind($of),
         }),+]
     };
     (more) => { true };
@@ -194,7 +206,12 @@ macro_rules! metrics {
 /// All that can be measured. They stay as long as the program runs, and so do their names.
 pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let percentiles = DISTRIBUTIONS.iter().flat_map(percentiles);
-    let values = VALUES.iter().chain(OF_LEARNING).chain(OF_REMAPS).copied();
+    let values = VALUES
+        .iter()
+        .chain(OF_READS)
+        .chain(OF_WRITES)
+        .chain(OF_REMAPS)
+        .copied();
     let tenths = (0..10).map(tenth);
     values.chain(tenths).chain(percentiles).collect()
 });
@@ -273,7 +290,7 @@ fn percentiles(of: &'static Shown) -> impl Iterator<Item = Metric> {
 }
 
 /// All others: whether more or less is better, name, unit, what it is, and its value.
-const VALUES: &[Metric] = &metrics! { Value:
+const VALUES: &[Metric] = &metrics! { Of::Value:
     more "throughput_mb_s", "MB/s", "bytes that the disk moved for requests, per second of the run",
         |run| Some(run.throughput_mb_s);
     more "iops", "1/s", "requests per second",
@@ -418,45 +435,55 @@ const VALUES: &[Metric] = &metrics! { Value:
 };
 
 /// What learning the drive of a run by reads alone came to, against its profile.
-const OF_LEARNING: &[Metric] = &metrics! { Learned:
+const OF_READS: &[Metric] = &metrics! { Of::reads:
     less "probe_rotation_ppm", "ppm", "by how much the learned turn is off",
-        |learned| learned.turn_ppm.abs();
+        |learned| Some(learned.turn_ppm.abs());
     more "probe_lengths", "% of sectors", "sectors of 10,000 whose track has the learned length",
-        |learned| of_sectors(learned.lengths);
+        |learned| Some(of_sectors(learned.lengths));
     more "probe_borders", "% of borders", "borders of zones that are learned within a track",
-        |learned| 100.0 * learned.borders.0 as f64 / learned.borders.1.max(1) as f64;
+        |learned| Some(100.0 * learned.borders.0 as f64 / learned.borders.1.max(1) as f64);
     more "probe_skews", "% of sectors", "sectors of 10,000 in whose zone all skews are learned within a sector",
-        |learned| of_sectors(learned.skewed);
+        |learned| Some(of_sectors(learned.skewed));
     more "probe_angles", "% of sectors", "sectors of 10,000 within 20 us of their learned angle",
-        |learned| of_sectors(learned.angles);
+        |learned| Some(of_sectors(learned.angles));
     more "probe_surfaces", "learned over true", "surfaces",
-        |learned| f64::from(learned.heads.0) / f64::from(learned.heads.1);
+        |learned| Some(f64::from(learned.heads.0) / f64::from(learned.heads.1));
     more "probe_order", "% of units", "units whose order of surfaces is learned: cylinder-first, serpentine, or by groups",
-        |learned| if learned.order_is_right() { 100.0 } else { 0.0 };
+        |learned| Some(if learned.order_is_right() { 100.0 } else { 0.0 });
+    more "probe_groups", "% of sectors", "sectors of 10,000 in whose zone as many tracks of a surface as are learned come before the next one's turn",
+        |learned| Some(of_sectors(learned.grouped));
     less "probe_seeks_us", "us", "processing and seek, root mean square of the error over the learned table",
-        |learned| learned.seeks;
+        |learned| Some(learned.seeks);
     less "probe_minutes", "min", "time of the drive's that learning took",
-        |learned| learned.spent.as_millis_f64() / 60_000.0;
+        |learned| Some(learned.spent.as_millis_f64() / 60_000.0);
     more "probe_held_50us", "% of reads", "5,000 reads that were not learned from, predicted within 50 us",
-        |learned| of_held(learned, learned.held.within[0]);
+        |learned| Some(of_held(learned, learned.held.within[0]));
     more "probe_held_150us", "% of reads", "the same, within 150 us",
-        |learned| of_held(learned, learned.held.within[1]);
+        |learned| Some(of_held(learned, learned.held.within[1]));
     more "probe_held_300us", "% of reads", "the same, within 300 us",
-        |learned| of_held(learned, learned.held.within[2]);
+        |learned| Some(of_held(learned, learned.held.within[2]));
     less "probe_held_late", "% of reads", "of these reads, a turn later than predicted",
-        |learned| of_held(learned, learned.held.late);
+        |learned| Some(of_held(learned, learned.held.late));
     less "probe_held_early", "% of reads", "of these reads, a turn earlier",
-        |learned| of_held(learned, learned.held.early);
+        |learned| Some(of_held(learned, learned.held.early));
+};
+
+/// What learning it by reads and writes came to.
+const OF_WRITES: &[Metric] = &metrics! { Of::writes:
+    less "probe_write_seeks_us", "us", "processing and seek of writes, root mean square of the error over the learned table, where all of the disk may be written",
+        |learned| learned.write_seeks;
+    less "probe_write_minutes", "min", "time of the drive's that learning it by reads and writes took",
+        |learned| Some(learned.spent.as_millis_f64() / 60_000.0);
 };
 
 /// What reading all of a unit of the drive of a run came to, a hundred sectors of which are remapped.
-const OF_REMAPS: &[Metric] = &metrics! { Combed:
+const OF_REMAPS: &[Metric] = &metrics! { Of::remaps:
     more "probe_remaps", "% of sectors", "sectors that are elsewhere, of a hundred and of those on the medium with them, that are found where all are read",
-        |combed| 100.0 * combed.remaps.0 as f64 / combed.remaps.1.max(1) as f64;
+        |learned| Some(100.0 * learned.remaps.0 as f64 / learned.remaps.1.max(1) as f64);
     less "probe_remaps_wrong", "sectors", "sectors that are told to be elsewhere and are not",
-        |combed| combed.not_remapped as f64;
+        |learned| Some(learned.not_remapped as f64);
     less "probe_remaps_minutes", "min", "time of the drive's that learning it and reading all took",
-        |combed| combed.spent.as_millis_f64() / 60_000.0;
+        |learned| Some(learned.spent.as_millis_f64() / 60_000.0);
 };
 
 #[cfg(test)]

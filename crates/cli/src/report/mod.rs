@@ -11,10 +11,11 @@ pub mod text;
 use crate::scenario::Header;
 use headtime_disk::Part;
 use headtime_engine::{CLASSES, Predictions, Residual};
-use headtime_probe::accuracy::Accuracy;
+use headtime_probe::accuracy::{Accuracy, Learning};
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 pub use statistics::{mean_and_ci95, round};
 
@@ -136,10 +137,7 @@ pub struct Run {
     pub percentiles: Percentiles,
     /// What learning the drive from outside came to, if a figure measures that.
     #[serde(skip)]
-    pub learned: Option<Accuracy>,
-    /// The same of a unit with remapped sectors, all of which was read.
-    #[serde(skip)]
-    pub combed: Option<Accuracy>,
+    pub learned: BTreeMap<Learning, Accuracy>,
     /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
     #[serde(skip)]
     pub recorded: bool,

@@ -12,6 +12,7 @@ mod spec;
 
 use headtime_config::{Node, Place, Table, to_text};
 use headtime_sched::{Needs, Spec};
+use headtime_stack::asks_for_arm;
 
 pub use alternatives::{Alternatives, RUNS_MAX};
 pub use header::{Header, options, short};
@@ -91,7 +92,7 @@ impl Scenario {
     pub fn needs(&self) -> Needs {
         let needs = self.schedulers.iter().map(Spec::needs);
         let mut needs = needs.fold(Needs::NOTHING, Needs::with);
-        needs.positioning |= self.freeblock.is_some();
+        needs.positioning |= self.freeblock.is_some() || self.engines.iter().any(asks_for_arm);
         needs
     }
 }

@@ -348,7 +348,7 @@ fn a_scenario_can_be_left_out_at_the_quick_scale() {
 
 #[test]
 fn learning_a_drive_is_measured_and_the_same_seed_gives_the_same_bytes() {
-    use headtime_probe::accuracy::of_unit;
+    use headtime_probe::accuracy::Learning;
 
     let directory = scratch("reproduce-learning");
     let judged = "series = \"gain\"\nscheduler = \"sstf\"\nscenario = \"sixteen\"\nmetric = \"response_mean_ms\"\n\
@@ -367,10 +367,15 @@ fn learning_a_drive_is_measured_and_the_same_seed_gives_the_same_bytes() {
     // It is a unit of the scenario's drive, with its changes, that was learned.
     let truth = headtime_disk::profile::by_name("hp-c2247a").unwrap();
     let noisy = truth.with(|spec| spec.noise.overhead_sd = headtime_units::Nanos::from_micros(30));
-    let minutes = of_unit(&noisy.unwrap(), 7).unwrap().spent.as_millis_f64() / 60_000.0;
+    let minutes = Learning::Read
+        .of(&noisy.unwrap(), 7)
+        .unwrap()
+        .spent
+        .as_millis_f64()
+        / 60_000.0;
     assert!((point(&json, 4).0 - minutes).abs() < 1e-5, "{minutes}");
     assert_ne!(
-        of_unit(&truth, 7).unwrap().spent.as_millis_f64() / 60_000.0,
+        Learning::Read.of(&truth, 7).unwrap().spent.as_millis_f64() / 60_000.0,
         minutes
     );
 }

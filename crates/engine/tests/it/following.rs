@@ -2,7 +2,7 @@
 
 use crate::world::{arrival, poll, read};
 use headtime_engine::{Config, DriveTag, Engine, Event, Issue, Outcome};
-use headtime_sched::{Nise, NiseConfig, Op, Scheduler, Spec, Sptf, WorkConserving};
+use headtime_sched::{Nise, NiseConfig, Op, Scheduler, Spec, Sptf, WithTracker, WorkConserving};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Nanos, Time};
 use std::sync::Arc;
@@ -71,6 +71,23 @@ fn a_late_second_command_goes_at_once_when_the_first_is_done_sooner() {
     engine.handle(now, Event::Completed { tag, outcome });
     assert_eq!(poll(&mut engine, now), [8_000]);
     assert_eq!(engine.next_wakeup(), None);
+}
+
+#[test]
+fn a_scheduler_that_does_not_predict_is_late_by_the_tracker_beside_it_and_decides_as_alone() {
+    let tracker = sptf().tracker().expect("one that predicts has one");
+    let sstf: Spec = "sstf".parse().expect("known");
+    let sstf = sstf.build(None::<headtime_sched::NoPositioning>);
+    let beside = WithTracker::new(sstf.expect("complete"), tracker);
+    let beside: Box<dyn Scheduler> = Box::new(beside);
+    let mut engine = Engine::new(two(Issue::Late), beside).expect("in range");
+    assert_eq!(read(&mut engine, Time::ZERO, 0, 60_000_000), [60_000_000]);
+    assert_eq!(read(&mut engine, Time::ZERO, 1, 8_000), [0_u64; 0]);
+    let woken = engine.next_wakeup().expect("it waits for the arm");
+    assert!(woken > Time::ZERO);
+    assert_eq!(read(&mut engine, Time::ZERO, 2, 60_500_000), [0_u64; 0]);
+    engine.handle(woken, Event::Woke);
+    assert_eq!(poll(&mut engine, woken), [60_500_000]);
 }
 
 #[test]

@@ -32,34 +32,16 @@ pub enum UnlearnedModel {
 pub fn profile_of(truth: &Profile, seed: u64) -> Result<Profile, UnlearnedModel> {
     let mut probe = Modelled::new(truth, seed);
     let all = Extent::at(0, truth.geometry.capacity.get());
-    let extraction = learn_model(&mut probe, seed, Some(all), BUDGET)?;
+    let extraction = Extraction::new(&probe, seed).with_scratch(all);
+    let extraction = run_model(extraction, &mut probe, BUDGET)?;
     extraction.profile().map_err(failed(&probe))
 }
 
-/// All that is learned of a unit of a modelled drive in so much of its time. A profile can be made of it. What
-/// `scratch` names may be written, if anything.
+/// Learns a modelled drive in so much of its time, so that a profile can be made of it.
 ///
 /// # Errors
 ///
 /// If the drive cannot be learned, or not in that time.
-pub(crate) fn learn_model(
-    probe: &mut Modelled,
-    seed: u64,
-    scratch: Option<Extent>,
-    budget: Nanos,
-) -> Result<Extraction, UnlearnedModel> {
-    let mut extraction = Extraction::new(probe, seed);
-    if let Some(range) = scratch {
-        extraction = extraction.with_scratch(range);
-    }
-    run_model(extraction, probe, budget)
-}
-
-/// The same, of work that is set up or begun.
-///
-/// # Errors
-///
-/// As for [`learn_model`].
 pub(crate) fn run_model(
     mut extraction: Extraction,
     probe: &mut Modelled,

@@ -16,7 +16,15 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
     if values.is_empty() {
         return None;
     }
-    let middle = values.len() / 2;
-    let (_, median, _) = values.select_nth_unstable_by(middle, f64::total_cmp);
-    Some(*median)
+    Some(quantile(values, 0.5))
+}
+
+/// The number that a part of some numbers, from 0 to 1, are below.
+///
+/// # Panics
+/// If there are none.
+pub(super) fn quantile(values: &mut [f64], part: f64) -> f64 {
+    let at = (values.len() as f64 * part) as usize;
+    let at = at.min(values.len() - 1);
+    *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
