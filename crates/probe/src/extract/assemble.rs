@@ -18,6 +18,8 @@ use headtime_units::{Nanos, Sectors, SignedNanos};
 
 /// Settling of writes that differs by more than this between distances, in nanoseconds, needs a curve.
 const UNEVEN: f64 = 60_000.0;
+/// By how much of its time a seek may vary beside that.
+const VARIES: f64 = 0.01;
 
 /// What a read costs before the arm moves, and what its ways take, taken apart. Nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,7 +166,12 @@ fn writes_apart(writes: &Writes, seeks: &[(u32, f64)], sector: f64) -> (WritesAp
     let more: Vec<(u32, f64)> = writes.seeks.iter().filter_map(more).collect();
     let mut sorted: Vec<f64> = more.iter().map(|(_, more)| *more).collect();
     let middle = super::turns::median(&mut sorted);
-    let off = |at: usize| middle.map_or(0.0, |middle| (more[at].1 - middle).abs());
+    // An arm that varies by a hundredth of its way does so more over a long one.
+    let off = |at: usize| {
+        let (distance, more) = more[at];
+        let way = super::seeks::between(seeks, distance).unwrap_or(0.0);
+        middle.map_or(0.0, |middle| (more - middle).abs()) - VARIES * way
+    };
     // Some that are a little off are noise.
     let far = (0..more.len()).filter(|at| off(*at) > UNEVEN).count();
     let uneven = far * 4 > more.len() || (0..more.len()).any(|at| off(at) > 2.0 * UNEVEN);

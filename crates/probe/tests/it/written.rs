@@ -185,6 +185,26 @@ fn seeks_of_writes_are_learned_within_50_us_on_the_whole_grid_of_every_drive() {
 }
 
 #[test]
+fn ways_that_vary_by_a_hundredth_make_no_curve_of_writes_where_only_settling_differs() {
+    let varied = by_name("barracuda-st32171w").unwrap().with(|spec| {
+        spec.noise.speed_ppm = 1_000;
+        spec.noise.seek_sd = Nanos::from_micros(20);
+        spec.noise.seek_sd_relative = 0.01;
+        spec.noise.overhead_sd = Nanos::from_micros(30);
+    });
+    let truth = varied.unwrap();
+    for seed in 1..=5 {
+        let mut probe = Modelled::new(&truth, seed);
+        let all = Extent::at(0, probe.capacity().get());
+        let mut extraction = Extraction::new(&probe, seed).with_scratch(all);
+        extraction.run(&mut probe, LONG).unwrap();
+        assert!(extraction.profile().unwrap().seek.write.is_none(), "{seed}");
+        let error = compare(&truth, &extraction, &probe).write_seeks;
+        assert!(error.is_some_and(|error| error < 50.0), "{seed}: {error:?}");
+    }
+}
+
+#[test]
 fn without_a_scratch_range_nothing_is_written() {
     let mut probe = Watched::new("hp-c2247a", true);
     let extraction = learn(&mut probe, None);
