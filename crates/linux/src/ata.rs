@@ -1,6 +1,6 @@
 //! The look-ahead of ATA disks.
 //!
-//! The kernel has no file for it. Its old call for a single ATA command (`HDIO_DRIVE_CMD`, `linux/hdreg.h`) reaches disks behind libata, also those in
+//! The kernel's old call for a single ATA command (`HDIO_DRIVE_CMD`, `linux/hdreg.h`) reaches disks behind libata, also those in
 //! SAS enclosures that translate; it needs `CAP_SYS_ADMIN` and `CAP_SYS_RAWIO`. The drive says by IDENTIFY DEVICE (word 82 bit 6, word 85 bit 6) whether it can look ahead and
 //! does, and SET FEATURES (0xAA, 0x55) turns that on or off until its next power cycle (ACS-3, sections 7.12 and 7.45).
 
@@ -9,6 +9,8 @@
     reason = "calls of the kernel that no library wraps safely"
 )]
 
+use crate::switch::SwitchError;
+use crate::sys::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -23,26 +25,51 @@ const LOOK_AHEAD_OFF: u8 = 0x55;
 const HEAD: usize = 4;
 const SECTOR: usize = 512;
 
-/// Whether an ATA disk reads ahead; `None` if it cannot.
+/// Whether an ATA disk reads ahead.
 ///
 /// # Errors
 ///
-/// If the device takes no ATA commands, or who asks may not send any.
-pub fn look_ahead(disk: BorrowedFd<'_>) -> io::Result<Option<bool>> {
+/// If the device takes no ATA commands ([`SwitchError::Foreign`]), who asks may not send any, or the disk cannot read ahead.
+pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     let mut answer = [0; HEAD + SECTOR];
     (answer[0], answer[3]) = (IDENTIFY_DEVICE, 1);
-    command(disk, &mut answer)?;
-    Ok(of_identity(&answer[HEAD..]))
+    command(disk, &mut answer).map_err(|error| failed("IDENTIFY DEVICE", error))?;
+    of_identity(&answer[HEAD..]).ok_or(SwitchError::Absent("the disk says that it has none"))
 }
 
 /// Has an ATA disk read ahead, or not, until it loses its power.
 ///
 /// # Errors
 ///
-/// If the device takes no ATA commands, who asks may not send any, or the disk refuses.
-pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+/// If the device takes no ATA commands, who asks may not send any, or the disk refuses or leaves it as it is.
+pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError> {
+    if look_ahead(disk)? == on {
+        return Ok(());
+    }
     let feature = if on { LOOK_AHEAD_ON } else { LOOK_AHEAD_OFF };
     command(disk, &mut [SET_FEATURES, 0, feature, 0])
+        .map_err(|error| failed("SET FEATURES", error))?;
+    match look_ahead(disk)? == on {
+        true => Ok(()),
+        false => Err(SwitchError::Left),
+    }
+}
+
+/// Why the kernel, or the disk, has not done a command.
+fn failed(command: &'static str, error: io::Error) -> SwitchError {
+    match error.raw_os_error() {
+        // Drivers of other disks do not know the call, and say that in either way.
+        Some(libc::ENOTTY | libc::EINVAL | libc::EOPNOTSUPP) => SwitchError::Foreign("ATA"),
+        Some(libc::EACCES | libc::EPERM) => SwitchError::NotPermitted,
+        Some(libc::EIO) => SwitchError::Failed {
+            command,
+            why: "the disk has not done it".to_owned(),
+        },
+        _ => SwitchError::Failed {
+            command,
+            why: error.to_string(),
+        },
+    }
 }
 
 /// What a disk says of itself: words of two bytes, the lower first.
@@ -59,10 +86,7 @@ fn command(disk: BorrowedFd<'_>, command: &mut [u8]) -> io::Result<()> {
     assert_eq!(command.len(), HEAD + usize::from(command[3]) * SECTOR);
     // SAFETY: the kernel reads the head, and writes it and as many sectors behind it as the head's last byte says, which are there.
     let result = unsafe { libc::ioctl(disk.as_raw_fd(), HDIO_DRIVE_CMD, command.as_mut_ptr()) };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    check(result)
 }
 
 #[cfg(test)]
@@ -97,7 +121,14 @@ mod tests {
     #[test]
     fn a_file_takes_no_commands() {
         let file = File::open("/dev/null").unwrap();
-        assert!(look_ahead(file.as_fd()).is_err());
-        assert!(set_look_ahead(file.as_fd(), true).is_err());
+        for result in [
+            look_ahead(file.as_fd()).map(|_| ()),
+            set_look_ahead(file.as_fd(), true),
+        ] {
+            assert!(
+                matches!(result, Err(SwitchError::Foreign("ATA"))),
+                "{result:?}"
+            );
+        }
     }
 }

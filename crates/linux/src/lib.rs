@@ -1,6 +1,6 @@
 //! What the live crates ask of Linux.
 //!
-//! - [`ata`]: the look-ahead of disks.
+//! - [`look_ahead`]: whether a disk reads ahead, and having it do so or not: ATA ([`ata`]) and SCSI ([`scsi`]).
 //! - [`clock`]: the time.
 //! - [`mounts`]: what is mounted where, and taking it away.
 //! - [`sys`]: memory that stays, threads that are not kept waiting, groups.
@@ -10,6 +10,9 @@
 
 pub mod ata;
 pub mod clock;
+pub mod look_ahead;
 pub mod mounts;
+pub mod scsi;
 pub mod shown;
+pub mod switch;
 pub mod sys;

@@ -58,8 +58,12 @@ fn may_lock(limit: Option<u64>, exempt: bool) -> Result<(), LockError> {
 /// Returns true if the limit of locked memory does not bind: `CAP_IPC_LOCK`, which counts only in the
 /// first user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
 fn exempt_from_limits() -> bool {
-    let held =
-        capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::IPC_LOCK));
+    holds(CapabilitySet::IPC_LOCK)
+}
+
+/// Returns true if a capability is held that the kernel asks for on the whole machine: in the first user namespace.
+pub(crate) fn holds(capability: CapabilitySet) -> bool {
+    let held = capabilities(None).is_ok_and(|sets| sets.effective.contains(capability));
     // All user numbers, each for itself: no other namespace may be given that many.
     let first = std::fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
@@ -157,7 +161,8 @@ pub fn real_time() -> io::Result<()> {
     check(result)
 }
 
-fn check(result: libc::c_int) -> io::Result<()> {
+/// What a call has returned that returns zero if it could be done.
+pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

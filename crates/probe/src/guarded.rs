@@ -74,7 +74,7 @@ impl<'a, P: Probe> Guarded<'a, P> {
     ///
     /// # Errors
     ///
-    /// If the drive refuses; those before are back. Dropping this tries once more.
+    /// If the drive refuses one, unless it is as it was; the others are back. Dropping this tries once more.
     pub fn restore(mut self) -> Result<(), ProbeError> {
         self.put_back()
     }
@@ -87,11 +87,24 @@ impl<'a, P: Probe> Guarded<'a, P> {
         while self.in_drive > 0 {
             self.answer()?;
         }
-        while let Some(&(which, on)) = self.turned.last() {
-            self.probe.set(which, on)?;
-            self.turned.pop();
+        // The write cache last: a disk that saves it may save all of its page, with look-ahead in it.
+        self.turned
+            .sort_by_key(|&(which, _)| which == Switch::WriteCache);
+        let mut failed = None;
+        let probe = &mut *self.probe;
+        // One that is refused keeps no other. It may never have been turned, and then it is as it was.
+        self.turned
+            .retain(|&(which, on)| match probe.set(which, on) {
+                Err(error) if probe.switch(which) != Some(on) => {
+                    failed.get_or_insert(error);
+                    true
+                }
+                _ => false,
+            });
+        let recorded = (self.record)(&self.turned);
+        if let Some(error) = failed {
+            return Err(error);
         }
-        let recorded = (self.record)(&[]);
         recorded.map_err(|source| ProbeError::NotRecorded {
             which: Switch::WriteCache,
             source,
@@ -257,6 +270,104 @@ mod tests {
         guarded.restore_earlier(&kept).unwrap();
         assert_eq!(switches(&mut probe), [Some(true); 2]);
         assert_eq!(last, Some(Vec::new()), "nothing is left to be put back");
+    }
+
+    /// A drive that turns no more of its switches, or only the other one, and notes what it was told.
+    struct Stuck {
+        drive: Modelled,
+        which: Option<Switch>,
+        told: Vec<(Switch, bool)>,
+    }
+
+    impl crate::Layer for Stuck {
+        type Under = Modelled;
+
+        fn under(&self) -> &Modelled {
+            &self.drive
+        }
+
+        fn under_mut(&mut self) -> &mut Modelled {
+            &mut self.drive
+        }
+
+        fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
+            self.told.push((which, on));
+            match self.which {
+                Some(stuck) if stuck == which => Err(ProbeError::Refused {
+                    which,
+                    source: "it is stuck".into(),
+                }),
+                _ => self.drive.set(which, on),
+            }
+        }
+    }
+
+    #[test]
+    fn the_write_cache_is_put_back_last() {
+        for first in Switch::ALL {
+            let mut stuck = Stuck {
+                drive: probe(),
+                which: None,
+                told: Vec::new(),
+            };
+            let mut guarded = Guarded::new(&mut stuck, None);
+            guarded.set(first, false).unwrap();
+            for which in Switch::ALL {
+                guarded.set(which, false).unwrap();
+            }
+            guarded.restore().unwrap();
+            assert_eq!(
+                stuck.told[2..],
+                [(Switch::LookAhead, true), (Switch::WriteCache, true)]
+            );
+        }
+    }
+
+    #[test]
+    fn one_that_is_stuck_keeps_no_other_and_stays_recorded() {
+        let mut stuck = Stuck {
+            drive: probe(),
+            which: None,
+            told: Vec::new(),
+        };
+        let mut kept = Vec::new();
+        let mut guarded = Guarded::new(&mut stuck, None).recording(|turned| {
+            kept = turned.to_vec();
+            Ok(())
+        });
+        for which in Switch::ALL {
+            guarded.set(which, false).unwrap();
+        }
+        guarded.probe.which = Some(Switch::LookAhead);
+        let error = guarded.restore().unwrap_err().to_string();
+        assert_eq!(error, "look-ahead cannot be turned: it is stuck");
+        assert_eq!(kept, [(Switch::LookAhead, true)]);
+        assert_eq!(
+            Switch::ALL.map(|which| stuck.switch(which)),
+            [Some(false), Some(true)]
+        );
+        stuck.which = None;
+        Guarded::new(&mut stuck, None)
+            .restore_earlier(&kept)
+            .unwrap();
+        assert_eq!(stuck.switch(Switch::LookAhead), Some(true));
+    }
+
+    #[test]
+    fn one_that_was_never_turned_need_not_be_put_back() {
+        let mut stuck = Stuck {
+            drive: probe(),
+            which: Some(Switch::LookAhead),
+            told: Vec::new(),
+        };
+        let mut kept = Vec::new();
+        let mut guarded = Guarded::new(&mut stuck, None).recording(|turned| {
+            kept = turned.to_vec();
+            Ok(())
+        });
+        guarded.set(Switch::LookAhead, false).unwrap_err();
+        guarded.restore().unwrap();
+        assert!(kept.is_empty(), "{kept:?}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::device::{Device, Part, Parts};
 use crate::request::{Data, Failure, Kind};
 use headtime_engine::{DriveTag, RequestId};
 use headtime_linux::clock::{Clock, timespec};
+use headtime_linux::switch::SwitchError;
 use headtime_probe::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::{Op, Request};
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -60,6 +61,12 @@ impl<D: Device> Probed<D> {
     pub fn identity(&self) -> &str {
         let known = self.kernel.as_ref().map(Kernel::identity);
         known.unwrap_or(&self.name)
+    }
+
+    /// Why the disk's look-ahead is not switched, of which that is worth a word: a file has none.
+    pub fn without_look_ahead(&self) -> Option<SwitchError> {
+        let disk = self.kernel.as_ref().filter(|kernel| !kernel.is_file())?;
+        disk.look_ahead().err()
     }
 
     fn parts(&self, op: Op, extent: Extent) -> Parts {
@@ -189,22 +196,24 @@ impl<D: Device> Probe for Probed<D> {
         let kernel = self.kernel.as_ref()?;
         match which {
             Switch::WriteCache => kernel.write_cache(),
-            Switch::LookAhead => kernel.look_ahead(),
+            Switch::LookAhead => kernel.look_ahead().ok(),
         }
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        let there = self.switch(which).is_some();
-        let kernel = self.kernel.as_ref().filter(|_| there);
-        let kernel = kernel.ok_or(ProbeError::NoSwitch(which))?;
-        let set = match which {
-            Switch::WriteCache => kernel.set_write_cache(on),
-            Switch::LookAhead => kernel.set_look_ahead(on),
-        };
-        set.map_err(|source| ProbeError::Refused {
-            which,
-            source: source.into(),
-        })
+        let kernel = self.kernel.as_ref().ok_or(ProbeError::NoSwitch(which))?;
+        let refused = |source| ProbeError::Refused { which, source };
+        match which {
+            Switch::WriteCache if kernel.write_cache().is_none() => {
+                Err(ProbeError::NoSwitch(which))
+            }
+            Switch::WriteCache => kernel
+                .set_write_cache(on)
+                .map_err(|error| refused(error.into())),
+            Switch::LookAhead => kernel
+                .set_look_ahead(on)
+                .map_err(|error| refused(error.into())),
+        }
     }
 }
 

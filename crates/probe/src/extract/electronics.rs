@@ -12,7 +12,7 @@ use super::queueing::{self, Buffered, Leaves, Queueing};
 use super::segments::Segments;
 use super::told::Told;
 use super::write_cache::{self, Reads, WriteCache};
-use crate::{Probe, Switch};
+use crate::{Probe, ProbeError, Switch};
 use headtime_disk::profile::{CacheSpec, ReadAhead, Spec, Trust};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,9 @@ pub struct Electronics {
     pub jitter: Option<Jitter>,
     /// Switches that can be turned, and whether they were on.
     pub switches: Vec<(String, bool)>,
+    /// Why one of them could not be turned after all.
+    #[serde(default)]
+    pub not_turned: Option<String>,
     pub told: Told,
 }
 
@@ -109,12 +112,27 @@ impl Electronics {
         let Some(step) = steps().get(self.at).copied() else {
             return Ok(false);
         };
+        if let Step::Hits = step {
+            self.see_switches(bench.probe);
+        }
         let mut turned = Vec::new();
         let result = needed(step, ground)
             .try_for_each(|which| {
-                if bench.probe.switch(which) == Some(false) {
-                    bench.probe.set(which, true)?;
-                    turned.push(which);
+                if bench.probe.switch(which) != Some(false) {
+                    return Ok(());
+                }
+                match bench.probe.set(which, true) {
+                    // Then that it reads nothing ahead is how the drive is here.
+                    Err(error @ ProbeError::Refused { .. })
+                        if which == Switch::LookAhead
+                            && bench.probe.switch(which) == Some(false) =>
+                    {
+                        self.not_turned = Some(error.to_string());
+                    }
+                    set => {
+                        set?;
+                        turned.push(which);
+                    }
                 }
                 Ok(())
             })
@@ -131,6 +149,19 @@ impl Electronics {
             self.tell_the_rest();
         }
         Ok(more)
+    }
+
+    /// Notes them as they are while none is turned.
+    fn see_switches<P: Probe + ?Sized>(&mut self, probe: &mut P) {
+        for which in Switch::ALL {
+            if let Some(on) = probe.switch(which) {
+                let name = match which {
+                    Switch::LookAhead => "Reading ahead",
+                    Switch::WriteCache => "The write cache",
+                };
+                self.switches.push((name.to_owned(), on));
+            }
+        }
     }
 
     /// Every key is known, or is not and has a reason.
@@ -157,15 +188,6 @@ impl Electronics {
         ground: &Ground<'_>,
     ) -> Result<(), ExtractError> {
         if let Step::Hits = step {
-            for which in Switch::ALL {
-                if let Some(on) = bench.probe.switch(which) {
-                    let name = match which {
-                        Switch::LookAhead => "Reading ahead",
-                        Switch::WriteCache => "The write cache",
-                    };
-                    self.switches.push((name.to_owned(), on));
-                }
-            }
             self.hit = HitTime::measure(bench, ground.turn)?;
             if self.hit.is_none() {
                 for key in BUFFER.into_iter().chain([jitter::KEY]) {
@@ -259,6 +281,9 @@ impl Electronics {
         for (which, on) in &self.switches {
             let state = if *on { "on" } else { "off" };
             text += &format!("{which} can be switched; it was {state}.\n");
+        }
+        if let Some(why) = &self.not_turned {
+            text += &format!("Learned as the drive is: {why}.\n");
         }
         for (key, why) in &self.told.unknown {
             text += &format!("Not learned: {key}, since {why}.\n");

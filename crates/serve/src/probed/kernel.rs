@@ -1,12 +1,14 @@
-//! What the kernel says of a disk below `/sys`: which one it is, and its write cache; and whether an ATA disk reads ahead.
+//! What the kernel says of a disk below `/sys`: which one it is, and its write cache; and what the disk itself says of reading ahead.
 //!
 //! The write cache of a SCSI disk, and of an ATA disk behind libata, is the file `cache_type` of its `scsi_disk`.
-//! Writing it sends a MODE SELECT, which the disk may keep for ever. There is no such file for
-//! look-ahead, which is asked of an ATA disk itself ([`headtime_linux::ata`]) and lasts until its next power cycle. Of a SAS disk it is not known.
+//! Writing it has the kernel send a MODE SELECT of the whole caching page as it is then, with the bit changed. If the disk can save that page, it is told to:
+//! with it reading ahead, which lasts until the next power cycle else ([`headtime_linux::look_ahead`]). So who puts both back puts back the write cache last.
 
-use headtime_linux::ata;
+use headtime_linux::look_ahead::{look_ahead, set_look_ahead};
 use headtime_linux::shown::one_line;
+use headtime_linux::switch::SwitchError;
 use rustix::fs::{FileType, Mode, OFlags, major, minor, open, stat};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,8 +20,8 @@ pub struct Kernel {
     identity: String,
     /// What its write cache is read from and written to.
     cache_type: Option<PathBuf>,
-    /// What is asked for its look-ahead.
-    disk: Option<OwnedFd>,
+    /// What is asked for its look-ahead, or why it is not. A file has none.
+    disk: Option<Result<OwnedFd, SwitchError>>,
 }
 
 /// The bits of what stands in `cache_type`: whether reads go past the cache, and whether writes end in it.
@@ -47,15 +49,15 @@ impl Kernel {
             });
         }
         let (major, minor) = (major(found.st_rdev), minor(found.st_rdev));
-        // One that cannot be opened is told by who wants its data.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(Kernel {
-            disk: open(path, flags, Mode::empty()).ok(),
-            ..Kernel::of_numbers(sys, &format!("{major}:{minor}"))
-        })
+        let numbers = format!("{major}:{minor}");
+        Ok(Kernel::of_numbers(sys, &numbers, || opened(path)))
     }
 
-    fn of_numbers(sys: &Path, numbers: &str) -> Kernel {
+    fn of_numbers(
+        sys: &Path,
+        numbers: &str,
+        open: impl FnOnce() -> Result<OwnedFd, SwitchError>,
+    ) -> Kernel {
         let part = sys.join("dev/block").join(numbers);
         let mut identity = Vec::new();
         // A partition is a directory in that of its disk.
@@ -89,7 +91,7 @@ impl Kernel {
         Kernel {
             identity: identity.join(", "),
             cache_type: cache_type(&disk),
-            disk: None,
+            disk: Some(takes_commands(&disk).and_then(|()| open())),
         }
     }
 
@@ -123,9 +125,13 @@ impl Kernel {
         }
     }
 
-    /// Whether the disk reads ahead; `None` if that is not known.
-    pub fn look_ahead(&self) -> Option<bool> {
-        ata::look_ahead(self.disk.as_ref()?.as_fd()).ok()?
+    /// Whether the disk reads ahead.
+    ///
+    /// # Errors
+    ///
+    /// If that is not known, or cannot be changed.
+    pub fn look_ahead(&self) -> Result<bool, SwitchError> {
+        look_ahead(self.disk()?.as_fd())
     }
 
     /// Has the disk read ahead, or not.
@@ -133,16 +139,20 @@ impl Kernel {
     /// # Errors
     ///
     /// If there is no way to, or the kernel or the disk refuse.
-    pub fn set_look_ahead(&self, on: bool) -> io::Result<()> {
-        let known = self.disk.as_ref().filter(|_| self.look_ahead().is_some());
-        let Some(disk) = known else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        ata::set_look_ahead(disk.as_fd(), on)?;
-        match self.look_ahead() {
-            Some(is) if is == on => Ok(()),
-            _ => Err(io::Error::other("the disk leaves it as it is")),
-        }
+    pub fn set_look_ahead(&self, on: bool) -> Result<(), SwitchError> {
+        set_look_ahead(self.disk()?.as_fd(), on)
+    }
+
+    /// Whether this is a file, which has no switches, and of which nobody expects any.
+    pub fn is_file(&self) -> bool {
+        self.disk.is_none()
+    }
+
+    fn disk(&self) -> Result<&OwnedFd, SwitchError> {
+        let file = Err(SwitchError::Absent("a file has none"));
+        self.disk
+            .as_ref()
+            .map_or(file, |disk| disk.as_ref().map_err(SwitchError::clone))
     }
 
     /// What stands in the file: its number and whether that is on.
@@ -155,11 +165,41 @@ impl Kernel {
     }
 }
 
+/// What the kernel knows of a disk as one of SCSI, which those of ATA are, too.
+const SCSI_DISK: &str = "device/scsi_disk";
+
 /// The file of a disk, if it is one of SCSI.
 fn cache_type(disk: &Path) -> Option<PathBuf> {
-    let mut found = fs::read_dir(disk.join("device/scsi_disk")).ok()?;
+    let mut found = fs::read_dir(disk.join(SCSI_DISK)).ok()?;
     let path = found.next()?.ok()?.path().join("cache_type");
     path.exists().then_some(path)
+}
+
+/// Whether commands of ATA or SCSI reach a disk and none but this one. A mapped device would hand them on to what is below it.
+fn takes_commands(disk: &Path) -> Result<(), SwitchError> {
+    if !disk.join(SCSI_DISK).is_dir() {
+        return Err(SwitchError::Absent(
+            "only ATA, SATA, SCSI and SAS disks have one",
+        ));
+    }
+    let way = disk.canonicalize().unwrap_or_default();
+    let is_usb = |name: &OsStr| name.as_encoded_bytes().starts_with(b"usb");
+    match way.iter().any(is_usb) {
+        // The kernel does not ask these for the page, either.
+        true => Err(SwitchError::Absent(
+            "disks behind USB are not asked for one, since some do not survive it",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// A device to send commands to, which are not reads or writes.
+fn opened(path: &Path) -> Result<OwnedFd, SwitchError> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).map_err(|error| SwitchError::Failed {
+        command: "open",
+        why: error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -189,12 +229,18 @@ mod tests {
         file
     }
 
+    const NOT_OPENED: SwitchError = SwitchError::Absent("it is not opened here");
+
+    fn of_numbers(folder: &Folder, numbers: &str) -> Kernel {
+        Kernel::of_numbers(&folder.join(""), numbers, || Err(NOT_OPENED))
+    }
+
     #[test]
     fn a_disk_and_its_partition_have_names_of_their_own_and_one_cache() {
         let folder = Folder::new();
         let file = machine(&folder, "write back\n");
-        let disk = Kernel::of_numbers(&folder.join(""), "8:0");
-        let part = Kernel::of_numbers(&folder.join(""), "8:1");
+        let disk = of_numbers(&folder, "8:0");
+        let part = of_numbers(&folder, "8:1");
         assert_eq!(disk.identity(), "t10.ATA WDC 123, WDC WD5000AAKS");
         assert_eq!(
             part.identity(),
@@ -215,7 +261,7 @@ mod tests {
     fn a_cache_that_reads_go_past_stays_so() {
         let folder = Folder::new();
         let file = machine(&folder, "none\n");
-        let disk = Kernel::of_numbers(&folder.join(""), "8:0");
+        let disk = of_numbers(&folder, "8:0");
         assert_eq!(disk.write_cache(), Some(false));
         disk.set_write_cache(true).unwrap();
         let text = fs::read_to_string(&file).unwrap();
@@ -228,19 +274,47 @@ mod tests {
     }
 
     #[test]
+    fn only_disks_of_scsi_and_ata_are_sent_commands() {
+        let folder = Folder::new();
+        machine(&folder, "write back\n");
+        for numbers in ["8:0", "8:1"] {
+            assert_eq!(of_numbers(&folder, numbers).look_ahead(), Err(NOT_OPENED));
+        }
+        // A mapped device on it, which is called so where the kernel has its disks.
+        fs::create_dir_all(folder.join("devices/virtual/block/dm-0/dm")).unwrap();
+        let name = folder.join("dev/block/253:0");
+        std::os::unix::fs::symlink("../../devices/virtual/block/dm-0", name).unwrap();
+        let mapped = of_numbers(&folder, "253:0").look_ahead();
+        assert!(matches!(mapped, Err(SwitchError::Absent(why)) if why.starts_with("only ")));
+        // The same disk behind USB.
+        fs::rename(folder.join("devices/ata1"), folder.join("devices/usb2")).unwrap();
+        fs::remove_file(folder.join("dev/block/8:0")).unwrap();
+        let name = folder.join("dev/block/8:0");
+        std::os::unix::fs::symlink("../../devices/usb2/block/sda", name).unwrap();
+        let usb = of_numbers(&folder, "8:0");
+        assert_eq!(usb.write_cache(), Some(true));
+        assert!(matches!(usb.look_ahead(), Err(SwitchError::Absent(why)) if why.contains("USB")));
+    }
+
+    #[test]
     fn what_the_kernel_does_not_know_has_no_switch() {
         let folder = Folder::new();
-        let unknown = Kernel::of_numbers(&folder.join(""), "259:3");
+        let unknown = of_numbers(&folder, "259:3");
         assert_eq!(unknown.identity(), "block device 259:3");
         assert_eq!(unknown.write_cache(), None);
         assert!(unknown.set_write_cache(true).is_err());
-        assert_eq!(unknown.look_ahead(), None);
-        assert!(unknown.set_look_ahead(true).is_err());
+        let none = unknown.look_ahead().unwrap_err().to_string();
+        assert_eq!(
+            none,
+            "there is no such switch: only ATA, SATA, SCSI and SAS disks have one"
+        );
+        assert!(unknown.set_look_ahead(true).is_err() && !unknown.is_file());
         let path = folder.join("a disk");
         fs::write(&path, "").unwrap();
         let file = Kernel::of(&path, &folder.join("")).unwrap();
         assert!(file.identity().starts_with("file /"), "{}", file.identity());
         assert_eq!(file.write_cache(), None);
+        assert!(file.look_ahead().is_err() && file.is_file());
         assert!(Kernel::of(&folder.join("nothing"), &folder.join("")).is_err());
     }
 }

@@ -392,3 +392,52 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
         }
     }
 }
+
+/// A drive whose reading ahead is off, and that does not turn it on.
+struct Stubborn(Modelled);
+
+impl crate::Layer for Stubborn {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.0
+    }
+
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.0
+    }
+
+    fn set(&mut self, which: Switch, _on: bool) -> Result<(), ProbeError> {
+        Err(ProbeError::Refused {
+            which,
+            source: "it is reserved".into(),
+        })
+    }
+}
+
+#[test]
+fn a_drive_that_refuses_to_read_ahead_is_learned_as_it_is() {
+    let truth = by_name("ibm18es").unwrap();
+    let mut drive = Modelled::new(&truth, 5);
+    drive.set(Switch::LookAhead, false).unwrap();
+    let given = Given::of(&truth, &drive);
+    let mut stubborn = Stubborn(drive);
+    let mut electronics = Electronics::default();
+    let mut number = 0;
+    while electronics
+        .step(&mut Bench::new(&mut stubborn, number), &given.ground())
+        .unwrap()
+    {
+        number += 1;
+    }
+    assert_eq!(electronics.ahead.kind, Some(ReadAhead::Off));
+    let said = electronics.lines();
+    assert!(
+        said.contains("Reading ahead can be switched; it was off.\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Learned as the drive is: look-ahead cannot be turned: it is reserved.\n"),
+        "{said}"
+    );
+}

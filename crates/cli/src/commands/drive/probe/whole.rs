@@ -296,6 +296,11 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     let mut state = None;
     if let Some(path) = &args.state {
         state = Some(take_state(path, &mut subject, &mut extraction, context)?);
+        if let Subject::Device(probe) = &subject
+            && let Some(why) = probe.without_look_ahead()
+        {
+            context.note(&format!("look-ahead stays as it is: {why}"));
+        }
     }
     if args.remaps {
         extraction = extraction.with_remaps();
