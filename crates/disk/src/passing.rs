@@ -69,6 +69,7 @@ impl Passing for Model {
                 bus + self.profile().overhead.read_completion,
                 bus.saturating_sub(passes),
             ],
+            front: cache.read_free_sectors,
         })
     }
 

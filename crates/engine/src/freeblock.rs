@@ -11,6 +11,8 @@
 mod arcs;
 mod bits;
 mod buffer;
+mod guard;
+mod guarded;
 mod options;
 mod parts;
 mod promise;
@@ -23,6 +25,7 @@ mod wanted;
 
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
 use buffer::{Buffer, Surprises};
+use guard::Guard;
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 pub use options::{Demand, DriveQueue, FreeblockOptions, Hits, Idle, Limits, Prefer};
@@ -86,7 +89,10 @@ pub struct Freeblock<P: Passing> {
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
+    /// What the drive's buffer may hold.
     buffer: Buffer,
+    /// Of [`Hits::Guarded`].
+    guard: Option<Guard>,
     surprises: Surprises,
     /// Whether the drive gets more commands at a time without this scan than leave gaps.
     is_deep: bool,
@@ -135,6 +141,8 @@ impl<P: Passing> Freeblock<P> {
         options: FreeblockOptions,
     ) -> Option<Freeblock<P>> {
         let turn = model.turn()?;
+        let kept = model.buffering().filter(|_| options.hits.counts());
+        let guards = options.hits == Hits::Guarded && kept.is_some();
         let mut wanted = Wanted::none(&model, capacity, options.block);
         let mut first = None;
         for range in ranges {
@@ -153,7 +161,8 @@ impl<P: Passing> Freeblock<P> {
             wanted,
             parts: Parts::of(options.block.get()),
             turn,
-            buffer: Buffer::new(model.buffering().filter(|_| options.hits == Hits::Spared)),
+            buffer: Buffer::new(kept),
+            guard: guards.then(|| Guard::new(Buffer::new(kept))),
             surprises: Surprises::default(),
             is_deep: false,
             narrow_from: Time::ZERO,
@@ -319,8 +328,10 @@ impl<P: Passing> Freeblock<P> {
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
         }
+        let front = self.judge(now, done);
         // Of what nobody predicts nothing is known that was no surprise.
-        if let (Some(overtaken), Some(surprise)) = (self.passed(now, done), done.surprise)
+        if let (Some(overtaken), Some(surprise)) =
+            (self.passed_from(now, done, front), done.surprise)
             && done.issued >= self.narrow_from
         {
             self.surprises.add(overtaken || surprise != Surprise::None);
@@ -330,6 +341,11 @@ impl<P: Passing> Freeblock<P> {
     /// The drive has served this or another job, of which [`Background::finished`] does not tell. Returns, of a read that the medium should have
     /// served, whether the drive took another such read first that went to it later.
     pub fn passed(&mut self, now: Time, done: &Finished) -> Option<bool> {
+        self.passed_from(now, done, done.request.extent.start)
+    }
+
+    /// The same, if what was read in front of it begins at `from`.
+    fn passed_from(&mut self, now: Time, done: &Finished, from: Lba) -> Option<bool> {
         let Finished {
             issued, request, ..
         } = *done;
@@ -337,8 +353,8 @@ impl<P: Passing> Freeblock<P> {
             self.buffer.moved(issued);
             return None;
         }
-        let by_medium = !self.buffer.may_have_served(issued, request.extent);
-        self.buffer.read(now, issued, request.extent);
+        let by_medium = !self.in_fact().may_have_served(issued, request.extent);
+        self.buffer.read(now, issued, request.extent, from);
         by_medium.then(|| self.surprises.overtaken(issued))
     }
 
@@ -442,6 +458,9 @@ impl<P: Passing> Freeblock<P> {
         let is_hit = request.op.is_read() && self.buffer.may_serve(now, request.extent, behind);
         // Nobody knows in which order a drive serves a pick, its request, and more.
         let rests = self.fails() || engine.depth() > DEPTH;
+        if picks == 0 {
+            self.comes(now, approach, id, &request, is_hit);
+        }
         if is_hit || rests {
             self.stats.spared += u64::from(picks == 0);
             self.target = Some((id, request.arrival, u32::MAX, false));
@@ -460,9 +479,13 @@ impl<P: Passing> Freeblock<P> {
             turn: self.turn,
         };
         let (pick, steps) = search.find(&gap, self.options.steps);
-        self.stats.gaps += u64::from(picks == 0);
         self.steps.add(steps);
         self.target = Some((id, request.arrival, u32::MAX, false));
+        if self.holds(id, request.arrival, pick.as_ref()) {
+            self.stats.spared += u64::from(picks == 0);
+            return None;
+        }
+        self.stats.gaps += u64::from(picks == 0);
         let pick = self.without_suspects(pick?)?;
         let flags = match pick.join {
             Join::With => request.flags,
@@ -479,7 +502,7 @@ impl<P: Passing> Freeblock<P> {
 
     /// Returns true if predictions fail, and gaps rest.
     pub fn fails(&self) -> bool {
-        self.options.hits == Hits::Spared && self.surprises.are_many()
+        self.options.hits.counts() && self.surprises.are_many()
     }
 
     /// Returns true if the drive gets more commands than leave gaps, and gaps rest.
@@ -655,6 +678,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         self.passed(now, done);
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
+        let in_gap = matches!(picked.join, Join::Before | Join::With);
+        if let (Some(guard), false) = (&mut self.guard, in_gap) {
+            guard.read(now, done, done.request.extent.start);
+        }
         let Picked {
             blocks,
             join,

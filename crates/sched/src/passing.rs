@@ -60,6 +60,8 @@ pub struct Buffering {
     pub processing: Nanos,
     /// From the end of a read's last sector until the drive tells of its end: of one sector, and for each more.
     pub telling: [Nanos; 2],
+    /// Whether it keeps what passes in front of a read while the head waits for it on its track.
+    pub front: bool,
 }
 
 /// A [`Positioning`] that knows tracks.

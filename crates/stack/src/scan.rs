@@ -352,6 +352,7 @@ enum PreferWord {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Hits", rename_all = "lowercase")]
 enum HitsWord {
+    Guarded,
     Spared,
     Ignored,
 }

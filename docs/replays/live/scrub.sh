@@ -64,7 +64,7 @@ for drive in atlas10k exos-x18; do
     for trace in "${traces[@]}"; do
         name=$(basename "$trace")
         read -r alone tail _ < <(run "$drive" "$trace")
-        read -r spared spared_tail spared_free < <(run "$drive-scan" "$trace")
+        read -r spared spared_tail spared_free < <(run "$drive-scan" "$trace" --set freeblock.hits=spared)
         read -r ignored ignored_tail ignored_free < <(run "$drive-scan" "$trace" --set freeblock.hits=ignored)
         echo "| \`$drive\` | \`${name%%.*}\` | $alone, $spared | $ignored | $tail, $spared_tail | $ignored_tail | $spared_free | $ignored_free |"
     done

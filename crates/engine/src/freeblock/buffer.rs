@@ -121,8 +121,26 @@ impl Buffer {
         self.may_have_served(now, read)
     }
 
-    /// A read is done that went to the drive at `issued`.
-    pub fn read(&mut self, now: Time, issued: Time, read: Extent) {
+    /// Where what the drive reads in front of a read begins, if the head waits for so long on a track of which these are the addresses, in
+    /// `turn`.
+    pub fn front(&self, read: Lba, waits: Nanos, track: Extent, turn: Nanos) -> Lba {
+        if !self.of.is_some_and(|of| of.front) || read < track.start {
+            return read;
+        }
+        let passed = u128::from(track.len.get()) * u128::from(waits.as_nanos());
+        let passed = (passed / u128::from(turn.as_nanos().max(1))) as u64;
+        read - Sectors::new(passed).min(read - track.start)
+    }
+
+    /// Returns true if the buffer has all of a read.
+    pub fn has(&self, now: Time, read: Extent) -> bool {
+        let Some(of) = &self.of else { return false };
+        let has = |held: &Held| read.start >= held.from && read.end() <= held.reach(now, of);
+        self.held.iter().any(has)
+    }
+
+    /// A read is done that went to the drive at `issued`. What was read in front of it begins at `from`.
+    pub fn read(&mut self, now: Time, issued: Time, read: Extent, from: Lba) {
         let Some(of) = self.of else { return };
         let hit = self
             .held
@@ -145,7 +163,7 @@ impl Buffer {
             self.held.remove(0);
         }
         self.held.push(Held {
-            from: read.start,
+            from: from.min(read.start),
             to: read.end(),
             base: read.end(),
             issued,
@@ -176,6 +194,7 @@ mod tests {
         sector: Nanos::from_micros(10),
         processing: Nanos::from_millis(1),
         telling: [Nanos::ZERO; 2],
+        front: false,
     };
 
     fn at(ms: u64) -> Time {
@@ -185,7 +204,7 @@ mod tests {
     /// A buffer behind a read of sectors 1000 to 1099 that was sent at 10 ms and done at 20.
     fn behind_a_read() -> Buffer {
         let mut buffer = Buffer::new(Some(DRIVE));
-        buffer.read(at(20), at(10), Extent::at(1000, 100));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
         buffer
     }
 
@@ -209,7 +228,7 @@ mod tests {
     #[test]
     fn another_command_ends_reading_ahead_once_it_is_processed() {
         let mut buffer = behind_a_read();
-        buffer.read(at(40), at(22), Extent::at(90_000, 8));
+        buffer.read(at(40), at(22), Extent::at(90_000, 8), Lba::new(90_000));
         let serves = |start, len| buffer.may_serve(at(40), Extent::at(start, len), None);
         assert!(serves(1300, 100), "three milliseconds of it");
         assert!(!serves(1300, 101), "all that is there has to be");
@@ -221,7 +240,7 @@ mod tests {
     #[test]
     fn hits_leave_the_drive_where_it_reads_ahead() {
         let mut buffer = behind_a_read();
-        buffer.read(at(23), at(22), Extent::at(1100, 100));
+        buffer.read(at(23), at(22), Extent::at(1100, 100), Lba::new(1100));
         let serves = |ms, start| buffer.may_serve(at(ms), Extent::at(start, 8), None);
         assert!(serves(24, 1500) && !serves(24, 1501), "from 20 ms on");
         assert!(serves(90, 1700) && !serves(90, 1701), "behind the hit");
@@ -230,10 +249,10 @@ mod tests {
     #[test]
     fn as_many_stretches_are_kept_as_there_are_segments() {
         let mut buffer = behind_a_read();
-        buffer.read(at(40), at(22), Extent::at(90_000, 8));
+        buffer.read(at(40), at(22), Extent::at(90_000, 8), Lba::new(90_000));
         // Used again, so that the other one goes.
-        buffer.read(at(41), at(41), Extent::at(1000, 8));
-        buffer.read(at(60), at(42), Extent::at(50_000, 8));
+        buffer.read(at(41), at(41), Extent::at(1000, 8), Lba::new(1000));
+        buffer.read(at(60), at(42), Extent::at(50_000, 8), Lba::new(50_000));
         let serves = |start| buffer.may_serve(at(60), Extent::at(start, 8), None);
         assert!(serves(1000) && serves(50_000));
         assert!(!serves(90_000));
@@ -242,7 +261,7 @@ mod tests {
     #[test]
     fn parts_of_one_command_are_one_read() {
         let mut buffer = behind_a_read();
-        buffer.read(at(20), at(10), Extent::at(1100, 100));
+        buffer.read(at(20), at(10), Extent::at(1100, 100), Lba::new(1100));
         assert!(buffer.may_serve(at(21), Extent::at(1300, 8), None));
         assert!(!buffer.may_serve(at(21), Extent::at(1301, 8), None));
     }
@@ -258,11 +277,11 @@ mod tests {
     #[test]
     fn a_drive_that_keeps_nothing_serves_nothing() {
         let mut none = Buffer::new(None);
-        none.read(at(20), at(10), Extent::at(1000, 100));
+        none.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
         assert!(!none.may_serve(at(20), Extent::at(1000, 8), Some(Lba::new(1000))));
         let ahead = Sectors::ZERO;
         let mut buffer = Buffer::new(Some(Buffering { ahead, ..DRIVE }));
-        buffer.read(at(20), at(10), Extent::at(1000, 100));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
         assert!(buffer.may_serve(at(20), Extent::at(1000, 100), None));
         assert!(!buffer.may_serve(at(90), Extent::at(1100, 8), Some(Lba::new(1100))));
     }

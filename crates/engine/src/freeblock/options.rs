@@ -39,10 +39,19 @@ pub enum Hits {
     /// Nor is anything looked for while more than an eighth of the last 64 reads of clients that should not have been hits ended at
     /// another time than was predicted, or after one that was sent later: the drive serves them in an order of its own, or writes what
     /// it has in its buffer.
-    #[default]
     Spared,
+    /// The same; and nothing is read in gaps as long as more than one of 64 reads of clients is, or would be, no hit any more since something is.
+    #[default]
+    Guarded,
     /// The same as before any other: hits surprise the scheduler (section 3.1).
     Ignored,
+}
+
+impl Hits {
+    /// Returns true if the drive's buffer is looked at.
+    pub(super) fn counts(self) -> bool {
+        self != Hits::Ignored
+    }
 }
 
 /// How many commands the drive gets at a time while a scan reads.
@@ -112,7 +121,7 @@ impl Default for FreeblockOptions {
             steps: u64::MAX,
             limits: Limits::Outside,
             prefer: Prefer::Blocks,
-            hits: Hits::Spared,
+            hits: Hits::Guarded,
             queue: DriveQueue::Promised,
             block: Sectors::new(1),
             idle: None,

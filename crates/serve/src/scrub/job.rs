@@ -398,6 +398,7 @@ impl<P: Passing> Scrub<P> {
         status.errors = self.errors;
         status.gaps = match self.gaps {
             Gaps::Used if self.scan.fails() => Gaps::Surprised,
+            Gaps::Used if self.scan.is_costly() => Gaps::Costly,
             gaps => gaps,
         };
         if let Some(hashes) = &mut status.hashes {

@@ -71,6 +71,8 @@ pub enum Gaps {
     NotFound,
     /// Too many reads of clients end at another time than was predicted, or after others that were sent later.
     Surprised,
+    /// Clients would lose hits of the drive's buffer by it.
+    Costly,
     /// More commands are in the drive than anybody can say the order of.
     OtherOrder,
     /// Nobody says which drive it is.
@@ -99,6 +101,9 @@ impl Gaps {
             Gaps::NotFound => "not used: the angle of the platter is not known yet, or cannot be",
             Gaps::Surprised => {
                 "resting: the drive serves clients in an order of its own, such as staying with who reads in order; depth = 1 leaves it no choice"
+            }
+            Gaps::Costly => {
+                "resting: clients would lose what the drive's buffer serves them; what passes directly in front of their reads is read with them"
             }
             Gaps::OtherOrder => {
                 "not used: the drive has more commands at a time than can be predicted; depth = 1 makes room for them"

@@ -49,7 +49,7 @@ impl ScanPlan {
             steps: *random.pick(&[3, u64::MAX, u64::MAX, u64::MAX]),
             limits: *random.pick(&[Limits::Outside, Limits::Outside, Limits::Firmware]),
             prefer: *random.pick(&[Prefer::Blocks, Prefer::Tracks]),
-            hits: *random.pick(&[Hits::Spared, Hits::Ignored]),
+            hits: *random.pick(&[Hits::Guarded, Hits::Spared, Hits::Ignored]),
             queue: *random.pick(&[
                 DriveQueue::Promised,
                 DriveQueue::Kept,

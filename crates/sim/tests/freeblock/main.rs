@@ -1,5 +1,6 @@
 //! Reading in the gaps of what others ask for: what is read, and what the others notice.
 
+mod guard;
 mod search;
 
 use headtime_disk::Model;
@@ -696,7 +697,7 @@ fn picks_are_in_the_log() {
     let model = Arc::new(Model::new(&profile));
     let spec: Spec = "sptf".parse().expect("registered");
     let built = spec.build(Some(Arc::clone(&model))).expect("built");
-    let workload = ten(1, 500, 5_000);
+    let workload = ten(1, 600, 5_000);
     let mut source = Synthetic::new(&workload, profile.geometry.capacity, 512).expect("in range");
     let mut setup = Setup::new(Drive::new(&profile, 1), config(), built, &mut source);
     setup.observer = Some(&mut watch);

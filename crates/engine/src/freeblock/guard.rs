@@ -1,0 +1,242 @@
+//! What picks cost clients of what the drive's buffer earns them.
+//!
+//! While the head waits for a client's sector on its track, many drives keep what passes in front of it. A pick takes that wait, and a
+//! place in the buffer besides. Clients that soon ask for what lies near lose hits by that, each of which is a way of the arm.
+//!
+//! So there are two accounts of what the buffer may hold: one with what is read in gaps, and one as if nothing were. A read that only the second would
+//! serve, and that the medium has served in fact, is a hit that picks have cost; one that only the first serves, and that is a hit, they have brought.
+//! When more are lost than brought, gaps rest. The first account then goes on as if they did not: what would have been picked counts as read. A read that it
+//! does not serve, and that is a hit in fact, is one that picks would have cost. So it shows without picks when they cost nothing any more.
+//!
+//! While gaps rest, what passes directly in front of a client's sectors is still read with them: the drive keeps that anyway.
+
+use super::buffer::Buffer;
+use crate::{Finished, Outcome};
+use headtime_sched::Surprise;
+use headtime_units::{Extent, Lba, Time};
+
+/// Fewer lost hits than these say nothing.
+const FEW: u32 = 2;
+
+/// Gaps rest when more than one of so many reads was a lost hit.
+const MOST: u32 = 64;
+
+/// So many of the last reads are judged, and for so many gaps rest, or for four times as many requests of any kind.
+const LAST: u32 = 256;
+
+/// Requests of clients that are on the way; of more the oldest is forgotten.
+const ON_THE_WAY: usize = 8;
+
+/// A client's read that goes to the drive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Coming {
+    pub id: u64,
+    pub arrival: Time,
+    /// What the drive reads in front of it begins here if nothing is read in the gap.
+    pub front: Lba,
+    /// Whether something is, or would be.
+    pub is_behind: bool,
+    /// Whether the buffer would serve it if nothing had been read in gaps.
+    pub would: bool,
+    /// Whether it may all the same.
+    pub does: bool,
+    /// What would have been read in the gap.
+    pub held: Option<Extent>,
+}
+
+/// Rests when picks cost clients hits.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// What the buffer may hold, as if nothing were read in gaps.
+    without: Buffer,
+    coming: Vec<Coming>,
+    rests: bool,
+    /// Requests of clients that were done since it has rested.
+    done: u32,
+    /// Reads that were judged, and how many of them were lost hits; both are halved when they are enough.
+    seen: u32,
+    lost: u32,
+}
+
+impl Guard {
+    /// Of an empty buffer.
+    pub fn new(without: Buffer) -> Guard {
+        Guard {
+            without,
+            coming: Vec::with_capacity(ON_THE_WAY),
+            rests: false,
+            done: 0,
+            seen: 0,
+            lost: 0,
+        }
+    }
+
+    /// Returns true if nothing is to be read in gaps but what the drive reads anyway.
+    pub fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// What the buffer may hold, as if nothing were read in gaps.
+    pub fn without(&self) -> &Buffer {
+        &self.without
+    }
+
+    /// What was noted of the request that went last, if it is this one.
+    pub fn last(&mut self, id: u64, arrival: Time) -> Option<&mut Coming> {
+        let last = self.coming.last_mut();
+        last.filter(|last| (last.id, last.arrival) == (id, arrival))
+    }
+
+    /// A client's read goes to the drive.
+    pub fn comes(&mut self, coming: Coming) {
+        if self.coming.len() == ON_THE_WAY {
+            self.coming.remove(0);
+        }
+        self.coming.push(coming);
+    }
+
+    /// A command that was no pick is done. What the drive read in front of it begins at `from`.
+    pub fn read(&mut self, now: Time, done: &Finished, from: Lba) {
+        let Finished {
+            issued,
+            ref request,
+            ..
+        } = *done;
+        match request.op.is_read() && done.outcome == Outcome::Done {
+            true => self.without.read(now, issued, request.extent, from),
+            false => self.without.moved(issued),
+        }
+    }
+
+    /// A client's request is done. Returns what was noted of it.
+    pub fn take(&mut self, done: &Finished) -> Option<Coming> {
+        self.done = self.done.saturating_add(1);
+        let is_it = |one: &Coming| (one.id, one.arrival) == (done.id, done.request.arrival);
+        let at = self.coming.iter().position(is_it);
+        at.map(|at| self.coming.remove(at))
+    }
+
+    /// Counts a read that is done.
+    pub fn count(&mut self, coming: &Coming, surprise: Surprise) {
+        let is_hit = surprise == Surprise::Hit;
+        self.seen += 1;
+        match (coming.would, coming.does) {
+            (true, false) => self.lost += u32::from(is_hit == self.rests),
+            (false, true) if is_hit && !self.rests => self.lost = self.lost.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// Begins to rest, or ends it.
+    pub fn decide(&mut self) {
+        let is_many = self.lost * MOST > self.seen;
+        let is_enough = self.seen >= LAST || self.done >= 4 * LAST;
+        match self.rests {
+            true if is_enough && !is_many => self.turn(),
+            false if is_many && self.lost >= FEW => self.turn(),
+            _ => {}
+        }
+        if self.seen >= LAST {
+            self.seen /= 2;
+            self.lost /= 2;
+        }
+    }
+
+    fn turn(&mut self) {
+        self.rests = !self.rests;
+        (self.seen, self.lost, self.done) = (0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Judges so many reads that are as this one.
+    fn judge(guard: &mut Guard, times: u32, would: bool, does: bool, surprise: Surprise) {
+        for _ in 0..times {
+            let coming = Coming {
+                id: 0,
+                arrival: Time::ZERO,
+                front: Lba::ZERO,
+                is_behind: false,
+                would,
+                does,
+                held: None,
+            };
+            guard.done += 1;
+            guard.count(&coming, surprise);
+            guard.decide();
+        }
+    }
+
+    fn new() -> Guard {
+        Guard::new(Buffer::new(None))
+    }
+
+    /// One that rests.
+    fn at_rest() -> Guard {
+        let mut guard = new();
+        judge(&mut guard, FEW, true, false, Surprise::None);
+        assert!(guard.rests);
+        guard
+    }
+
+    #[test]
+    fn a_rest_ends_when_enough_reads_have_nothing_to_lose() {
+        let mut guard = at_rest();
+        judge(&mut guard, LAST - 1, false, false, Surprise::None);
+        assert!(guard.rests);
+        judge(&mut guard, 1, false, false, Surprise::None);
+        assert!(!guard.rests);
+    }
+
+    #[test]
+    fn clients_who_only_write_have_nothing_to_lose() {
+        let mut guard = at_rest();
+        for nth in 1..=4 * LAST {
+            assert!(guard.rests, "{nth}");
+            guard.done += 1;
+            guard.decide();
+        }
+        assert!(!guard.rests);
+    }
+
+    #[test]
+    fn hits_that_would_be_lost_keep_gaps_at_rest_until_there_are_none() {
+        let mut guard = at_rest();
+        judge(&mut guard, 10 * LAST, true, false, Surprise::Hit);
+        assert!(guard.rests);
+        // The buffer has them anyway, or does not have them in fact.
+        let mut others = 0;
+        while guard.rests && others < 10_000 {
+            judge(&mut guard, 1, true, others % 2 == 0, Surprise::None);
+            others += 1;
+        }
+        assert!((2 * LAST..8 * LAST).contains(&others), "{others}");
+    }
+
+    #[test]
+    fn a_few_lost_hits_are_enough_and_those_that_are_brought_count_against_them() {
+        let mut guard = new();
+        judge(&mut guard, FEW - 1, true, false, Surprise::None);
+        assert!(!guard.rests);
+        judge(&mut guard, 1, true, false, Surprise::None);
+        assert!(guard.rests);
+        let mut guard = new();
+        for _ in 0..1_000 {
+            judge(&mut guard, 1, true, false, Surprise::None);
+            judge(&mut guard, 1, false, true, Surprise::Hit);
+        }
+        assert!(!guard.rests);
+        // What was not lost in fact, whatever the accounts say.
+        judge(&mut guard, 1_000, true, false, Surprise::Hit);
+        assert!(!guard.rests);
+        // A hundredth is little.
+        for _ in 0..100 {
+            judge(&mut guard, 1, true, false, Surprise::None);
+            judge(&mut guard, 99, false, false, Surprise::None);
+        }
+        assert!(!guard.rests);
+    }
+}

@@ -1,0 +1,52 @@
+//! Clients who live by the drive's buffer keep what it serves them.
+
+use super::with_its_buffer;
+use headtime_engine::{FreeblockStats, Hits};
+use headtime_units::Bytes;
+use headtime_workload::{ProcessSpec, SizeDistribution};
+
+/// Random reads in a part of the disk, of which the drive keeps a good deal.
+fn near(mib: u64) -> ProcessSpec {
+    ProcessSpec {
+        size: SizeDistribution::Constant(Bytes(4 << 10)),
+        range: Some((Bytes(1 << 30), Bytes((1024 + mib) << 20))),
+        ..ProcessSpec::default()
+    }
+}
+
+/// What is left of the clients' rate beside a scan of `exos-x18`, and what that did.
+fn left(each: &ProcessSpec, hits: Hits) -> (f64, FreeblockStats) {
+    let ([alone, beside], stats) = with_its_buffer("exos-x18", "deadline", 2, each, hits);
+    (beside as f64 / alone as f64, stats)
+}
+
+#[test]
+fn clients_that_ask_for_what_lies_near_keep_their_hits() {
+    for mib in [300, 600] {
+        let (share, stats) = left(&near(mib), Hits::Guarded);
+        assert!(share > 0.98, "{mib}: {share}, {stats:?}");
+        assert!(stats.spared > 2 * stats.gaps, "{mib}: {stats:?}");
+        // What passes directly in front of a request the drive reads anyway.
+        assert!(stats.with > 2 * stats.before, "{mib}: {stats:?}");
+    }
+    // What there is to be lost is a lot.
+    let (share, _) = left(&near(300), Hits::Spared);
+    assert!(share < 0.9, "{share}");
+}
+
+/// Clients who ask anywhere have no hits to lose.
+#[test]
+fn random_reads_and_writes_have_no_rest() {
+    for read_share in [1.0, 0.5] {
+        let random = ProcessSpec {
+            read_share,
+            ..ProcessSpec::default()
+        };
+        let (share, guarded) = left(&random, Hits::Guarded);
+        assert!(share > 0.95, "{read_share}: {share}");
+        assert!(guarded.spared * 20 < guarded.gaps, "{guarded:?}");
+        let (_, spared) = left(&random, Hits::Spared);
+        let of = guarded.blocks as f64 / spared.blocks as f64;
+        assert!(of > 0.8, "{read_share}: {of}, {guarded:?}");
+    }
+}
