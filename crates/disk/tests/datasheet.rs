@@ -210,7 +210,6 @@ prop_compose! {
         // 170 sectors of the medium to 3.6 MB, along the logarithm.
         let least = 170.0 * physical;
         let on_track = least * (3.6e6 / least).powf(outer);
-        let rate = on_track * rpm / 60.0 / 1.14;
         // Tracks on a surface go with the sectors on them.
         let per_surface = (8_000.0 * (on_track / 512.0 / 254.0).powf(1.45) * tracks).clamp(12_000.0, 1_400_000.0);
         let mean = on_track * f64::midpoint(1.0, inner.unwrap_or(0.5));
@@ -220,6 +219,11 @@ prop_compose! {
         let seek = ms(2.5 + seek * (100_000.0 / rpm - 2.5));
         let times = |time: Nanos, factor: f64| ms(time.as_millis_f64() * factor);
         let track = track.map(|part| times(seek, part));
+        let track_write = track_write.and_then(|factor| Some(times(track?, factor)));
+        // From one track to the next a drive switches heads, in about a seventh of a turn, or the arm steps.
+        let step = track_write.or(track).unwrap_or(Nanos::ZERO);
+        let between = f64::max(step.as_secs_f64() * rpm / 60.0, 0.14);
+        let rate = on_track * rpm / 60.0 / (1.0 + between);
         let maximum = maximum.map(|factor| times(seek, factor));
         let seek_write = write.map(|factor| times(seek, factor));
         Datasheet {
@@ -229,7 +233,7 @@ prop_compose! {
             seek,
             seek_write,
             track,
-            track_write: track_write.and_then(|factor| Some(times(track?, factor))),
+            track_write,
             maximum,
             maximum_write: maximum_write.and_then(|factor| {
                 let least = times(seek_write.unwrap_or(seek + ms(0.5)), 1.5);
