@@ -328,10 +328,12 @@ impl<P: Passing> Freeblock<P> {
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
         }
+        // By what was there before this read.
+        let by_medium = self.is_by_medium(done);
         let front = self.judge(now, done);
+        let overtaken = self.passed_from(now, done, front, by_medium);
         // Of what nobody predicts nothing is known that was no surprise.
-        if let (Some(overtaken), Some(surprise)) =
-            (self.passed_from(now, done, front), done.surprise)
+        if let (Some(overtaken), Some(surprise)) = (overtaken, done.surprise)
             && done.issued >= self.narrow_from
         {
             self.surprises.add(overtaken || surprise != Surprise::None);
@@ -341,11 +343,24 @@ impl<P: Passing> Freeblock<P> {
     /// The drive has served this or another job, of which [`Background::finished`] does not tell. Returns, of a read that the medium should have
     /// served, whether the drive took another such read first that went to it later.
     pub fn passed(&mut self, now: Time, done: &Finished) -> Option<bool> {
-        self.passed_from(now, done, done.request.extent.start)
+        let by_medium = self.is_by_medium(done);
+        self.passed_from(now, done, done.request.extent.start, by_medium)
     }
 
-    /// The same, if what was read in front of it begins at `from`.
-    fn passed_from(&mut self, now: Time, done: &Finished, from: Lba) -> Option<bool> {
+    /// Returns true if the drive's buffer cannot have served it.
+    fn is_by_medium(&self, done: &Finished) -> bool {
+        let buffer = self.in_fact();
+        !buffer.may_have_served(done.issued, done.request.extent)
+    }
+
+    /// The same as [`Freeblock::passed`], if what was read in front of it begins at `from`.
+    fn passed_from(
+        &mut self,
+        now: Time,
+        done: &Finished,
+        from: Lba,
+        by_medium: bool,
+    ) -> Option<bool> {
         let Finished {
             issued, request, ..
         } = *done;
@@ -353,7 +368,6 @@ impl<P: Passing> Freeblock<P> {
             self.buffer.moved(issued);
             return None;
         }
-        let by_medium = !self.in_fact().may_have_served(issued, request.extent);
         self.buffer.read(now, issued, request.extent, from);
         by_medium.then(|| self.surprises.overtaken(issued))
     }

@@ -204,6 +204,11 @@ fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
             3,
             "has no `belief`",
         ),
+        (
+            &log.replace("issue at-once", "issue late"),
+            3,
+            "issue = late asks when the arm is free, and the log has no `belief`",
+        ),
     ] {
         let (got, _, told) = replayed("wrong.log", text);
         assert_eq!(got, Some(code), "{told}");

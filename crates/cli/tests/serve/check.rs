@@ -116,6 +116,11 @@ fn a_wrong_configuration_is_refused_by_check() {
             "give belief = \"DRIVE or FILE\" or curve = \"FILE\"",
         ),
         (
+            "scheduler = \"noop\"",
+            "scheduler = \"noop\"\ndepth = 2\nissue = \"late\"",
+            "issue = late has to know when the arm is free; give belief = \"DRIVE or FILE\"",
+        ),
+        (
             "timeout = \"off\"",
             "belief = \"x\"",
             "error: serve.toml:22: disk[1].belief: no drive is called `x`",

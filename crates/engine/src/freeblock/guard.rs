@@ -42,6 +42,8 @@ pub(super) struct Coming {
     pub does: bool,
     /// What would have been read in the gap.
     pub held: Option<Extent>,
+    /// Whether gaps rested when it went.
+    pub rests: bool,
 }
 
 /// Rests when picks cost clients hits.
@@ -116,8 +118,12 @@ impl Guard {
         at.map(|at| self.coming.remove(at))
     }
 
-    /// Counts a read that is done.
+    /// Counts a read that is done, unless gaps have begun or ended to rest since it went: what was to be expected of it
+    /// was expected of the other state.
     pub fn count(&mut self, coming: &Coming, surprise: Surprise) {
+        if coming.rests != self.rests {
+            return;
+        }
         let is_hit = surprise == Surprise::Hit;
         self.seen += 1;
         match (coming.would, coming.does) {
@@ -163,6 +169,7 @@ mod tests {
                 would,
                 does,
                 held: None,
+                rests: guard.rests,
             };
             guard.done += 1;
             guard.count(&coming, surprise);
@@ -189,6 +196,27 @@ mod tests {
         assert!(guard.rests);
         judge(&mut guard, 1, false, false, Surprise::None);
         assert!(!guard.rests);
+    }
+
+    #[test]
+    fn a_read_that_went_before_gaps_began_to_rest_is_not_judged_by_the_rest() {
+        let mut guard = new();
+        let before = Coming {
+            id: 0,
+            arrival: Time::ZERO,
+            front: Lba::ZERO,
+            is_behind: false,
+            would: true,
+            does: false,
+            held: None,
+            rests: false,
+        };
+        judge(&mut guard, FEW, true, false, Surprise::None);
+        assert!(guard.rests);
+        for _ in 0..100 {
+            guard.count(&before, Surprise::Hit);
+        }
+        assert_eq!((guard.seen, guard.lost), (0, 0));
     }
 
     #[test]

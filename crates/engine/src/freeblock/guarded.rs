@@ -53,6 +53,7 @@ impl<P: Passing> Freeblock<P> {
                 would: guard.without().has(now, extent),
                 does,
                 held: None,
+                rests: guard.rests(),
             });
         }
     }

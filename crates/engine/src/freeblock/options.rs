@@ -40,7 +40,7 @@ pub enum Hits {
     /// another time than was predicted, or after one that was sent later: the drive serves them in an order of its own, or writes what
     /// it has in its buffer.
     Spared,
-    /// The same; and nothing is read in gaps as long as more than one of 64 reads of clients is, or would be, no hit any more since something is.
+    /// The same; and nothing is read in gaps as long as more than one of 64 reads of clients misses the drive's buffer for what is read in gaps, or would be.
     #[default]
     Guarded,
     /// The same as before any other: hits surprise the scheduler (section 3.1).

@@ -5,7 +5,7 @@
 pub struct FreeblockStats {
     /// Foreground requests before which something was looked for.
     pub gaps: u64,
-    /// Foreground requests before which nothing was, for [`Hits::Spared`](super::Hits::Spared).
+    /// Foreground requests before which nothing was, for [`Hits::Spared`](super::Hits::Spared) and [`Hits::Guarded`](super::Hits::Guarded).
     pub spared: u64,
     /// Picks before a request, in commands of their own.
     pub before: u64,

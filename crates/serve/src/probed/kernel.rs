@@ -182,7 +182,11 @@ fn takes_commands(disk: &Path) -> Result<(), SwitchError> {
             "only ATA, SATA, SCSI and SAS disks have one",
         ));
     }
-    let way = disk.canonicalize().unwrap_or_default();
+    let Ok(way) = disk.canonicalize() else {
+        return Err(SwitchError::Absent(
+            "nobody says where the disk is attached",
+        ));
+    };
     let is_usb = |name: &OsStr| name.as_encoded_bytes().starts_with(b"usb");
     match way.iter().any(is_usb) {
         // The kernel does not ask these for the page, either.
