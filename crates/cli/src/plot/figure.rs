@@ -93,16 +93,27 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     let palette = palette(&series);
     let groups = different(points.iter().map(|point| &point.x));
     let names = palette.iter().copied().zip(series.iter().copied());
-    let area = below(boxes(svg, top, names) + 16.0);
+    let mut area = below(boxes(svg, top, names) + 16.0);
     let bottom = area.bottom;
     let (low, high) = extent(points);
     let axis = Axis::linear(low, high, bottom, area.top);
     upright(svg, &axis, area, &plot.y);
     let wide = (WIDTH - EDGE - LEFT) / groups.len().max(1) as f64;
     let bar = (wide * 0.84 / series.len().max(1) as f64).min(60.0);
+    // Names that would run into each other stand upright.
+    let words: Vec<String> = groups.iter().map(ToString::to_string).collect();
+    let widths = words.iter().map(|word| Style::PLAIN.width(word));
+    let widest = widths.fold(0.0, f64::max);
+    let is_upright = widest > wide - 4.0;
+    if is_upright {
+        area.bottom += widest;
+    }
     for (number, group) in groups.iter().enumerate() {
         let middle = LEFT + wide * (number as f64 + 0.5);
-        svg.centred(middle, bottom + 16.0, Style::PLAIN, &group.to_string());
+        match is_upright {
+            true => svg.upward_to(middle + 4.0, bottom + 8.0, Style::PLAIN, &words[number]),
+            false => svg.centred(middle, bottom + 16.0, Style::PLAIN, &words[number]),
+        }
         let of_group = points.iter().filter(|point| point.x == **group);
         for point in of_group {
             let place = series.iter().position(|name| *name == point.series);

@@ -123,14 +123,17 @@ impl Svg {
 
     /// A text that ends at `x`, on the base line `y`.
     pub fn ending(&mut self, x: f64, y: f64, style: Style, text: &str) {
-        self.placed(&at(x, y), " text-anchor=\"end\"", style, text);
+        self.placed(&at(x, y), END, style, text);
     }
 
     /// A text that runs upward along `x`, with its middle at `y`.
     pub fn upward(&mut self, x: f64, y: f64, style: Style, text: &str) {
-        let (x, y) = (Short(x), Short(y));
-        let place = format!("transform=\"translate({x} {y}) rotate(-90)\"");
-        self.placed(&place, MIDDLE, style, text);
+        self.placed(&turned(x, y), MIDDLE, style, text);
+    }
+
+    /// A text that runs upward along `x`, and ends at `y`.
+    pub fn upward_to(&mut self, x: f64, y: f64, style: Style, text: &str) {
+        self.placed(&turned(x, y), END, style, text);
     }
 
     fn placed(&mut self, place: &str, anchor: &str, style: Style, text: &str) {
@@ -164,6 +167,12 @@ impl Svg {
 }
 
 const MIDDLE: &str = " text-anchor=\"middle\"";
+const END: &str = " text-anchor=\"end\"";
+
+fn turned(x: f64, y: f64) -> String {
+    let (x, y) = (Short(x), Short(y));
+    format!("transform=\"translate({x} {y}) rotate(-90)\"")
+}
 
 fn at(x: f64, y: f64) -> String {
     format!("x=\"{}\" y=\"{}\"", Short(x), Short(y))
