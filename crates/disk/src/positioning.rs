@@ -515,6 +515,10 @@ impl Positioning for Model {
         }
     }
 
+    fn holds_writes(&self) -> Nanos {
+        self.profile.cache.holds_writes()
+    }
+
     fn turn(&self) -> Option<Nanos> {
         Some(self.mechanics.turn())
     }

@@ -192,7 +192,7 @@ fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
         let told = tracker.completed(now, completion.tag, true);
         if let (Some(told), Some(during)) = (told, before) {
             let late = told.error() > 300_000;
-            let turns = matches!(told.surprise, Surprise::Turns(turns) if turns > 0);
+            let turns = matches!(told.surprise, Surprise::Destaging(turns) if turns > 0);
             found.delayed += u64::from(writes_back && late);
             found.turns_late += u64::from(writes_back && late && turns);
             found.late_alone += u64::from(!writes_back && turns);

@@ -19,7 +19,9 @@ pub struct Predictions {
     pub commands: u64,
     /// Done at the predicted point of a turn, but whole turns later.
     pub turns_late: u64,
-    /// The same, earlier.
+    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
+    pub destaging: u64,
+    /// Done at the predicted point of a turn, but whole turns earlier.
     pub turns_early: u64,
     /// Done from the drive's buffer.
     pub hits: u64,
@@ -41,7 +43,9 @@ pub struct PredictionCounts {
     pub within: [u64; 3],
     /// Done at the predicted point of a turn, but whole turns later.
     pub turns_late: u64,
-    /// The same, earlier.
+    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
+    pub destaging: u64,
+    /// Done at the predicted point of a turn, but whole turns earlier.
     pub turns_early: u64,
     /// Done from the drive's buffer.
     pub hits: u64,
@@ -66,6 +70,7 @@ impl Default for Predictions {
             errors: vec![0; 2 * MOST as usize + 1],
             commands: 0,
             turns_late: 0,
+            destaging: 0,
             turns_early: 0,
             hits: 0,
             elsewhere: 0,
@@ -84,6 +89,7 @@ impl core::ops::AddAssign<&Predictions> for Predictions {
         }
         self.commands += other.commands;
         self.turns_late += other.turns_late;
+        self.destaging += other.destaging;
         self.turns_early += other.turns_early;
         self.hits += other.hits;
         self.elsewhere += other.elsewhere;
@@ -102,6 +108,7 @@ impl Predictions {
             Surprise::None => None,
             Surprise::Turns(turns) if turns > 0 => Some(&mut self.turns_late),
             Surprise::Turns(_) => Some(&mut self.turns_early),
+            Surprise::Destaging(_) => Some(&mut self.destaging),
             Surprise::Hit => Some(&mut self.hits),
             Surprise::Elsewhere => Some(&mut self.elsewhere),
         };
@@ -118,6 +125,7 @@ impl Predictions {
             commands: self.commands,
             within: PredictionCounts::WITHIN.map(|most| self.within(most)),
             turns_late: self.turns_late,
+            destaging: self.destaging,
             turns_early: self.turns_early,
             hits: self.hits,
             elsewhere: self.elsewhere,

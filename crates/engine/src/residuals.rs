@@ -105,7 +105,8 @@ impl Default for Residuals {
 }
 
 impl Residuals {
-    pub(crate) fn add(&mut self, predicting: &Predicting) {
+    /// Counts a command.
+    pub fn add(&mut self, predicting: &Predicting) {
         let error = predicting.error();
         self.seeks[seek_class(predicting.seek)].add(error);
         let lba = predicting.lba.get();

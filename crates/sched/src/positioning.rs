@@ -101,6 +101,12 @@ pub trait Positioning {
         None
     }
 
+    /// For how long a drive may keep a write in its buffer that it has told to be done. As long as it can, where nobody knows; a drive
+    /// whose writes end on the medium is not asked.
+    fn holds_writes(&self) -> Nanos {
+        Nanos::MAX
+    }
+
     /// From the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
     /// first sector of `to` is under it.
     fn predict(&self, now: Time, from: Self::Place, to: Self::Place, op: Op) -> Predicted;

@@ -40,6 +40,9 @@ pub enum Surprise {
     None,
     /// There, but so many turns later or, if negative, earlier.
     Turns(i8),
+    /// So many turns later, while writes that the drive had told to be done may have waited in its buffer: most likely it wrote some
+    /// of them first. One that missed its sector then looks the same.
+    Destaging(i8),
     /// Sooner than any access to the medium: the drive's buffer had it.
     Hit,
     /// At another point of the turn: the bus, a retry, or something within the drive.
@@ -130,6 +133,12 @@ pub struct Tracker<P: Positioning> {
     op: Option<Op>,
     /// When that command was done.
     ended: Time,
+    /// Writes that ended in the drive's buffer may wait there until then.
+    holds_writes: Time,
+    /// When the last of them ended.
+    buffered: Time,
+    /// The flush that was sent last: its tag, and when.
+    flush: Option<(u32, Time)>,
 }
 
 impl<P: Positioning> Tracker<P> {
@@ -148,6 +157,9 @@ impl<P: Positioning> Tracker<P> {
             lba: Lba::ZERO,
             op: None,
             ended: Time::ZERO,
+            holds_writes: Time::ZERO,
+            buffered: Time::ZERO,
+            flush: None,
             model,
         }
     }
@@ -214,6 +226,24 @@ impl<P: Positioning> Tracker<P> {
         self.known = 0;
     }
 
+    /// Notes the end of a write that waits in the drive's buffer.
+    fn buffers(&mut self, now: Time) {
+        self.buffered = now;
+        let until = now.saturating_add(self.model.holds_writes());
+        self.holds_writes = self.holds_writes.max(until);
+    }
+
+    /// Notes the end of a flush, if that is one: what had been written before it was sent is on the medium.
+    fn flushed(&mut self, tag: u32, done: bool) {
+        let Some((_, sent)) = self.flush.filter(|(last, _)| *last == tag) else {
+            return;
+        };
+        self.flush = None;
+        if done && self.buffered <= sent {
+            self.holds_writes = Time::ZERO;
+        }
+    }
+
     /// Returns true if the drive can be taken to serve its commands in the order in which they were sent.
     fn serves_in_order(&self) -> bool {
         let commands = self.in_drive.len();
@@ -235,6 +265,9 @@ impl<P: Positioning> fmt::Debug for Tracker<P> {
 
 impl<P: Positioning> Track for Tracker<P> {
     fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand) {
+        if what.op == Op::Flush {
+            self.flush = Some((tag, now));
+        }
         if what.extent.is_empty() {
             return;
         }
@@ -248,7 +281,10 @@ impl<P: Positioning> Track for Tracker<P> {
     }
 
     fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting> {
-        let index = self.in_drive.iter().position(|sent| sent.tag == tag)?;
+        let Some(index) = self.in_drive.iter().position(|sent| sent.tag == tag) else {
+            self.flushed(tag, done);
+            return None;
+        };
         if index > 0 {
             // The drive has another order. What it served comes from where the head is.
             let mut sent = self.in_drive.remove(index).expect("it was found");
@@ -262,10 +298,12 @@ impl<P: Positioning> Track for Tracker<P> {
         let time = sent.time.expect("it is predicted");
         self.chained -= 1;
         if time.buffered.is_some() {
+            self.buffers(now);
             self.put_right(now);
             return None;
         }
         if !time.on_medium {
+            self.buffers(now);
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
             self.place = time.head.place;
             self.lba = sent.what.extent.end();
@@ -280,6 +318,7 @@ impl<P: Positioning> Track for Tracker<P> {
         let predicted = expected.saturating_since(begin);
         let observed = now - begin;
         let (mut hit, mut surprise) = (false, Surprise::None);
+        let holds_writes = begin < self.holds_writes;
         if let Some(platter) = &mut self.platter {
             let (turns, rest) = platter.divide(late);
             // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
@@ -292,9 +331,11 @@ impl<P: Positioning> Track for Tracker<P> {
             } else if !done || !platter.follow(now, rest) {
                 Surprise::Elsewhere
             } else {
+                let count = turns.clamp(-100, 100) as i8;
                 match turns {
                     0 => Surprise::None,
-                    turns => Surprise::Turns(turns.clamp(-100, 100) as i8),
+                    1.. if holds_writes => Surprise::Destaging(count),
+                    _ => Surprise::Turns(count),
                 }
             };
         }
@@ -520,6 +561,92 @@ mod tests {
         let second = tracker.completed(micros(5_000), 0, true).expect("known");
         assert_eq!((second.error(), second.surprise), (0, Surprise::None));
         assert_eq!(tracker.completed(micros(6_000), 7, true), None);
+    }
+
+    /// The same disk, which takes writes into its buffer and keeps them for a second at most.
+    #[derive(Clone, Copy)]
+    struct Buffered;
+
+    impl Positioning for Buffered {
+        type Place = u64;
+
+        fn start(&self, extent: Extent) -> u64 {
+            Line.start(extent)
+        }
+
+        fn end(&self, extent: Extent) -> u64 {
+            Line.end(extent)
+        }
+
+        fn turn(&self) -> Option<Nanos> {
+            Line.turn()
+        }
+
+        fn holds_writes(&self) -> Nanos {
+            Nanos::from_millis(1_000)
+        }
+
+        fn predict(&self, now: Time, from: u64, to: u64, op: Op) -> Predicted {
+            Line.predict(now, from, to, op)
+        }
+
+        fn seek(&self, from: u64, to: u64, op: Op) -> Nanos {
+            Line.seek(from, to, op)
+        }
+
+        fn follow(&self, head: &Head<u64>, sent: Time, extent: Extent, op: Op) -> HeadTime<u64> {
+            let on_medium = Line.follow(head, sent, extent, op);
+            let buffered = (!op.is_read()).then(|| sent + Nanos::from_micros(100));
+            HeadTime {
+                on_medium: op.is_read(),
+                buffered,
+                ..on_medium
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_more_is_put_down_to_destaging_while_a_write_may_wait_in_the_buffer() {
+        let mut tracker = Tracker::new(Buffered);
+        let mut now = 0;
+        // One that comes a turn late, sent `after` so many microseconds.
+        let mut late = |tracker: &mut Tracker<Buffered>, after: u64| {
+            now = (now + after).next_multiple_of(6_000);
+            tracker.issued(micros(now), 0, command(Op::Read, Extent::at(1_000, 8)));
+            let due = tracker.due(micros(now)).expect("it is in order").as_nanos() / 1_000;
+            now = due + 6_000;
+            let told = tracker.completed(micros(now), 0, true);
+            (told.expect("known").surprise, now)
+        };
+        let write = |tracker: &mut Tracker<Buffered>, now: u64, op| {
+            let extent = Extent::at(0, if op == Op::Write { 8 } else { 0 });
+            tracker.issued(micros(now), 1, command(op, extent));
+        };
+        let (alone, now) = late(&mut tracker, 0);
+        assert_eq!(alone, Surprise::Turns(1));
+        write(&mut tracker, now, Op::Write);
+        assert_eq!(tracker.completed(micros(now + 100), 1, true), None);
+        assert_eq!(late(&mut tracker, 200).0, Surprise::Destaging(1));
+        assert_eq!(late(&mut tracker, 500_000).0, Surprise::Destaging(1));
+        // It has waited for longer than the drive lets it.
+        let (after, now) = late(&mut tracker, 1_000_000);
+        assert_eq!(after, Surprise::Turns(1));
+        // A flush that fails leaves it there, one that was sent before its end too.
+        write(&mut tracker, now, Op::Write);
+        tracker.completed(micros(now + 100), 1, true);
+        write(&mut tracker, now + 200, Op::Flush);
+        tracker.completed(micros(now + 300), 1, false);
+        let (failed, now) = late(&mut tracker, 400);
+        assert_eq!(failed, Surprise::Destaging(1));
+        tracker.issued(micros(now), 2, command(Op::Write, Extent::at(0, 8)));
+        write(&mut tracker, now + 10, Op::Flush);
+        tracker.completed(micros(now + 100), 2, true);
+        tracker.completed(micros(now + 200), 1, true);
+        let (before, now) = late(&mut tracker, 400);
+        assert_eq!(before, Surprise::Destaging(1));
+        write(&mut tracker, now, Op::Flush);
+        tracker.completed(micros(now + 100), 1, true);
+        assert_eq!(late(&mut tracker, 200).0, Surprise::Turns(1));
     }
 
     #[test]

@@ -392,8 +392,10 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
             let all = run.predictions.as_ref()?;
             Some(all.within_800us - all.within_150us)
         };
-    less "turn_late", "%", "commands that took one or more turns longer than predicted",
+    less "turn_late", "%", "commands that took one or more turns longer than predicted, with no write in the drive's buffer",
         |run| Some(run.predictions.as_ref()?.turn_late);
+    less "destaging", "%", "the same, while writes may have waited in the drive's buffer",
+        |run| Some(run.predictions.as_ref()?.destaging);
     less "turn_early", "%", "commands that took one or more turns less",
         |run| Some(run.predictions.as_ref()?.turn_early);
     less "surprise_hits", "%", "commands that the drive's buffer served, where the medium was predicted",

@@ -537,13 +537,15 @@ pub struct PredictionsRun {
     pub within_800us: f64,
     /// One or more turns later than predicted, at the predicted point of the turn.
     pub turn_late: f64,
-    /// The same, earlier.
+    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
+    pub destaging: f64,
+    /// One or more turns earlier than predicted.
     pub turn_early: f64,
     /// From the drive's buffer, so sooner than predicted.
     pub hits: f64,
     /// At another point of the turn.
     pub elsewhere: f64,
-    /// Behind one of those four.
+    /// Behind one of those five.
     pub after_surprise: f64,
     /// Errors in us, to 10 us, and how many commands had them; negative if the command was sooner done. Beyond 20 ms they count as
     /// that.
@@ -598,6 +600,7 @@ impl PredictionsRun {
             within_300us: within(300),
             within_800us: within(800),
             turn_late: share(counted.turns_late),
+            destaging: share(counted.destaging),
             turn_early: share(counted.turns_early),
             hits: share(counted.hits),
             elsewhere: share(counted.elsewhere),

@@ -109,6 +109,15 @@ impl CacheSpec {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
 
+    /// For how long written data wait for the arm at most: those in runs twice the age at which they go first, since those that are as
+    /// old go before them. In segments there is no end to it but an idle drive or a flush.
+    pub(crate) fn holds_writes(&self) -> Nanos {
+        match self.keeps_runs() {
+            true => self.destage_age.saturating_add(self.destage_age),
+            false => Nanos::MAX,
+        }
+    }
+
     /// How many segments there are for written data.
     pub(crate) fn writable_segments(&self) -> u32 {
         match self.dedicated_write_segment {

@@ -2,6 +2,7 @@
 
 use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
+use headtime_engine::Residual;
 use headtime_linux::clock::Wall;
 use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value, json};
@@ -18,6 +19,20 @@ pub(super) fn render(page: &Page) -> String {
         "disks": disks,
     });
     format!("{status:#}\n")
+}
+
+/// How far predictions of some commands were off, if there were any; as in the report of a simulation.
+fn of_residual(of: &Value, residual: &Residual) -> Option<Value> {
+    let micros = |share| residual.margin(share).map(Nanos::as_micros_f64);
+    (residual.commands() > 0).then(|| {
+        json!({
+            "of": of,
+            "commands": residual.commands(),
+            "mean_us": residual.mean() as f64 / 1e3,
+            "margin_95_us": micros(0.95),
+            "margin_99_us": micros(0.99),
+        })
+    })
 }
 
 fn disk(labelled: &Labelled) -> Value {
@@ -54,12 +69,24 @@ fn disk(labelled: &Labelled) -> Value {
     });
     let predictions = snapshot.predictions.map(|all| {
         let [near, off, far] = all.within;
+        let residuals = snapshot.residuals.iter();
+        let by_seek = residuals.clone().flat_map(|all| {
+            let seeks = all.by_seek();
+            seeks.filter_map(|(upto, residual)| of_residual(&json!(upto.as_millis_f64()), residual))
+        });
+        let by_region = residuals.flat_map(|all| {
+            let regions = all.by_region();
+            regions.filter_map(|(from, residual)| of_residual(&json!(from.get()), residual))
+        });
         json!({
+            "by_seek": by_seek.collect::<Vec<_>>(),
+            "by_region": by_region.collect::<Vec<_>>(),
             "commands": all.commands,
             "within_50us": near,
             "within_150us": off,
             "within_300us": far,
             "turn_late": all.turns_late,
+            "destaging": all.destaging,
             "turn_early": all.turns_early,
             "hits": all.hits,
             "elsewhere": all.elsewhere,
