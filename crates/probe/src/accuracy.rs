@@ -44,6 +44,11 @@ pub struct Accuracy {
     pub seeks: f64,
     /// The same of writes, if they were timed.
     pub write_seeks: Option<f64>,
+    /// The error of what a write takes beyond a read until the arm has settled, if writes were timed: root mean square over the
+    /// learned table, in microseconds.
+    pub settle: Option<f64>,
+    /// The error of what switching heads takes, in microseconds; 0 on a drive with one surface.
+    pub head_switch: f64,
     pub held: Held,
     pub spent: Nanos,
     /// The time in which a drive of this size has to be learned.
@@ -252,6 +257,14 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         not_remapped: found.len() - right.len(),
         seeks: seeks(truth, &learned, Op::Read),
         write_seeks: (extraction.writes.as_ref()).map(|_| seeks(truth, &learned, Op::Write)),
+        settle: (extraction.writes.as_ref()).map(|_| settle(truth, &learned)),
+        head_switch: match truth.geometry.heads {
+            1 => 0.0,
+            _ => {
+                let [said, is] = [&learned, truth].map(|of| of.seek.head_switch.as_micros_f64());
+                (said - is).abs()
+            }
+        },
         held: extraction.held,
         spent: extraction.spent,
         limit: limit(probe.capacity().bytes(probe.sector_bytes())),
@@ -260,6 +273,26 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
 
 /// Root mean square of the error of processing and seek, in microseconds, at the distances of the learned table.
 fn seeks(truth: &Profile, learned: &Profile, op: Op) -> f64 {
+    error(truth, learned, |profile, mechanics, distance| {
+        mechanics.seek(distance, op).as_nanos() as f64 + fixed(profile, op)
+    })
+}
+
+/// The same of what the arm takes longer for a write than for a read.
+fn settle(truth: &Profile, learned: &Profile) -> f64 {
+    error(truth, learned, |profile, mechanics, distance| {
+        let [read, write] =
+            [Op::Read, Op::Write].map(|op| mechanics.seek(distance, op).as_nanos() as f64);
+        write - read + profile.seek.write_settle.as_nanos() as f64
+    })
+}
+
+/// Root mean square of the error of a time, in microseconds, at the distances of the learned table.
+fn error(
+    truth: &Profile,
+    learned: &Profile,
+    time: impl Fn(&Profile, &Mechanics, u32) -> f64,
+) -> f64 {
     let SeekCurve::Table { points, .. } = &learned.seek.read else {
         return f64::NAN;
     };
@@ -269,10 +302,7 @@ fn seeks(truth: &Profile, learned: &Profile, op: Op) -> f64 {
     let distances = points.filter(|distance| *distance < truth.geometry.cylinders);
     let (mut squares, mut count) = (0.0, 0);
     for distance in distances {
-        let [said, is] = [0, 1].map(|of| {
-            let way = mechanics[of].seek(distance, op).as_nanos() as f64;
-            way + fixed(profiles[of], op)
-        });
+        let [said, is] = [0, 1].map(|of| time(profiles[of], &mechanics[of], distance));
         squares += (said - is) * (said - is);
         count += 1;
     }

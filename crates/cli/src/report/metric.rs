@@ -474,6 +474,10 @@ const OF_READS: &[Metric] = &metrics! { Of::reads:
 const OF_WRITES: &[Metric] = &metrics! { Of::writes:
     less "probe_write_seeks_us", "us", "processing and seek of writes, root mean square of the error over the learned table, where all of the disk may be written",
         |learned| learned.write_seeks;
+    less "probe_settle_us", "us", "what the arm takes longer for a write than for a read, root mean square of the error over the learned table",
+        |learned| learned.settle;
+    less "probe_head_switch_us", "us", "switching heads, error",
+        |learned| Some(learned.head_switch);
     less "probe_write_minutes", "min", "time of the drive's that learning it by reads and writes took",
         |learned| Some(learned.spent.as_millis_f64() / 60_000.0);
 };

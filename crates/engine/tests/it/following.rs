@@ -1,7 +1,7 @@
 //! The engine follows the head for a scheduler that asks where it is.
 
 use crate::world::{arrival, poll, read};
-use headtime_engine::{Config, DriveTag, Engine, Event, Issue, Outcome};
+use headtime_engine::{Config, DriveTag, Engine, Event, GateSpec, Issue, Outcome};
 use headtime_sched::{Nise, NiseConfig, Op, Scheduler, Spec, Sptf, WithTracker, WorkConserving};
 use headtime_testkit::ToyMechanics;
 use headtime_units::{Nanos, Time};
@@ -88,6 +88,59 @@ fn a_scheduler_that_does_not_predict_is_late_by_the_tracker_beside_it_and_decide
     assert_eq!(read(&mut engine, Time::ZERO, 2, 60_500_000), [0_u64; 0]);
     engine.handle(woken, Event::Woke);
     assert_eq!(poll(&mut engine, woken), [60_500_000]);
+}
+
+#[test]
+fn behind_a_gate_the_second_command_is_late_too_and_the_gate_says_whose_it_is() {
+    use headtime_sched::Class;
+    let config = Config {
+        depth: 3,
+        ..two(Issue::Late)
+    };
+    let gate: GateSpec = "rsd-priority:ranks=1/2".parse().expect("known");
+    let gate = gate.build(&config).expect("complete").expect("a gate");
+    let schedulers = (0..gate.lanes()).map(|_| sptf()).collect();
+    let mut engine = Engine::with_gate(config, gate, schedulers).expect("in range");
+    let classed = |engine: &mut Engine<Box<dyn Scheduler>>, id, start, class| {
+        let mut asked = arrival(id, Op::Read, start, 8, 0);
+        asked.class = class;
+        engine.handle(Time::ZERO, Event::Arrived(asked));
+        poll(engine, Time::ZERO)
+    };
+    let usual = Class::BEST_EFFORT;
+    assert_eq!(classed(&mut engine, 0, 60_000_000, usual), [60_000_000_u64]);
+    assert_eq!(classed(&mut engine, 1, 60_500_000, usual), [0_u64; 0]);
+    let woken = engine.next_wakeup().expect("it waits for the arm");
+    assert!(woken > Time::ZERO);
+    // What comes meanwhile and is of a higher class goes first, though it is further away.
+    assert_eq!(classed(&mut engine, 2, 8_000, Class::REAL_TIME), [0_u64; 0]);
+    assert_eq!(engine.next_wakeup(), Some(woken));
+    engine.handle(woken, Event::Woke);
+    assert_eq!(poll(&mut engine, woken), [8_000]);
+}
+
+#[test]
+fn a_scheduler_that_is_swapped_in_while_a_command_is_late_chooses_it() {
+    let noop: Spec = "noop".parse().expect("known");
+    for tracked in [true, false] {
+        let mut engine = engine(two(Issue::Late));
+        assert_eq!(read(&mut engine, Time::ZERO, 0, 60_000_000), [60_000_000]);
+        assert_eq!(read(&mut engine, Time::ZERO, 1, 8_000), [0_u64; 0]);
+        assert_eq!(read(&mut engine, Time::ZERO, 2, 60_500_000), [0_u64; 0]);
+        let woken = engine.next_wakeup().expect("it waits for the arm");
+        let next = noop.build(None::<headtime_sched::NoPositioning>);
+        let mut next: Box<dyn Scheduler> = next.expect("complete");
+        if tracked {
+            let tracker = sptf().tracker().expect("one that predicts has one");
+            next = Box::new(WithTracker::new(next, tracker));
+        }
+        // What it knows of the head stays, whether the next one brings a tracker or not.
+        engine.replace_scheduler(Time::ZERO, headtime_engine::Lane(0), next);
+        assert_eq!(poll(&mut engine, Time::ZERO), [0_u64; 0], "{tracked}");
+        assert_eq!(engine.next_wakeup(), Some(woken), "{tracked}");
+        engine.handle(woken, Event::Woke);
+        assert_eq!(poll(&mut engine, woken), [8_000], "{tracked}");
+    }
 }
 
 #[test]

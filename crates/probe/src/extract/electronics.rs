@@ -151,8 +151,10 @@ impl Electronics {
         Ok(more)
     }
 
-    /// Notes them as they are while none is turned.
+    /// Notes them as they are while none is turned. A step that failed may be made once more.
     fn see_switches<P: Probe + ?Sized>(&mut self, probe: &mut P) {
+        self.switches.clear();
+        self.not_turned = None;
         for which in Switch::ALL {
             if let Some(on) = probe.switch(which) {
                 let name = match which {
