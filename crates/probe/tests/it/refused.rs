@@ -486,3 +486,36 @@ fn a_step_that_gets_nowhere_is_given_up() {
         extraction.spent
     );
 }
+
+#[test]
+fn answers_that_vary_by_a_third_of_a_sector_and_some_that_are_milliseconds_late_change_no_track() {
+    // A sector passes in 18 to 30 us.
+    for name in ["cheetah9lp", "atlas10k"] {
+        let mut dice = Pcg64::seed_from_u64(1);
+        let mut host = Between::new(name, move |_| {
+            let mut below = |most: u64| dice.next_u64() % most;
+            Meddled::Late(Nanos::from_nanos(match below(300) {
+                0 => below(4_000_000),
+                _ => 5_000 + below(5_000),
+            }))
+        });
+        let (extraction, result) = learn(&mut host);
+        result.unwrap();
+        let truth = by_name(name).unwrap();
+        let accuracy = headtime_probe::accuracy::compare(&truth, &extraction, &host.drive);
+        let missed = accuracy.missed();
+        println!("{name}: {} reads, {missed:?}", host.reads);
+        for what in [
+            "lengths", "borders", "angles", "skews", "surfaces", "seeks", "time",
+        ] {
+            assert!(!missed.contains(&what), "{name}: {missed:?}");
+        }
+        assert!(accuracy.turn_ppm.abs() < 15.0, "{}", accuracy.turn_ppm);
+        let near = accuracy.held.within[0];
+        assert!(
+            near * 100 >= accuracy.held.reads * 98,
+            "{:?}",
+            accuracy.held
+        );
+    }
+}
