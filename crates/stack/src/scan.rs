@@ -171,48 +171,50 @@ impl ScanSpec {
         capacity: Sectors,
         sector_bytes: u32,
     ) -> Result<Freeblock<Arc<Model>>, ScanError> {
-        let error = |key, problem: String| Err(ScanError { key, problem });
-        let sectors = |key, size: Bytes| match size.0.is_multiple_of(u64::from(sector_bytes)) {
-            true => Ok(Sectors::new(size.0 / u64::from(sector_bytes))),
-            false => Err(ScanError {
-                key,
-                problem: format!(
-                    "is {size}; allowed is a multiple of {}",
-                    Bytes(sector_bytes.into())
-                ),
-            }),
+        let range = match self.range {
+            None => Extent::new(Lba::ZERO, capacity),
+            Some(range) => extent_of("range", range, capacity, sector_bytes)?,
         };
+        let (model, options) = self.options(known, range.end(), sector_bytes)?;
+        let promised = self.promised()?;
+        let pieces = pieces(range, options.block, self.left);
+        match Freeblock::of(model, capacity, pieces, options) {
+            Some(scan) => Ok(match (promised, self.work) {
+                (Some(promised), _) => scan.with_promise(promised, self.piece(sector_bytes)?),
+                (None, Work::Read) => scan,
+                (None, Work::Write) => scan.writing(),
+            }),
+            None => refused("conservatism", DOES_NOT_TURN),
+        }
+    }
+
+    /// How a disk is read in the background, up to a sector, by what is known of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScanSpec::build`].
+    pub fn options(
+        &self,
+        known: &Known,
+        upto: Lba,
+        sector_bytes: u32,
+    ) -> Result<(Arc<Model>, FreeblockOptions), ScanError> {
         let block = match self.block {
             None => Sectors::new(1),
-            Some(size) => sectors("block", size)?,
+            Some(size) => sectors_of("block", size, sector_bytes)?,
         };
         if block == Sectors::ZERO || block > Sectors::REQUEST_MAX {
             let most = Bytes(Sectors::REQUEST_MAX.bytes(sector_bytes));
-            return error("block", format!("allowed is a sector to {most}"));
+            return refused("block", format!("allowed is a sector to {most}"));
         }
-        let range = match self.range {
-            None => Extent::new(Lba::ZERO, capacity),
-            Some((from, to)) => {
-                let (from, to) = (sectors("range", from)?, sectors("range", to)?);
-                if to > capacity {
-                    let size = Bytes(capacity.bytes(sector_bytes));
-                    return error("range", format!("ends behind the disk, which has {size}"));
-                }
-                Extent::new(Lba::ZERO + from, to - from)
-            }
-        };
-        let piece = sectors("idle_piece", self.idle_piece)?;
-        if piece == Sectors::ZERO || piece > Sectors::REQUEST_MAX {
-            let most = Bytes(Sectors::REQUEST_MAX.bytes(sector_bytes));
-            return error("idle_piece", format!("allowed is a sector to {most}"));
-        }
+        let piece = self.piece(sector_bytes)?;
         let model = match known.model() {
             Ok(Some(model)) => model,
             Ok(None) => {
                 let problem = "asks for positions, and no drive is given to believe in";
-                return error("conservatism", problem.to_owned());
+                return refused("conservatism", problem);
             }
-            Err(why) => return error("conservatism", why.to_string()),
+            Err(why) => return refused("conservatism", why.to_string()),
         };
         if let Some(belief) = known.belief() {
             let has = belief.geometry.sector_bytes;
@@ -220,13 +222,13 @@ impl ScanSpec {
                 let problem = format!(
                     "the drive that is believed has sectors of {has} bytes, and the disk of {sector_bytes}"
                 );
-                return error("conservatism", problem);
+                return refused("conservatism", problem);
             }
             let size = belief.geometry.capacity;
-            if Lba::ZERO + size < range.end() {
+            if Lba::ZERO + size < upto {
                 let size = Bytes(size.bytes(has));
                 let problem = format!("ends behind the drive that is believed, which has {size}");
-                return error("range", problem);
+                return refused("range", problem);
             }
         }
         let options = FreeblockOptions {
@@ -240,30 +242,76 @@ impl ScanSpec {
             block,
             idle: self.idle_after.map(|after| Idle { after, piece }),
         };
-        let promised = self.promised()?;
-        match Freeblock::of(model, capacity, pieces(range, block, self.left), options) {
-            Some(scan) => Ok(match (promised, self.work) {
-                (Some(promised), _) => scan.with_promise(promised, piece),
-                (None, Work::Read) => scan,
-                (None, Work::Write) => scan.writing(),
-            }),
-            None => error(
-                "conservatism",
-                "the drive that is believed does not turn".to_owned(),
-            ),
+        Ok((model, options))
+    }
+
+    /// The most sectors of a read in idle time.
+    ///
+    /// # Errors
+    ///
+    /// If that is no size of a read.
+    pub fn piece(&self, sector_bytes: u32) -> Result<Sectors, ScanError> {
+        let piece = sectors_of("idle_piece", self.idle_piece, sector_bytes)?;
+        match piece == Sectors::ZERO || piece > Sectors::REQUEST_MAX {
+            true => {
+                let most = Bytes(Sectors::REQUEST_MAX.bytes(sector_bytes));
+                refused("idle_piece", format!("allowed is a sector to {most}"))
+            }
+            false => Ok(piece),
         }
     }
+}
+
+/// Of a drive of which no angle is known.
+pub const DOES_NOT_TURN: &str = "the drive that is believed does not turn";
+
+/// A key is not as it has to be.
+fn refused<T>(key: &'static str, problem: impl Into<String>) -> Result<T, ScanError> {
+    let problem = problem.into();
+    Err(ScanError { key, problem })
+}
+
+/// The sectors of a size.
+///
+/// # Errors
+///
+/// If it is not of whole sectors.
+pub fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<Sectors, ScanError> {
+    match size.0.is_multiple_of(u64::from(sector_bytes)) {
+        true => Ok(Sectors::new(size.0 / u64::from(sector_bytes))),
+        false => {
+            let sector = Bytes(sector_bytes.into());
+            refused(key, format!("is {size}; allowed is a multiple of {sector}"))
+        }
+    }
+}
+
+/// What lies between two places of a disk of `capacity`.
+///
+/// # Errors
+///
+/// If that is not of whole sectors of the disk.
+pub fn extent_of(
+    key: &'static str,
+    (from, to): (Bytes, Bytes),
+    capacity: Sectors,
+    sector_bytes: u32,
+) -> Result<Extent, ScanError> {
+    let (from, to) = (
+        sectors_of(key, from, sector_bytes)?,
+        sectors_of(key, to, sector_bytes)?,
+    );
+    if to > capacity {
+        let size = Bytes(capacity.bytes(sector_bytes));
+        return refused(key, format!("ends behind the disk, which has {size}"));
+    }
+    Ok(Extent::new(Lba::ZERO + from, to - from))
 }
 
 impl ScanSpec {
     /// What is promised of it, if anything is.
     fn promised(&self) -> Result<Option<Promised>, ScanError> {
-        let error = |key, problem: &str| {
-            Err(ScanError {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
+        let error = refused::<Option<Promised>>;
         if self.finish_within.is_none() && self.p99.is_none() {
             return match self.cycle {
                 Some(_) => error("cycle", "is for scans with finish_within or p99"),

@@ -3,7 +3,10 @@
 use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
 use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
-use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
+use super::task::{self, TaskKeys};
+use headtime_config::{
+    Error, KeyError, Many, Node, OneOrList, Place, Table, Value, count, read, whole,
+};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
@@ -12,7 +15,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "title",
     "seed",
     "schedulers",
@@ -20,6 +23,7 @@ pub(super) const KEYS: [&str; 11] = [
     "engine",
     "run",
     "freeblock",
+    "task",
     "workload",
     "trace",
     "program",
@@ -38,6 +42,8 @@ struct ScenarioKeys {
     #[serde(rename = "+loads")]
     loads: Loads,
     freeblock: Option<ScanSpec>,
+    #[serde(default)]
+    task: OneOrList<TaskKeys>,
     #[serde(default)]
     run: Runs,
 }
@@ -125,6 +131,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         engine,
         loads,
         freeblock,
+        task: OneOrList(tasks),
         run,
     } = read(&found, &place)?;
     let drives = drives(drive, &place)?;
@@ -154,6 +161,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         return error("schedulers", &problem);
     }
     let workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
+    task::check(&tasks, freeblock.as_ref()).map_err(|error| error.within(table, &place))?;
     let groups = match &workload {
         Workload::Synthetic(groups) => Some(groups),
         Workload::Replay(_) | Workload::Programs(_) => None,
@@ -177,6 +185,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         engines,
         workload,
         freeblock,
+        tasks,
         run,
     })
 }

@@ -130,6 +130,36 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
     ///
     /// If it does not fit the disk.
     pub fn open(&mut self, spec: TaskSpec) -> Result<TaskId, TaskError> {
+        let ranges = self.ranges(&spec)?;
+        let Some(next) = self.next_task.checked_add(1) else {
+            return Err(TaskError::TooMany(u32::MAX));
+        };
+        let id = TaskId(std::mem::replace(&mut self.next_task, next));
+        let mut wanted = Bits::none(self.blocks());
+        if spec.all {
+            for range in &ranges {
+                wanted.set(range.clone(), true);
+            }
+        }
+        let task = Task {
+            id,
+            ranges: apart(ranges),
+            wanted,
+            suspended: false,
+            demand: None,
+            spec,
+        };
+        self.tasks.push(task);
+        self.enter(self.tasks.len() - 1);
+        Ok(id)
+    }
+
+    /// The ranges of a task in blocks, before it begins.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit the disk.
+    pub fn ranges(&self, spec: &TaskSpec) -> Result<Vec<Range<u64>>, TaskError> {
         let base = self.options.block;
         if spec.block == Sectors::ZERO || !spec.block.get().is_multiple_of(base.get()) {
             return Err(TaskError::Block(spec.block, base));
@@ -148,27 +178,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             }
             ranges.push(range.start.get() / base.get()..end.div_ceil(base.get()));
         }
-        let Some(next) = self.next_task.checked_add(1) else {
-            return Err(TaskError::TooMany(u32::MAX));
-        };
-        let id = TaskId(std::mem::replace(&mut self.next_task, next));
-        let mut wanted = Bits::none(self.capacity.get().div_ceil(base.get()));
-        if spec.all {
-            for range in &ranges {
-                wanted.set(range.clone(), true);
-            }
-        }
-        let task = Task {
-            id,
-            ranges: apart(ranges),
-            wanted,
-            suspended: false,
-            demand: None,
-            spec,
-        };
-        self.tasks.push(task);
-        self.enter(self.tasks.len() - 1);
-        Ok(id)
+        Ok(ranges)
     }
 
     /// Nothing more is read for a task until it is resumed. Does nothing if there is none.
