@@ -12,7 +12,7 @@ mod arcs;
 mod bits;
 mod buffer;
 mod guard;
-mod guarded;
+mod kept;
 mod options;
 mod parts;
 mod promise;
@@ -24,10 +24,9 @@ mod tasks;
 mod wanted;
 
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
-use buffer::{Buffer, Surprises};
-use guard::Guard;
-use headtime_sched::{Class, Flags, Op, Origin, Passing, Surprise, Track, Tracker};
+use headtime_sched::{Class, Flags, Op, Origin, Passing, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use kept::Kept;
 pub use options::{Demand, DriveQueue, FreeblockOptions, Hits, Idle, Limits, Prefer};
 use parts::Parts;
 use promise::Promise;
@@ -89,15 +88,10 @@ pub struct Freeblock<P: Passing> {
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
-    /// What the drive's buffer may hold.
-    buffer: Buffer,
-    /// Of [`Hits::Guarded`].
-    guard: Option<Guard>,
-    surprises: Surprises,
+    /// What is known of the drive's buffer.
+    kept: Kept,
     /// Whether the drive gets more commands at a time without this scan than leave gaps.
     is_deep: bool,
-    /// Since when it gets few for it.
-    narrow_from: Time,
     /// When a client's request last ended.
     quiet_from: Time,
     /// Where the next read is while nobody waits.
@@ -141,8 +135,6 @@ impl<P: Passing> Freeblock<P> {
         options: FreeblockOptions,
     ) -> Option<Freeblock<P>> {
         let turn = model.turn()?;
-        let kept = model.buffering().filter(|_| options.hits.counts());
-        let guards = options.hits == Hits::Guarded && kept.is_some();
         let mut wanted = Wanted::none(&model, capacity, options.block);
         let mut first = None;
         for range in ranges {
@@ -161,11 +153,8 @@ impl<P: Passing> Freeblock<P> {
             wanted,
             parts: Parts::of(options.block.get()),
             turn,
-            buffer: Buffer::new(kept),
-            guard: guards.then(|| Guard::new(Buffer::new(kept))),
-            surprises: Surprises::default(),
+            kept: Kept::new(&model, &options),
             is_deep: false,
-            narrow_from: Time::ZERO,
             model,
             options,
             demand: None,
@@ -328,48 +317,7 @@ impl<P: Passing> Freeblock<P> {
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
         }
-        // By what was there before this read.
-        let by_medium = self.is_by_medium(done);
-        let front = self.judge(now, done);
-        let overtaken = self.passed_from(now, done, front, by_medium);
-        // Of what nobody predicts nothing is known that was no surprise.
-        if let (Some(overtaken), Some(surprise)) = (overtaken, done.surprise)
-            && done.issued >= self.narrow_from
-        {
-            self.surprises.add(overtaken || surprise != Surprise::None);
-        }
-    }
-
-    /// The drive has served this or another job, of which [`Background::finished`] does not tell. Returns, of a read that the medium should have
-    /// served, whether the drive took another such read first that went to it later.
-    pub fn passed(&mut self, now: Time, done: &Finished) -> Option<bool> {
-        let by_medium = self.is_by_medium(done);
-        self.passed_from(now, done, done.request.extent.start, by_medium)
-    }
-
-    /// Returns true if the drive's buffer cannot have served it.
-    fn is_by_medium(&self, done: &Finished) -> bool {
-        let buffer = self.in_fact();
-        !buffer.may_have_served(done.issued, done.request.extent)
-    }
-
-    /// The same as [`Freeblock::passed`], if what was read in front of it begins at `from`.
-    fn passed_from(
-        &mut self,
-        now: Time,
-        done: &Finished,
-        from: Lba,
-        by_medium: bool,
-    ) -> Option<bool> {
-        let Finished {
-            issued, request, ..
-        } = *done;
-        if !request.op.is_read() || done.outcome != Outcome::Done {
-            self.buffer.moved(issued);
-            return None;
-        }
-        self.buffer.read(now, issued, request.extent, from);
-        by_medium.then(|| self.surprises.overtaken(issued))
+        self.kept.noticed(now, done);
     }
 
     /// Somebody's request was over at this time, which is all that is to be known of it: what it read does not count.
@@ -469,18 +417,29 @@ impl<P: Passing> Freeblock<P> {
         }
         let behind = approach.head.op.is_some_and(Op::is_read);
         let behind = behind.then_some(approach.head.lba);
-        let is_hit = request.op.is_read() && self.buffer.may_serve(now, request.extent, behind);
+        let is_hit = request.op.is_read() && self.kept.may_serve(now, request.extent, behind);
         // Nobody knows in which order a drive serves a pick, its request, and more.
         let rests = self.fails() || engine.depth() > DEPTH;
-        if picks == 0 {
-            self.comes(now, approach, id, &request, is_hit);
+        let searches = !is_hit && !rests;
+        let whose = (id, request.arrival);
+        let notes = self.kept.notes(id, request.arrival, request.op);
+        let begun = (searches || notes && self.kept.keeps_front()).then(|| {
+            let gap = self.gap(now, approach, request.op, request.extent);
+            (gap, gap.begins(&self.model))
+        });
+        if notes {
+            let waits = begun.filter(|_| self.kept.keeps_front());
+            let waits = waits.map(|(_, (place, predicted))| {
+                let track = self.model.addresses(self.model.track(place));
+                (predicted.rotation, track, self.turn)
+            });
+            self.kept.comes(now, whose, request.extent, is_hit, waits);
         }
-        if is_hit || rests {
+        self.target = Some((id, request.arrival, u32::MAX, false));
+        let Some((gap, begins)) = begun.filter(|_| searches) else {
             self.stats.spared += u64::from(picks == 0);
-            self.target = Some((id, request.arrival, u32::MAX, false));
             return None;
-        }
-        let gap = self.gap(now, approach, request.op, request.extent);
+        };
         let search = Search {
             model: &self.model,
             wanted: &self.wanted,
@@ -492,23 +451,24 @@ impl<P: Passing> Freeblock<P> {
             merged_max: engine.config().merge_sectors_max,
             turn: self.turn,
         };
-        let (pick, steps) = search.find(&gap, self.options.steps);
+        let (pick, steps) = search.find_from(&gap, begins, self.options.steps);
         self.steps.add(steps);
-        self.target = Some((id, request.arrival, u32::MAX, false));
-        if self.holds(id, request.arrival, pick.as_ref()) {
+        let pick = pick.and_then(|pick| self.without_suspects(pick));
+        let flags = |pick: &Pick| match pick.join {
+            Join::With => request.flags,
+            Join::Before | Join::Outright | Join::Alone | Join::Queued => self.flags(),
+        };
+        let pick = pick.filter(|pick| {
+            let asked = arrival(self.next, self.op, pick.extent, flags(pick), Class::IDLE);
+            engine.may_join(&asked, lane, pick.join)
+        });
+        let flags = pick.as_ref().map(flags);
+        if self.kept.holds(whose, self.op, pick.as_ref()) {
             self.stats.spared += u64::from(picks == 0);
             return None;
         }
         self.stats.gaps += u64::from(picks == 0);
-        let pick = self.without_suspects(pick?)?;
-        let flags = match pick.join {
-            Join::With => request.flags,
-            Join::Before | Join::Outright | Join::Alone | Join::Queued => self.flags(),
-        };
-        let asked = arrival(self.next, self.op, pick.extent, flags, Class::IDLE);
-        if !engine.may_join(&asked, lane, pick.join) {
-            return None;
-        }
+        let (pick, flags) = (pick?, flags?);
         let picks = picks + u32::from(!rest);
         self.target = Some((id, request.arrival, picks, pick.more));
         Some((self.ask(pick, flags, Class::IDLE, false), lane, pick.join))
@@ -516,7 +476,12 @@ impl<P: Passing> Freeblock<P> {
 
     /// Returns true if predictions fail, and gaps rest.
     pub fn fails(&self) -> bool {
-        self.options.hits.counts() && self.surprises.are_many()
+        self.options.hits.counts() && self.kept.surprises()
+    }
+
+    /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.
+    pub fn is_costly(&self) -> bool {
+        self.kept.rests()
     }
 
     /// Returns true if the drive gets more commands than leave gaps, and gaps rest.
@@ -689,12 +654,11 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn finished(&mut self, now: Time, done: &Finished, _data: Option<&[u8]>) {
-        self.passed(now, done);
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
-        let in_gap = matches!(picked.join, Join::Before | Join::With);
-        if let (Some(guard), false) = (&mut self.guard, in_gap) {
-            guard.read(now, done, done.request.extent.start);
+        match picked.join {
+            Join::Before | Join::With => self.kept.picked(now, done),
+            Join::Outright | Join::Alone | Join::Queued => self.kept.passed(now, done),
         }
         let Picked {
             blocks,

@@ -5,7 +5,7 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
     Approach, Arrival, Background, Command, Config, Consumer, Demand, Engine, Finished,
-    FreeblockOptions, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError, TaskId,
+    FreeblockOptions, Hits, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError, TaskId,
     TaskSpec, Tasks, Work,
 };
 use headtime_sched::{Class, Flags, Op, Spec, Track as Follow};
@@ -240,6 +240,8 @@ struct Trial {
     think: Nanos,
     options: FreeblockOptions,
     profile: Profile,
+    /// In which bytes of the disk clients read and write.
+    range: (Bytes, Bytes),
     faults: Vec<(Time, Fault)>,
     timeout: Option<Nanos>,
 }
@@ -254,6 +256,7 @@ impl Default for Trial {
             think: Nanos::ZERO,
             options: FreeblockOptions::default(),
             profile: atlas(),
+            range: (Bytes(0), Bytes(32_000_000)),
             faults: Vec::new(),
             timeout: None,
         }
@@ -277,7 +280,7 @@ impl Trial {
         let built = spec.build(Some(Arc::clone(&model))).expect("built");
         let one = ProcessSpec {
             read_share: self.read_share,
-            range: Some((Bytes(0), Bytes(32_000_000))),
+            range: Some(self.range),
             pacing: Pacing::Closed {
                 think: TimeDistribution::Constant(self.think),
                 outstanding: 1,
@@ -664,4 +667,62 @@ fn what_does_not_fit_the_disk_is_refused() {
     assert_eq!(tasks.left(TaskId(0)), Some(1));
     assert_eq!(tasks.left(TaskId(1)), None);
     assert_eq!(tasks.close(TaskId(0)), Some(1));
+}
+
+/// Clients of a drive that keeps a good deal of where they read: how long they take beside tasks, as a part of what they take alone,
+/// and how many blocks the tasks have then.
+fn beside_near(scheduler: &'static str, hits: Hits, specs: &[TaskSpec]) -> (f64, u64) {
+    let [alone, beside] = [&[][..], specs].map(|specs| {
+        let shipped = profile::by_name("exos-x18").expect("shipped");
+        let trial = Trial {
+            scheduler,
+            count: 5_000,
+            read_share: 1.0,
+            options: FreeblockOptions { hits, ..eights() },
+            profile: shipped
+                .with(|spec| spec.cache.write_back = WriteBack::Off)
+                .expect("it can be"),
+            range: (Bytes(1 << 30), Bytes((1024 + 300) << 20)),
+            ..Trial::default()
+        };
+        let specs = specs.to_vec();
+        let ended = trial.run(move |_, asked, tasks, oracle| {
+            if asked == 1 {
+                for spec in &specs {
+                    open(tasks, oracle, spec.clone());
+                }
+            }
+        });
+        let told = ended.oracle.told.values();
+        let read = told.map(|told| {
+            told.times
+                .values()
+                .map(|times| u64::from(*times))
+                .sum::<u64>()
+        });
+        (ended.end.as_secs_f64(), read.sum())
+    });
+    (beside.0 / alone.0, beside.1)
+}
+
+/// What several scans pick is in one buffer. A task that writes takes as much of what the drive would keep as one that reads.
+#[test]
+fn clients_keep_the_hits_of_the_buffer_beside_tasks_of_several_ranks_and_such_that_write() {
+    let reads = |priority| scan(priority, 1_000_000, 1_000_000);
+    let writes = TaskSpec {
+        work: Work::Write,
+        ..scan(1, 6_000_000, 400_000)
+    };
+    for specs in [
+        [scan(1, 4_000_000, 40_000), reads(0)],
+        [writes.clone(), reads(0)],
+    ] {
+        let [guarded, spared] =
+            [Hits::Guarded, Hits::Spared].map(|hits| beside_near("deadline", hits, &specs));
+        assert!(guarded.0 < 1.02, "{guarded:?}");
+        assert!(spared.0 > 1.04, "{spared:?}");
+        assert!(spared.1 > 10 * guarded.1, "{spared:?} {guarded:?}");
+    }
+    let alone = beside_near("sptf", Hits::Guarded, &[writes]);
+    assert!(alone.0 < 1.02 && alone.1 > 1_000, "{alone:?}");
 }

@@ -121,10 +121,21 @@ impl Buffer {
         self.may_have_served(now, read)
     }
 
+    /// Returns true if the drive keeps what passes in front of a read.
+    pub fn keeps_front(&self) -> bool {
+        self.of.is_some_and(|of| of.front)
+    }
+
+    /// From now on it holds what another one does, of the same drive.
+    pub fn become_as(&mut self, other: &Buffer) {
+        // Keeps its memory.
+        self.held.clone_from(&other.held);
+    }
+
     /// Where what the drive reads in front of a read begins, if the head waits for so long on a track of which these are the addresses, in
     /// `turn`.
     pub fn front(&self, read: Lba, waits: Nanos, track: Extent, turn: Nanos) -> Lba {
-        if !self.of.is_some_and(|of| of.front) || read < track.start {
+        if !self.keeps_front() || read < track.start {
             return read;
         }
         let passed = u128::from(track.len.get()) * u128::from(waits.as_nanos());
@@ -152,6 +163,7 @@ impl Buffer {
             if held.issued == issued {
                 // Several reads in one command.
                 held.base = held.base.max(read.end());
+                held.from = held.from.min(from);
             }
             self.held.push(held);
             return;
@@ -284,6 +296,74 @@ mod tests {
         buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
         assert!(buffer.may_serve(at(20), Extent::at(1000, 100), None));
         assert!(!buffer.may_serve(at(90), Extent::at(1100, 8), Some(Lba::new(1100))));
+    }
+
+    #[test]
+    fn what_passes_in_front_of_a_read_is_that_of_the_wait_on_its_track() {
+        let drive = |front| Buffer::new(Some(Buffering { front, ..DRIVE }));
+        let (track, turn) = (Extent::at(1_000, 500), Nanos::from_millis(5));
+        let front = |buffer: &Buffer, read, us| {
+            buffer.front(Lba::new(read), Nanos::from_micros(us), track, turn)
+        };
+        let keeps = drive(true);
+        assert!(keeps.keeps_front());
+        assert_eq!(front(&keeps, 1_400, 0), Lba::new(1_400));
+        assert_eq!(
+            front(&keeps, 1_400, 1_000),
+            Lba::new(1_300),
+            "a fifth of a turn"
+        );
+        assert_eq!(
+            front(&keeps, 1_400, 1_009),
+            Lba::new(1_300),
+            "whole sectors"
+        );
+        assert_eq!(
+            front(&keeps, 1_400, 4_900),
+            Lba::new(1_000),
+            "not before the track"
+        );
+        assert_eq!(front(&keeps, 900, 1_000), Lba::new(900), "it is elsewhere");
+        for keeps_none in [drive(false), Buffer::new(None)] {
+            assert!(!keeps_none.keeps_front());
+            assert_eq!(front(&keeps_none, 1_400, 1_000), Lba::new(1_400));
+        }
+    }
+
+    #[test]
+    fn a_read_is_there_only_if_all_of_it_is() {
+        let mut buffer = Buffer::new(Some(DRIVE));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(900));
+        let has = |ms, start, len| buffer.has(at(ms), Extent::at(start, len));
+        assert!(has(20, 900, 200), "what passed in front of it, too");
+        assert!(!has(20, 899, 8) && !has(20, 1_099, 2));
+        assert!(has(21, 1_192, 8), "100 sectors are read in a millisecond");
+        assert!(
+            !has(21, 1_193, 8) && buffer.may_serve(at(21), Extent::at(1_193, 8), None),
+            "it may be served all the same: the drive is about to read that"
+        );
+        assert!(!Buffer::new(None).has(at(20), Extent::at(1_000, 8)));
+    }
+
+    #[test]
+    fn what_passes_in_front_of_a_command_belongs_to_whichever_part_is_done_first() {
+        let parts = [(1000, 100, 1000), (1100, 8, 800)];
+        for order in [[0, 1], [1, 0]] {
+            let mut buffer = Buffer::new(Some(DRIVE));
+            for (start, len, from) in order.map(|part: usize| parts[part]) {
+                buffer.read(at(20), at(10), Extent::at(start, len), Lba::new(from));
+            }
+            assert!(buffer.has(at(20), Extent::at(800, 308)), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_becomes_as_another_has_what_that_has() {
+        let mut other = Buffer::new(Some(DRIVE));
+        other.read(at(20), at(10), Extent::at(5_000, 8), Lba::new(5_000));
+        other.become_as(&behind_a_read());
+        assert!(other.has(at(20), Extent::at(1_000, 100)));
+        assert!(!other.has(at(20), Extent::at(5_000, 8)));
     }
 
     #[test]

@@ -3,16 +3,15 @@
 //! While the head waits for a client's sector on its track, many drives keep what passes in front of it. A pick takes that wait, and a
 //! place in the buffer besides. Clients that soon ask for what lies near lose hits by that, each of which is a way of the arm.
 //!
-//! So there are two accounts of what the buffer may hold: one with what is read in gaps, and one as if nothing were. A read that only the second would
-//! serve, and that the medium has served in fact, is a hit that picks have cost; one that only the first serves, and that is a hit, they have brought.
+//! So there are two [accounts](super::kept) of what the buffer may hold: one with what is read in gaps, and one as if nothing were. A read that only the second
+//! would serve, and that the medium has served in fact, is a hit that picks have cost; one that only the first serves, and that is a hit, they have brought.
 //! When more are lost than brought, gaps rest. The first account then goes on as if they did not: what would have been picked counts as read. A read that it
 //! does not serve, and that is a hit in fact, is one that picks would have cost. So it shows without picks when they cost nothing any more.
 //!
 //! While gaps rest, what passes directly in front of a client's sectors is still read with them: the drive keeps that anyway.
 
-use super::buffer::Buffer;
-use crate::{Finished, Outcome};
-use headtime_sched::Surprise;
+use crate::Finished;
+use headtime_sched::{Op, Surprise};
 use headtime_units::{Extent, Lba, Time};
 
 /// Fewer lost hits than these say nothing.
@@ -40,8 +39,8 @@ pub(super) struct Coming {
     pub would: bool,
     /// Whether it may all the same.
     pub does: bool,
-    /// What would have been read in the gap.
-    pub held: Option<Extent>,
+    /// What would have been read, or written, in the gap.
+    pub held: Option<(Op, Extent)>,
     /// Whether gaps rested when it went.
     pub rests: bool,
 }
@@ -49,8 +48,6 @@ pub(super) struct Coming {
 /// Rests when picks cost clients hits.
 #[derive(Debug)]
 pub(super) struct Guard {
-    /// What the buffer may hold, as if nothing were read in gaps.
-    without: Buffer,
     coming: Vec<Coming>,
     rests: bool,
     /// Requests of clients that were done since it has rested.
@@ -61,10 +58,9 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Of an empty buffer.
-    pub fn new(without: Buffer) -> Guard {
+    /// One that has seen nothing.
+    pub fn new() -> Guard {
         Guard {
-            without,
             coming: Vec::with_capacity(ON_THE_WAY),
             rests: false,
             done: 0,
@@ -76,11 +72,6 @@ impl Guard {
     /// Returns true if nothing is to be read in gaps but what the drive reads anyway.
     pub fn rests(&self) -> bool {
         self.rests
-    }
-
-    /// What the buffer may hold, as if nothing were read in gaps.
-    pub fn without(&self) -> &Buffer {
-        &self.without
     }
 
     /// What was noted of the request that went last, if it is this one.
@@ -95,19 +86,6 @@ impl Guard {
             self.coming.remove(0);
         }
         self.coming.push(coming);
-    }
-
-    /// A command that was no pick is done. What the drive read in front of it begins at `from`.
-    pub fn read(&mut self, now: Time, done: &Finished, from: Lba) {
-        let Finished {
-            issued,
-            ref request,
-            ..
-        } = *done;
-        match request.op.is_read() && done.outcome == Outcome::Done {
-            true => self.without.read(now, issued, request.extent, from),
-            false => self.without.moved(issued),
-        }
     }
 
     /// A client's request is done. Returns what was noted of it.
@@ -133,8 +111,9 @@ impl Guard {
         }
     }
 
-    /// Begins to rest, or ends it.
-    pub fn decide(&mut self) {
+    /// Begins to rest, or ends it. Returns true if it did either.
+    pub fn decide(&mut self) -> bool {
+        let before = self.rests;
         let is_many = self.lost * MOST > self.seen;
         let is_enough = self.seen >= LAST || self.done >= 4 * LAST;
         match self.rests {
@@ -146,6 +125,7 @@ impl Guard {
             self.seen /= 2;
             self.lost /= 2;
         }
+        self.rests != before
     }
 
     fn turn(&mut self) {
@@ -177,13 +157,9 @@ mod tests {
         }
     }
 
-    fn new() -> Guard {
-        Guard::new(Buffer::new(None))
-    }
-
     /// One that rests.
     fn at_rest() -> Guard {
-        let mut guard = new();
+        let mut guard = Guard::new();
         judge(&mut guard, FEW, true, false, Surprise::None);
         assert!(guard.rests);
         guard
@@ -200,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_read_that_went_before_gaps_began_to_rest_is_not_judged_by_the_rest() {
-        let mut guard = new();
+        let mut guard = Guard::new();
         let before = Coming {
             id: 0,
             arrival: Time::ZERO,
@@ -246,12 +222,12 @@ mod tests {
 
     #[test]
     fn a_few_lost_hits_are_enough_and_those_that_are_brought_count_against_them() {
-        let mut guard = new();
+        let mut guard = Guard::new();
         judge(&mut guard, FEW - 1, true, false, Surprise::None);
         assert!(!guard.rests);
         judge(&mut guard, 1, true, false, Surprise::None);
         assert!(guard.rests);
-        let mut guard = new();
+        let mut guard = Guard::new();
         for _ in 0..1_000 {
             judge(&mut guard, 1, true, false, Surprise::None);
             judge(&mut guard, 1, false, true, Surprise::Hit);

@@ -1,6 +1,5 @@
 //! What a scan does for what was promised of it.
 
-use super::buffer::Surprises;
 use super::promise::{Outlook, Promise, Promised, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
@@ -82,12 +81,6 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// From now on the drive gets few commands. What surprised among many says nothing of them.
-    fn begin_narrow(&mut self, now: Time) {
-        self.surprises = Surprises::default();
-        self.narrow_from = now;
-    }
-
     /// How idle time is used now, if it is.
     pub(super) fn idle(&self) -> Option<Idle> {
         match &self.promise {
@@ -115,7 +108,7 @@ impl<P: Passing> Freeblock<P> {
 
     /// A read of those is over. `idle` says whether it was made while nobody waited.
     pub fn finished_besides(&mut self, now: Time, done: &Finished, idle: bool) {
-        self.passed(now, done);
+        self.kept.passed(now, done);
         if let Some(promise) = &mut self.promise {
             promise.swept_besides(now, done, idle);
         }
@@ -205,7 +198,7 @@ impl<P: Passing> Freeblock<P> {
             of,
         );
         if promise.is_narrow() && !was_narrow {
-            self.begin_narrow(now);
+            self.kept.begin_narrow(now);
         }
         true
     }

@@ -9,7 +9,7 @@ use super::arcs::Arcs;
 use super::wanted::{Around, Wanted};
 use super::{Limits, Prefer};
 use crate::Join;
-use headtime_sched::{Head, Op, Pass, Passing};
+use headtime_sched::{Head, Op, Pass, Passing, Predicted};
 use headtime_units::{Angle, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::ops::Range;
 
@@ -27,6 +27,18 @@ pub struct Gap<Place> {
     pub op: Op,
     /// Its sectors.
     pub extent: Extent,
+}
+
+impl<Place> Gap<Place> {
+    /// Where the request begins, and how long the head takes until then.
+    pub(super) fn begins<P: Passing<Place = Place>>(&self, model: &P) -> (Place, Predicted)
+    where
+        Place: Copy,
+    {
+        let place = model.start(self.extent);
+        let predicted = model.predict_behind(&self.source, self.sent, place, self.op);
+        (place, predicted)
+    }
 }
 
 /// What can be read in a gap.
@@ -97,10 +109,16 @@ impl<P: Passing> Search<'_, P> {
     /// The best pick for a gap, and the steps that it took to find: a step is a look at a cylinder or at a track. Ends after
     /// `most` steps with the best so far.
     pub fn find(&self, gap: &Gap<P::Place>, most: u64) -> (Option<Pick>, u64) {
-        let place = self.model.start(gap.extent);
-        let predicted = self
-            .model
-            .predict_behind(&gap.source, gap.sent, place, gap.op);
+        self.find_from(gap, gap.begins(self.model), most)
+    }
+
+    /// The same, if somebody has asked already where the request [begins](Gap::begins).
+    pub(super) fn find_from(
+        &self,
+        gap: &Gap<P::Place>,
+        (place, predicted): (P::Place, Predicted),
+        most: u64,
+    ) -> (Option<Pick>, u64) {
         let whole = self.model.follow(&gap.source, gap.sent, gap.extent, gap.op);
         if !whole.on_medium {
             // The drive takes a write into its buffer, and nobody knows when the head goes for it: there is no gap.

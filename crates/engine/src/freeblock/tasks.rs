@@ -9,6 +9,7 @@
 mod spec;
 
 use super::bits::Bits;
+use super::kept::Kept;
 use super::parts::Parts;
 use super::{Demand, Freeblock, FreeblockOptions, Rests};
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
@@ -89,6 +90,8 @@ pub struct Tasks<P: Passing, C> {
     /// When a client's request last ended.
     quiet_from: Time,
     rests: Rests,
+    /// What is known of the drive's buffer, whichever scan is asked.
+    kept: Kept,
     /// Kept for its memory.
     asked: Vec<Lba>,
 }
@@ -108,6 +111,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
         assert!(options.block > Sectors::ZERO, "a block has sectors");
         model.turn()?;
         Some(Tasks {
+            kept: Kept::new(&model, &options),
             model,
             capacity,
             options,
@@ -315,6 +319,7 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
             Work::Read => of,
             Work::Write => of.writing(),
         };
+        of.kept = Kept::nothing();
         of.disturbed(self.quiet_from);
         let scan = Scan {
             serves,
@@ -509,6 +514,18 @@ impl<P: Passing + Clone, C: Consumer> Tasks<P, C> {
     }
 }
 
+/// Has a scan do something with what is known of the drive, which is one for all of them.
+fn lent<P: Passing, T>(
+    kept: &mut Kept,
+    scan: &mut Freeblock<P>,
+    does: impl FnOnce(&mut Freeblock<P>) -> T,
+) -> T {
+    std::mem::swap(kept, &mut scan.kept);
+    let done = does(scan);
+    std::mem::swap(kept, &mut scan.kept);
+    done
+}
+
 /// Puts ranges in order, and those that touch together.
 fn apart(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     ranges.retain(|range| !range.is_empty());
@@ -547,9 +564,10 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
             (Some((id, arrival, scan)), Some(same)) if (id, arrival) == same => Some(scan),
             _ => None,
         };
+        let kept = &mut self.kept;
         let mut found = self.scans.iter_mut().filter_map(|scan| {
             let approach = approach.filter(|_| whose.is_none_or(|whose| whose == scan.number));
-            let asked = scan.of.joins(now, engine, approach)?;
+            let asked = lent(kept, &mut scan.of, |of| of.joins(now, engine, approach))?;
             Some((scan.number, asked))
         });
         let (scan, asked) = found.next()?;
@@ -590,8 +608,8 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         self.quiet_from = now;
         for scan in &mut self.scans {
             scan.of.disturbed(now);
-            scan.of.noticed(now, done);
         }
+        self.kept.noticed(now, done);
         if done.request.op.changes() {
             self.written(now, done, true);
         } else if done.request.op.is_read() && done.outcome == Outcome::Done {
@@ -623,12 +641,9 @@ impl<P: Passing + Clone + 'static, C: Consumer> Background for Tasks<P, C> {
         asked.clear();
         asked.extend(self.scans[at].of.asked(done.id));
         self.asked = asked;
-        for (other, scan) in self.scans.iter_mut().enumerate() {
-            if other != at {
-                scan.of.passed(now, done);
-            }
-        }
-        self.scans[at].of.finished(now, done, data);
+        lent(&mut self.kept, &mut self.scans[at].of, |of| {
+            of.finished(now, done, data)
+        });
         let serves = self.scans[at].serves;
         let wrote = done.request.op.changes();
         match done.outcome {

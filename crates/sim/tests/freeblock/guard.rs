@@ -34,6 +34,22 @@ fn clients_that_ask_for_what_lies_near_keep_their_hits() {
     assert!(share < 0.9, "{share}");
 }
 
+#[test]
+fn they_keep_them_whatever_the_drive_and_the_order() {
+    for (drive, scheduler, depth, mib) in [
+        ("exos-x18", "sptf", 2, 300),
+        ("exos-x18", "sstf", 1, 300),
+        ("wd5000aaks", "clook", 1, 30),
+    ] {
+        let [guarded, spared] = [Hits::Guarded, Hits::Spared].map(|hits| {
+            let ([alone, beside], _) = with_its_buffer(drive, scheduler, depth, &near(mib), hits);
+            beside as f64 / alone as f64
+        });
+        assert!(guarded > 0.97, "{drive}, {scheduler}: {guarded}");
+        assert!(spared < 0.9, "{drive}, {scheduler}: {spared}");
+    }
+}
+
 /// Clients who ask anywhere have no hits to lose.
 #[test]
 fn random_reads_and_writes_have_no_rest() {

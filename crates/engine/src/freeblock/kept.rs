@@ -1,0 +1,250 @@
+//! What is known of a drive's buffer, and of the order in which it serves: of the drive, and so one for all scans of a disk.
+//!
+//! There are two accounts of what the buffer may hold: one as if every gap were used, and one as if none were. While gaps are used,
+//! the first tells the facts; while they rest, the second does. Each time that a rest begins or ends, both begin anew with the facts of that time: what
+//! was picked before a rest is in the buffer still, and what would have been picked in one is not. What enters which:
+//!
+//! | | as if every gap were used | as if none were |
+//! |---|---|---|
+//! | a client's read | what passes in front of it, unless something else was or would have been read in that time | what passes in front of it; in a rest, unless something else was read in that time in fact |
+//! | a pick, of whichever scan | yes | in a rest only: one that was in the drive when that began, or goes in its request's command |
+//! | a pick that is not made since gaps rest | yes, when its request is done | no |
+//! | what else the jobs read: in idle time, queued, outright for a date, parts of blocks | yes | yes: it is read whether gaps are used or not |
+//! | writes, and what fails | they end reading ahead as a read does | the same |
+
+#[cfg(test)]
+mod tests;
+
+use super::buffer::{Buffer, Surprises};
+use super::guard::{Coming, Guard};
+use super::{FreeblockOptions, Hits, Pick};
+use crate::{Finished, Join, Outcome, RequestId};
+use headtime_sched::{Buffering, Op, Passing, Surprise};
+use headtime_units::{Extent, Lba, Nanos, Time};
+
+/// See above.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// What the buffer may hold if every gap is used.
+    with: Buffer,
+    /// Of [`Hits::Guarded`], with what the buffer may hold if none is.
+    guard: Option<(Guard, Buffer)>,
+    surprises: Surprises,
+    /// Since when the drive gets few commands for the sake of a scan.
+    narrow_from: Time,
+}
+
+impl Kept {
+    /// Of a drive of which nothing has been seen.
+    pub fn new<P: Passing>(model: &P, options: &FreeblockOptions) -> Kept {
+        let of = model.buffering().filter(|_| options.hits.counts());
+        Kept::of(of, options.hits == Hits::Guarded && of.is_some())
+    }
+
+    /// Of no drive, for a scan that is lent another one.
+    pub fn nothing() -> Kept {
+        Kept::of(None, false)
+    }
+
+    fn of(of: Option<Buffering>, guards: bool) -> Kept {
+        Kept {
+            with: Buffer::new(of),
+            guard: guards.then(|| (Guard::new(), Buffer::new(of))),
+            surprises: Surprises::default(),
+            narrow_from: Time::ZERO,
+        }
+    }
+
+    /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.
+    pub fn rests(&self) -> bool {
+        self.guard.as_ref().is_some_and(|(guard, _)| guard.rests())
+    }
+
+    /// Returns true if too many reads were surprises.
+    pub fn surprises(&self) -> bool {
+        self.surprises.are_many()
+    }
+
+    /// From now on the drive gets few commands. What surprised among many says nothing of them.
+    pub fn begin_narrow(&mut self, now: Time) {
+        self.surprises = Surprises::default();
+        self.narrow_from = now;
+    }
+
+    /// What the buffer may hold in fact.
+    fn in_fact(&self) -> &Buffer {
+        match &self.guard {
+            Some((guard, without)) if guard.rests() => without,
+            _ => &self.with,
+        }
+    }
+
+    /// Returns true if there is no gap before a read, since the buffer may serve it; of a scan that does not rest. See [`Buffer::may_serve`].
+    pub fn may_serve(&self, now: Time, read: Extent, behind: Option<Lba>) -> bool {
+        self.with.may_serve(now, read, behind)
+    }
+
+    /// Returns true if a request is to be [noted](Kept::comes): a client's read that was not.
+    pub fn notes(&mut self, id: RequestId, arrival: Time, op: Op) -> bool {
+        match (&mut self.guard, id) {
+            (Some((guard, _)), RequestId::Client(id)) => {
+                op.is_read() && guard.last(id, arrival).is_none()
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns true if the drive keeps what passes in front of a read.
+    pub fn keeps_front(&self) -> bool {
+        self.with.keeps_front()
+    }
+
+    /// Notes what is to be expected of a client's read that is about to go to the drive. `does` says whether the buffer may serve it; `waits`, if
+    /// the drive [keeps](Kept::keeps_front) that, for how long the head waits for it, on a track of which these are the addresses, in a turn that takes
+    /// so long.
+    pub fn comes(
+        &mut self,
+        now: Time,
+        (id, arrival): (RequestId, Time),
+        extent: Extent,
+        does: bool,
+        waits: Option<(Nanos, Extent, Nanos)>,
+    ) {
+        let (Some((guard, without)), RequestId::Client(id)) = (&mut self.guard, id) else {
+            return;
+        };
+        let front = waits.map_or(extent.start, |(waits, track, turn)| {
+            self.with.front(extent.start, waits, track, turn)
+        });
+        guard.comes(Coming {
+            id,
+            arrival,
+            front,
+            is_behind: false,
+            would: without.has(now, extent),
+            does,
+            held: None,
+            rests: guard.rests(),
+        });
+    }
+
+    /// Notes what would be read, or written, before a request. Returns true if it is not.
+    pub fn holds(&mut self, (id, arrival): (RequestId, Time), op: Op, pick: Option<&Pick>) -> bool {
+        let Some((guard, _)) = &mut self.guard else {
+            return false;
+        };
+        let rests = guard.rests();
+        let (RequestId::Client(id), Some(pick)) = (id, pick) else {
+            return rests;
+        };
+        let Some(coming) = guard.last(id, arrival) else {
+            return rests;
+        };
+        coming.is_behind |= pick.join == Join::Before;
+        let holds = rests && (coming.would || pick.join != Join::With);
+        // With several scans the gap would have been that of the first.
+        if holds && coming.held.is_none() {
+            coming.held = Some((op, pick.extent));
+        }
+        holds
+    }
+
+    /// A client's request is done.
+    pub fn noticed(&mut self, now: Time, done: &Finished) {
+        // By what was there before this read.
+        let overtaken = self.overtakes(done);
+        self.judge(now, done);
+        // Of what nobody predicts nothing is known that was no surprise.
+        if let (Some(overtaken), Some(surprise)) = (overtaken, done.surprise)
+            && done.issued >= self.narrow_from
+        {
+            self.surprises.add(overtaken || surprise != Surprise::None);
+        }
+    }
+
+    /// A pick is done.
+    pub fn picked(&mut self, now: Time, done: &Finished) {
+        self.overtakes(done);
+        let start = done.request.extent.start;
+        enter(&mut self.with, now, done, start);
+        if let Some((guard, without)) = &mut self.guard
+            && guard.rests()
+        {
+            enter(without, now, done, start);
+        }
+    }
+
+    /// Something else is done that a job has asked for, and would have without gaps.
+    pub fn passed(&mut self, now: Time, done: &Finished) {
+        self.overtakes(done);
+        let start = done.request.extent.start;
+        enter(&mut self.with, now, done, start);
+        if let Some((_, without)) = &mut self.guard {
+            enter(without, now, done, start);
+        }
+    }
+
+    /// Returns, of a read that the medium should have served, whether the drive took another such read first that went to it later.
+    fn overtakes(&mut self, done: &Finished) -> Option<bool> {
+        let is_hit = || {
+            let fact = self.in_fact();
+            fact.may_have_served(done.issued, done.request.extent)
+        };
+        let by_medium = is_good_read(done) && !is_hit();
+        by_medium.then(|| self.surprises.overtaken(done.issued))
+    }
+
+    /// Enters a client's request into the accounts, and judges it.
+    fn judge(&mut self, now: Time, done: &Finished) {
+        let start = done.request.extent.start;
+        let Some((guard, without)) = &mut self.guard else {
+            return enter(&mut self.with, now, done, start);
+        };
+        let Some(coming) = guard.take(done) else {
+            enter(&mut self.with, now, done, start);
+            enter(without, now, done, start);
+            return turn(guard, &mut self.with, without);
+        };
+        let rests = guard.rests();
+        // What was held is of the rest in which it was.
+        match coming.held.filter(|_| rests) {
+            Some((Op::Read, held)) => self.with.read(now, done.issued, held, held.start),
+            Some(_) => self.with.moved(done.issued),
+            None => {}
+        }
+        let made = coming.is_behind && !coming.rests;
+        let [with_pick, without_pick] = match rests {
+            true => [coming.is_behind, made],
+            false => [made, false],
+        };
+        let from = |is_behind| if is_behind { start } else { coming.front };
+        enter(&mut self.with, now, done, from(with_pick));
+        enter(without, now, done, from(without_pick));
+        if let Some(surprise) = done.surprise {
+            guard.count(&coming, surprise);
+        }
+        turn(guard, &mut self.with, without);
+    }
+}
+
+/// Begins or ends a rest, if it is time for that: the account that told the facts tells the other one.
+fn turn(guard: &mut Guard, with: &mut Buffer, without: &mut Buffer) {
+    if guard.decide() {
+        match guard.rests() {
+            true => without.become_as(with),
+            false => with.become_as(without),
+        }
+    }
+}
+
+fn is_good_read(done: &Finished) -> bool {
+    done.request.op.is_read() && done.outcome == Outcome::Done
+}
+
+/// A command is done. What the drive read in front of it begins at `from`.
+fn enter(buffer: &mut Buffer, now: Time, done: &Finished, from: Lba) {
+    match is_good_read(done) {
+        true => buffer.read(now, done.issued, done.request.extent, from),
+        false => buffer.moved(done.issued),
+    }
+}

@@ -1,0 +1,276 @@
+//! Tests of what the accounts of a drive's buffer say.
+
+use super::*;
+use headtime_sched::Request;
+use headtime_units::Sectors;
+
+/// A sector passes in 10 us, and a track has a thousand of them.
+const DRIVE: Buffering = Buffering {
+    segments: 8,
+    ahead: Sectors::ZERO,
+    sector: Nanos::from_micros(10),
+    processing: Nanos::from_millis(1),
+    telling: [Nanos::ZERO; 2],
+    front: true,
+};
+
+const TURN: Nanos = Nanos::from_millis(10);
+
+/// A drive that has one command after the other, 20 ms each.
+struct Rig {
+    kept: Kept,
+    now: Time,
+    next: u64,
+}
+
+impl Rig {
+    fn of(drive: Buffering) -> Rig {
+        Rig {
+            kept: Kept::of(Some(drive), true),
+            now: Time::ZERO,
+            next: 0,
+        }
+    }
+
+    fn command(&mut self, op: Op, extent: Extent, surprise: Option<Surprise>) -> Finished {
+        let issued = self.now;
+        self.now += Nanos::from_millis(20);
+        Finished {
+            id: self.next,
+            outcome: Outcome::Done,
+            request: Request::new((), op, extent, Time::ZERO),
+            issued,
+            surprise,
+        }
+    }
+
+    /// A client's read is chosen, for which the head waits for 3 ms. Returns whether a pick before it is held.
+    fn comes(&mut self, start: u64, pick: Option<(Op, Join, Extent)>) -> bool {
+        self.next += 1;
+        let whose = (RequestId::Client(self.next), Time::ZERO);
+        assert!(self.kept.notes(whose.0, whose.1, Op::Read));
+        let extent = Extent::at(start, 8);
+        let does = self.kept.may_serve(self.now, extent, None);
+        let track = Extent::at(start / 1000 * 1000, 1000);
+        let waits = Some((Nanos::from_millis(3), track, TURN));
+        self.kept.comes(self.now, whose, extent, does, waits);
+        assert!(
+            !self.kept.notes(whose.0, whose.1, Op::Read),
+            "once is enough"
+        );
+        let op = pick.map_or(Op::Read, |(op, ..)| op);
+        let pick = pick.map(|(_, join, extent)| Pick {
+            extent,
+            join,
+            blocks: 1,
+            more: false,
+        });
+        self.kept.holds(whose, op, pick.as_ref())
+    }
+
+    /// It is done.
+    fn ends(&mut self, start: u64, surprise: Surprise) {
+        let done = self.command(Op::Read, Extent::at(start, 8), Some(surprise));
+        self.kept.noticed(self.now, &done);
+    }
+
+    /// Both. The pick is made unless it is held.
+    fn reads(&mut self, start: u64, pick: Option<Extent>, surprise: Surprise) {
+        let pick = pick.map(|extent| (Op::Read, Join::Before, extent));
+        if !self.comes(start, pick)
+            && let Some((_, _, extent)) = pick
+        {
+            self.picks(Op::Read, extent);
+        }
+        self.ends(start, surprise);
+    }
+
+    /// A pick of any scan is done.
+    fn picks(&mut self, op: Op, extent: Extent) {
+        let done = self.command(op, extent, None);
+        self.kept.picked(self.now, &done);
+    }
+
+    fn with(&self, extent: Extent) -> bool {
+        self.kept.with.has(self.now, extent)
+    }
+
+    fn without(&self, extent: Extent) -> bool {
+        let (_, without) = self.kept.guard.as_ref().expect("it guards");
+        without.has(self.now, extent)
+    }
+
+    fn in_fact(&self, extent: Extent) -> bool {
+        self.kept.in_fact().has(self.now, extent)
+    }
+}
+
+/// In which gaps rest, since two reads have found that a pick took what would have been read in front of another.
+fn at_rest() -> Rig {
+    let mut rig = Rig::of(DRIVE);
+    for track in [1_000, 2_000] {
+        assert!(!rig.kept.rests());
+        rig.reads(
+            track + 500,
+            Some(Extent::at(90_000 + track, 8)),
+            Surprise::None,
+        );
+        rig.reads(track + 400, None, Surprise::None);
+    }
+    assert!(rig.kept.rests());
+    rig
+}
+
+/// Reads that have nothing to lose, until gaps do not rest any more. Each is before the same pick, which is held.
+fn until_it_ends(rig: &mut Rig, held: Extent) {
+    let mut nth = 0;
+    while rig.kept.rests() {
+        nth += 1;
+        assert!(nth < 10_000);
+        rig.reads(1_000_000 + nth * 1_000, Some(held), Surprise::None);
+    }
+}
+
+#[test]
+fn a_pick_of_any_scan_is_in_the_account_with_picks_alone_and_other_reads_are_in_both() {
+    let mut rig = Rig::of(DRIVE);
+    let [pick, other] = [Extent::at(5_000, 100), Extent::at(7_000, 100)];
+    rig.picks(Op::Read, pick);
+    assert!(rig.with(pick) && !rig.without(pick));
+    let done = rig.command(Op::Read, other, None);
+    rig.kept.passed(rig.now, &done);
+    assert!(rig.with(other) && rig.without(other));
+}
+
+#[test]
+fn what_passes_in_front_of_a_read_is_lost_to_the_account_with_picks_if_there_is_one() {
+    let mut rig = Rig::of(DRIVE);
+    rig.reads(1_500, None, Surprise::None);
+    let front = Extent::at(1_200, 308);
+    assert!(rig.with(front) && rig.without(front));
+    rig.reads(2_500, Some(Extent::at(90_000, 8)), Surprise::None);
+    let front = Extent::at(2_200, 308);
+    assert!(!rig.with(front) && rig.without(front));
+    // A pick that goes in the command of its request is read with what passes in front of both.
+    assert!(!rig.comes(3_500, Some((Op::Read, Join::With, Extent::at(3_400, 100)))));
+    let now = rig.now;
+    rig.picks(Op::Read, Extent::at(3_400, 100));
+    rig.now = now;
+    rig.ends(3_500, Surprise::None);
+    let front = Extent::at(3_200, 308);
+    assert!(rig.with(front) && rig.without(front));
+}
+
+#[test]
+fn a_drive_that_keeps_nothing_in_front_has_no_front() {
+    let mut rig = Rig::of(Buffering {
+        front: false,
+        ..DRIVE
+    });
+    assert!(!rig.kept.keeps_front());
+    rig.reads(1_500, None, Surprise::None);
+    assert!(rig.with(Extent::at(1_500, 8)) && !rig.with(Extent::at(1_499, 8)));
+}
+
+#[test]
+fn while_gaps_rest_what_was_picked_before_is_in_the_buffer_in_fact() {
+    let mut rig = Rig::of(DRIVE);
+    let [before, on_its_way, held] = [91_000, 60_000, 70_000].map(|start| Extent::at(start, 8));
+    rig.reads(1_500, Some(before), Surprise::None);
+    rig.reads(1_400, None, Surprise::None);
+    rig.reads(2_500, None, Surprise::None);
+    // A second lost hit: gaps rest while a pick is in the drive.
+    rig.reads(3_500, Some(Extent::at(92_000, 8)), Surprise::None);
+    rig.comes(3_400, None);
+    rig.ends(3_400, Surprise::None);
+    assert!(rig.kept.rests());
+    rig.picks(Op::Read, on_its_way);
+    for extent in [before, on_its_way, Extent::at(2_200, 308)] {
+        assert!(rig.in_fact(extent), "{extent}");
+    }
+    assert!(!rig.in_fact(Extent::at(3_450, 8)), "a pick was read then");
+    rig.reads(4_500, Some(held), Surprise::None);
+    assert!(!rig.in_fact(held) && rig.with(held));
+    assert!(rig.in_fact(Extent::at(4_200, 308)), "the head did wait");
+}
+
+#[test]
+fn when_a_rest_ends_what_was_held_is_not_in_the_buffer() {
+    let mut rig = at_rest();
+    let held = Extent::at(70_000, 8);
+    // One that went in the rest, and is done behind it.
+    assert!(rig.comes(500, Some((Op::Read, Join::Before, Extent::at(71_000, 8)))));
+    let late = rig.next;
+    until_it_ends(&mut rig, held);
+    assert!(!rig.with(held) && !rig.in_fact(held));
+    rig.next = late;
+    rig.ends(500, Surprise::None);
+    assert!(!rig.with(Extent::at(71_000, 8)));
+    assert!(rig.with(Extent::at(200, 308)), "the head did wait");
+}
+
+#[test]
+fn a_read_that_the_buffer_has_of_a_pick_is_no_surprise_in_a_rest() {
+    let mut rig = at_rest();
+    for _ in 0..64 {
+        rig.reads(92_000, None, Surprise::Hit);
+    }
+    assert!(rig.kept.rests() && !rig.kept.surprises());
+}
+
+#[test]
+fn a_pick_that_is_held_counts_as_read_and_one_that_would_write_as_written() {
+    let mut rig = at_rest();
+    let held = Extent::at(70_000, 8);
+    let of_a_writer = Extent::at(72_000, 8);
+    assert!(rig.comes(5_500, Some((Op::Read, Join::Before, held))));
+    // The gap was that of the first scan.
+    let second = (RequestId::Client(rig.next), Time::ZERO);
+    let pick = Pick {
+        extent: Extent::at(73_000, 8),
+        join: Join::Before,
+        blocks: 1,
+        more: false,
+    };
+    assert!(rig.kept.holds(second, Op::Read, Some(&pick)));
+    rig.ends(5_500, Surprise::None);
+    assert!(rig.with(held) && !rig.with(pick.extent));
+    assert!(rig.comes(6_500, Some((Op::Write, Join::Before, of_a_writer))));
+    rig.ends(6_500, Surprise::None);
+    assert!(!rig.with(of_a_writer), "writes are not read");
+    assert!(
+        !rig.with(Extent::at(6_200, 8)),
+        "the head would have been away"
+    );
+}
+
+#[test]
+fn in_a_rest_a_pick_goes_in_the_command_of_a_request_that_is_no_hit() {
+    let mut rig = at_rest();
+    let with = |start: u64| Some((Op::Read, Join::With, Extent::at(start - 8, 8)));
+    assert!(!rig.comes(5_500, with(5_500)));
+    rig.ends(5_500, Surprise::None);
+    // The account without picks has it; that with picks has not, since one took the wait.
+    assert!(rig.comes(6_500, Some((Op::Read, Join::Before, Extent::at(70_000, 8)))));
+    rig.ends(6_500, Surprise::None);
+    assert!(rig.comes(6_400, with(6_400)));
+    // Nothing was found.
+    assert!(rig.comes(7_500, None));
+}
+
+#[test]
+fn without_a_guard_nothing_is_noted_or_held() {
+    let mut kept = Kept::of(Some(DRIVE), false);
+    let whose = (RequestId::Client(1), Time::ZERO);
+    assert!(!kept.notes(whose.0, whose.1, Op::Read));
+    let waits = None;
+    kept.comes(Time::ZERO, whose, Extent::at(0, 8), false, waits);
+    assert!(!kept.holds(whose, Op::Read, None) && !kept.rests());
+}
+
+#[test]
+fn writes_and_jobs_are_not_noted() {
+    let mut kept = Kept::of(Some(DRIVE), true);
+    assert!(!kept.notes(RequestId::Client(1), Time::ZERO, Op::Write));
+    assert!(!kept.notes(RequestId::Background(1), Time::ZERO, Op::Read));
+}
