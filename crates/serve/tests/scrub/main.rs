@@ -138,6 +138,39 @@ fn beside_clients_gaps_are_used_once_the_platter_is_found() {
 }
 
 #[test]
+fn beside_clients_who_live_by_the_buffer_it_is_said_that_gaps_rest_for_that() {
+    let rig = Rig::emulated(Of {
+        sectors: 1 << 20,
+        ..USUAL
+    });
+    rig.begin(&ScrubAsk {
+        idle: Some(None),
+        ..ScrubAsk::default()
+    });
+    let inbox = Inbox::new(64);
+    let mut said = Vec::new();
+    for nth in 0..3_000 {
+        // Within some ten tracks.
+        let lba = 500_000 + nth * 7_919 % 500 * 8;
+        let to = Arc::clone(&inbox) as Arc<_>;
+        submit(&rig.disk, request(&rig.disk, nth, Op::Read, lba, to));
+        if nth >= 3 {
+            inbox.wait();
+        }
+        said.push(rig.status().gaps);
+        said.dedup();
+        if said.contains(&Gaps::Costly) {
+            break;
+        }
+    }
+    for _ in 0..3 {
+        inbox.wait();
+    }
+    assert!(said.contains(&Gaps::Costly), "{said:?}");
+    rig.stop();
+}
+
+#[test]
 fn sectors_that_cannot_be_read_are_found_one_by_one_and_the_rest_is_read() {
     let rig = Rig::emulated(USUAL);
     for (lba, sectors) in [(2048, 1), (5003, 7), (32_767, 1)] {
