@@ -58,14 +58,15 @@ run() {
         jq -r '.runs[0] | [.iops, .response_ms.p99, (.freeblock.free_mb_s // 0)] | map(. * 10 | round / 10) | @tsv'
 }
 
-echo '| drive | trace | requests a second: without, with | with `ignored` | 99 %, ms: without, with | with `ignored` | MB/s in gaps | with `ignored` |'
-echo '|---|---|---|---|---|---|---|---|'
+echo '| drive | trace | requests a second: without, with | `spared` | `ignored` | 99 %, ms: without, with | `spared` | `ignored` | MB/s in gaps | `spared` | `ignored` |'
+echo '|---|---|---|---|---|---|---|---|---|---|---|'
 for drive in atlas10k exos-x18; do
     for trace in "${traces[@]}"; do
         name=$(basename "$trace")
         read -r alone tail _ < <(run "$drive" "$trace")
+        read -r rate late free < <(run "$drive-scan" "$trace")
         read -r spared spared_tail spared_free < <(run "$drive-scan" "$trace" --set freeblock.hits=spared)
         read -r ignored ignored_tail ignored_free < <(run "$drive-scan" "$trace" --set freeblock.hits=ignored)
-        echo "| \`$drive\` | \`${name%%.*}\` | $alone, $spared | $ignored | $tail, $spared_tail | $ignored_tail | $spared_free | $ignored_free |"
+        echo "| \`$drive\` | \`${name%%.*}\` | $alone, $rate | $spared | $ignored | $tail, $late | $spared_tail | $ignored_tail | $free | $spared_free | $ignored_free |"
     done
 done
