@@ -146,6 +146,9 @@ pub struct Extraction {
     pub reads: u64,
     /// Time of the drive's so far.
     pub spent: Nanos,
+    /// Commands of a step that failed, of which nothing stayed, and their time.
+    #[serde(skip)]
+    pub in_vain: (u64, Nanos),
     #[serde(default)]
     stage_spent: Nanos,
     pub spindle: Option<Spindle>,
@@ -205,6 +208,7 @@ impl Extraction {
             stage: Stage::Rotation,
             reads: 0,
             spent: Nanos::ZERO,
+            in_vain: (0, Nanos::ZERO),
             stage_spent: Nanos::ZERO,
             spindle: None,
             turns: Vec::new(),
@@ -310,7 +314,10 @@ impl Extraction {
         probe: &mut P,
     ) -> Result<Outlook, ExtractError> {
         let mut next = self.clone();
-        let outlook = next.step(probe)?;
+        let outlook = next.step(probe).inspect_err(|_| {
+            let (commands, time) = (next.reads - self.reads, next.spent - self.spent);
+            self.in_vain = (self.in_vain.0 + commands, self.in_vain.1 + time);
+        })?;
         *self = next;
         Ok(outlook)
     }

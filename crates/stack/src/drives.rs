@@ -63,7 +63,7 @@ fn unknown(text: &str) -> String {
         |guess| format!("; did you mean `{guess}`?"),
     );
     format!(
-        "no drive is called `{text}`{guess} There are {}; or give a file, FILE.toml or FILE.parv",
+        "no drive is called `{text}`{guess} There are {}, each also as NAME-4kn, and plausible-SEED, drawn from a number; or give a file, FILE.toml or FILE.parv",
         names.join(", ")
     )
 }

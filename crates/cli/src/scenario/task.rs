@@ -208,7 +208,8 @@ impl TaskKeys {
         sector_bytes: u32,
     ) -> Result<(), ScanError> {
         self.check()?;
-        let part = |at: Lba| at != Lba::ZERO + capacity && at.get() % options.block.get() != 0;
+        let part =
+            |at: Lba| at != Lba::ZERO + capacity && !at.get().is_multiple_of(options.block.get());
         let ranges: Result<Vec<Extent>, ScanError> = match self.range.as_slice() {
             [] => Ok(vec![Extent::new(Lba::ZERO, capacity)]),
             ranges => ranges

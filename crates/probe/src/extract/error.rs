@@ -48,7 +48,9 @@ pub enum ExtractError {
         lba: u64,
     },
     /// It is too small.
-    #[error("{sectors} sectors are too few to learn anything; a disk has a million and more")]
+    #[error(
+        "it has {sectors} sectors, too few to learn anything from; a disk has a million and more"
+    )]
     TooSmall {
         /// What it has.
         sectors: u64,

@@ -1,6 +1,7 @@
 //! `headtime drive probe`
 
 mod device;
+mod inside;
 mod page;
 mod quick;
 mod sparse;

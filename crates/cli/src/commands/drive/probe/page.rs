@@ -1,6 +1,7 @@
 //! The page of a whole probe: what the disk is, in words, tables and pictures; what is not known, and why.
 
 use super::super::curve::size;
+use super::inside;
 use super::sparse::sparse;
 use super::tracks::{self, Tracks, group_cylinders};
 use crate::fault::{Fault, name};
@@ -103,12 +104,13 @@ impl<'a> Page<'a> {
 
     fn heading(&self) -> String {
         let extraction = self.extraction;
+        let (in_vain, vain_time) = extraction.in_vain;
         format!(
             "{} · {} · {} commands in {:.0} s · seed {}",
             extraction.name(),
             size(extraction.capacity(), extraction.sector_bytes()),
-            extraction.reads,
-            extraction.spent.as_secs_f64(),
+            extraction.reads + in_vain,
+            (extraction.spent + vain_time).as_secs_f64(),
             extraction.seed()
         )
     }
@@ -225,6 +227,13 @@ impl<'a> Page<'a> {
             };
             lines.push(("access", text.to_owned()));
         }
+        lines.extend(inside::lines(profile, |key| self.knows(key)));
+    }
+
+    /// Whether a key of the profile was learned.
+    fn knows(&self, key: &str) -> bool {
+        let mut findings = self.verdict.findings.iter();
+        findings.any(|finding| finding.key == key && !matches!(finding.known, Known::Not(_)))
     }
 
     /// Sectors whose data is elsewhere, and among how many they were looked for.
@@ -306,8 +315,13 @@ impl<'a> Page<'a> {
             ProbeEnd::Told => "It was told to end".to_owned(),
             // What cannot be learned takes no time.
             ProbeEnd::Refused(why) => {
+                let quick = match self.extraction.spindle {
+                    Some(_) => "",
+                    // That needs no turn.
+                    None => " How fast it is, --quick says all the same.",
+                };
                 return format!(
-                    "It ended: {why}. That was at the part \"{}\": {}.",
+                    "It ended: {why}. That was at the part \"{}\": {}.{quick}",
                     stage.text(),
                     worth(self.verdict.worth)
                 );
@@ -388,6 +402,13 @@ impl<'a> Page<'a> {
         }
         text.push_str("\nHow surely each key of the profile is known\n");
         let findings = self.findings();
+        let unseen = |(_, known): &(String, String)| known == "not learned: not looked at yet";
+        if findings.iter().all(unseen) {
+            // It ended before it had begun: the reason alone says more.
+            text.push_str("nothing of it: no part was looked at to its end\n");
+            text.push_str(&format!("\n{}\n", self.sentence()));
+            return text;
+        }
         let columns = [
             TableColumn::words("key", findings.iter().map(|(key, _)| key.clone())),
             TableColumn::words("known", findings.iter().map(|(_, known)| known.clone())),
@@ -498,8 +519,8 @@ impl<'a> Page<'a> {
             capacity_bytes: self.capacity(),
             sector_bytes: extraction.sector_bytes(),
             seed: extraction.seed(),
-            commands: extraction.reads,
-            took_s: round(extraction.spent.as_secs_f64(), 6),
+            commands: extraction.reads + extraction.in_vain.0,
+            took_s: round((extraction.spent + extraction.in_vain.1).as_secs_f64(), 6),
             ended: ended,
             next: extraction.stage(),
             worth: word(self.verdict.worth),
@@ -512,6 +533,8 @@ impl<'a> Page<'a> {
             tracks: tracks.collect::<Vec<_>>(),
             seeks: seeks.collect::<Vec<_>>(),
             zero_latency: extraction.zero_latency,
+            cache: self.profile.as_ref().map(|profile| profile.cache),
+            queue: self.profile.as_ref().map(|profile| profile.queue),
             remaps: object! {
                 sectors_and_angles: remapped.collect::<Vec<_>>(),
                 read_share: round(combed.unwrap_or(0.0), 6),
