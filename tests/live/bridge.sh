@@ -45,12 +45,21 @@ control = \"unix:$control\""
 serve --log "$work/serve.log"
 "$headtime" scrub "$control" disk0 --no-wait --idle off --block 64KiB >/dev/null 2>"$work/scrub.out" || fail "scrub: $(cat "$work/scrub.out")"
 fio --name=clients --ioengine=nbd --uri="$(uri)" --size=1g --randseed=7 --rw=randrw --rwmixread=90 --bs=8k --numjobs=10 --thread \
-    --iodepth=1 --runtime=8 --time_based --minimal >"$work/fio.out" 2>&1 || fail "fio: $(cat "$work/fio.out")"
+    --iodepth=1 --runtime=8 --time_based --minimal >"$work/fio.out" 2>&1 &
+clients=$!
+# Another scheduler and another gate in flight.
+sleep 4
+configure sptf 2 "$(in_memory exos-x18 1GiB)
+gate = \"rsd:age_th=50\"" "nbd = \"unix:$socket\"
+control = \"unix:$control\""
+kill -HUP "$server"
+wait "$clients" || fail "fio: $(cat "$work/fio.out")"
 "$headtime" scrub "$control" disk0 status >"$work/status.out" || fail "scrub: $(cat "$work/status.out")"
 stop
 "$headtime" sim replay-log "$work/serve.log" >"$work/replay.out" || fail "scrub: $(cat "$work/replay.out")"
 joined=$(grep -c '^J ' "$work/serve.log" || true)
 [ "$joined" -gt 0 ] || fail "scrub: nothing was read in gaps: $(cat "$work/status.out")"
+grep -q '^G ' "$work/serve.log" || grep -q '^S ' "$work/serve.log" || fail 'scrub: neither scheduler nor gate was swapped'
 if grep '^J ' "$work/serve.log" | grep -q ' alone$'; then fail 'scrub: it has read in idle time, which is not used'; fi
 printf '%-8s %-16s %7s lines of log, %s reads in gaps: %s\n' emulated 'sptf-sw60, scrub' "$(wc -l <"$work/serve.log")" "$joined" "$(tail -n 1 "$work/replay.out")"
 echo 'bridge: every decision is the same'

@@ -355,7 +355,8 @@ async fn begin_scrub(
                 .to_owned(),
         ));
     }
-    tracing::info!(disk = name, ?ask, "a scrub is to begin or to go on");
+    let said = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    tracing::info!(disk = name, "a scrub is to begin or to go on: {said}");
     watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
 }
 

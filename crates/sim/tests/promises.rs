@@ -10,7 +10,7 @@ use headtime_engine::{
 };
 use headtime_sched::{Spec, Track as Follow};
 use headtime_sim::{Setup, run};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -489,4 +489,55 @@ fn a_scan_that_is_over_gives_the_queue_back() {
     let [before, after] = [(0, over - 4), (over, 400)]
         .map(|(from, to)| rate(&timeline, from, to) / rate(&alone, from, to));
     assert!(before < 0.8 && after > 0.95, "{before} {after}");
+}
+
+/// A hundredth of a drive, nearly without clients, and a generous date.
+#[test]
+fn a_disk_that_is_a_part_of_the_drive_that_is_believed_keeps_a_date_that_it_can() {
+    let profile = drive();
+    let model = Arc::new(Model::new(&profile));
+    for (block, p99) in [(16, None), (128, None), (16, Some(0.05))] {
+        let part = Sectors::new(profile.geometry.capacity.get() / 1_000 / 128 * 128);
+        let options = FreeblockOptions {
+            block: Sectors::new(block),
+            ..FreeblockOptions::default()
+        };
+        let whole = Extent::new(Lba::ZERO, part);
+        let scan = Freeblock::new(Arc::clone(&model), part, whole, options).expect("it turns");
+        let scan = scan.with_promise(promised(1_200, p99), Sectors::new(2_048));
+        let scan = Rc::new(RefCell::new(scan));
+        let mut workload = clients(Load::Open(0.05), 3);
+        for one in &mut workload.processes {
+            one.range = Some((Bytes(0), Bytes(1_000_000_000)));
+        }
+        let mut source = Synthetic::new(&workload, part, 512).expect("in range");
+        let built = "sptf".parse::<Spec>().expect("registered");
+        let built = built.build(Some(Arc::clone(&model))).expect("built");
+        let config = Config {
+            depth: 2,
+            merge: false,
+            ..Config::default()
+        };
+        let mut setup = Setup::new(Drive::new(&profile, 1), config, built, &mut source);
+        setup.limit = Some(Nanos::from_secs(1_300));
+        setup.stations[0].background = Some(Box::new(Watched {
+            scan: Rc::clone(&scan),
+            blocks: Rc::default(),
+            is_awake: false,
+            in_vain: Rc::default(),
+        }));
+        run(setup).expect("runs");
+        let scan = scan.borrow();
+        let (_, changes) = scan.promise().expect("it was made");
+        let text = format!("blocks of {block}, {p99:?}: {changes:?}");
+        assert_eq!(scan.wanted().left(), 0, "{text}");
+        let late = |(_, verdict): &(Time, Verdict)| *verdict == Verdict::Late;
+        assert!(!changes.iter().any(late), "{text}");
+        // Nobody asks at first, so that nobody waits while it learns.
+        let tenth = scan.tenths()[0];
+        assert!(
+            tenth < Time::ZERO + Nanos::from_secs(12 + 20),
+            "{tenth} {text}"
+        );
+    }
 }

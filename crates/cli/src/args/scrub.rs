@@ -57,7 +57,7 @@ pub struct Scrub {
     /// Make 99 % of the clients' requests take no longer than 99 % of them would take without it, and this much more, such as +5%; off: any
     ///
     /// What they would take is estimated. Where this and a date cannot both be, this is. It may be changed while the scrub is under way.
-    #[arg(long, value_name = "+N%|off")]
+    #[arg(long, value_name = "+N%|off", allow_hyphen_values = true)]
     pub p99: Option<P99More>,
     /// Do not wait for the end
     #[arg(long)]

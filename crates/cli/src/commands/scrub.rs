@@ -154,7 +154,11 @@ fn progress(status: &Value) -> String {
     if let Some(rate) = status["bytes_per_s"].as_f64() {
         let _ = write!(text, ", {:.1} MB/s", rate / 1e6);
     }
+    let failing = status["failing"].as_u64().unwrap_or(0);
     match status["remaining_s"].as_f64() {
+        None if failing >= 3 => {
+            let _ = write!(text, ", the last {failing} reads failed");
+        }
         Some(seconds) => {
             let _ = write!(text, ", {} to go", span(seconds));
         }
@@ -256,7 +260,13 @@ fn table(disk: &str, status: &Value) -> String {
     if let errors @ 1.. = number(&status["errors"]) {
         rows.push((
             "errors",
-            format!("{errors} reads failed and were tried again"),
+            match number(&status["failing"]) {
+                0 => format!("{errors} reads failed and were tried again"),
+                row => format!(
+                    "{errors} reads failed and are tried again, the last {row} in a row: the disk, or its file, does not \
+                     have what it should; the server's messages say more"
+                ),
+            },
         ));
     }
     if let Some(file) = status["hashes"]["file"].as_str() {

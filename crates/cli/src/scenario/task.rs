@@ -29,8 +29,8 @@ pub struct TaskKeys {
     /// As [`TaskSpec::work`].
     pub work: TaskWork,
     /// As [`TaskSpec::ranges`]; the whole disk without any.
-    #[serde(skip_serializing_if = "is_empty")]
-    pub range: OneOrList<ByteRange>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<OneOrList<ByteRange>>,
     /// As [`TaskSpec::block`]; that of the scan without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
@@ -62,10 +62,6 @@ pub struct TaskKeys {
     pub until: Option<Nanos>,
 }
 
-fn is_empty(ranges: &OneOrList<ByteRange>) -> bool {
-    ranges.is_empty()
-}
-
 impl Default for TaskKeys {
     /// Reads the whole disk from the beginning, in gaps.
     fn default() -> TaskKeys {
@@ -73,7 +69,7 @@ impl Default for TaskKeys {
             name: None,
             priority: 0,
             work: TaskWork::Read,
-            range: OneOrList::default(),
+            range: None,
             block: None,
             wants: TaskWants::All,
             on_write: TaskOnWrite::Nothing,
@@ -183,6 +179,9 @@ impl TaskKeys {
         if !behind(self.demote, self.promote) {
             return error("demote", "allowed is a time after that of promote");
         }
+        if self.range.as_ref().is_some_and(|ranges| ranges.is_empty()) {
+            return error("range", "is an empty list; give at least one");
+        }
         let again = self.on_write == TaskOnWrite::Again;
         if self.wants == TaskWants::Written && !again {
             return error("wants", "written needs on_write = \"again\"");
@@ -210,9 +209,9 @@ impl TaskKeys {
         self.check()?;
         let part =
             |at: Lba| at != Lba::ZERO + capacity && !at.get().is_multiple_of(options.block.get());
-        let ranges: Result<Vec<Extent>, ScanError> = match self.range.as_slice() {
-            [] => Ok(vec![Extent::new(Lba::ZERO, capacity)]),
-            ranges => ranges
+        let ranges: Result<Vec<Extent>, ScanError> = match &self.range {
+            None => Ok(vec![Extent::new(Lba::ZERO, capacity)]),
+            Some(OneOrList(ranges)) => ranges
                 .iter()
                 .map(|ByteRange(from, to)| {
                     let extent = extent_of("range", (*from, *to), capacity, sector_bytes)?;
@@ -230,7 +229,21 @@ impl TaskKeys {
         };
         let block = match self.block {
             None => options.block,
-            Some(size) => sectors_of("block", size, sector_bytes)?,
+            Some(size) => {
+                let block = sectors_of("block", size, sector_bytes)?;
+                let base = options.block.get();
+                if block == Sectors::ZERO || !block.get().is_multiple_of(base) {
+                    let base = Bytes(options.block.bytes(sector_bytes));
+                    let problem = format!(
+                        "is {size}; allowed is a multiple of {base}, the block of the scan"
+                    );
+                    return Err(ScanError {
+                        key: "block",
+                        problem,
+                    });
+                }
+                block
+            }
         };
         let spec = TaskSpec {
             priority: self.priority,

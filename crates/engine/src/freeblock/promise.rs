@@ -82,6 +82,9 @@ pub(super) struct Promise {
     again: f64,
     /// Clients' requests before which something may be read outright.
     yielding: u64,
+    /// Whether a client has asked for anything, and whether it is too early to plan.
+    is_asked: bool,
+    learns: bool,
     /// How long clients' requests took since the last look.
     tail: Tail,
     /// When all will have been read at that price.
@@ -139,6 +142,8 @@ impl Promise {
             wanted_again: 0,
             again: 0.0,
             yielding: 0,
+            is_asked: false,
+            learns: true,
             tail: Tail::default(),
             ends: None,
             last_outright: (Nanos::ZERO, Time::ZERO),
@@ -162,9 +167,9 @@ impl Promise {
         (self.next_look, self.promised) = (Time::ZERO, promised);
     }
 
-    /// Returns true if idle time is used now.
+    /// Returns true if idle time is used now: also while it only learns, as long as there is nobody from whom it could learn.
     pub(super) fn uses_idle(&self) -> bool {
-        self.ways.idle
+        self.ways.idle && !(self.learns && self.is_asked)
     }
 
     /// Returns true if an outright read may be asked for: they take no more than their share of the time, which is that of the last look also
@@ -212,11 +217,13 @@ impl Promise {
 
     /// A client asks.
     pub(super) fn arrives(&mut self, now: Time, origin: Origin) {
+        self.is_asked = true;
         self.shadow.arrives(now, origin);
     }
 
     /// A client's request is over.
     pub(super) fn seen(&mut self, now: Time, done: &Finished) {
+        self.is_asked = true;
         self.shadow.seen(now, done);
         // Nothing goes before an urgent one.
         self.yielding += u64::from(done.request.class >= Class::BEST_EFFORT);
@@ -336,7 +343,9 @@ impl Promise {
         let learns = part(LEARNS, LEARNS_MOST);
         let to_go = self.due.saturating_since(began).as_nanos() / LEARNS;
         let learns = learns.min(Nanos::from_nanos(to_go));
-        if now < began.saturating_add(learns) {
+        self.learns = now < began.saturating_add(learns);
+        if self.learns {
+            self.ways.idle = !self.is_asked;
             return;
         }
         // What clients wait for at night says nothing of their day.

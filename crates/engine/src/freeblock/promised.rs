@@ -4,8 +4,10 @@ use super::promise::{Outlook, Promise, Promised, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
-use headtime_units::{Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
+/// Of so many places of a disk it is asked how long their tracks are.
+const SAMPLES: u64 = 64;
 /// So many pieces ahead of a sweep say how much it reads.
 const LOOKS_AHEAD: usize = 32;
 
@@ -39,10 +41,22 @@ impl<P: Passing> Freeblock<P> {
             return promise.change(promised);
         }
         // A model with one track says nothing of a drive.
-        let tracks = self.wanted.tracks().max(1);
-        let track = (self.wanted.blocks() * block) as f64 / tracks as f64;
-        let drive = (tracks > 1).then_some((self.turn, track));
+        let drive = (self.wanted.tracks() > 1).then(|| (self.turn, self.mean_track()));
         self.promise = Some(Box::new(Promise::new(promised, drive)));
+    }
+
+    /// How many sectors a track has, in the mean over the disk, which may be a part of the drive that is believed.
+    fn mean_track(&self) -> f64 {
+        let capacity = self.wanted.end().get();
+        let sum: u64 = (0..SAMPLES)
+            .map(|sample| {
+                let at = (u128::from(capacity) * u128::from(2 * sample + 1)
+                    / u128::from(2 * SAMPLES)) as u64;
+                let place = self.model.start(Extent::at(at, 1));
+                self.model.addresses(self.model.track(place)).len.get()
+            })
+            .sum();
+        (sum as f64 / SAMPLES as f64).max(1.0)
     }
 
     /// Nothing is promised any more, and idle time is used as is said here.

@@ -27,6 +27,11 @@ impl Rests {
         self.failures = 0;
     }
 
+    /// How many reads in a row have failed, up to now.
+    pub fn in_a_row(&self) -> u32 {
+        self.failures
+    }
+
     /// When the job may go on.
     pub fn until(&self) -> Time {
         self.until

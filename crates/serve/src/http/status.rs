@@ -21,6 +21,9 @@ pub(super) fn render(page: &Page) -> String {
     format!("{status:#}\n")
 }
 
+/// So many reads of a scrub that fail in a row say that none succeeds.
+const FAILING: u32 = 3;
+
 /// How far predictions of some commands were off, if there were any; as in the report of a simulation.
 fn of_residual(of: &Value, residual: &Residual) -> Option<Value> {
     let micros = |share| residual.margin(share).map(Nanos::as_micros_f64);
@@ -168,7 +171,8 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         "left": status.left,
         "share": status.share(),
         "bytes_per_s": status.pace.blocks_per_s().map(|rate| (rate * block as f64).round()),
-        "remaining_s": status.remaining().map(Nanos::as_secs_f64),
+        // As long as nothing can be read nobody knows.
+        "remaining_s": status.remaining().filter(|_| status.failing < FAILING).map(Nanos::as_secs_f64),
         "read": {
             "in_gaps": status.in_gaps,
             "in_idle_time": status.in_idle_time,
@@ -176,6 +180,7 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
             "outright": status.outright,
         },
         "errors": status.errors,
+        "failing": status.failing,
         "unreadable_sectors": status.unreadable.sectors(),
         "unreadable": list(&status.unreadable),
         "changed_sectors": status.changed.sectors(),

@@ -321,6 +321,8 @@ impl Scrubs {
             face.status().state = ScrubState::Stopped;
         }
         self.disk.ask_jobs();
+        // Another one may begin at once, unless the drive keeps a read for longer.
+        face.wait_for_job(LET_GO);
         Ok(())
     }
 
@@ -397,9 +399,23 @@ impl Scrubs {
     }
 
     fn plan(&self, ask: &ScrubAsk) -> Result<Plan, ScrubError> {
-        match self.disk.members() {
-            1 => ask.plan(&self.identity),
-            _ => Err(ScrubError::Volume),
+        if self.disk.members() != 1 {
+            return Err(ScrubError::Volume);
+        }
+        let plan = ask.plan(&self.identity)?;
+        match (&plan.keeps, &self.file) {
+            (Some((what, file)), Some(own)) if are_side_by_side(file, own) => {
+                let key = match what {
+                    Keeps::Image => "copy",
+                    Keeps::Hashes => "hash",
+                };
+                let problem = format!(
+                    "{}: lies where the server keeps what it knows of scrubs; allowed is any other directory",
+                    file.display()
+                );
+                Err(ScrubError::Value { key, problem })
+            }
+            _ => Ok(plan),
         }
     }
 
@@ -552,6 +568,13 @@ impl Scrubs {
     }
 }
 
+/// Returns true if two files are in one directory.
+fn are_side_by_side(one: &Path, other: &Path) -> bool {
+    let directory = |file: &Path| fs::canonicalize(file.parent()?).ok();
+    let directories = (directory(one), directory(other));
+    matches!(directories, (Some(one), Some(other)) if one == other)
+}
+
 /// The status of a scrub that has done nothing.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
@@ -566,6 +589,7 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         in_idle_time: 0,
         by_others: 0,
         errors: 0,
+        failing: 0,
         unreadable: FoundSectors::default(),
         changed: FoundSectors::default(),
         outright: 0,

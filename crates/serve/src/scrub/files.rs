@@ -239,6 +239,9 @@ pub(super) fn read_header(
         read => read.map_err(|error| failed(path, error))?,
     }
     let end = header.iter().position(|byte| *byte == 0);
+    if end == Some(0) {
+        return Err(wrong(path, what, "it begins with zeroes"));
+    }
     let text = &header[..end.unwrap_or(header.len())];
     let value: Value =
         serde_json::from_slice(text).map_err(|error| wrong(path, what, error.to_string()))?;

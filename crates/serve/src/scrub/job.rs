@@ -396,6 +396,7 @@ impl<P: Passing> Scrub<P> {
         status.by_others = self.scan.stats().read_by_others;
         status.outright = self.read_outright;
         status.errors = self.errors;
+        status.failing = self.rests.in_a_row();
         status.gaps = match self.gaps {
             Gaps::Used if self.scan.fails() => Gaps::Surprised,
             Gaps::Used if self.scan.is_costly() => Gaps::Costly,

@@ -137,6 +137,8 @@ pub struct ScrubStatus {
     pub outright: u64,
     /// Reads that failed, and were not for sectors that cannot be read.
     pub errors: u64,
+    /// How many of them in a row, up to now.
+    pub failing: u32,
     /// Sectors that cannot be read.
     pub unreadable: FoundSectors,
     /// Sectors that are not what they were, though nobody has written to them.

@@ -544,6 +544,26 @@ fn every_block_is_read_once_whatever_fails() {
                     .unwrap(),
             },
         )];
+        // Gates of two lanes, and of one, with schedulers that predict.
+        for (seconds, text) in [
+            (6, "rsd-priority:ranks=0/1"),
+            (8, "depth:depth=1"),
+            (10, "rsd"),
+        ] {
+            let gate: GateSpec = text.parse().expect("known");
+            let gate = gate.build_in_flight(&config()).expect("it fits");
+            let schedulers = (0..gate.lanes()).map(|_| {
+                let built = spec.build(Some(Arc::clone(&model))).expect("built");
+                (spec.to_string(), built)
+            });
+            let order = Order::SwapGate {
+                member: Member::default(),
+                text: text.to_owned(),
+                schedulers: schedulers.collect(),
+                gate,
+            };
+            setup.orders.push((at(seconds), order));
+        }
         setup.stations[0].faults = vec![
             (at(0), bad(2_000, 1)),
             (at(0), bad(7_777, 3)),
