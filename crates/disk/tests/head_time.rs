@@ -195,7 +195,11 @@ fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
             let turns = matches!(told.surprise, Surprise::Destaging(turns) if turns > 0);
             found.delayed += u64::from(writes_back && late);
             found.turns_late += u64::from(writes_back && late && turns);
-            found.late_alone += u64::from(!writes_back && turns);
+            let late_alone = match told.surprise {
+                Surprise::Destaging(turns) | Surprise::Turns(turns) => turns > 0,
+                _ => false,
+            };
+            found.late_alone += u64::from(!writes_back && late_alone);
             if during && !writes_back {
                 found.behind += 1;
                 found.predicted += u64::from(told.error().abs() <= 50_000);

@@ -3,7 +3,7 @@
 use headtime_sched::Predicting;
 use headtime_units::{Lba, Nanos};
 
-/// Classes of seeks: up to 0.5 ms, 1 ms and so on; the last has all that are longer.
+/// Classes of seeks: none, up to 1 ms, up to 2 ms and so on; the last has all that are longer.
 const SEEKS: usize = 16;
 const SEEK_STEP: u64 = 1_000_000;
 /// Regions of the disk, at most.
@@ -41,14 +41,14 @@ impl Residual {
             fine if fine <= FINE => fine,
             more => (FINE + (more - FINE).div_ceil(10)).min(FINE + COARSE),
         };
-        self.counts[step] += 1;
+        self.counts[step] = self.counts[step].saturating_add(1);
         self.commands += 1;
         self.sum += error.clamp(-20_000_000, 20_000_000);
     }
 
     fn merge(&mut self, other: &Residual) {
         for (count, more) in self.counts.iter_mut().zip(&other.counts) {
-            *count += more;
+            *count = count.saturating_add(*more);
         }
         self.commands += other.commands;
         self.sum += other.sum;

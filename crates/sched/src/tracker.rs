@@ -134,7 +134,7 @@ pub struct Tracker<P: Positioning> {
     /// When that command was done.
     ended: Time,
     /// Writes that ended in the drive's buffer may wait there until then.
-    holds_writes: Time,
+    waits_until: Time,
     /// When the last of them ended.
     buffered: Time,
     /// The flush that was sent last: its tag, and when.
@@ -157,7 +157,7 @@ impl<P: Positioning> Tracker<P> {
             lba: Lba::ZERO,
             op: None,
             ended: Time::ZERO,
-            holds_writes: Time::ZERO,
+            waits_until: Time::ZERO,
             buffered: Time::ZERO,
             flush: None,
             model,
@@ -227,10 +227,12 @@ impl<P: Positioning> Tracker<P> {
     }
 
     /// Notes the end of a write that waits in the drive's buffer.
-    fn buffers(&mut self, now: Time) {
-        self.buffered = now;
-        let until = now.saturating_add(self.model.holds_writes());
-        self.holds_writes = self.holds_writes.max(until);
+    fn buffers(&mut self, now: Time, done: bool) {
+        if done {
+            self.buffered = now;
+            let until = now.saturating_add(self.model.holds_writes());
+            self.waits_until = self.waits_until.max(until);
+        }
     }
 
     /// Notes the end of a flush, if that is one: what had been written before it was sent is on the medium.
@@ -240,7 +242,7 @@ impl<P: Positioning> Tracker<P> {
         };
         self.flush = None;
         if done && self.buffered <= sent {
-            self.holds_writes = Time::ZERO;
+            self.waits_until = Time::ZERO;
         }
     }
 
@@ -298,12 +300,12 @@ impl<P: Positioning> Track for Tracker<P> {
         let time = sent.time.expect("it is predicted");
         self.chained -= 1;
         if time.buffered.is_some() {
-            self.buffers(now);
+            self.buffers(now, done);
             self.put_right(now);
             return None;
         }
         if !time.on_medium {
-            self.buffers(now);
+            self.buffers(now, done);
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
             self.place = time.head.place;
             self.lba = sent.what.extent.end();
@@ -318,7 +320,7 @@ impl<P: Positioning> Track for Tracker<P> {
         let predicted = expected.saturating_since(begin);
         let observed = now - begin;
         let (mut hit, mut surprise) = (false, Surprise::None);
-        let holds_writes = begin < self.holds_writes;
+        let may_destage = begin < self.waits_until;
         if let Some(platter) = &mut self.platter {
             let (turns, rest) = platter.divide(late);
             // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
@@ -334,7 +336,7 @@ impl<P: Positioning> Track for Tracker<P> {
                 let count = turns.clamp(-100, 100) as i8;
                 match turns {
                     0 => Surprise::None,
-                    1.. if holds_writes => Surprise::Destaging(count),
+                    1.. if may_destage => Surprise::Destaging(count),
                     _ => Surprise::Turns(count),
                 }
             };

@@ -355,8 +355,9 @@ async fn begin_scrub(
                 .to_owned(),
         ));
     }
-    let said = body.split_whitespace().collect::<Vec<_>>().join(" ");
-    tracing::info!(disk = name, "a scrub is to begin or to go on: {said}");
+    // On one line, whatever stands in it.
+    let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
+    tracing::info!(disk = name, ask = %said, "a scrub is to begin or to go on");
     watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
 }
 

@@ -266,6 +266,7 @@ impl<P: Passing + Clone + 'static> Background for PlannedTasks<P> {
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        self.go_on(now);
         self.tasks.finished(now, done, data);
     }
 }

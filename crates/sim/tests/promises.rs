@@ -491,7 +491,7 @@ fn a_scan_that_is_over_gives_the_queue_back() {
     assert!(before < 0.8 && after > 0.95, "{before} {after}");
 }
 
-/// A hundredth of a drive, nearly without clients, and a generous date.
+/// A thousandth of a drive, nearly without clients, and a generous date.
 #[test]
 fn a_disk_that_is_a_part_of_the_drive_that_is_believed_keeps_a_date_that_it_can() {
     let profile = drive();
@@ -531,7 +531,7 @@ fn a_disk_that_is_a_part_of_the_drive_that_is_believed_keeps_a_date_that_it_can(
         let (_, changes) = scan.promise().expect("it was made");
         let text = format!("blocks of {block}, {p99:?}: {changes:?}");
         assert_eq!(scan.wanted().left(), 0, "{text}");
-        let late = |(_, verdict): &(Time, Verdict)| *verdict == Verdict::Late;
+        let late = |(_, verdict): &(Time, Verdict)| verdict.is_late();
         assert!(!changes.iter().any(late), "{text}");
         // Nobody asks at first, so that nobody waits while it learns.
         let tenth = scan.tenths()[0];

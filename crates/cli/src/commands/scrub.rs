@@ -261,7 +261,7 @@ fn table(disk: &str, status: &Value) -> String {
         rows.push((
             "errors",
             match number(&status["failing"]) {
-                0 => format!("{errors} reads failed and were tried again"),
+                0..3 => format!("{errors} reads failed and were tried again"),
                 row => format!(
                     "{errors} reads failed and are tried again, the last {row} in a row: the disk, or its file, does not \
                      have what it should; the server's messages say more"

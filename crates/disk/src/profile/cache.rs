@@ -109,8 +109,8 @@ impl CacheSpec {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
 
-    /// For how long written data wait for the arm at most: those in runs twice the age at which they go first, since those that are as
-    /// old go before them. In segments there is no end to it but an idle drive or a flush.
+    /// For how long written data wait for the arm, as a rule: those in runs twice the age at which they go first, since those that are as
+    /// old go before them, and longer where very many are. In segments there is no end to it but an idle drive or a flush.
     pub(crate) fn holds_writes(&self) -> Nanos {
         match self.keeps_runs() {
             true => self.destage_age.saturating_add(self.destage_age),

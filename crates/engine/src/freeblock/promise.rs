@@ -49,6 +49,7 @@ const AGAIN_OF: f64 = 0.2;
 /// No price is lower, so that it can rise again; the highest is none at all.
 const PRICE_LEAST: f64 = 1e-4;
 const PRICE_MOST: f64 = 1e6;
+
 /// Keeps the promises of a scan.
 pub(super) struct Promise {
     promised: Promised,
@@ -345,7 +346,10 @@ impl Promise {
         let learns = learns.min(Nanos::from_nanos(to_go));
         self.learns = now < began.saturating_add(learns);
         if self.learns {
-            self.ways.idle = !self.is_asked;
+            self.ways = Ways {
+                idle: !self.is_asked,
+                ..Ways::default()
+            };
             return;
         }
         // What clients wait for at night says nothing of their day.
@@ -475,7 +479,7 @@ impl Promise {
         };
         self.plan.saw(now, &did, left);
         let rest = since.saturating_sub(busy).as_secs_f64();
-        if self.ways.idle && self.ways.share == 0.0 && rest > 0.0 {
+        if self.uses_idle() && self.ways.share == 0.0 && rest > 0.0 {
             let read = seen.in_idle.saturating_sub(before.in_idle);
             self.plan.swept_idle(now, read.as_secs_f64() / rest);
         }

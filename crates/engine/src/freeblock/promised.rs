@@ -45,7 +45,7 @@ impl<P: Passing> Freeblock<P> {
         self.promise = Some(Box::new(Promise::new(promised, drive)));
     }
 
-    /// How many sectors a track has, in the mean over the disk, which may be a part of the drive that is believed.
+    /// How many sectors a track has, in the mean over the disk. The drive that is believed may be larger.
     fn mean_track(&self) -> f64 {
         let capacity = self.wanted.end().get();
         let sum: u64 = (0..SAMPLES)

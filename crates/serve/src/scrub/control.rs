@@ -304,6 +304,7 @@ impl Scrubs {
         let mut now = self.now();
         let face = unfinished(&now)?;
         face.stopped.store(true, Ordering::SeqCst);
+        self.disk.ask_jobs();
         if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
             // There is no job any more that would do it.
             if let Some(file) = &self.file {
@@ -320,7 +321,6 @@ impl Scrubs {
             self.end_copy(&mut now);
             face.status().state = ScrubState::Stopped;
         }
-        self.disk.ask_jobs();
         // Another one may begin at once, unless the drive keeps a read for longer.
         face.wait_for_job(LET_GO);
         Ok(())
@@ -570,9 +570,12 @@ impl Scrubs {
 
 /// Returns true if two files are in one directory.
 fn are_side_by_side(one: &Path, other: &Path) -> bool {
-    let directory = |file: &Path| fs::canonicalize(file.parent()?).ok();
-    let directories = (directory(one), directory(other));
-    matches!(directories, (Some(one), Some(other)) if one == other)
+    // It may not be there yet.
+    let directory = |file: &Path| {
+        let parent = file.parent().map(Path::to_owned);
+        parent.map(|parent| fs::canonicalize(&parent).unwrap_or(parent))
+    };
+    directory(one) == directory(other)
 }
 
 /// The status of a scrub that has done nothing.

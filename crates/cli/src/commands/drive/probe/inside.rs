@@ -35,7 +35,8 @@ fn buffer(profile: &Profile, knows: impl Fn(&str) -> bool) -> Vec<String> {
             true => format!(" of up to {} sectors{room}", cache.segment_sectors),
             false => String::new(),
         };
-        parts.push(format!("{places} places{each}"));
+        let noun = if places == 1 { "place" } else { "places" };
+        parts.push(format!("{places} {noun}{each}"));
     }
     if knows("cache.read_ahead") {
         let most = cache.read_ahead_max;

@@ -318,7 +318,7 @@ impl<'a> Page<'a> {
                 let quick = match self.extraction.spindle {
                     Some(_) => "",
                     // That needs no turn.
-                    None => " How fast it is, --quick says all the same.",
+                    None => " `--quick` still tells how fast it is.",
                 };
                 return format!(
                     "It ended: {why}. That was at the part \"{}\": {}.{quick}",
@@ -402,8 +402,8 @@ impl<'a> Page<'a> {
         }
         text.push_str("\nHow surely each key of the profile is known\n");
         let findings = self.findings();
-        let unseen = |(_, known): &(String, String)| known == "not learned: not looked at yet";
-        if findings.iter().all(unseen) {
+        let mut all = self.verdict.findings.iter();
+        if all.all(|finding| matches!(finding.known, Known::Not(_))) {
             // It ended before it had begun: the reason alone says more.
             text.push_str("nothing of it: no part was looked at to its end\n");
             text.push_str(&format!("\n{}\n", self.sentence()));
