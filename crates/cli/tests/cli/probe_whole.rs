@@ -714,7 +714,10 @@ fn what_is_no_disk_is_refused_and_stays_as_it_is() {
         path
     };
     for (path, said) in [
-        (file("tiny", 512), "1 sectors are too few"),
+        (
+            file("tiny", 512),
+            "too few sectors to learn anything from, 1",
+        ),
         (file("small", 32 << 20), ""),
     ] {
         let output = run(&[

@@ -49,7 +49,7 @@ pub enum ExtractError {
     },
     /// It is too small.
     #[error(
-        "it has {sectors} sectors, too few to learn anything from; a disk has a million and more"
+        "it has too few sectors to learn anything from, {sectors}; a disk has a million and more"
     )]
     TooSmall {
         /// What it has.

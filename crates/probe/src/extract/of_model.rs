@@ -88,7 +88,9 @@ mod tests {
         let tiny = by_name("hp-c2247a").unwrap().with(smaller).unwrap();
         let refused = profile_of(&tiny, 1).unwrap_err().to_string();
         assert!(
-            refused.starts_with("hp-c2247a cannot be learned: it has 1000 sectors, too few"),
+            refused.starts_with(
+                "hp-c2247a cannot be learned: it has too few sectors to learn anything from, 1000"
+            ),
             "{refused}"
         );
     }
