@@ -24,7 +24,7 @@ pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
     Reading, Replay, Runs, Scenario, Workload,
 };
-pub use task::{ByteRange, TaskKeys, TaskOnWrite, TaskWants, TaskWork};
+pub use task::{TaskKeys, TaskOnWrite, TaskRange, TaskWants, TaskWork};
 
 /// The scenario that runs when none is given, as text.
 pub const DEFAULT: &str = "\

@@ -30,7 +30,7 @@ pub struct TaskKeys {
     pub work: TaskWork,
     /// As [`TaskSpec::ranges`]; the whole disk without any.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub range: Option<OneOrList<ByteRange>>,
+    pub range: Option<OneOrList<TaskRange>>,
     /// As [`TaskSpec::block`]; that of the scan without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
@@ -87,17 +87,17 @@ impl Default for TaskKeys {
 
 /// What lies between two places of a disk: `0B..10GB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ByteRange(pub Bytes, pub Bytes);
+pub struct TaskRange(pub Bytes, pub Bytes);
 
-impl<'de> Deserialize<'de> for ByteRange {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<ByteRange, D::Error> {
+impl<'de> Deserialize<'de> for TaskRange {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<TaskRange, D::Error> {
         let range = headtime_config::sizes::deserialize(from)?;
         let (from, to) = range.expect("what is read is a range");
-        Ok(ByteRange(from, to))
+        Ok(TaskRange(from, to))
     }
 }
 
-impl Serialize for ByteRange {
+impl Serialize for TaskRange {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         headtime_config::sizes::serialize(&Some((self.0, self.1)), to)
     }
@@ -213,7 +213,7 @@ impl TaskKeys {
             None => Ok(vec![Extent::new(Lba::ZERO, capacity)]),
             Some(OneOrList(ranges)) => ranges
                 .iter()
-                .map(|ByteRange(from, to)| {
+                .map(|TaskRange(from, to)| {
                     let extent = extent_of("range", (*from, *to), capacity, sector_bytes)?;
                     if part(extent.start) || part(extent.end()) {
                         let block = Bytes(options.block.bytes(sector_bytes));
