@@ -182,6 +182,9 @@ impl TaskKeys {
         if self.range.as_ref().is_some_and(|ranges| ranges.is_empty()) {
             return error("range", "is an empty list; give at least one");
         }
+        if self.promote.is_none() && self.outstanding != TaskKeys::default().outstanding {
+            return error("outstanding", "is for tasks with promote");
+        }
         let again = self.on_write == TaskOnWrite::Again;
         if self.wants == TaskWants::Written && !again {
             return error("wants", "written needs on_write = \"again\"");

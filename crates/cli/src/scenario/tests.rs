@@ -552,6 +552,10 @@ fn what_does_not_fit_together_in_a_task_is_an_error_that_names_it() {
             "[[task]]\nrange = '5GB..4GB'",
             "task[0].range: \"5GB..4GB\": the first end must be below",
         ),
+        (
+            "[[task]]\noutstanding = 2",
+            "task[0].outstanding: is for tasks with promote",
+        ),
         ("[[task]]\nrange = []", "task[0].range: is an empty list"),
         ("[[task]]\ncolour = 'red'", "task[0].colour: unknown"),
     ] {
