@@ -68,4 +68,6 @@ pub use predictions::{PredictionCounts, Predictions};
 pub use residuals::{Residual, Residuals};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
-pub use world::{Approach, Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};
+pub use world::{
+    Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, Seen, World,
+};

@@ -11,6 +11,10 @@ use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
+mod layer;
+
+pub use layer::BackgroundLayer;
+
 /// A command that a device is done with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {

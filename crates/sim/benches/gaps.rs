@@ -17,10 +17,10 @@ use headtime_disk::Model;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
-    Approach, Arrival, Background, Config, Engine, Finished, Freeblock, FreeblockOptions, Join,
-    Lane, Prefer,
+    Approach, Arrival, Background, BackgroundLayer, Config, Engine, Freeblock, FreeblockOptions,
+    Join, Lane, Prefer,
 };
-use headtime_sched::{Spec, Track};
+use headtime_sched::Spec;
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
@@ -55,7 +55,17 @@ struct Timed {
     tenths: Rc<RefCell<Vec<Tenth>>>,
 }
 
-impl Background for Timed {
+impl BackgroundLayer for Timed {
+    type Under = Freeblock<Arc<Model>>;
+
+    fn under(&self) -> &Self::Under {
+        &self.scan
+    }
+
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.scan
+    }
+
     fn joins(
         &mut self,
         now: Time,
@@ -76,30 +86,6 @@ impl Background for Timed {
             tenth.until = now;
         }
         joined
-    }
-
-    fn tracker(&self) -> Option<Box<dyn Track>> {
-        self.scan.tracker()
-    }
-
-    fn is_offered(&self) -> bool {
-        self.scan.is_offered()
-    }
-
-    fn is_over(&self) -> bool {
-        self.scan.is_over()
-    }
-
-    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        self.scan.next_wakeup(engine)
-    }
-
-    fn seen(&mut self, now: Time, done: &Finished) {
-        self.scan.seen(now, done);
-    }
-
-    fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
-        self.scan.finished(now, done, data);
     }
 }
 

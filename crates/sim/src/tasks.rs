@@ -1,10 +1,10 @@
 //! Tasks in the background that begin, rest, are promoted and end at given times.
 
 use headtime_engine::{
-    Approach, Arrival, Background, Consumer, Demand, Engine, Finished, Join, Lane, TaskError,
-    TaskId, TaskSpec, Tasks,
+    Approach, Arrival, Background, BackgroundLayer, Consumer, Demand, Engine, Finished, Join, Lane,
+    TaskError, TaskId, TaskSpec, Tasks,
 };
-use headtime_sched::{Passing, Track};
+use headtime_sched::Passing;
 use headtime_units::{Extent, Sectors, Time};
 use std::fmt;
 
@@ -46,7 +46,7 @@ pub struct TaskOutcome {
 
 /// Keeps account of what tasks are told. Tasks are numbered as they are opened.
 #[derive(Debug, Default)]
-struct Account {
+pub struct Account {
     of: Vec<TaskOutcome>,
 }
 
@@ -223,7 +223,17 @@ impl<P: Passing + Clone> PlannedTasks<P> {
     }
 }
 
-impl<P: Passing + Clone + 'static> Background for PlannedTasks<P> {
+impl<P: Passing + Clone + 'static> BackgroundLayer for PlannedTasks<P> {
+    type Under = Tasks<P, Account>;
+
+    fn under(&self) -> &Self::Under {
+        &self.tasks
+    }
+
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.tasks
+    }
+
     fn joins(
         &mut self,
         now: Time,
@@ -234,14 +244,6 @@ impl<P: Passing + Clone + 'static> Background for PlannedTasks<P> {
         self.tasks.joins(now, engine, approach)
     }
 
-    fn is_offered(&self) -> bool {
-        self.tasks.is_offered()
-    }
-
-    fn depth(&self) -> Option<u32> {
-        self.tasks.depth()
-    }
-
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         let next = self.plan.changes.get(self.next).map(|(at, _, _)| *at);
         let wakes = self.tasks.next_wakeup(engine);
@@ -250,14 +252,6 @@ impl<P: Passing + Clone + 'static> Background for PlannedTasks<P> {
 
     fn is_over(&self) -> bool {
         self.next == self.plan.changes.len() && self.tasks.is_over()
-    }
-
-    fn tracker(&self) -> Option<Box<dyn Track>> {
-        self.tasks.tracker()
-    }
-
-    fn arrives(&mut self, now: Time, arrival: &Arrival) {
-        self.tasks.arrives(now, arrival);
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {

@@ -4,11 +4,11 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
-    Approach, Arrival, Background, ClientWaits, Command, Config, DriveQueue, Engine, Finished,
-    Freeblock, FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome, Prefer, Promised,
-    Seen, Verdict,
+    Approach, Arrival, Background, BackgroundLayer, ClientWaits, Command, Config, DriveQueue,
+    Engine, Finished, Freeblock, FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome,
+    Prefer, Promised, Seen, Verdict,
 };
-use headtime_sched::{Spec, Track as Follow};
+use headtime_sched::Spec;
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
@@ -76,7 +76,17 @@ struct Watched {
     in_vain: Rc<RefCell<u64>>,
 }
 
-impl Background for Watched {
+impl BackgroundLayer for Watched {
+    type Under = Rc<RefCell<Freeblock<Arc<Model>>>>;
+
+    fn under(&self) -> &Self::Under {
+        &self.scan
+    }
+
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.scan
+    }
+
     fn joins(
         &mut self,
         now: Time,
@@ -91,35 +101,11 @@ impl Background for Watched {
         Some(asked)
     }
 
-    fn is_offered(&self) -> bool {
-        self.scan.is_offered()
-    }
-
-    fn depth(&self) -> Option<u32> {
-        self.scan.depth()
-    }
-
-    fn is_over(&self) -> bool {
-        self.scan.is_over()
-    }
-
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
         match self.is_awake {
             false => Some(Time::ZERO),
             true => self.scan.next_wakeup(engine),
         }
-    }
-
-    fn tracker(&self) -> Option<Box<dyn Follow>> {
-        self.scan.tracker()
-    }
-
-    fn arrives(&mut self, now: Time, arrival: &Arrival) {
-        self.scan.arrives(now, arrival);
-    }
-
-    fn seen(&mut self, now: Time, done: &Finished) {
-        self.scan.seen(now, done);
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {

@@ -4,11 +4,11 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
-    Approach, Arrival, Background, Command, Config, Consumer, Demand, Engine, Finished,
-    FreeblockOptions, Hits, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError, TaskId,
-    TaskSpec, Tasks, Work,
+    Approach, Arrival, Background, BackgroundLayer, Command, Config, Consumer, Demand, Engine,
+    Finished, FreeblockOptions, Hits, Idle, Join, Lane, Member, OnWrite, Outcome, Seen, TaskError,
+    TaskId, TaskSpec, Tasks, Work,
 };
-use headtime_sched::{Class, Flags, Op, Spec, Track as Follow};
+use headtime_sched::{Class, Flags, Op, Spec};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
@@ -186,7 +186,17 @@ struct Driven<F> {
     drive: F,
 }
 
-impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> Background for Driven<F> {
+impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> BackgroundLayer for Driven<F> {
+    type Under = Rc<RefCell<Job>>;
+
+    fn under(&self) -> &Self::Under {
+        &self.tasks
+    }
+
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.tasks
+    }
+
     fn joins(
         &mut self,
         now: Time,
@@ -205,18 +215,6 @@ impl<F: FnMut(Time, u64, &mut Job, &RefCell<Oracle>)> Background for Driven<F> {
             self.oracle.borrow().asked_for(arrival);
         }
         asked
-    }
-
-    fn is_offered(&self) -> bool {
-        self.tasks.borrow().is_offered()
-    }
-
-    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        self.tasks.borrow().next_wakeup(engine)
-    }
-
-    fn tracker(&self) -> Option<Box<dyn Follow>> {
-        self.tasks.borrow().tracker()
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {

@@ -3,10 +3,11 @@
 use super::random::Random;
 use headtime_disk::Model;
 use headtime_engine::{
-    Approach, Arrival, Background, Demand, DriveQueue, Engine, Finished, Freeblock,
-    FreeblockOptions, Hits, Idle, Join, Lane, Limits, Outcome, Prefer, Promised, RequestId,
+    Approach, Arrival, Background, BackgroundLayer, Demand, DriveQueue, Engine, Finished,
+    Freeblock, FreeblockOptions, Hits, Idle, Join, Lane, Limits, Outcome, Prefer, Promised,
+    RequestId,
 };
-use headtime_sched::{Class, Track};
+use headtime_sched::Class;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::NewRequest;
 use std::cell::RefCell;
@@ -163,7 +164,17 @@ impl Checked {
     }
 }
 
-impl Background for Checked {
+impl BackgroundLayer for Checked {
+    type Under = Freeblock<Arc<Model>>;
+
+    fn under(&self) -> &Self::Under {
+        &self.scan
+    }
+
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.scan
+    }
+
     fn joins(
         &mut self,
         now: Time,
@@ -188,30 +199,6 @@ impl Background for Checked {
             self.wrong(|| format!("{arrival:?} writes {all:?} for {numbers:?}, {join:?}"));
         }
         Some(asked)
-    }
-
-    fn is_offered(&self) -> bool {
-        self.scan.is_offered()
-    }
-
-    fn depth(&self) -> Option<u32> {
-        self.scan.depth()
-    }
-
-    fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        self.scan.next_wakeup(engine)
-    }
-
-    fn is_over(&self) -> bool {
-        self.scan.is_over()
-    }
-
-    fn tracker(&self) -> Option<Box<dyn Track>> {
-        self.scan.tracker()
-    }
-
-    fn arrives(&mut self, now: Time, arrival: &Arrival) {
-        self.scan.arrives(now, arrival);
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {

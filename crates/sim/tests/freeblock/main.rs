@@ -7,11 +7,10 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
-    Approach, Arrival, Background, Command, Config, Engine, Event, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, GateSpec, Hits, Join, Lane, Limits, Member, Order, Outcome,
-    RequestId, Seen,
+    Background, BackgroundLayer, Command, Config, Event, Finished, Freeblock, FreeblockOptions,
+    FreeblockStats, GateSpec, Hits, Lane, Limits, Member, Order, Outcome, RequestId, Seen,
 };
-use headtime_sched::{Class, Flags, NoPositioning, Spec, Track as Follow};
+use headtime_sched::{Class, Flags, NoPositioning, Spec};
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
@@ -68,18 +67,15 @@ struct Counted {
     offered: Rc<Cell<bool>>,
 }
 
-impl Background for Counted {
-    fn joins(
-        &mut self,
-        now: Time,
-        engine: &Engine,
-        approach: Option<&Approach>,
-    ) -> Option<(Arrival, Lane, Join)> {
-        self.scan.joins(now, engine, approach)
+impl BackgroundLayer for Counted {
+    type Under = Freeblock<Arc<Model>>;
+
+    fn under(&self) -> &Self::Under {
+        &self.scan
     }
 
-    fn tracker(&self) -> Option<Box<dyn Follow>> {
-        self.scan.tracker()
+    fn under_mut(&mut self) -> &mut Self::Under {
+        &mut self.scan
     }
 
     fn is_offered(&self) -> bool {
