@@ -183,6 +183,10 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
         (**self).turn()
     }
 
+    fn holds_writes(&self) -> Nanos {
+        (**self).holds_writes()
+    }
+
     fn predict(&self, now: Time, from: P::Place, to: P::Place, op: Op) -> Predicted {
         (**self).predict(now, from, to, op)
     }

@@ -423,6 +423,7 @@ impl<P: Positioning> Track for Tracker<P> {
 mod tests {
     use super::*;
     use crate::Predicted;
+    use alloc::sync::Arc;
 
     const TURN: u64 = 6_000_000;
 
@@ -609,10 +610,11 @@ mod tests {
 
     #[test]
     fn a_turn_more_is_put_down_to_destaging_while_a_write_may_wait_in_the_buffer() {
-        let mut tracker = Tracker::new(Buffered);
+        // Shared, as programs have their models.
+        let mut tracker = Tracker::new(Arc::new(Buffered));
         let mut now = 0;
         // One that comes a turn late, sent `after` so many microseconds.
-        let mut late = |tracker: &mut Tracker<Buffered>, after: u64| {
+        let mut late = |tracker: &mut Tracker<Arc<Buffered>>, after: u64| {
             now = (now + after).next_multiple_of(6_000);
             tracker.issued(micros(now), 0, command(Op::Read, Extent::at(1_000, 8)));
             let due = tracker.due(micros(now)).expect("it is in order").as_nanos() / 1_000;
@@ -620,7 +622,7 @@ mod tests {
             let told = tracker.completed(micros(now), 0, true);
             (told.expect("known").surprise, now)
         };
-        let write = |tracker: &mut Tracker<Buffered>, now: u64, op| {
+        let write = |tracker: &mut Tracker<Arc<Buffered>>, now: u64, op| {
             let extent = Extent::at(0, if op == Op::Write { 8 } else { 0 });
             tracker.issued(micros(now), 1, command(op, extent));
         };
