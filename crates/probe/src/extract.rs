@@ -193,6 +193,9 @@ fn patience() -> Nanos {
     patience::PATIENCE
 }
 
+/// A step in which the drive fails a command is made so often.
+pub const TRIES: u32 = 4;
+
 /// Random reads that check the profile.
 const HELD_OUT: u64 = 5_000;
 
@@ -304,7 +307,10 @@ impl Extraction {
         Ok(())
     }
 
-    /// Goes on for some seconds, or leaves all as it was if that fails.
+    /// Goes on for some seconds, or leaves what is known as it was if that fails.
+    ///
+    /// If the drive fails a command the step is made again, of other places: one bad sector does not end a probe. If that happens
+    /// [`TRIES`] times in a row it is a failure, and whoever goes on draws other places still.
     ///
     /// # Errors
     ///
@@ -313,13 +319,27 @@ impl Extraction {
         &mut self,
         probe: &mut P,
     ) -> Result<Outlook, ExtractError> {
-        let mut next = self.clone();
-        let outlook = next.step(probe).inspect_err(|_| {
+        let mut tries = 0;
+        loop {
+            let mut next = self.clone();
+            let error = match next.step(probe) {
+                Ok(outlook) => {
+                    *self = next;
+                    return Ok(outlook);
+                }
+                Err(error) => error,
+            };
             let (commands, time) = (next.reads - self.reads, next.spent - self.spent);
             self.in_vain = (self.in_vain.0 + commands, self.in_vain.1 + time);
-        })?;
-        *self = next;
-        Ok(outlook)
+            let ExtractError::Failed(_) = error else {
+                return Err(error);
+            };
+            self.steps = next.steps;
+            tries += 1;
+            if tries == TRIES {
+                return Err(error);
+            }
+        }
     }
 
     /// Goes on for some seconds.

@@ -83,9 +83,9 @@ impl<'a, P: Probe> Guarded<'a, P> {
         if self.turned.is_empty() {
             return Ok(());
         }
-        // Learning may have ended in the middle of a batch.
+        // Learning may have ended in the middle of a batch. What is not answered keeps no switch from going back.
         while self.in_drive > 0 {
-            self.answer()?;
+            let _ = self.answer();
         }
         // The write cache last: a disk that saves it may save all of its page, with look-ahead in it.
         self.turned
@@ -300,6 +300,40 @@ mod tests {
                 _ => self.drive.set(which, on),
             }
         }
+    }
+
+    /// A drive that answers nothing.
+    struct Hanging(Modelled);
+
+    impl crate::Layer for Hanging {
+        type Under = Modelled;
+
+        fn under(&self) -> &Modelled {
+            &self.0
+        }
+
+        fn under_mut(&mut self) -> &mut Modelled {
+            &mut self.0
+        }
+
+        fn answer(&mut self) -> Result<Answer, ProbeError> {
+            // So that it may be switched.
+            self.0.answer()?;
+            Err(ProbeError::Stopped)
+        }
+    }
+
+    #[test]
+    fn commands_that_are_not_answered_keep_no_switch_from_going_back() {
+        let mut hanging = Hanging(probe());
+        let mut guarded = Guarded::new(&mut hanging, None);
+        guarded.set(Switch::WriteCache, false).unwrap();
+        for tag in 0..4 {
+            let read = Extent::at(u64::from(tag) * 9_000_000, 8);
+            guarded.send(tag, Op::Read, read).unwrap();
+        }
+        guarded.restore().unwrap();
+        assert_eq!(hanging.switch(Switch::WriteCache), Some(true));
     }
 
     #[test]

@@ -50,9 +50,12 @@ impl<D: Device> Probed<D> {
         }
     }
 
-    /// With what the kernel knows of the disk: its switches.
+    /// With what the kernel knows of the disk: its switches, and how many commands it is sent at once.
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Probed<D> {
+        if let Some(depth) = kernel.queue_depth() {
+            self.sent.truncate(usize::from(depth));
+        }
         self.kernel = Some(kernel);
         self
     }
@@ -138,7 +141,7 @@ impl<D: Device> Probe for Probed<D> {
     }
 
     fn depth(&self) -> u16 {
-        self.device.geometry().depth as u16
+        self.sent.len() as u16
     }
 
     fn now(&mut self) -> Time {

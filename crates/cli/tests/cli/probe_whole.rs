@@ -377,9 +377,15 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
             turned += 1;
         }
         let had = record.exists();
-        // The next start puts them back before it does anything else.
-        let (code, said) = ended(&[&args[..], &["--time", "10s"]].concat());
-        assert!(code == 0 || code == 5, "{said}");
+        // The next start puts them back before it does anything else, also if it is refused.
+        let (code, said) = match round % 2 {
+            0 => ended(&[&args[..], &["--time", "10s"]].concat()),
+            _ => ended(&switching(&state, "0-1", &switches)),
+        };
+        match round % 2 {
+            0 => assert!(code == 0 || code == 5, "{said}"),
+            _ => assert_eq!(code, 2, "{said}"),
+        }
         assert_eq!(kept(&switches), on, "round {round}: {said}");
         assert!(!record.exists(), "round {round}");
         let told = said.contains(

@@ -152,7 +152,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
                 Err(ExtractError::Stalls(self.stalls))
             }
             None => Ok(answer),
-            Some(source) => Err(ExtractError::Probe(crate::ProbeError::Failed {
+            Some(source) => Err(ExtractError::Failed(crate::ProbeError::Failed {
                 op,
                 extent,
                 source,

@@ -65,7 +65,7 @@ struct Timed {
 /// Returns true if it was these sectors that could not be read.
 fn is_of(error: &ExtractError, extent: Extent) -> bool {
     match error {
-        ExtractError::Probe(ProbeError::Failed { extent: failed, .. }) => failed.overlaps(extent),
+        ExtractError::Failed(ProbeError::Failed { extent: failed, .. }) => failed.overlaps(extent),
         _ => false,
     }
 }

@@ -12,6 +12,9 @@ pub enum ExtractError {
     /// The drive could not be read.
     #[error(transparent)]
     Probe(#[from] ProbeError),
+    /// The drive failed a command.
+    #[error(transparent)]
+    Failed(ProbeError),
     /// There is no turn.
     #[error(
         "nothing turns: the times at which a sector was read again have no turn in common (agreement {coherence:.2} of 1); \

@@ -1,12 +1,14 @@
 //! Drives that cannot be learned, and drives that are hard to learn.
 
 use headtime_disk::profile::by_name;
-use headtime_probe::extract::{ExtractError, Extraction, Stage};
+use headtime_probe::extract::{ExtractError, Extraction, Stage, TRIES};
 use headtime_probe::{Answer, Modelled, Probe, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::cell::Cell;
+use std::rc::Rc;
 
 const LONG: Nanos = Nanos::from_millis(10 * 60_000);
 
@@ -269,6 +271,49 @@ fn a_disk_that_fails_half_way_says_where_and_can_be_gone_on_with() {
     println!("failing: {error} after {}", extraction.spent);
     extraction.run(&mut failing, LONG).unwrap();
     assert_eq!(extraction.stage(), Stage::Done);
+    assert_eq!(extraction.profile().unwrap().geometry.heads, 13);
+}
+
+#[test]
+fn reads_that_fail_here_and_there_end_no_probe() {
+    let mut failing = Between::new("hp-c2247a", |read| match read % 2_000 {
+        0 => Meddled::Fails,
+        _ => Meddled::Late(Nanos::ZERO),
+    });
+    let mut extraction = Extraction::new(&failing, 1);
+    while extraction.stage() != Stage::Done {
+        extraction.step_or_stay(&mut failing).unwrap();
+    }
+    assert!(failing.reads > 8_000, "{}", failing.reads);
+    assert!(extraction.in_vain.0 > 0);
+    assert_eq!(extraction.profile().unwrap().geometry.heads, 13);
+}
+
+#[test]
+fn a_step_that_fails_however_it_draws_its_places_is_given_up() {
+    let failures = Rc::new(Cell::new(0));
+    let count = Rc::clone(&failures);
+    let mut failing = Between::new("hp-c2247a", move |read| match read {
+        2_000.. if count.get() < TRIES => {
+            count.set(count.get() + 1);
+            Meddled::Fails
+        }
+        _ => Meddled::Late(Nanos::ZERO),
+    });
+    let mut extraction = Extraction::new(&failing, 1);
+    let error = loop {
+        match extraction.step_or_stay(&mut failing) {
+            Ok(_) => assert_ne!(extraction.stage(), Stage::Done),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ExtractError::Failed(_)), "{error}");
+    assert_eq!(failures.get(), TRIES);
+    // Whoever goes on does so with what was known.
+    assert!(!extraction.walked.zones.is_empty());
+    while extraction.stage() != Stage::Done {
+        extraction.step_or_stay(&mut failing).unwrap();
+    }
     assert_eq!(extraction.profile().unwrap().geometry.heads, 13);
 }
 

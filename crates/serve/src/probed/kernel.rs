@@ -20,6 +20,8 @@ pub struct Kernel {
     identity: String,
     /// What its write cache is read from and written to.
     cache_type: Option<PathBuf>,
+    /// The most commands that the kernel sends to it at once, where it says so.
+    queue_depth: Option<u16>,
     /// What is asked for its look-ahead, or why it is not. A file has none.
     disk: Option<Result<OwnedFd, SwitchError>>,
 }
@@ -45,6 +47,7 @@ impl Kernel {
             return Ok(Kernel {
                 identity: format!("file {}", one_line(&path.to_string_lossy())),
                 cache_type: None,
+                queue_depth: None,
                 disk: None,
             });
         }
@@ -91,6 +94,7 @@ impl Kernel {
         Kernel {
             identity: identity.join(", "),
             cache_type: cache_type(&disk),
+            queue_depth: queue_depth(&disk),
             disk: Some(takes_commands(&disk).and_then(|()| open())),
         }
     }
@@ -98,6 +102,12 @@ impl Kernel {
     /// What no other disk is called, as far as the kernel knows.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// The most commands that the kernel sends to the disk at once, 1 or more: what host and disk have agreed on, or the administrator has
+    /// set (`queue_depth`; 1 for an ATA disk without NCQ). `None` where the kernel does not say.
+    pub fn queue_depth(&self) -> Option<u16> {
+        self.queue_depth
     }
 
     /// Whether the write cache is on; `None` if that is not known.
@@ -168,6 +178,13 @@ impl Kernel {
 /// What the kernel knows of a disk as one of SCSI, which those of ATA are, too.
 const SCSI_DISK: &str = "device/scsi_disk";
 
+/// The depth of a disk's queue, which SCSI and ATA disks have.
+fn queue_depth(disk: &Path) -> Option<u16> {
+    let text = fs::read_to_string(disk.join("device/queue_depth")).ok()?;
+    let depth: u64 = text.trim().parse().ok()?;
+    Some(u16::try_from(depth).unwrap_or(u16::MAX).max(1))
+}
+
 /// The file of a disk, if it is one of SCSI.
 fn cache_type(disk: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(disk.join(SCSI_DISK)).ok()?;
@@ -209,7 +226,10 @@ fn opened(path: &Path) -> Result<OwnedFd, SwitchError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probed::Probed;
+    use headtime_probe::Probe;
     use headtime_testkit::Folder;
+    use headtime_units::Sectors;
 
     /// A disk with one partition, as the kernel shows them.
     fn machine(folder: &Folder, cache: &str) -> PathBuf {
@@ -259,6 +279,27 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "write through");
         disk.set_write_cache(true).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "write back");
+    }
+
+    #[test]
+    fn a_disk_gets_no_more_commands_than_the_kernel_sends() {
+        let folder = Folder::new();
+        machine(&folder, "write back\n");
+        assert_eq!(of_numbers(&folder, "8:0").queue_depth(), None);
+        for (text, depth) in [
+            ("1\n", Some(1)),
+            ("32\n", Some(32)),
+            ("0\n", Some(1)),
+            ("70000\n", Some(u16::MAX)),
+            ("many\n", None),
+        ] {
+            fs::write(folder.join("devices/ata1/queue_depth"), text).unwrap();
+            assert_eq!(of_numbers(&folder, "8:1").queue_depth(), depth, "{text}");
+            let null = crate::null::Null::new(Sectors::new(1 << 20), 32);
+            let probed = Probed::new("null".to_owned(), null);
+            let probed = probed.with_kernel(of_numbers(&folder, "8:0"));
+            assert_eq!(probed.depth(), depth.unwrap_or(32).min(32), "{text}");
+        }
     }
 
     #[test]

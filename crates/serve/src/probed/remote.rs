@@ -26,6 +26,7 @@ const MESSAGE_MAX: u32 = 1 << 16;
 #[derive(Debug)]
 pub struct Remote {
     name: String,
+    identity: String,
     socket: UnixStream,
     capacity: Sectors,
     sector_bytes: u32,
@@ -85,11 +86,14 @@ impl Remote {
                 }
             }
         }
+        let named = |path: &Path| match (export, one_line(&path.to_string_lossy())) {
+            ("", path) => path,
+            (export, path) => format!("{export} of {path}"),
+        };
         Ok(Remote {
-            name: match (export, one_line(&path.to_string_lossy())) {
-                ("", path) => path,
-                (export, path) => format!("{export} of {path}"),
-            },
+            name: named(path),
+            // However it was typed.
+            identity: named(&path.canonicalize()?),
             socket,
             capacity: Sectors::new(bytes / u64::from(sector_bytes)),
             sector_bytes,
@@ -97,6 +101,11 @@ impl Remote {
             sent: vec![None; DEPTH],
             data: Vec::new(),
         })
+    }
+
+    /// What no other export of this machine is called: with the whole path of the socket.
+    pub fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// A reply to [`option::GO`].

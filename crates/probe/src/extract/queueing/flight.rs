@@ -32,7 +32,7 @@ impl<'b, 'a, P: Probe + ?Sized> Flight<'b, 'a, P> {
         let answer = self.bench.probe.answer()?;
         match answer.failure {
             None => Ok(answer),
-            Some(source) => Err(ExtractError::Probe(ProbeError::Failed {
+            Some(source) => Err(ExtractError::Failed(ProbeError::Failed {
                 op: Op::Read,
                 extent: Extent::at(0, 0),
                 source,

@@ -115,19 +115,23 @@ impl<'a> Page<'a> {
         )
     }
 
+    /// By how many millionths the slowest turn that was seen is longer than the fastest; `None` before it was looked at twice.
+    fn drift_ppm(&self) -> Option<f64> {
+        let turns = &self.extraction.turns;
+        let of = turns.iter().map(|(_, turn)| *turn);
+        let (least, most) = of.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), turn| {
+            (least.min(turn), most.max(turn))
+        });
+        (turns.len() > 1).then(|| (most / least - 1.0) * 1e6)
+    }
+
     /// What is known, by name.
     fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         if let Some(spindle) = &self.extraction.spindle {
             let (rpm, turn) = (60e9 / spindle.turn, spindle.turn / 1e6);
             let mut text = format!("{rpm:.3} turns a minute, {turn:.5} ms each");
-            let turns = &self.extraction.turns;
-            let of = turns.iter().map(|(_, turn)| *turn);
-            let (least, most) = of.fold((f64::INFINITY, 0.0), |(least, most): (f64, f64), turn| {
-                (least.min(turn), most.max(turn))
-            });
-            let ppm = (most / least - 1.0) * 1e6;
-            if turns.len() > 1 && ppm >= 0.05 {
+            if let Some(ppm) = self.drift_ppm().filter(|ppm| *ppm >= 0.05) {
                 text += &format!(", {ppm:.1} millionths between slowest and fastest");
             }
             lines.push(("rotation", text));
@@ -503,6 +507,8 @@ impl<'a> Page<'a> {
             };
             object! { key: finding.key, confidence: confidence, why: why }
         });
+        let turns = extraction.turns.iter();
+        let turns = turns.map(|(at, turn)| (round(at.as_secs_f64(), 3), round(turn / 1e6, 9)));
         let remapped = extraction.remaps.found.iter();
         let remapped = remapped.map(|remapped| (remapped.lba, round(remapped.angle, 6)));
         let combed = extraction.remaps.combing.as_ref();
@@ -526,6 +532,8 @@ impl<'a> Page<'a> {
             worth: word(self.verdict.worth),
             provisional: self.is_provisional(),
             turn_ms: extraction.spindle.as_ref().map(|spindle| round(spindle.turn / 1e6, 9)),
+            drift_ppm: self.drift_ppm().map(|ppm| round(ppm, 3)),
+            turns_s_ms: turns.collect::<Vec<_>>(),
             heads: self.profile.as_ref().map(|profile| profile.geometry.heads),
             cylinders: self.profile.as_ref().map(|profile| profile.geometry.cylinders),
             order: self.profile.as_ref().map(|profile| profile.layout.order_word()),

@@ -143,6 +143,7 @@ fn json(learned: &Quick) -> impl serde::Serialize {
         object! {
             place_bytes: place(learned, rate.place),
             bytes_per_second: round(rate.bytes_per_second, 0),
+            sectors_per_turn: sectors_per_turn(learned, rate.bytes_per_second).map(|sectors| round(sectors, 1)),
         }
     });
     let random = learned.random.iter().map(|reads| {
@@ -179,6 +180,13 @@ fn json(learned: &Quick) -> impl serde::Serialize {
     }
 }
 
+/// Sectors that pass in a turn where so many bytes a second are read, skews included: tracks there have as many or more. `None`
+/// if the speed of rotation is not known.
+fn sectors_per_turn(learned: &Quick, bytes_per_second: f64) -> Option<f64> {
+    let rotation = learned.rotation?;
+    Some(bytes_per_second * rotation.turn_ns / 1e9 / f64::from(learned.sector_bytes))
+}
+
 /// The page.
 fn describe(learned: &Quick, context: &Context<'_>) -> String {
     let mut text = format!(
@@ -194,7 +202,7 @@ fn describe(learned: &Quick, context: &Context<'_>) -> String {
     }
     if !learned.rates.is_empty() {
         let some = sparse(&learned.rates);
-        let columns = [
+        let mut columns = vec![
             TableColumn::numbers(
                 "place",
                 some.iter()
@@ -206,6 +214,14 @@ fn describe(learned: &Quick, context: &Context<'_>) -> String {
                     .map(|rate| format!("{:.1}", rate.bytes_per_second / 1e6)),
             ),
         ];
+        let tracks: Option<Vec<f64>> = some
+            .iter()
+            .map(|rate| sectors_per_turn(learned, rate.bytes_per_second))
+            .collect();
+        if let Some(tracks) = tracks {
+            let tracks = tracks.iter().map(|sectors| format!("{sectors:.0}"));
+            columns.push(TableColumn::numbers("sectors a turn", tracks));
+        }
         text.push_str("\nSequential bandwidth by place\n");
         text.push_str(&table(&columns, context.terminal));
     }
@@ -255,17 +271,14 @@ fn lines(learned: &Quick) -> Vec<(&'static str, String)> {
                 "{high:.1} MB/s where it is fastest, {low:.1} where it is slowest ({percent:.0} %)"
             ),
         ));
-        if let Some(rotation) = &learned.rotation {
-            let track = |rate: f64| {
-                let bytes = rate * rotation.turn_ns / 1e9;
-                bytes / f64::from(learned.sector_bytes)
-            };
+        if let (Some(slowest), Some(fastest)) = (
+            sectors_per_turn(learned, slowest),
+            sectors_per_turn(learned, fastest),
+        ) {
             lines.push((
                 "a turn",
                 format!(
-                    "brings {:.0} to {:.0} sectors of {} bytes; tracks have as many or more",
-                    track(slowest),
-                    track(fastest),
+                    "brings {slowest:.0} to {fastest:.0} sectors of {} bytes; tracks have as many or more",
                     learned.sector_bytes
                 ),
             ));

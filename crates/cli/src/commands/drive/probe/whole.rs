@@ -41,6 +41,14 @@ enum Subject {
     EmulatedDrive(EmulatedDrive),
 }
 
+/// What a device is opened for.
+#[derive(Clone, Copy)]
+enum Access {
+    Read,
+    /// For reading and writing.
+    Write,
+}
+
 /// A simulated drive while it is off.
 struct EmulatedDrive {
     profile: Profile,
@@ -116,12 +124,12 @@ impl headtime_probe::Layer for Lasting<'_> {
 }
 
 impl Subject {
-    fn open(args: &Args, context: &mut Context<'_>) -> Result<Subject, Fault> {
+    fn open(args: &Args, access: Access, context: &mut Context<'_>) -> Result<Subject, Fault> {
         if let Some(path) = &args.device {
             if let Some(remote) = remote(path, args.export.as_deref())? {
                 return Ok(Subject::Remote(Box::new(remote)));
             }
-            let writes = args.write_scratch.is_some() && args.state.is_some();
+            let writes = matches!(access, Access::Write);
             return Ok(Subject::Device(Box::new(device(path, writes)?)));
         }
         Ok(Subject::EmulatedDrive(EmulatedDrive {
@@ -129,6 +137,11 @@ impl Subject {
             seed: args.seed,
             switches: args.emulate_switches.clone(),
         }))
+    }
+
+    /// Returns true if it is a device or a file of this machine.
+    fn is_device(&self) -> bool {
+        matches!(self, Subject::Device(_))
     }
 
     /// What no other disk is called.
@@ -140,7 +153,7 @@ impl Subject {
             }
             Subject::Remote(probe) => {
                 let bytes = probe.capacity().bytes(probe.sector_bytes());
-                format!("NBD export {}, {}", probe.name(), Bytes(bytes))
+                format!("NBD export {}, {}", probe.identity(), Bytes(bytes))
             }
             Subject::EmulatedDrive(emulated) => format!(
                 "{}, simulated, seed {}, profile {}",
@@ -280,11 +293,20 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     if let Some(path) = &args.plot {
         compare::is_picture(path)?;
     }
+    let mut subject = Subject::open(args, Access::Read, context)?;
+    // Before anything can be refused that has nothing to do with it: the disk may serve others by now.
+    let state = match &args.state {
+        Some(path) => Some((path, take_state(path, &mut subject, context)?)),
+        None => None,
+    };
     // Where nothing can be written, nothing need be learned.
     for path in [&args.out, &args.plot].into_iter().flatten() {
         drop(Output::create(path)?);
     }
-    let mut subject = Subject::open(args, context)?;
+    if args.write_scratch.is_some() && state.is_some() && subject.is_device() {
+        drop(subject);
+        subject = Subject::open(args, Access::Write, context)?;
+    }
     let mut extraction = subject.begin(args)?;
     if args.write_scratch.is_some() && args.state.is_none() && subject.keeps_switches() {
         return Err(Fault::Usage(
@@ -293,15 +315,21 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
                 .to_owned(),
         ));
     }
-    let mut state = None;
-    if let Some(path) = &args.state {
-        state = Some(take_state(path, &mut subject, &mut extraction, context)?);
-        if let Subject::Device(probe) = &subject
-            && let Some(why) = probe.without_look_ahead()
-        {
-            context.note(&format!("look-ahead stays as it is: {why}"));
+    let mut state = match state {
+        Some((path, opened)) => {
+            let (file, known) = opened?;
+            if let Some(known) = known {
+                extraction = go_on(path, known, &extraction, context)?;
+            }
+            if let Subject::Device(probe) = &subject
+                && let Some(why) = probe.without_look_ahead()
+            {
+                context.note(&format!("look-ahead stays as it is: {why}"));
+            }
+            Some(file)
         }
-    }
+        None => None,
+    };
     if args.remaps {
         extraction = extraction.with_remaps();
     }
@@ -338,54 +366,62 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     page.result(args.out.as_deref(), args.state.as_deref())
 }
 
-/// Takes the state: what it knows, and what is to be put back.
+/// A state that was taken, and what it knows; or why it cannot be gone on with.
+type OpenedState = Result<(StateFile, Option<Extraction>), Fault>;
+
+/// Takes the state, and puts back what a probe that was killed has left turned.
 fn take_state(
     path: &Path,
     subject: &mut Subject,
-    extraction: &mut Extraction,
     context: &mut Context<'_>,
-) -> Result<StateFile, Fault> {
+) -> Result<OpenedState, Fault> {
     let disk = subject.identity();
-    let opened = StateFile::open(path, &disk);
-    // However little of it can be gone on with, the disk is put right.
-    if !matches!(opened, Err(Fault::File(_) | Fault::Usage(_))) {
-        let record = SwitchRecord::beside(path, &disk);
-        let left = record.left()?;
-        if !left.is_empty() {
-            subject.put_back(&left, &record)?;
-            for (which, on) in left {
-                let word = if on { "on" } else { "off" };
-                context.note(&format!(
-                    "{which} is {word} again, which a probe that was killed had turned"
-                ));
-            }
+    let opened = match StateFile::open(path, &disk) {
+        // It is not this process's.
+        Err(fault @ (Fault::File(_) | Fault::Usage(_))) => return Err(fault),
+        // However little of it can be gone on with, the disk is put right.
+        opened => opened,
+    };
+    let record = SwitchRecord::beside(path, &disk);
+    let left = record.left()?;
+    if !left.is_empty() {
+        subject.put_back(&left, &record)?;
+        for (which, on) in left {
+            let word = if on { "on" } else { "off" };
+            context.note(&format!(
+                "{which} is {word} again, which a probe that was killed had turned"
+            ));
         }
     }
-    let (file, known) = opened?;
-    if let Some(known) = known {
-        if known.scratch() != extraction.scratch() || known.seed() != extraction.seed() {
-            let scratch = match known.scratch() {
-                None => "without --write-scratch".to_owned(),
-                Some(range) => {
-                    format!("with --write-scratch {}-{}", range.start, range.end())
-                }
-            };
-            return Err(Fault::Input(format!(
-                "{}: was begun with --seed {} and {scratch}; go on so, or begin with another --state",
-                name(path),
-                known.seed()
-            )));
-        }
-        context.note(&format!(
-            "goes on with {}: {} commands in {:.0} s, next {}",
+    Ok(opened)
+}
+
+/// Goes on with what a state knows, if it was begun as this is.
+fn go_on(
+    path: &Path,
+    known: Extraction,
+    begun: &Extraction,
+    context: &mut Context<'_>,
+) -> Result<Extraction, Fault> {
+    if known.scratch() != begun.scratch() || known.seed() != begun.seed() {
+        let scratch = match known.scratch() {
+            None => "without --write-scratch".to_owned(),
+            Some(range) => format!("with --write-scratch {}-{}", range.start, range.end()),
+        };
+        return Err(Fault::Input(format!(
+            "{}: was begun with --seed {} and {scratch}; go on so, or begin with another --state",
             name(path),
-            known.reads,
-            known.spent.as_secs_f64(),
-            known.stage().text()
-        ));
-        *extraction = known;
+            known.seed()
+        )));
     }
-    Ok(file)
+    context.note(&format!(
+        "goes on with {}: {} commands in {:.0} s, next {}",
+        name(path),
+        known.reads,
+        known.spent.as_secs_f64(),
+        known.stage().text()
+    ));
+    Ok(known)
 }
 
 /// Before anything is.
