@@ -230,7 +230,12 @@ fn write_files(
     let text = String::from_utf8(text).expect("JSON is text");
     Output::write_all_of(&path(".json"), &text)?;
     Output::write_all_of(&path(".csv"), &output::csv(measured))?;
-    let drawn = picture::draw(figure, measured, |run| runs.samples(figure, run));
+    let drawn = picture::draw(
+        figure,
+        measured,
+        |run| runs.samples(figure, run),
+        |run| runs.errors(figure, run),
+    );
     Output::write_all_of(&path(".svg"), &drawn)?;
     let mut requests = String::new();
     let mut seen: Vec<&crate::figure::RunOf> = Vec::new();
@@ -250,6 +255,25 @@ fn write_files(
     if !requests.is_empty() {
         let text = format!("{}{requests}", output::SAMPLES_HEADING);
         Output::write_all_of(&path("-requests.csv"), &text)?;
+    }
+    let mut seen: Vec<&crate::figure::RunOf> = Vec::new();
+    let mut errors = String::new();
+    for run in figure.predicted() {
+        if seen.contains(&run) {
+            continue;
+        }
+        seen.push(run);
+        let scenario = &figure.variants[run.variant].name;
+        let scheduler = run.scheduler.to_string();
+        errors.push_str(&output::errors_csv(
+            scenario,
+            &scheduler,
+            &runs.errors(figure, run),
+        ));
+    }
+    if !errors.is_empty() {
+        let text = format!("{}{errors}", output::ERRORS_HEADING);
+        Output::write_all_of(&path("-errors.csv"), &text)?;
     }
     Ok(())
 }

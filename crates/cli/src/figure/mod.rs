@@ -185,7 +185,7 @@ pub struct PlotSpec {
     pub unit: String,
     /// Of bars and lines: the metric of these points, if that is needed to tell them from others.
     pub metric: Option<&'static Metric>,
-    /// Of a scatter: the runs shown.
+    /// Of what shows runs: these.
     pub runs: Vec<RunOf>,
 }
 
@@ -201,12 +201,19 @@ pub enum PlotKind {
     Waits,
     /// The same: how long the drive took.
     Services,
+    /// How often predicted head times were off by so much, as bars of 0.1 ms.
+    Errors,
 }
 
 impl PlotKind {
     /// Whether it shows single requests.
     pub fn is_scatter(self) -> bool {
         matches!(self, PlotKind::Waits | PlotKind::Services)
+    }
+
+    /// Whether it shows runs, not points.
+    pub fn shows_runs(self) -> bool {
+        self.is_scatter() || self == PlotKind::Errors
     }
 }
 
@@ -222,9 +229,18 @@ pub enum Scale {
 impl Figure {
     /// Which runs' single requests are to be recorded.
     pub fn recorded(&self) -> impl Iterator<Item = &RunOf> {
+        self.runs_of(PlotKind::is_scatter)
+    }
+
+    /// Which runs' errors of prediction are shown.
+    pub fn predicted(&self) -> impl Iterator<Item = &RunOf> {
+        self.runs_of(|kind| kind == PlotKind::Errors)
+    }
+
+    fn runs_of(&self, is_shown: impl Fn(PlotKind) -> bool) -> impl Iterator<Item = &RunOf> {
         self.plots
             .iter()
-            .filter(|plot| plot.kind.is_scatter())
+            .filter(move |plot| is_shown(plot.kind))
             .flat_map(|plot| &plot.runs)
     }
 }

@@ -160,6 +160,18 @@ pub fn csv(measured: &MeasuredFigure) -> String {
     text
 }
 
+/// The heading of what predictions were off in runs as CSV.
+pub const ERRORS_HEADING: &str = "scenario,scheduler,error_us,commands\n";
+
+/// What predictions were off in a run, in us, and how many commands had that, as CSV without a heading.
+pub fn errors_csv(scenario: &str, scheduler: &str, errors: &[(i64, u64)]) -> String {
+    let (scenario, scheduler) = (escaped(scenario), escaped(scheduler));
+    errors
+        .iter()
+        .map(|(error, commands)| format!("{scenario},{scheduler},{error},{commands}\n"))
+        .collect()
+}
+
 /// The heading of the requests of runs as CSV.
 pub const SAMPLES_HEADING: &str = "scenario,scheduler,arrived_s,wait_ms,service_ms\n";
 

@@ -237,7 +237,7 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
         });
         // Of what is left out there is no picture, either.
         plots.retain(|plot: &PlotSpec| {
-            plot.kind.is_scatter() || points.iter().any(|point| plot.shows(point))
+            plot.kind.shows_runs() || points.iter().any(|point| plot.shows(point))
         });
     }
     let variants = drafts
@@ -616,10 +616,10 @@ fn plot(
         Some(key) => Err(section.error_at(key, problem)),
         None => Ok(()),
     };
-    if kind.is_scatter() {
+    if kind.shows_runs() {
         needless(&["unit", "metric"], "is for bars and lines")?;
         let Some(texts) = &section.scheduler else {
-            let problem = "missing; say whose requests are shown";
+            let problem = "missing; say whose runs are shown";
             return Err(section.error_at("scheduler", problem));
         };
         let named = schedulers(texts, names)?;
@@ -628,9 +628,16 @@ fn plot(
                 spec.runs.push(run_of(drafts, variant, scheduler));
             }
         }
-        spec.y = section.y.clone().unwrap_or_else(|| "ms".to_owned());
+        let unit = match kind {
+            PlotKind::Errors => "% of commands",
+            _ => "ms",
+        };
+        spec.y = section.y.clone().unwrap_or_else(|| unit.to_owned());
     } else {
-        needless(&["scheduler", "scenario"], "is for waits and services")?;
+        needless(
+            &["scheduler", "scenario"],
+            "is for waits, services and errors",
+        )?;
         let Some(unit) = &section.unit else {
             return Err(section.error_at("unit", "missing; say whose points are shown"));
         };
@@ -677,7 +684,7 @@ fn default_plots(points: &[Point]) -> Vec<PlotSpec> {
 impl PlotSpec {
     /// Whether it shows a point.
     pub fn shows(&self, point: &Point) -> bool {
-        !self.kind.is_scatter()
+        !self.kind.shows_runs()
             && self.unit == point.unit
             && self.metric.is_none_or(|metric| metric == point.metric)
     }

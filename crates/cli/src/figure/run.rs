@@ -68,9 +68,12 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
         };
         let measured = (0..figure.seeds)
             .flat_map(|seed| measured().map(move |(run, metric)| (run, seed, Some(metric))));
-        // A picture of single requests is of the first seed.
-        let recorded = figure.recorded().map(|run| (run, 0, None));
-        for (run, seed, metric) in measured.chain(recorded) {
+        // A picture of single requests is of the first seed, one of errors of all.
+        let recorded = figure.recorded().map(|run| (run, 0, None, true));
+        let predicted = (0..figure.seeds)
+            .flat_map(|seed| figure.predicted().map(move |run| (run, seed, None, false)));
+        let measured = measured.map(|(run, seed, metric)| (run, seed, metric, false));
+        for (run, seed, metric, record) in measured.chain(recorded).chain(predicted) {
             let task = tasks
                 .entry(key(figure, run, seed))
                 .or_insert_with(|| PlannedRun {
@@ -79,7 +82,7 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
                     learn: BTreeSet::new(),
                     name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
                 });
-            task.record |= metric.is_none();
+            task.record |= record;
             task.learn
                 .extend(metric.and_then(|metric| metric.learning()));
         }
@@ -145,6 +148,23 @@ impl FigureRuns {
     /// If the figure is not one of these.
     pub fn samples(&self, figure: &Figure, run: &RunOf) -> &[Sample] {
         &self.made(figure, run, 0).samples
+    }
+
+    /// What predictions were off in a run that a picture of one of these figures names, with how many commands there were of each:
+    /// in us, over all seeds, the least first. Nothing if nobody predicted.
+    ///
+    /// # Panics
+    ///
+    /// If the figure is not one of these.
+    pub fn errors(&self, figure: &Figure, run: &RunOf) -> Vec<(i64, u64)> {
+        let mut all = BTreeMap::new();
+        for seed in 0..figure.seeds {
+            let predictions = self.get(figure, run, seed).predictions.iter();
+            for (error, commands) in predictions.flat_map(|of_run| &of_run.errors_us) {
+                *all.entry(*error).or_insert(0) += commands;
+            }
+        }
+        all.into_iter().collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Draws a figure of a paper: bars or lines of its points, dots of single requests.
+//! Draws a figure of a paper: bars or lines of its points, dots of single requests, distributions of errors.
 //!
 //! Grey areas behind the values are the accepted ranges. Black strokes are the paper's numbers.
 
@@ -18,11 +18,13 @@ const LEFT: f64 = 84.0;
 /// What is accepted.
 const ACCEPTED: &str = "#d9d9d9";
 
-/// Draws a figure as SVG text. `samples` gives the single requests of the runs it shows.
+/// Draws a figure as SVG text. `samples` gives the single requests of the runs it shows, `errors` what predictions were off in them,
+/// in us, each with how many commands had it.
 pub fn draw<'a>(
     figure: &Figure,
     measured: &MeasuredFigure,
     samples: impl Fn(&RunOf) -> &'a [Sample],
+    errors: impl Fn(&RunOf) -> Vec<(i64, u64)>,
 ) -> String {
     let mut svg = Svg::new(WIDTH);
     let quick = if measured.quick { ", quick scale" } else { "" };
@@ -42,6 +44,13 @@ pub fn draw<'a>(
                     .map(|run| (run.scheduler.to_string(), samples(run)))
                     .collect();
                 dots(&mut svg, y, plot, &runs)
+            }
+            PlotKind::Errors => {
+                let runs = plot.runs.iter().map(|run| {
+                    let scenario = &figure.variants[run.variant].name;
+                    (format!("{scenario}, {}", run.scheduler), errors(run))
+                });
+                distribution(&mut svg, y, plot, &runs.collect::<Vec<_>>())
             }
         };
     }
@@ -192,6 +201,63 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     across(svg, area, &plot.x)
 }
 
+/// The width of a bar of a distribution, in us.
+const PART: i64 = 100;
+/// Shares below this, in %, are not shown: a few commands in a hundred thousand.
+const LEAST_SHARE: f64 = 0.01;
+
+/// How often predictions were off by so much, over the error in milliseconds. Shares are logarithmic: what is a turn off is a hundredth of the rest.
+fn distribution(
+    svg: &mut Svg,
+    top: f64,
+    plot: &PlotSpec,
+    runs: &[(String, Vec<(i64, u64)>)],
+) -> f64 {
+    let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
+    let palette = palette(&names);
+    let legend = palette.iter().copied().zip(names.iter().copied());
+    let area = below(boxes(svg, top, legend) + 16.0);
+    let axis = Axis::log(LEAST_SHARE, 100.0, area.bottom, area.top);
+    let ticks = axis.log_ticks(24.0);
+    chart::upright_grid(svg, &axis, area, &ticks, true);
+    let middle = (area.top + area.bottom) / 2.0;
+    svg.upward(area.left - 56.0, middle, Style::PLAIN, &plot.y);
+    chart::frame(svg, area);
+    let shares = runs.iter().map(|(_, errors)| by_part(errors));
+    let shares: Vec<Vec<(f64, f64)>> = shares.collect();
+    let seen = shares.iter().flatten().map(|(off, _)| off.abs());
+    let most = seen.fold(1.0, f64::max) + PART as f64 / 1e3;
+    let x = Axis::linear(-most, most, LEFT, WIDTH - EDGE - 10.0);
+    across_grid(svg, &x, area, &x.ticks(12));
+    let wide = x.at(PART as f64 / 1e3) - x.at(0.0);
+    for (number, shares) in shares.iter().enumerate() {
+        // Bars of several runs stand beside each other.
+        let bar = wide / runs.len() as f64;
+        for (off, share) in shares {
+            let left = x.at(off - PART as f64 / 2e3) + number as f64 * bar;
+            let high = axis.at(*share);
+            let colour = line_of(palette[number]).0;
+            svg.rect(left, high, bar.max(1.0), area.bottom - high, colour);
+        }
+    }
+    across(svg, area, &plot.x)
+}
+
+/// Errors in ms, the middle of each bar, and the share of commands that have them, in %; without what is too little to be shown.
+fn by_part(errors: &[(i64, u64)]) -> Vec<(f64, f64)> {
+    let all: u64 = errors.iter().map(|(_, commands)| commands).sum();
+    let mut parts = std::collections::BTreeMap::new();
+    for (error, commands) in errors {
+        let part = (error + PART / 2).div_euclid(PART);
+        *parts.entry(part).or_insert(0) += commands;
+    }
+    let share = |commands: u64| 100.0 * commands as f64 / all as f64;
+    let shares = parts
+        .into_iter()
+        .map(|(part, commands): (i64, u64)| ((part * PART) as f64 / 1e3, share(commands)));
+    shares.filter(|(_, share)| *share >= LEAST_SHARE).collect()
+}
+
 /// Requests over the time at which they came.
 fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) -> f64 {
     let value = |sample: &Sample| match plot.kind {
@@ -225,4 +291,27 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
         svg.path(&path, line_of(palette[number]).0, 2.5, "");
     }
     across(svg, area, &plot.x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_counted_in_parts_around_their_middles() {
+        let errors = [
+            (-6_010, 10),
+            (-50, 300),
+            (0, 500),
+            (40, 179),
+            (50, 10),
+            (9_000, 1),
+        ];
+        let shares = by_part(&errors);
+        let expected = [(-6.0, 1.0), (0.0, 97.9), (0.1, 1.0), (9.0, 0.1)];
+        assert_eq!(shares, expected);
+        // One of a hundred thousand is not seen, and nobody predicted anything.
+        assert_eq!(by_part(&[(0, 99_999), (700, 1)]).len(), 1);
+        assert_eq!(by_part(&[]), []);
+    }
 }
