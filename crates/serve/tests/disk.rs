@@ -205,7 +205,7 @@ fn a_full_disk_pushes_back() {
     options.queue = 4;
     options.unfinished = 4;
     let (disk, _) = faulty(options);
-    inject(&disk, Fault::Stall(Nanos::from_millis(200)));
+    inject(&disk, Fault::Stall(Nanos::from_secs(1)));
     let inbox = Inbox::new(64);
     for cookie in 0..8 {
         submit(&disk, read(&disk, cookie, cookie * 100, &inbox));
@@ -624,7 +624,7 @@ fn an_error_reaches_the_request_it_belongs_to() {
     let (disk, _) = faulty(options(Clock::start()));
     let extent = Extent::at(1004, 2);
     inject(&disk, Fault::Unreadable { extent, retries: 3 });
-    inject(&disk, Fault::Stall(Nanos::from_millis(20)));
+    inject(&disk, Fault::Stall(Nanos::from_millis(500)));
     let inbox = Inbox::new(64);
     // One is held, and the rest become one command behind it.
     for cookie in 0..64 {

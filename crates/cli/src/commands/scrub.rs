@@ -61,7 +61,7 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
         }
         ScrubVerb::Status => {
             context.print(&shown(args, &status))?;
-            all_well(&args.disk, &status)
+            well_so_far(&args.disk, &status)
         }
         ScrubVerb::Pause | ScrubVerb::Resume | ScrubVerb::Stop => Ok(()),
     }
@@ -324,6 +324,14 @@ fn copied(status: &Value, file: &str) -> String {
             format!("{file} is being made durable, and is no image of {what} yet")
         }
         _ => format!("{file} is no image of {what} yet"),
+    }
+}
+
+/// Whether all could be read and is what it was, and nothing holds it up.
+fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
+    match status["state"].as_str() {
+        Some("held") => ended(disk, status),
+        _ => all_well(disk, status),
     }
 }
 

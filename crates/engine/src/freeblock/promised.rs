@@ -138,6 +138,11 @@ impl<P: Passing> Freeblock<P> {
         self.promise
             .as_ref()
             .filter(|promise| promise.is_due(now))?;
+        self.lane_before(engine, approach)
+    }
+
+    /// The same, whatever is promised.
+    pub fn lane_before(&self, engine: &Engine, approach: Option<&Approach>) -> Option<Lane> {
         // Nobody may follow the head.
         let lane = approach.map(|approach| approach.lane);
         let lane = lane.or_else(|| engine.unoffered())?;

@@ -102,6 +102,16 @@ impl ScrubAsk {
         let capacity = disk.bytes();
         let block = match self.block {
             None => usual_block(capacity).max(sector),
+            Some(block) if capacity.div_ceil(block.max(1)) > BLOCKS_MAX => {
+                return Err(ScrubError::Value {
+                    key: "block",
+                    problem: format!(
+                        "{}: what is known of so many blocks takes too much memory; on this disk {} is the least",
+                        Bytes(block),
+                        Bytes(usual_block(capacity))
+                    ),
+                });
+            }
             Some(block) if block.is_power_of_two() && (sector..=BLOCK_MAX).contains(&block) => {
                 block
             }

@@ -119,5 +119,18 @@ pub(super) fn serial_of(device: &str) -> Option<String> {
         let text = std::fs::read_to_string(about.join(name)).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     });
-    names.next()
+    let serial = names.next()?;
+    // The parts of a disk have one serial number.
+    let of_part = |name: &str| std::fs::read_to_string(about.join(name)).ok();
+    let part = of_part("partition").zip(of_part("start"));
+    Some(match part {
+        Some((number, start)) => {
+            format!(
+                "{serial}, partition {} from sector {}",
+                number.trim(),
+                start.trim()
+            )
+        }
+        None => serial,
+    })
 }

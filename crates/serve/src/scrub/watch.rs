@@ -152,7 +152,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// If its file is of another disk; it is left as it is then. Whatever else is in the way of it, it is lost, also for the next server.
+    /// If its file is of another disk, or in use by another server; it is left as it is then. Whatever else is in the way of it, it is lost, also for the next server.
     pub fn resume(
         (path, keeps): (&Path, Keeps),
         (disk, identity): (&Disk, &Identity),
@@ -161,6 +161,8 @@ impl Watch {
         let file = match files::open_if_there(path) {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(Resumed::None),
+            // It is another server's.
+            Err(error @ ProgressError::InUse(_)) => return Err(error),
             // One that nobody can look into now could be believed another time.
             Err(error) => {
                 remove(path);

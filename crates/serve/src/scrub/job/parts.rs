@@ -4,10 +4,14 @@ use super::super::progress::Finding;
 use super::{PartOfBlock, Scrub, TIMEOUTS};
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Blocks that are looked into at a time; of more the whole block is named.
 const BAD_MAX: usize = 4096;
+
+/// A part that waits for longer, while there is nothing else to be read, is read beside clients: on a disk that is never idle it
+/// would never be known what cannot be read. One read in so long costs them a hundredth of the disk's time.
+const PARTS_WAIT: Nanos = Nanos::from_secs(1);
 
 impl<P: Passing> Scrub<P> {
     /// These sectors cannot be read.
@@ -98,6 +102,26 @@ impl<P: Passing> Scrub<P> {
         Some(self.quiet_since(engine)?.saturating_add(idle))
     }
 
+    /// Returns true if nothing is to be read any more but parts of blocks.
+    fn has_only_parts(&self) -> bool {
+        !self.parts.is_empty() && self.scan.unread() == 0
+    }
+
+    /// Notes for how long parts of blocks have waited for the disk to be idle.
+    pub(super) fn note_parts(&mut self, now: Time) {
+        if !self.has_only_parts() || self.part.is_some() {
+            self.parts_from = now;
+        }
+        self.parts_wait_long = now.saturating_since(self.parts_from) >= PARTS_WAIT;
+    }
+
+    /// When parts are read beside clients, if the disk is not idle before.
+    pub(super) fn parts_hurry_at(&self) -> Option<Time> {
+        let waits = self.has_only_parts() && self.part.is_none() && !self.hurries();
+        let waits = waits && !self.plan.is_copy();
+        waits.then(|| self.parts_from.saturating_add(PARTS_WAIT))
+    }
+
     pub(super) fn read_part(
         &mut self,
         now: Time,
@@ -109,6 +133,7 @@ impl<P: Passing> Scrub<P> {
         }
         let is_quiet = self.next_part(engine).is_some_and(|at| at <= now);
         let before = match self.hurries() && !is_quiet {
+            true if self.parts_wait_long => self.scan.lane_before(engine, approach),
             true => self.scan.outright_lane(now, engine, approach),
             false => None,
         };

@@ -53,8 +53,8 @@ impl<P: Passing> Scrub<P> {
     /// Returns true if nothing is left of a scrub with a date but parts of blocks that cannot be read as a whole, which are read at the cost of
     /// clients then as far as promises need and allow.
     pub(super) fn hurries(&self) -> bool {
-        let has_date = self.plan.promises.date.is_some();
-        has_date && !self.plan.is_copy() && self.scan.unread() == 0 && !self.parts.is_empty()
+        let hurries = self.plan.promises.date.is_some() || self.parts_wait_long;
+        hurries && !self.plan.is_copy() && self.scan.unread() == 0 && !self.parts.is_empty()
     }
 
     /// Something else is promised from now on.
