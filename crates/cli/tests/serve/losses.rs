@@ -25,7 +25,7 @@ fn a_power_cut_that_loses_writes_is_told_to_every_client_until_an_administrator_
     let mut server = Server::start("losses", CONFIG, &[]);
     let connect = || Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     let (mut writer, mut other) = (connect(), connect());
-    for block in 0..60u64 {
+    for block in 0..200u64 {
         let offset = block * 7919 % (1 << 18) * 4096;
         assert_eq!(writer.ask(Ask::Write, offset, &mut [7; 4096]).unwrap(), 0);
     }
@@ -57,7 +57,11 @@ fn a_power_cut_that_loses_writes_is_told_to_every_client_until_an_administrator_
 fn a_server_that_ends_after_a_loss_says_so() {
     let mut server = Server::start("losses-end", CONFIG, &[]);
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
-    assert_eq!(client.ask(Ask::Write, 0, &mut [7; 4096]).unwrap(), 0);
+    // So many that the drive has not written them all before the power is cut.
+    for block in 0..200u64 {
+        let offset = block * 7919 % (1 << 18) * 4096;
+        assert_eq!(client.ask(Ask::Write, offset, &mut [7; 4096]).unwrap(), 0);
+    }
     server.told(&["power-cut", "disk0"]);
     server.told(&["power-on", "disk0"]);
     assert_eq!(server.terminate(), Some(4));
