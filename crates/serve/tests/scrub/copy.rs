@@ -342,16 +342,14 @@ fn a_mark_is_gone_from_its_file_before_the_write_reaches_the_drive() {
         ..place.of()
     });
     halfway(&rig, &place);
-    // So that marks are on file.
-    sleep(Duration::from_millis(600));
     let marks = || {
         let file = read(&place.watch);
         let marks = file[20 << 10..].iter().map(|byte| byte.count_ones());
         u64::from(marks.sum::<u32>())
     };
+    // So that marks are on file.
+    let left = rig.wait(|status| marks() == BLOCKS - status.left).left;
     assert!(marks() > 100, "{}", marks());
-    let left = rig.status().left;
-    assert_eq!(marks(), BLOCKS - left);
     for nth in 0..50 {
         rig.write(nth * 16, 1);
     }
