@@ -2,6 +2,8 @@
 
 use super::error::ExtractError;
 use super::known::{Mark, Spindle};
+use super::phase::{Doubt, Phase};
+use super::several;
 use super::stalls::Stalls;
 use super::turns::{near, part};
 use crate::random::Random;
@@ -35,6 +37,12 @@ pub(super) struct Bench<'a, P: ?Sized> {
     relock_after: Nanos,
     /// What known places are off in the mean, in turns.
     pub noise: f64,
+    /// The standard deviation of a single answer in turns; 0 if answers come when they should.
+    pub(super) vary: f64,
+    /// Sectors that are expected to pass in a turn where it looks.
+    pub slots: u64,
+    /// All angles at which sectors came that were looked at, where answers vary.
+    pub(super) seen: BTreeMap<u64, Vec<f64>>,
     /// Answers that took too long for any movement.
     pub stalls: Stalls,
     /// No command is sent from then on.
@@ -48,20 +56,14 @@ pub(super) struct Bench<'a, P: ?Sized> {
 /// Longer commands are not looked at.
 const STALLS_SECTORS: u64 = 128;
 
-/// Where the platters are.
-#[derive(Clone, Copy, Debug)]
-struct Phase {
-    at: Time,
-    /// In turns.
-    angle: f64,
-    /// In nanoseconds.
-    turn: f64,
-}
-
 /// The phase is looked at again after so long: the less steady the sooner.
 const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
 /// A residual up to this part of a turn is steady enough for the longer of these.
 const CALM: f64 = 1e-5;
+/// Where nothing is known yet tracks are taken to have so many sectors.
+pub(super) const SLOTS: u64 = 1_024;
+/// A place that is off by so many deviations of an answer may be so by chance.
+const CHANCE: f64 = 5.0;
 /// Residuals beyond this part of a turn are no drift.
 const ASTRAY: f64 = 0.02;
 /// A drive of which fewer known places than this came late is quiet.
@@ -113,6 +115,9 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             evict: 2,
             relock_after: RELOCK[0],
             noise: 0.0,
+            vary: 0.0,
+            slots: SLOTS,
+            seen: BTreeMap::new(),
             stalls: Stalls::default(),
             give_up: None,
             touched: BTreeSet::new(),
@@ -170,9 +175,15 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.places.clone_from(&spindle.places);
         self.hit_below = spindle.hit_below;
         self.linger = spindle.linger;
-        self.quiet = spindle.astray < QUIET;
         self.holds_hundreds = spindle.places.len() > HUNDREDS;
         self.holds_many = spindle.places.len() > MANY;
+        // Where to look twice is dear a look is one read; on tracks of their own many are weighed together.
+        self.vary = match spindle.varies > CALM && !self.holds_many {
+            true => spindle.varies,
+            false => 0.0,
+        };
+        // Where answers vary some come late, too.
+        self.quiet = spindle.astray < QUIET && !self.varies();
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // Nothing is known of the time that passed: the phase on which most places agree.
         for round in 0..LOCKS {
@@ -201,13 +212,17 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             };
             let best = candidates.iter().max_by_key(|angle| agree(**angle).count());
             let best = *best.expect("one was seen");
-            let of: Vec<f64> = agree(best).map(|other| near(other - best)).collect();
+            let mut of: Vec<f64> = agree(best).map(|other| near(other - best)).collect();
             if of.len() * 2 > candidates.len() && of.len() >= 3 {
-                let mean = of.iter().sum::<f64>() / of.len() as f64;
+                let mean = match self.vary > 0.0 {
+                    true => several::mean(&mut of, self.vary),
+                    false => of.iter().sum::<f64>() / of.len() as f64,
+                };
                 self.phase = Some(Phase {
                     at: last,
                     angle: part(best + mean),
                     turn,
+                    doubt: Doubt::after(of.len(), self.vary),
                 });
                 return Ok(());
             }
@@ -262,6 +277,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     fn relock(&mut self) -> Result<(), ExtractError> {
         let mut seen: Vec<f64> = Vec::new();
         let mut in_a_row = 0;
+        let steady = f64::max(STEADY, CHANCE * self.vary);
         for _ in 0..MOST_PLACES {
             let place = self.take_place();
             let answer = self.read(place.lba, 1)?;
@@ -271,12 +287,12 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             }
             let angle = self.angle_at(answer.at);
             let off = near(place.angle - angle);
-            let is_same = |other: &f64| near(other - off).abs() < STEADY;
+            let is_same = |other: &f64| near(other - off).abs() < steady;
             in_a_row = match seen.last().is_some_and(is_same) {
                 true => in_a_row + 1,
                 false => 0,
             };
-            let agrees = off.abs() < STEADY || seen.iter().any(is_same);
+            let agrees = off.abs() < steady || seen.iter().any(is_same);
             let is_astray = off.abs() > ASTRAY;
             if is_astray && in_a_row < IN_A_ROW || !agrees {
                 self.quiet &= !is_astray;
@@ -285,12 +301,16 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             }
             let phase = self.phase.as_mut().expect("locked");
             let turns = (answer.at - phase.at).as_nanos() as f64 / phase.turn;
-            // Most of what the phase is off is so; half of it may be the period's.
-            if turns > 4.0 {
-                phase.turn *= turns / (turns + 0.5 * off);
+            if self.vary > 0.0 {
+                phase.follow(answer.at, off, self.vary);
+            } else {
+                // Most of what the phase is off is so; half of it may be the period's.
+                if turns > 4.0 {
+                    phase.turn *= turns / (turns + 0.5 * off);
+                }
+                phase.angle = part(angle + 0.9 * off);
+                phase.at = answer.at;
             }
-            phase.angle = part(angle + 0.9 * off);
-            phase.at = answer.at;
             if !is_astray {
                 self.noise += (off.abs() - self.noise) / 8.0;
             }
@@ -331,9 +351,20 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         Ok(angle)
     }
 
+    /// The angle of a sector that was looked at.
+    pub(super) fn noted(&self, lba: u64) -> Option<f64> {
+        self.looked.get(&lba).map(|(angle, _)| *angle)
+    }
+
+    /// A sector is at an angle, as far as looks at it say.
+    pub(super) fn note(&mut self, lba: u64, angle: f64) {
+        self.looked.insert(lba, (angle, false));
+    }
+
     /// Forgets all angles that it looked at.
     pub fn forget(&mut self) {
         self.looked.clear();
+        self.seen.clear();
     }
 
     /// More than one look at a sector agreed.
@@ -479,7 +510,15 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// How far off the angle of a sector may be on a track of so many, in turns: a third of a sector, unless angles are not
     /// known to that.
     pub fn tolerance(&self, slots: u64) -> f64 {
-        f64::max(0.35 / slots as f64, (4.0 * self.noise).min(MOST_NOISE))
+        self.tolerance_of(1.0, slots)
+    }
+
+    /// The same for a part of a sector. Where answers vary a look is read until it is on one side of that: hardly less than halfway
+    /// to the next sector.
+    pub(super) fn tolerance_of(&self, part: f64, slots: u64) -> f64 {
+        let least = if self.varies() { 0.45 } else { 0.35 };
+        let noise = (4.0 * self.look_noise()).min(MOST_NOISE);
+        f64::max(least * part / slots as f64, noise)
     }
 
     /// Waits until the drive has read on as long as it wants to before it does anything else. Returns

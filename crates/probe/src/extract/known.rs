@@ -23,4 +23,7 @@ pub struct Spindle {
     /// How long the drive may read on behind a read before it does anything else, in nanoseconds.
     #[serde(default)]
     pub linger: f64,
+    /// The standard deviation of a single answer, in turns.
+    #[serde(default)]
+    pub varies: f64,
 }

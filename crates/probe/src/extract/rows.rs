@@ -46,7 +46,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// The same, once. Returns false, having done nothing, if what was seen does not agree: a late answer, for
     /// instance.
     fn try_row(&mut self, start: u64, first_step: u64) -> Result<bool, ExtractError> {
-        let first = self.look(start)?;
+        let first = self.bench.look_closely(start)?;
         let enter = self.enter(start, first);
         for guess in self.guesses() {
             let row = Row {
@@ -99,8 +99,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {
             let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
             let [last, behind] = [count - 1, count].map(|at| (at + passed) as f64 / slots as f64);
-            let last = near(self.bench.look_again(next - 1)? - first - last);
-            let behind = near(self.bench.look_again(next)? - first - behind);
+            let last = near(self.again(next - 1)? - first - last);
+            let behind = near(self.again(next)? - first - behind);
             if last.abs() > tolerance || behind.abs() < tolerance {
                 return Ok(false);
             }
@@ -112,7 +112,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let passed = slip.filter(|(slip, _)| *slip <= at);
             let at_slot = at + passed.map_or(0, |(_, count)| count);
             let expected = first + at_slot as f64 / slots as f64;
-            if near(self.look(start + at)? - expected).abs() > tolerance && first_step > 0 {
+            let off = self.bench.look_against(start + at, expected, tolerance)?;
+            if off.abs() > tolerance && first_step > 0 {
                 return Ok(false);
             }
         }
@@ -135,9 +136,20 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         Ok(true)
     }
 
+    /// The angle of an address, read again unless it was read often enough.
+    fn again(&mut self, lba: u64) -> Result<f64, ExtractError> {
+        match self.bench.varies() {
+            false => self.bench.look_again(lba),
+            true => self.bench.look_closely(lba),
+        }
+    }
+
     /// The angle of the first address of a track. Unless answers come when they should, one behind it says the
     /// same.
     fn sure(&mut self, lba: u64, slots: u64) -> Result<f64, ExtractError> {
+        if self.bench.varies() {
+            return self.bench.look_closely(lba);
+        }
         let angle = self.look(lba)?;
         let beside = lba + slots / 3;
         if self.bench.is_quiet() || beside >= self.bench.capacity() {
@@ -157,13 +169,6 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         }
         let before = self.zone().spot_of(start - 1).zero;
         near(angle - before)
-    }
-
-    /// Slots on the last track before.
-    pub(super) fn slots_before(&mut self) -> Option<u64> {
-        let zones = self.at.zones.iter().rev();
-        let mut rows = zones.filter_map(|zone| zone.rows.last());
-        rows.next().map(|row| row.slots)
     }
 
     /// Rows that may come: the one that came so many rows ago as make a cycle, its mirror image, the last.
@@ -202,7 +207,12 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if start + at >= capacity {
                 return Ok(false);
             }
-            if near(self.look(start + at)? - expected(at)).abs() > tolerance {
+            if self
+                .bench
+                .look_against(start + at, expected(at), tolerance)?
+                .abs()
+                > tolerance
+            {
                 return Ok(false);
             }
         }
@@ -219,7 +229,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let mut distance = known.map_or(2, |slots| (slots / first_step).max(2));
         let mut bad = None;
         while start + distance < capacity {
-            let passed = near(self.look(start + distance)? - first);
+            let passed = near(self.bench.look_closely(start + distance)? - first);
             if reach == 0 {
                 let ahead = if passed < 0.0 { passed + 1.0 } else { passed };
                 rate = distance as f64 / ahead;
@@ -282,7 +292,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if low < whole && whole <= high {
                 for at in [whole, whole - 1] {
                     if at > low && at < high {
-                        let off = near(self.look(start + at)? - line(at + passed));
+                        let off =
+                            self.bench
+                                .look_against(start + at, line(at + passed), tolerance)?;
                         match off.abs() < tolerance {
                             true => low = at,
                             false => high = at,
@@ -292,13 +304,15 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             }
             while high - low > 1 {
                 let middle = low + (high - low) / 2;
-                let off = near(self.look(start + middle)? - line(middle + passed));
+                let off =
+                    self.bench
+                        .look_against(start + middle, line(middle + passed), tolerance)?;
                 match off.abs() < tolerance {
                     true => low = middle,
                     false => high = middle,
                 }
             }
-            let jump = near(self.look(start + high)? - line(high + passed));
+            let jump = near(self.bench.look_closely(start + high)? - line(high + passed));
             let sectors = jump * slots as f64;
             let count = libm::round(sectors);
             let is_slip = slip.is_none()
@@ -313,8 +327,15 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let end = slots.saturating_sub(passed);
             let holds = |off: f64| off.abs() < tolerance;
             let goes_on = end > high + 1
-                && holds(near(self.look(start + end - 1)? - line(end - 1 + passed)))
-                && !holds(near(self.look(start + end)? - line(end + passed)));
+                && holds(self.bench.look_against(
+                    start + end - 1,
+                    line(end - 1 + passed),
+                    tolerance,
+                )?)
+                && !holds(
+                    self.bench
+                        .look_against(start + end, line(end + passed), tolerance)?,
+                );
             if !goes_on {
                 break;
             }

@@ -19,6 +19,8 @@ const ROUNDS: usize = 4;
 /// Places at first, and the most that are tried if the buffer holds so many.
 const PLACES: u64 = 64;
 const MOST_PLACES: u64 = 4_096;
+/// How far half of a normal distribution is from its middle at most, in deviations.
+const QUARTILE: f64 = 0.6745;
 
 /// Finds the turn and the angles of some places.
 ///
@@ -162,7 +164,7 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
             angles.push((*lba, origin));
         }
     }
-    let (offsets, turn) = steady(&seen, angles.len(), turn);
+    let (offsets, turn, varies) = steady(&seen, angles.len(), turn);
     let places = angles
         .iter()
         .zip(offsets)
@@ -177,6 +179,7 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
         places,
         hit_below,
         linger: 0.0,
+        varies,
     };
     Some((spindle, coherence(turn, gaps)))
 }
@@ -189,11 +192,11 @@ struct Seen {
     off: f64,
 }
 
-/// The angles of places against their first times, and the turn at the end, of a spindle whose speed
+/// The angles of places against their first times, the turn at the end, and the deviation of a single answer, of a spindle whose speed
 /// changes smoothly meanwhile: least squares, by turns for the angles and for a cubic curve of the
 /// phase over the time. Each place was seen at several times in random order, so that the two do
 /// not stand for each other.
-fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64) {
+fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
     let mut offsets = vec![0.0; places];
     let begin = seen
         .iter()
@@ -202,7 +205,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64) {
     let end = seen.iter().map(|seen| seen.at).fold(0.0, f64::max);
     let half = (end - begin) / 2.0;
     if half <= 0.0 {
-        return (offsets, turn);
+        return (offsets, turn, 0.0);
     }
     // Polynomials of Legendre, which hardly depend on each other.
     let shapes = |at: f64| {
@@ -210,15 +213,15 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64) {
         [u, (3.0 * u * u - 1.0) / 2.0, (5.0 * u * u - 3.0) * u / 2.0]
     };
     let mut curve = [0.0; 3];
+    let left = |seen: &Seen, offsets: &[f64], curve: &[f64; 3]| {
+        let bent: f64 = shapes(seen.at)
+            .iter()
+            .zip(curve)
+            .map(|(shape, size)| shape * size)
+            .sum();
+        seen.off - offsets[seen.place] - bent
+    };
     for _ in 0..100 {
-        let left = |seen: &Seen, offsets: &[f64], curve: &[f64; 3]| {
-            let bent: f64 = shapes(seen.at)
-                .iter()
-                .zip(curve)
-                .map(|(shape, size)| shape * size)
-                .sum();
-            seen.off - offsets[seen.place] - bent
-        };
         let mut sums = vec![(0.0, 0.0); places];
         for seen in seen {
             sums[seen.place].0 += left(seen, &offsets, &curve);
@@ -239,5 +242,15 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64) {
     }
     // Turns and their curve make the phase: its slope at the end is the speed there.
     let slope = (curve[0] + 3.0 * curve[1] + 6.0 * curve[2]) / half;
-    (offsets, 1.0 / (1.0 / turn + slope))
+    let mut lefts: Vec<(f64, f64)> = seen
+        .iter()
+        .map(|seen| (seen.at, left(seen, &offsets, &curve)))
+        .collect();
+    lefts.sort_by(|one, other| one.0.total_cmp(&other.0));
+    // From one read to the next, so that a curve of another shape is none of it, and the middle one, since a few answers come late.
+    let steps = lefts.windows(2).map(|pair| (pair[1].1 - pair[0].1).abs());
+    let step = median(&mut steps.collect::<Vec<f64>>()).unwrap_or(0.0);
+    let free = seen.len() as f64 / seen.len().saturating_sub(places).max(1) as f64;
+    let varies = step / QUARTILE * (free / 2.0).sqrt();
+    (offsets, 1.0 / (1.0 / turn + slope), varies)
 }

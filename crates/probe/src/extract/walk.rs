@@ -12,7 +12,7 @@
 //!
 //! Rows that repeat are a rule ([`super::cycle`]), by which the walk goes on.
 
-use super::bench::{AHEAD, Bench, MOST_NOISE};
+use super::bench::{AHEAD, Bench, SLOTS};
 use super::cycle;
 use super::error::ExtractError;
 use super::turns::{near, part};
@@ -54,6 +54,10 @@ const MOST_AREAS: u64 = 8_192;
 /// Rows without a rule.
 const MOST_ROWS: usize = 512;
 
+/// What is off by less than this part of a sector is neither a slip nor a turn.
+const LESS: f64 = 0.65;
+/// The same of a look that is several reads.
+const HALF: f64 = 0.5;
 /// Looks at a sector until two agree, at most.
 const MOST_LOOKS: usize = 6;
 
@@ -68,6 +72,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();
         self.bench.stays = self.at.stays;
+        let slots = self.slots_before();
+        self.bench.slots = slots.unwrap_or(SLOTS);
         let result = self.go_on();
         if result.is_err() {
             *self.at = before;
@@ -75,10 +81,17 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         result
     }
 
+    /// Sectors that pass in a turn on the last track before.
+    pub(super) fn slots_before(&self) -> Option<u64> {
+        let zones = self.at.zones.iter().rev();
+        let mut rows = zones.filter_map(|zone| zone.rows.last());
+        rows.next().map(|row| row.slots)
+    }
+
     fn go_on(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         if self.at.zones.is_empty() {
-            let angle = self.look(0)?;
+            let angle = self.bench.look_closely(0)?;
             self.at.zones.push(FoundZone {
                 start: 0,
                 end: capacity,
@@ -160,10 +173,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// How far off a prediction may be on tracks of so many sectors: a third of a sector, unless angles are
     /// not known to that.
     pub(super) fn tolerance_of(&self, slots: u64) -> f64 {
-        f64::max(
-            0.35 * self.bench.fineness() / slots as f64,
-            (4.0 * self.bench.noise).min(MOST_NOISE),
-        )
+        self.bench.tolerance_of(self.bench.fineness(), slots)
     }
 
     pub(super) fn tolerance_at(&mut self, lba: u64) -> f64 {
@@ -183,6 +193,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let tolerance = self.tolerance_at(lba);
         if self.bench.is_sure(lba) {
             return Ok(near(self.look(lba)? - expected));
+        }
+        if self.bench.varies() {
+            return self.bench.look_against(lba, expected, tolerance);
         }
         let off = near(self.look(lba)? - expected);
         if off.abs() < tolerance || self.bench.is_quiet() {
@@ -288,12 +301,24 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// Finds out what begins between a good address and one that is not where it is expected.
     fn turned(&mut self, good: u64, bad: u64) -> Result<(), ExtractError> {
         let slots = self.zone().row_of(good).slots;
+        if self.bench.varies() {
+            // What is nearer to where it should be than a sector beside it is neither, either. Between the two addresses that would be
+            // just as unclear.
+            self.bench.look_closely(bad)?;
+            let off = self.off(bad)?;
+            if off.abs() < HALF / self.zone().row_of(bad).slots as f64 {
+                self.refine(bad, off);
+                self.at.upto = bad + 1;
+                return Ok(());
+            }
+        }
         // Within a track the buffer is in the way, and it matters little where a slip is.
         let (low, high) = self.narrow(good, bad, slots / 16)?;
+        self.bench.look_closely(high)?;
         // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to.
         let off = self.off(high)?;
         let slots = self.zone().row_of(high).slots;
-        if off.abs() < f64::max(0.65 / slots as f64, 1.5 * self.tolerance_at(high)) {
+        if off.abs() < f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high)) {
             self.refine(high, off);
             self.at.upto = high + 1;
             self.at.step = (self.at.step / 2).max(1);
@@ -430,7 +455,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let slots = self.zone().row_of(behind).slots;
         let passed = part((next - behind) as f64 / slots as f64);
         let straight = self.zone().angle_of(behind) + passed;
-        Ok(near(self.look(next)? - straight).abs() < self.tolerance_of(slots))
+        Ok(near(self.bench.look_closely(next)? - straight).abs() < self.tolerance_of(slots))
     }
 
     /// The first address of a track between two addresses, the second included.
@@ -520,11 +545,10 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// A row has begun and holds up to an address. Whether with it something repeats is seen now.
     pub(super) fn begun(&mut self, upto: u64) {
         let habit = self.at.habit;
-        let noise = (4.0 * self.bench.noise).min(MOST_NOISE);
-        let tolerance = |slots: u64| f64::max(0.35 / slots as f64, noise);
-        let zone = self.zone();
+        let bench = &*self.bench;
+        let zone = self.at.zones.last_mut().expect("begun");
         let data = zone.rows.last().expect("begun").data;
-        if cycle::adopt(zone, habit, tolerance) {
+        if cycle::adopt(zone, habit, |slots| bench.tolerance(slots)) {
             let cycle = zone.cycle;
             self.at.habit = cycle;
         }

@@ -43,6 +43,7 @@ impl Given {
             places: (0..256).map(place).collect(),
             hit_below: turn / 8.0,
             linger: 0.0,
+            varies: 0.0,
         };
         Given {
             mechanics: Mechanics::new(truth),

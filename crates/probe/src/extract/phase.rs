@@ -1,0 +1,122 @@
+//! Where the platters are, and how that is followed by answers that vary.
+
+use super::turns::part;
+use headtime_units::Time;
+
+/// By how much a speed changes in a turn, as a part of itself, squared: by a millionth or so within a second.
+const UNSTEADY: f64 = 6e-15;
+/// At first a speed is known as well as two answers so many turns apart tell it.
+const TURNS: f64 = 100.0;
+/// Times that a place was read until its angle was known.
+const ROUNDS: f64 = 4.0;
+/// What is off by more than so many deviations is so.
+const BEYOND: f64 = 5.0;
+
+/// Where the platters are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Phase {
+    pub at: Time,
+    /// In turns.
+    pub angle: f64,
+    /// In nanoseconds.
+    pub turn: f64,
+    pub doubt: Doubt,
+}
+
+/// How well a phase is known: the variance of its angle in turns, of its speed as a part of itself, and what both have in
+/// common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Doubt {
+    angle: f64,
+    both: f64,
+    speed: f64,
+}
+
+impl Doubt {
+    /// Behind some answers that vary by so much, in turns.
+    pub fn after(answers: usize, vary: f64) -> Doubt {
+        Doubt {
+            angle: of_place(vary) / answers.max(1) as f64,
+            both: 0.0,
+            speed: (vary / TURNS) * (vary / TURNS),
+        }
+    }
+
+    /// So many turns later.
+    fn later(self, turns: f64) -> Doubt {
+        let Doubt { angle, both, speed } = self;
+        Doubt {
+            angle: angle + turns * (2.0 * both + turns * (speed + turns * UNSTEADY / 3.0)),
+            both: both + turns * (speed + turns * UNSTEADY / 2.0),
+            speed: speed + turns * UNSTEADY,
+        }
+    }
+}
+
+/// The variance of what a known place is off: its angle was seen by answers that vary as much.
+fn of_place(vary: f64) -> f64 {
+    vary * vary * (1.0 + 1.0 / ROUNDS)
+}
+
+impl Phase {
+    /// A known place was off by so much when it was read. Angle and speed follow by as much as they are less well known
+    /// than what answers vary by (a Kalman filter).
+    pub fn follow(&mut self, at: Time, off: f64, vary: f64) {
+        let turns = (at - self.at).as_nanos() as f64 / self.turn;
+        let mut known = self.doubt.later(turns);
+        if off * off > BEYOND * BEYOND * (known.angle + of_place(vary)) {
+            known.angle = known.angle.max(off * off);
+        }
+        let all = known.angle + of_place(vary);
+        let (angle, speed) = (known.angle / all, known.both / all);
+        self.angle = part(self.angle + turns + angle * off);
+        self.turn /= 1.0 + speed * off;
+        self.at = at;
+        self.doubt = Doubt {
+            angle: known.angle * (1.0 - angle),
+            both: known.both * (1.0 - angle),
+            speed: known.speed - speed * known.both,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::extract::turns::near;
+    use crate::random::Random;
+
+    const TURN: f64 = 6e6;
+
+    /// What a phase is off in the mean behind two hundred places, whose answers vary by a deviation of so many turns.
+    fn off(vary: f64) -> f64 {
+        let mut random = Random::new(3);
+        let mut phase = Phase {
+            at: Time::ZERO,
+            angle: 0.0,
+            turn: TURN * (1.0 + vary / TURNS),
+            doubt: Doubt::after(9, vary),
+        };
+        let mut sum = 0.0;
+        for at in 1..=400_u32 {
+            // Each tenth of a second or so; the width of a uniform distribution is that of twelve variances.
+            let at = Time::ZERO + headtime_units::Nanos::from_micros(u64::from(at) * 100_003);
+            let turns = at.as_nanos() as f64 / TURN;
+            let answer = turns + 12_f64.sqrt() * vary * (random.unit() - 0.5);
+            let since = (at - phase.at).as_nanos() as f64 / phase.turn;
+            phase.follow(at, near(answer - phase.angle - since), vary);
+            if at > Time::ZERO + headtime_units::Nanos::from_secs(20) {
+                sum += near(phase.angle - turns).abs() / 200.0;
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn a_phase_is_known_to_less_than_half_of_what_answers_vary_by() {
+        for vary in [1e-4, 5e-4, 1e-3] {
+            let off = off(vary);
+            assert!(off < 0.5 * vary, "{off} of {vary}");
+        }
+    }
+}
