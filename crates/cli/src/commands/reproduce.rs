@@ -6,7 +6,7 @@ use crate::fault::{Fault, did_you_mean};
 use crate::figure::baseline::Baseline;
 use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{FigureRuns, count};
-use crate::figure::{BASELINE, Figure, SHIPPED, Scale, output};
+use crate::figure::{BASELINE, Figure, RunOf, SHIPPED, Scale, output};
 use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
@@ -237,43 +237,47 @@ fn write_files(
         |run| runs.errors(figure, run),
     );
     Output::write_all_of(&path(".svg"), &drawn)?;
-    let mut requests = String::new();
-    let mut seen: Vec<&crate::figure::RunOf> = Vec::new();
-    for run in figure.recorded() {
-        if seen.contains(&run) {
-            continue;
+    let requests = |scenario: &str, scheduler: &str, run: &RunOf| {
+        output::samples_csv(scenario, scheduler, runs.samples(figure, run))
+    };
+    let errors = |scenario: &str, scheduler: &str, run: &RunOf| {
+        output::errors_csv(scenario, scheduler, &runs.errors(figure, run))
+    };
+    let of_runs = [
+        (
+            path("-requests.csv"),
+            output::SAMPLES_HEADING,
+            each(figure, figure.recorded(), requests),
+        ),
+        (
+            path("-errors.csv"),
+            output::ERRORS_HEADING,
+            each(figure, figure.predicted(), errors),
+        ),
+    ];
+    for (path, heading, lines) in of_runs {
+        if !lines.is_empty() {
+            Output::write_all_of(&path, &format!("{heading}{lines}"))?;
         }
-        seen.push(run);
-        let scenario = &figure.variants[run.variant].name;
-        let scheduler = run.scheduler.to_string();
-        requests.push_str(&output::samples_csv(
-            scenario,
-            &scheduler,
-            runs.samples(figure, run),
-        ));
-    }
-    if !requests.is_empty() {
-        let text = format!("{}{requests}", output::SAMPLES_HEADING);
-        Output::write_all_of(&path("-requests.csv"), &text)?;
-    }
-    let mut seen: Vec<&crate::figure::RunOf> = Vec::new();
-    let mut errors = String::new();
-    for run in figure.predicted() {
-        if seen.contains(&run) {
-            continue;
-        }
-        seen.push(run);
-        let scenario = &figure.variants[run.variant].name;
-        let scheduler = run.scheduler.to_string();
-        errors.push_str(&output::errors_csv(
-            scenario,
-            &scheduler,
-            &runs.errors(figure, run),
-        ));
-    }
-    if !errors.is_empty() {
-        let text = format!("{}{errors}", output::ERRORS_HEADING);
-        Output::write_all_of(&path("-errors.csv"), &text)?;
     }
     Ok(())
+}
+
+/// What is written of each of some runs, those that several pictures show once.
+fn each<'a>(
+    figure: &Figure,
+    runs: impl Iterator<Item = &'a RunOf>,
+    written: impl Fn(&str, &str, &RunOf) -> String,
+) -> String {
+    let mut seen: Vec<&RunOf> = Vec::new();
+    let mut text = String::new();
+    for run in runs {
+        if seen.contains(&run) {
+            continue;
+        }
+        seen.push(run);
+        let scenario = &figure.variants[run.variant].name;
+        text.push_str(&written(scenario, &run.scheduler.to_string(), run));
+    }
+    text
 }
