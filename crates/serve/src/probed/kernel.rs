@@ -61,38 +61,9 @@ impl Kernel {
         numbers: &str,
         open: impl FnOnce() -> Result<OwnedFd, SwitchError>,
     ) -> Kernel {
-        let part = sys.join("dev/block").join(numbers);
-        let mut identity = Vec::new();
-        // A partition is a directory in that of its disk.
-        let disk = match fs::read_to_string(part.join("partition")) {
-            Err(_) => part,
-            Ok(number) => {
-                identity.push(format!("partition {}", number.trim()));
-                // The name itself is a link, whose parent is another directory.
-                part.canonicalize()
-                    .ok()
-                    .and_then(|part| part.parent().map(Path::to_owned))
-                    .unwrap_or(part)
-            }
-        };
-        for name in [
-            "wwid",
-            "device/wwid",
-            "device/model",
-            "device/serial",
-            "dm/uuid",
-        ] {
-            let text = fs::read_to_string(disk.join(name)).unwrap_or_default();
-            let words: Vec<&str> = text.split_whitespace().collect();
-            if !words.is_empty() {
-                identity.push(one_line(&words.join(" ")));
-            }
-        }
-        if identity.is_empty() {
-            identity.push(format!("block device {numbers}"));
-        }
+        let (disk, names) = disk_and_names(sys, numbers);
         Kernel {
-            identity: identity.join(", "),
+            identity: names.unwrap_or_else(|| format!("block device {numbers}")),
             cache_type: cache_type(&disk),
             queue_depth: queue_depth(&disk),
             disk: Some(takes_commands(&disk).and_then(|()| open())),
@@ -178,6 +149,48 @@ impl Kernel {
 /// What the kernel knows of a disk as one of SCSI, which those of ATA are, too.
 const SCSI_DISK: &str = "device/scsi_disk";
 
+/// The directory of the disk that a block device is or is a part of, and what that calls itself, which its path does not: that may be another one's
+/// after the next start. Parts of a disk have its names, and their number and place. `None` if the kernel knows no name.
+pub(crate) fn disk_and_names(sys: &Path, numbers: &str) -> (PathBuf, Option<String>) {
+    let part = sys.join("dev/block").join(numbers);
+    let text = |path: PathBuf| fs::read_to_string(path).ok();
+    // A partition is a directory in that of its disk.
+    let number = text(part.join("partition"));
+    let disk = match number {
+        None => part.clone(),
+        // The name itself is a link, whose parent is another directory.
+        Some(_) => part
+            .canonicalize()
+            .ok()
+            .and_then(|part| part.parent().map(Path::to_owned))
+            .unwrap_or_else(|| part.clone()),
+    };
+    let mut names = Vec::new();
+    for name in [
+        "wwid",
+        "device/wwid",
+        "device/model",
+        "device/serial",
+        "dm/uuid",
+    ] {
+        let text = text(disk.join(name)).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        if !words.is_empty() {
+            names.push(one_line(&words.join(" ")));
+        }
+    }
+    if names.is_empty() {
+        return (disk, None);
+    }
+    if let Some(number) = number {
+        let start = text(part.join("start"));
+        let start = start.map(|start| format!(" from {}", start.trim()));
+        let place = start.unwrap_or_default();
+        names.insert(0, format!("partition {}{place}", number.trim()));
+    }
+    (disk, Some(names.join(", ")))
+}
+
 /// The depth of a disk's queue, which SCSI and ATA disks have.
 fn queue_depth(disk: &Path) -> Option<u16> {
     let text = fs::read_to_string(disk.join("device/queue_depth")).ok()?;
@@ -246,6 +259,7 @@ mod tests {
             folder.join("dev/block/8:1"),
         );
         fs::write(disk.join("sda1/partition"), "1\n").unwrap();
+        fs::write(disk.join("sda1/start"), "2048\n").unwrap();
         fs::write(folder.join("devices/ata1/model"), "WDC WD5000AAKS  \n").unwrap();
         fs::write(folder.join("devices/ata1/wwid"), "t10.ATA   WDC  123 \n").unwrap();
         let file = scsi.join("cache_type");
@@ -268,7 +282,7 @@ mod tests {
         assert_eq!(disk.identity(), "t10.ATA WDC 123, WDC WD5000AAKS");
         assert_eq!(
             part.identity(),
-            "partition 1, t10.ATA WDC 123, WDC WD5000AAKS"
+            "partition 1 from 2048, t10.ATA WDC 123, WDC WD5000AAKS"
         );
         assert_eq!(
             (disk.write_cache(), part.write_cache()),

@@ -1,5 +1,6 @@
 //! Of which disk a file of a scrub is, and what may be wrong with it.
 
+use crate::probed::disk_and_names;
 use headtime_units::Sectors;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -113,24 +114,5 @@ pub(super) fn serial_of(device: &str) -> Option<String> {
     }
     let number = metadata.st_rdev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    let about = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let names = ["device/wwid", "wwid", "device/serial", "../device/wwid"];
-    let mut names = names.iter().filter_map(|name| {
-        let text = std::fs::read_to_string(about.join(name)).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    });
-    let serial = names.next()?;
-    // The parts of a disk have one serial number.
-    let of_part = |name: &str| std::fs::read_to_string(about.join(name)).ok();
-    let part = of_part("partition").zip(of_part("start"));
-    Some(match part {
-        Some((number, start)) => {
-            format!(
-                "{serial}, partition {} from sector {}",
-                number.trim(),
-                start.trim()
-            )
-        }
-        None => serial,
-    })
+    disk_and_names(Path::new("/sys"), &format!("{major}:{minor}")).1
 }
