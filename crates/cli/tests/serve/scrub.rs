@@ -331,6 +331,10 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     let held = status(&server);
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("hashes: File too large"), "{why}");
+    let said = scrub(&server, &["status"]);
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    let said = String::from_utf8_lossy(&said.stderr);
+    assert!(said.contains("the scrub is held up: "), "{said}");
     assert!(held["left"].as_u64().unwrap() > 2_500, "{held:#}");
     // Without room it is held again, and clients are served.
     done(&server, &["resume"]);

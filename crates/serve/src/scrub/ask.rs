@@ -102,17 +102,17 @@ impl ScrubAsk {
         let capacity = disk.bytes();
         let block = match self.block {
             None => usual_block(capacity).max(sector),
-            Some(block) if capacity.div_ceil(block.max(1)) > BLOCKS_MAX => {
-                return Err(ScrubError::Value {
-                    key: "block",
-                    problem: format!(
-                        "{}: what is known of so many blocks takes too much memory; on this disk {} is the least",
-                        Bytes(block),
-                        Bytes(usual_block(capacity))
-                    ),
-                });
-            }
             Some(block) if block.is_power_of_two() && (sector..=BLOCK_MAX).contains(&block) => {
+                if capacity.div_ceil(block) > BLOCKS_MAX {
+                    return Err(ScrubError::Value {
+                        key: "block",
+                        problem: format!(
+                            "{}: of so many blocks too much would have to be known; of this disk {} are the least",
+                            Bytes(block),
+                            Bytes(usual_block(capacity))
+                        ),
+                    });
+                }
                 block
             }
             Some(block) => {
@@ -194,6 +194,32 @@ fn usual_block(capacity: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blocks_that_would_be_too_many_are_refused() {
+        let disk = Identity {
+            device: "null".to_owned(),
+            capacity: Sectors::new(20_000_000_000_000 / 512),
+            sector_bytes: 512,
+        };
+        let planned = |block| {
+            let ask = ScrubAsk {
+                block: Some(block),
+                ..ScrubAsk::default()
+            };
+            ask.plan(&disk).map(|plan| plan.block.get() * 512)
+        };
+        assert_eq!(planned(256 << 10).ok(), Some(256 << 10));
+        let error = planned(128 << 10).map(|_| ()).unwrap_err().to_string();
+        assert!(
+            error.contains("of this disk 256KiB are the least"),
+            "{error}"
+        );
+        for block in [0, 3 << 10, 256] {
+            let error = planned(block).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("powers of two"), "{error}");
+        }
+    }
 
     #[test]
     fn blocks_are_small_unless_there_would_be_too_many() {

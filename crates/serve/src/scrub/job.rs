@@ -129,9 +129,9 @@ pub(super) struct Scrub<P: Passing> {
     in_gaps: u64,
     in_idle_time: u64,
     quiet_from: Time,
-    /// Since when parts of blocks are all that is to be read, and none of them was; and whether that is long.
-    parts_from: Time,
-    parts_wait_long: bool,
+    /// From when on parts of blocks are read beside clients, if they are all that is to be read, and whether that is so by now.
+    parts_due: Time,
+    parts_are_due: bool,
     keep_at: Time,
     rests: Rests,
     errors: u64,
@@ -215,8 +215,8 @@ impl<P: Passing> Scrub<P> {
             in_gaps: 0,
             in_idle_time: 0,
             quiet_from: Time::ZERO,
-            parts_from: Time::ZERO,
-            parts_wait_long: false,
+            parts_due: Time::ZERO,
+            parts_are_due: false,
             keep_at: Time::ZERO,
             rests: Rests::default(),
             errors: 0,
@@ -499,7 +499,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         let dirty = dirty || self.watches.iter().any(|watch| watch.is_dirty());
         let keeps = (dirty && !self.over && self.held.is_none()).then_some(self.keep_at);
         let next = self.next_part(engine).into_iter();
-        let next = next.chain(self.parts_hurry_at());
+        let next = next.chain(self.next_part_beside());
         let next = next.chain(self.scan.next_wakeup(engine));
         let next = next.chain(self.can_close_in().then_some(Time::ZERO)).min();
         let reads = next.filter(|_| self.reads());

@@ -9,9 +9,11 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 /// Blocks that are looked into at a time; of more the whole block is named.
 const BAD_MAX: usize = 4096;
 
-/// A part that waits for longer, while there is nothing else to be read, is read beside clients: on a disk that is never idle it
-/// would never be known what cannot be read. One read in so long costs them a hundredth of the disk's time.
+/// On a disk that is never idle it would never be known which sectors cannot be read. So parts are read beside clients when there is
+/// nothing else to be read: the first after this time, and each next one when so long, or [`PARTS_REST`] times as long as the one before took,
+/// nothing was read. A drive may try for seconds to read a sector, and clients lose a hundredth of its time whatever a read takes.
 const PARTS_WAIT: Nanos = Nanos::from_secs(1);
+const PARTS_REST: u64 = 99;
 
 impl<P: Passing> Scrub<P> {
     /// These sectors cannot be read.
@@ -107,19 +109,18 @@ impl<P: Passing> Scrub<P> {
         !self.parts.is_empty() && self.scan.unread() == 0
     }
 
-    /// Notes for how long parts of blocks have waited for the disk to be idle.
+    /// Notes whether parts of blocks have waited for long enough.
     pub(super) fn note_parts(&mut self, now: Time) {
-        if !self.has_only_parts() || self.part.is_some() {
-            self.parts_from = now;
+        if !self.has_only_parts() {
+            self.parts_due = now.saturating_add(PARTS_WAIT);
         }
-        self.parts_wait_long = now.saturating_since(self.parts_from) >= PARTS_WAIT;
+        self.parts_are_due = self.part.is_none() && self.parts_due <= now;
     }
 
-    /// When parts are read beside clients, if the disk is not idle before.
-    pub(super) fn parts_hurry_at(&self) -> Option<Time> {
+    /// When the next part is read beside clients, if the disk is not idle before.
+    pub(super) fn next_part_beside(&self) -> Option<Time> {
         let waits = self.has_only_parts() && self.part.is_none() && !self.hurries();
-        let waits = waits && !self.plan.is_copy();
-        waits.then(|| self.parts_from.saturating_add(PARTS_WAIT))
+        (waits && !self.plan.is_copy()).then_some(self.parts_due)
     }
 
     pub(super) fn read_part(
@@ -133,7 +134,7 @@ impl<P: Passing> Scrub<P> {
         }
         let is_quiet = self.next_part(engine).is_some_and(|at| at <= now);
         let before = match self.hurries() && !is_quiet {
-            true if self.parts_wait_long => self.scan.lane_before(engine, approach),
+            true if !self.plan.promises.any() => self.scan.lane_before(engine, approach),
             true => self.scan.outright_lane(now, engine, approach),
             false => None,
         };
@@ -167,6 +168,7 @@ impl<P: Passing> Scrub<P> {
         self.scan.finished_besides(now, done, self.part_alone);
         let took = now.saturating_since(done.issued);
         self.part_takes = (self.part_takes * 7 + took) / 8;
+        self.parts_due = now.saturating_add((took * PARTS_REST).max(PARTS_WAIT));
         let outcome = done.outcome;
         let block = self.number(part.extent.start);
         if self.open.get(&block) != Some(&part.read) {
