@@ -144,6 +144,32 @@ fn halfway_as(rig: &Rig, ask: &ScrubAsk) {
 }
 
 #[test]
+fn what_another_server_keeps_of_a_copy_is_left_to_it() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    halfway(&rig, &place);
+    let other = Rig::emulated(Of {
+        store: None,
+        ..place.of()
+    });
+    let refused = other.scrubs.resume_unfinished().expect_err("in use");
+    assert!(
+        refused.to_string().ends_with("in use by another server"),
+        "{refused}"
+    );
+    other.stop();
+    assert!(place.watch.exists());
+    rig.stop();
+    // As if the other had never been.
+    let rig = place.server(place.of());
+    rig.scrubs.resume().expect("paused");
+    let done = rig.to_the_end();
+    assert_eq!(done.left, 0);
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+#[test]
 fn an_image_is_the_disk_with_holes_for_zeroes() {
     let place = Place::new();
     let rig = place.server(place.of());
