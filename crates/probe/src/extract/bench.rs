@@ -3,9 +3,8 @@
 use super::error::ExtractError;
 use super::known::{Mark, Spindle};
 use super::phase::{Doubt, Phase};
-use super::several;
 use super::stalls::Stalls;
-use super::turns::{near, part};
+use super::turns::{mean, near, part};
 use crate::random::Random;
 use crate::{Answer, Probe};
 use headtime_sched::Op;
@@ -215,7 +214,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             let mut of: Vec<f64> = agree(best).map(|other| near(other - best)).collect();
             if of.len() * 2 > candidates.len() && of.len() >= 3 {
                 let mean = match self.vary > 0.0 {
-                    true => several::mean(&mut of, self.vary),
+                    true => mean(&mut of, self.vary),
                     false => of.iter().sum::<f64>() / of.len() as f64,
                 };
                 self.phase = Some(Phase {

@@ -2,29 +2,17 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
-use super::turns::{median, near, part};
+use super::turns::{LATE, mean, near, part};
 use crate::Probe;
 
 /// A look is as many reads as make their mean as exact as this, in sectors: four such deviations are a third of a sector.
 const EXACT: f64 = 0.35 / 4.0;
 /// Reads of a look, at most.
 const MOST: f64 = 15.0;
-/// What is farther than so many deviations from the middle one of some answers came late.
-const LATE: f64 = 4.0;
 /// A sector is where it is expected, or is not, if its reads are on one side of the tolerance by so many deviations of their mean.
 const SURE: f64 = 1.5;
 /// Reads in vain, at most, among those of a look.
 const IN_VAIN: usize = 4;
-
-/// The mean of what did not come late, for answers that vary by so much.
-pub(super) fn mean(offs: &mut [f64], vary: f64) -> f64 {
-    let middle = median(offs).unwrap_or(0.0);
-    let close = offs
-        .iter()
-        .filter(|off| (*off - middle).abs() <= LATE * vary);
-    let (count, sum) = close.fold((0.0, 0.0), |(count, sum), off| (count + 1.0, sum + off));
-    sum / f64::max(count, 1.0)
-}
 
 impl<P: Probe + ?Sized> Bench<'_, P> {
     /// Returns true if answers vary by something, so that a look is as many reads as are needed.
@@ -107,20 +95,5 @@ impl<P: Probe + ?Sized> Bench<'_, P> {
             }
         }
         Ok(near(self.look(lba)? - expected))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mean_leaves_out_what_came_late() {
-        let mut offs = [0.0, 1e-4, 0.3, -1e-4, 2e-4];
-        assert!((mean(&mut offs, 1e-4) - 5e-5).abs() < 1e-12);
-        assert_eq!(mean(&mut [], 1e-4), 0.0);
-        // Of two that differ one is taken, until a third agrees with one of them.
-        let mut offs = [0.0, 0.3];
-        assert_eq!(mean(&mut offs, 1e-4), 0.3);
     }
 }
