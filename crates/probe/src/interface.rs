@@ -17,6 +17,11 @@ pub trait Probe {
     /// Bytes of a sector.
     fn sector_bytes(&self) -> u32;
 
+    /// Bytes that are one on the medium, as the disk says: a multiple of a sector's. Those of a sector where it says nothing.
+    fn physical_bytes(&self) -> u32 {
+        self.sector_bytes()
+    }
+
     /// The most commands that it takes at once, 1 or more.
     fn depth(&self) -> u16;
 

@@ -78,6 +78,10 @@ impl<L: Layer> Probe for L {
         self.under().sector_bytes()
     }
 
+    fn physical_bytes(&self) -> u32 {
+        self.under().physical_bytes()
+    }
+
     fn depth(&self) -> u16 {
         Layer::depth(self)
     }

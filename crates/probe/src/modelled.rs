@@ -80,6 +80,10 @@ impl Probe for Modelled {
         self.drive.profile().geometry.sector_bytes
     }
 
+    fn physical_bytes(&self) -> u32 {
+        self.drive.profile().geometry.physical_sector_bytes
+    }
+
     fn depth(&self) -> u16 {
         self.sent.len() as u16
     }

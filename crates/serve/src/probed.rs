@@ -51,7 +51,7 @@ impl<D: Device> Probed<D> {
         }
     }
 
-    /// With what the kernel knows of the disk: its switches, and how many commands it is sent at once.
+    /// With what the kernel knows of the disk: its switches, how many commands it is sent at once, and what its sectors are on the medium.
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Probed<D> {
         if let Some(depth) = kernel.queue_depth() {
@@ -139,6 +139,11 @@ impl<D: Device> Probe for Probed<D> {
 
     fn sector_bytes(&self) -> u32 {
         self.device.geometry().sector_bytes
+    }
+
+    fn physical_bytes(&self) -> u32 {
+        let says = self.kernel.as_ref().and_then(Kernel::physical_bytes);
+        says.unwrap_or(0).max(self.sector_bytes())
     }
 
     fn depth(&self) -> u16 {

@@ -9,9 +9,10 @@
 use super::begun::{ALIKE, MOST_SLIPPED};
 use super::bench::{AHEAD, MOST_TRACK};
 use super::error::ExtractError;
-use super::solve::{Glance, only, solve};
+use super::solve::{Glance, solve};
 use super::turns::near;
 use super::walk::Walk;
+use super::zone::Row;
 use crate::Probe;
 
 /// Places that are tried until one is not in the buffer.
@@ -23,8 +24,27 @@ const LEAST_FIRST: usize = 12;
 const MOST_FIRST: usize = 32;
 /// The first of so many parts of a track is where tracks of other lengths are alike.
 const FRONT: u64 = 16;
-/// A turn is known better by so many times on a track that much farther.
+/// Looks in a row that agree by chance, at most.
+const MOST_DOUBTS: usize = 4;
+/// How much farther the next look is at a row of which little was seen, where answers come when they should.
 const FARTHER: u64 = 4;
+
+/// A rule holds up to an address, and not at a look behind it.
+struct Between {
+    low: u64,
+    high: Glance,
+    /// Looks on the way, up to `low`.
+    agreed: Vec<Agreed>,
+    /// Looks that agreed where another row would, too.
+    unsure: usize,
+}
+
+/// A look that agreed with a rule, and what that was before it was made to go through the look.
+struct Agreed {
+    look: Glance,
+    rows: Vec<Row>,
+    fitted: u64,
+}
 
 impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     /// One step where looks are dear.
@@ -37,7 +57,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let end = end.filter(|end| *end < capacity);
         // As far as the turn of the tracks is known.
         let reach = match self.zone().cycle {
-            0 => good + data * (FARTHER - 1) * self.at.fitted.max(1),
+            0 => good + data * (self.farther() - 1) * self.at.fitted.max(1),
             _ => good + self.at.step.max(data),
         };
         if let Some(end) = end.filter(|end| *end <= reach) {
@@ -66,7 +86,11 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 }
                 self.at.step = (look.lba - good) * 2;
             }
-            Some(look) => self.breaks(good, look)?,
+            Some(look) if self.bench.is_quiet() => self.breaks(good, look)?,
+            Some(look) => match self.beside(look, capacity)? {
+                Some(other) if self.agrees(other) => self.note(other),
+                _ => self.breaks(good, look)?,
+            },
         }
         Ok(())
     }
@@ -90,7 +114,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     fn first_apart(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let unit = self.bench.unit();
-        let noise = self.bench.noise;
+        let noise = self.bench.look_noise();
+        let grain = self.bench.grain();
         let fine = self.bench.fineness();
         let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
         let [shortest, longest] = LENGTHS.map(|sectors| self.bench.parts(sectors));
@@ -107,8 +132,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if angle.is_none() || looks.len() < LEAST_FIRST || !looks.len().is_multiple_of(4) {
                 continue;
             }
-            let solved = solve(&looks, shortest..=longest, (0, 0), limit);
-            if let Some(solved) = only(&solved, noise) {
+            let solved = solve(&looks, shortest..=longest, grain, (0, 0), limit);
+            if let Some(solved) = self.told(&solved, noise) {
                 self.take(0, solved);
                 return Ok(true);
             }
@@ -150,18 +175,46 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             self.at.step = 2 * data;
             return Ok(());
         }
-        self.begins(good, end, look)
+        self.begins(good, end, look, None).map(|_| ())
     }
 
     /// An address is not where the rule has it: finds the track behind which that is so, and why.
     fn breaks(&mut self, good: u64, bad: Glance) -> Result<(), ExtractError> {
-        let (mut low, mut high) = (good, bad);
-        let mut unsure = 0;
-        loop {
-            let data = self.zone().row_of(low).data;
-            let width = high.lba - low;
-            if width <= data / 2 {
+        let mut between = Between {
+            low: good,
+            high: bad,
+            agreed: Vec::new(),
+            unsure: 0,
+        };
+        for doubts in 0.. {
+            self.halve(&mut between)?;
+            let Between { low, high, .. } = between;
+            self.at.upto = low + 1;
+            let may_doubt = !self.bench.is_quiet() && doubts < MOST_DOUBTS;
+            let last = between.agreed.pop().filter(|_| may_doubt);
+            let doubt = last.as_ref().map(|agreed| agreed.look);
+            if self.begins(low, low, high, doubt)? {
                 break;
+            }
+            // It agreed by chance.
+            if let Some(last) = last {
+                between.high = last.look;
+                self.zone().rows = last.rows;
+                self.at.fitted = last.fitted;
+            }
+            between.low = between.agreed.last().map_or(good, |agreed| agreed.look.lba);
+        }
+        Ok(())
+    }
+
+    /// Halves what is between two addresses down to a part of a track, or as long as something is there that is in no buffer.
+    fn halve(&mut self, between: &mut Between) -> Result<(), ExtractError> {
+        loop {
+            let low = between.low;
+            let data = self.zone().row_of(low).data;
+            let width = between.high.lba - low;
+            if width <= data / 2 {
+                return Ok(());
             }
             let spread = (width / 8).min(data / 2).max(1);
             let mut look = None;
@@ -171,28 +224,49 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                     look = self.glance_within(middle - spread, middle + spread)?;
                 }
             }
-            let Some(look) = look else { break };
-            let holds = self.agrees(look) || !self.bench.is_quiet() && self.recovers(look)?;
+            let Some(mut look) = look else {
+                return Ok(());
+            };
+            let mut holds = self.agrees(look);
+            if !holds && !self.bench.is_quiet() {
+                // It may be late. What cannot be asked again says nothing.
+                let Some(other) = self.beside(look, between.high.lba)? else {
+                    return Ok(());
+                };
+                if self.agrees(other) {
+                    (look, holds) = (other, true);
+                }
+            }
             let spot = self.zone().spot_of(look.lba);
             let is_front = spot.slot < self.zone().rows[spot.row].data / FRONT;
             match holds {
                 // So would another row be.
-                true if is_front && unsure < TRIES => unsure += 1,
-                true if is_front => break,
+                true if is_front && between.unsure < TRIES => between.unsure += 1,
+                true if is_front => return Ok(()),
                 true => {
+                    between.agreed.push(Agreed {
+                        look,
+                        rows: self.zone().rows.clone(),
+                        fitted: self.at.fitted,
+                    });
                     self.note(look);
-                    low = look.lba;
+                    between.low = look.lba;
                 }
-                false => high = look,
+                false => between.high = look,
             }
         }
-        self.at.upto = low + 1;
-        self.begins(low, low, high)
     }
 
     /// Between `low`, where the rule holds, and a look where it does not, something else begins: not before
-    /// `end` is passed. Finds out what.
-    fn begins(&mut self, low: u64, end: u64, bad: Glance) -> Result<(), ExtractError> {
+    /// `end` is passed. Finds out what. `doubt` is the look at `low`, if that may agree by chance: returns false,
+    /// having done nothing, if it does.
+    fn begins(
+        &mut self,
+        low: u64,
+        end: u64,
+        bad: Glance,
+        doubt: Option<Glance>,
+    ) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let slots = self.zone().row_of(low).slots;
         let mut seen = vec![bad];
@@ -210,7 +284,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             // What is behind it is where it should be.
             self.at.odd.push(bad.lba);
             self.note(last);
-            return Ok(());
+            return Ok(true);
         }
         // Less than a sector is what the skew was not yet known to.
         let small = f64::max(0.65 * self.bench.fineness() / slots as f64, 1.5 * tolerance);
@@ -219,35 +293,44 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 self.note(look);
             }
             self.at.step = (self.at.step / 2).max(1);
-            return Ok(());
+            return Ok(true);
         }
         if self.slipped(low, &seen, false)? {
-            return Ok(());
+            return Ok(true);
         }
         if self.goes_on_as(low, end, &seen)? {
-            return Ok(());
+            return Ok(true);
         }
         for window in ALIKE {
             let solved = self.measured((low + 1, bad.lba), &seen, window, 0)?;
+            if let (Some(solved), Some(look)) = (solved, doubt)
+                && solved.goes_back_to(look, self.tolerance_of(solved.slots))
+            {
+                return Ok(false);
+            }
             // Tracks as long that turn by some sectors more are those of a scratch.
             if let Some(solved) = solved.filter(|solved| !self.is_scratch(low, solved)) {
                 let border = self.border(low.max(end), bad.lba);
                 let start = self.start_of(solved, border, low, bad.lba)?;
                 self.take(start, solved.again_at(start));
-                return Ok(());
+                return Ok(true);
             }
         }
         if self.slipped(low, &seen, true)? {
-            return Ok(());
+            return Ok(true);
         }
         if self.scratched((low + 1, bad.lba), low.max(end))? {
-            return Ok(());
+            return Ok(true);
+        }
+        if doubt.is_some() {
+            return Ok(false);
         }
         // Whatever it is, it is looked at the dear way.
         let (low, high) = self.narrow_from_above(low, bad.lba)?;
         self.at.upto = low + 1;
         self.break_at(high);
-        self.row(high)
+        self.row(high)?;
+        Ok(true)
     }
 
     /// Returns true, having noted it, if some places are slipped in front of looks behind `low`. A scratch goes over
@@ -276,9 +359,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             holds += 1;
             last = look.lba;
         }
+        // One that agrees as it is does so by chance.
+        if counts == 0 {
+            holds = 0;
+        }
         let mut sure = holds > counts || holds > 2;
-        if holds > 0 && !sure {
-            // Another place on the last of these tracks.
+        if holds > 0 && !sure && self.bench.vary == 0.0 {
+            // Another place on the last of these tracks. Where answers vary too many places agree by chance.
             let spot = self.zone().spot_of(last);
             let left = self.zone().rows[spot.row].data - spot.slot;
             if left > self.bench.parts(64)
@@ -302,8 +389,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let later = self.zone().later(last);
         let off = self.off_of(look);
         // By a slip, what was the end of a track may have come to the next one.
+        let grain = self.bench.grain() as f64;
         let counts = [off, off - row.skew, off - row.enter]
-            .map(|off| libm::round(near(off) * row.slots as f64) as i64);
+            .map(|off| (libm::round(near(off) * row.slots as f64 / grain) * grain) as i64);
         let back = -(later.min(1 << 20) as i64);
         let most = self.bench.parts(MOST_SLIPPED) as i64;
         for count in counts.into_iter().chain([back]) {
@@ -361,12 +449,23 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         self.off_of(look).abs() < self.tolerance_at(look.lba)
     }
 
-    /// Returns true if a place near one that was not where it should be is.
-    fn recovers(&mut self, look: Glance) -> Result<bool, ExtractError> {
-        let slots = self.zone().row_of(look.lba).slots;
-        let from = look.lba.saturating_sub(slots / 8).max(self.at.upto);
-        let other = self.glance_within(from, look.lba)?;
-        Ok(other.is_some_and(|other| self.agrees(other)))
+    /// Another look beside one that was not where it should be, if answers may be late: a track on, if that is before an address,
+    /// since what begins before a place has not ended there; else on the same track.
+    fn beside(&mut self, look: Glance, upto: u64) -> Result<Option<Glance>, ExtractError> {
+        let spot = self.zone().spot_of(look.lba);
+        let data = self.zone().rows[spot.row].data;
+        match look.lba + data + data / 8 < upto {
+            true => self.glance_within(look.lba + data - data / 8, look.lba + data + data / 8),
+            false => self.glance_within(look.lba - spot.slot.min(data / 4), look.lba),
+        }
+    }
+
+    /// A turn that is known over some tracks is known well enough for so many times as many.
+    fn farther(&self) -> u64 {
+        match self.bench.vary > 0.0 {
+            true => FARTHER / 2,
+            false => FARTHER,
+        }
     }
 
     /// The rule holds up to a look.

@@ -258,7 +258,13 @@ impl Extraction {
         let apart = self.apart();
         let behind = tail + transfer.reconnect + apart.completion;
         let late = |per_track: u64| 1.0 / per_track as f64 + behind / turn;
-        let zones = zones::zones(&self.walked.zones, shape, &self.gaps, late);
+        let zones = zones::zones(
+            &self.walked.zones,
+            shape,
+            &self.gaps,
+            self.walked.coarse,
+            late,
+        );
         let cylinders = zones.last().map_or(1, |zone| zone.last_cylinder + 1);
         let hit = transfer.hit - apart.completion;
         let small = cylinders <= 16_384;

@@ -1,7 +1,7 @@
 //! Rows that begin, by looks on tracks of their own ([`super::apart`]): which row it is, and where it begins.
 
 use super::error::ExtractError;
-use super::solve::{Glance, Solved, only, solve};
+use super::solve::{Glance, Solved, likeliest, only, solve};
 use super::turns::{near, part};
 use super::walk::Walk;
 use super::zone::Row;
@@ -9,6 +9,8 @@ use crate::Probe;
 
 /// Slipped places before a track, at most, in sectors of 512 bytes.
 pub(super) const MOST_SLIPPED: u64 = 64;
+/// Looks that agree with neither of two rows, at most.
+const LATE: usize = 6;
 /// A scratch goes over fewer tracks than this.
 const SCRATCH: u64 = 10;
 /// The tracks of a row's looks, and where on them.
@@ -141,7 +143,8 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let capacity = self.bench.capacity();
         let lengths = (known as f64 * shortest) as u64..=(known as f64 * longest) as u64;
         let most = self.most_tracks();
-        let noise = self.bench.noise;
+        let noise = self.bench.look_noise();
+        let grain = self.bench.grain();
         let fine = self.bench.fineness();
         let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
         let mut looks: Vec<Glance> = seen.to_vec();
@@ -158,23 +161,44 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             if looks.len() < 6 {
                 continue;
             }
-            let solved = solve(&looks, lengths.clone(), start, limit);
-            if let Some(solved) = only(&solved, noise) {
+            let solved = solve(&looks, lengths.clone(), grain, start, limit);
+            if let Some(solved) = self.told(&solved, noise) {
+                return Ok(Some(solved));
+            }
+        }
+        if self.bench.is_quiet() {
+            return Ok(None);
+        }
+        // One may have come late.
+        for late in 0..looks.len() {
+            let mut others = looks.clone();
+            others.remove(late);
+            let solved = solve(&others, lengths.clone(), grain, start, limit);
+            if let Some(solved) = self.told(&solved, noise) {
                 return Ok(Some(solved));
             }
         }
         Ok(None)
     }
 
+    /// The row that some looks are of, if they tell it from all others.
+    pub(super) fn told(&self, fits: &[Solved], noise: f64) -> Option<Solved> {
+        match self.bench.vary > 0.0 {
+            true => likeliest(fits, noise),
+            false => only(fits, noise),
+        }
+    }
+
     /// Returns true if tracks go on as they were but for as many slipped places on each.
     pub(super) fn is_scratch(&mut self, low: u64, solved: &Solved) -> bool {
         let row = *self.zone().row_of(low);
-        let more = near(solved.skew - row.skew) * row.slots as f64;
+        let grain = self.bench.grain() as f64;
+        let more = near(solved.skew - row.skew) * row.slots as f64 / grain;
         let whole = libm::round(more);
         solved.slots == row.slots
             && whole > 0.0
             && (more - whole).abs() < 0.1
-            && whole < self.bench.parts(MOST_SLIPPED) as f64
+            && whole * grain < self.bench.parts(MOST_SLIPPED) as f64
     }
 
     /// Returns true, having begun it, if a row begins at a track's end whose first tracks have a scratch: looks behind
@@ -312,6 +336,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         while first > low + slots {
             first -= slots;
         }
+        let mut late = 0;
         while first + slots <= high {
             let mut look = self.glance_within(first, first + slots - 1)?;
             if look.is_none() {
@@ -321,7 +346,15 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             }
             let look = look.expect("looked");
             let new = near(look.angle - solved.angle(look.lba, solved.start.0)).abs();
-            if new < self.off_of(look).abs() {
+            let old = self.off_of(look).abs();
+            if !self.bench.is_quiet()
+                && f64::min(new, old) > 2.0 * self.tolerance_of(slots)
+                && late < LATE
+            {
+                late += 1;
+                continue;
+            }
+            if new < old {
                 break;
             }
             first += slots;

@@ -38,6 +38,8 @@ pub(super) struct Bench<'a, P: ?Sized> {
     pub noise: f64,
     /// The standard deviation of a single answer in turns; 0 if answers come when they should.
     pub(super) vary: f64,
+    /// A look is several reads, as answers vary. Where to look twice is dear it is one read.
+    pub(super) weighs: bool,
     /// Sectors that are expected to pass in a turn where it looks.
     pub slots: u64,
     /// All angles at which sectors came that were looked at, where answers vary.
@@ -59,6 +61,8 @@ const STALLS_SECTORS: u64 = 128;
 const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
 /// A residual up to this part of a turn is steady enough for the longer of these.
 const CALM: f64 = 1e-5;
+/// The same where each look is one read, on tracks of thousands of sectors.
+const STILL: f64 = 2e-6;
 /// Where nothing is known yet tracks are taken to have so many sectors.
 pub(super) const SLOTS: u64 = 1_024;
 /// A place that is off by so many deviations of an answer may be so by chance.
@@ -115,6 +119,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             relock_after: RELOCK[0],
             noise: 0.0,
             vary: 0.0,
+            weighs: false,
             slots: SLOTS,
             seen: BTreeMap::new(),
             stalls: Stalls::default(),
@@ -176,13 +181,16 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.linger = spindle.linger;
         self.holds_hundreds = spindle.places.len() > HUNDREDS;
         self.holds_many = spindle.places.len() > MANY;
-        // Where to look twice is dear a look is one read; on tracks of their own many are weighed together.
-        self.vary = match spindle.varies > CALM && !self.holds_many {
+        let calm = if self.holds_many { STILL } else { CALM };
+        self.vary = match spindle.varies > calm {
             true => spindle.varies,
             false => 0.0,
         };
+        // Where to look twice is dear a look is one read; on tracks of their own many are weighed together.
+        self.weighs = self.vary > 0.0 && !self.holds_many;
+        self.holds_hundreds |= self.vary > 0.0 && self.holds_many;
         // Where answers vary some come late, too.
-        self.quiet = spindle.astray < QUIET && !self.varies();
+        self.quiet = spindle.astray < QUIET && self.vary == 0.0;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // Nothing is known of the time that passed: the phase on which most places agree.
         for round in 0..LOCKS {
@@ -480,20 +488,38 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         u64::from(4096 / self.probe.sector_bytes().clamp(1, 4096))
     }
 
+    /// Sectors that are one on the medium, as the disk says: tracks, and what is slipped on them, are whole numbers of these. One
+    /// where answers come when they should, which needs no such word.
+    pub fn grain(&self) -> u64 {
+        match self.vary > 0.0 {
+            true => {
+                u64::from(self.probe.physical_bytes() / self.probe.sector_bytes().max(1)).max(1)
+            }
+            false => 1,
+        }
+    }
+
     /// What 512 bytes are of a sector, where each look is at a track of its own.
     ///
     /// There rows are told by angles alone, which are known as well whatever a sector has: heads whose tracks differ by one
     /// of 4 KiB differ by eight of 512 bytes, and a defect of eight is one.
     pub fn fineness(&self) -> f64 {
         match self.holds_hundreds {
+            true if self.vary > 0.0 => self.grain() as f64,
             true => 512.0 / f64::from(self.probe.sector_bytes().max(512)),
             false => 1.0,
         }
     }
 
+    /// Sectors that make a difference between tracks at least: what is less is not seen where answers vary and each look
+    /// is one read.
+    pub fn coarseness(&self) -> f64 {
+        self.fineness().max(1.0)
+    }
+
     /// Sectors of the disk that so many of 512 bytes are there, at least one.
     pub fn parts(&self, sectors: u64) -> u64 {
-        ((sectors as f64 * self.fineness()) as u64).max(1)
+        (sectors * 512 / u64::from(self.probe.sector_bytes().max(512))).max(1)
     }
 
     /// Returns true if no answer was late for long.
@@ -516,8 +542,13 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// to the next sector.
     pub(super) fn tolerance_of(&self, part: f64, slots: u64) -> f64 {
         let least = if self.varies() { 0.45 } else { 0.35 };
+        let sector = part / slots as f64;
+        if self.vary > 0.0 && !self.weighs {
+            // The less it is, the fewer agree by chance. Beyond half a sector it may be the next one as well.
+            return (6.0 * self.look_noise()).clamp(0.1 * sector, 0.45 * sector);
+        }
         let noise = (4.0 * self.look_noise()).min(MOST_NOISE);
-        f64::max(least * part / slots as f64, noise)
+        f64::max(least * sector, noise)
     }
 
     /// Waits until the drive has read on as long as it wants to before it does anything else. Returns

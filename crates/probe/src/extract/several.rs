@@ -17,7 +17,7 @@ const IN_VAIN: usize = 4;
 impl<P: Probe + ?Sized> Bench<'_, P> {
     /// Returns true if answers vary by something, so that a look is as many reads as are needed.
     pub fn varies(&self) -> bool {
-        self.vary > 0.0
+        self.weighs
     }
 
     /// Reads of a look on tracks as they are expected, at most.
@@ -28,8 +28,10 @@ impl<P: Probe + ?Sized> Bench<'_, P> {
 
     /// What a look is off in the mean, in turns.
     pub(super) fn look_noise(&self) -> f64 {
-        match self.varies() {
-            true => self.vary / (self.reads_of_look() as f64).sqrt(),
+        match self.vary > 0.0 {
+            true if self.weighs => self.vary / (self.reads_of_look() as f64).sqrt(),
+            // With what the phase is off.
+            true => 1.4 * self.vary,
             false => self.noise,
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Solved {
     zero: f64,
     /// The largest difference of a look, in turns.
     pub off: f64,
+    /// The sum of the squares of all differences.
+    squares: f64,
     /// Tracks between the first look and the last.
     pub tracks: u64,
 }
@@ -43,6 +45,10 @@ const LEAST: usize = 4;
 const MOST: usize = 32;
 /// Skews are the same up to this part of a turn: those of one row that begins some tracks before or behind.
 const SAME: f64 = 1e-9;
+/// The same where answers vary: twice the logarithm of how much likelier it is.
+const LIKELIER: f64 = 25.0;
+/// A look that is off by more deviations is not of the row.
+const FAR: f64 = 4.5;
 /// A length is told from the next one if its looks are this much better.
 const CLEARLY: f64 = 4.0;
 
@@ -60,6 +66,7 @@ impl Solved {
             start: (start, start),
             zero: 0.0,
             off: 0.0,
+            squares: 0.0,
             tracks: 0,
         };
         solved.zero = near(look.angle - solved.angle(look.lba, start));
@@ -110,6 +117,15 @@ impl Solved {
         (lba as i64 - start as i64).div_euclid(slots as i64)
     }
 
+    /// Returns true if it may begin as far before as where a look was, on its first track or on one before that.
+    pub fn goes_back_to(&self, look: Glance, tolerance: f64) -> bool {
+        let back = (look.lba as f64 - self.start.0 as f64) / self.slots as f64;
+        let off = near(look.angle - self.zero - back);
+        [off, near(off + self.skew)]
+            .iter()
+            .any(|off| off.abs() < tolerance)
+    }
+
     /// The angle of an address, if the row begins at `start`.
     pub fn angle(&self, lba: u64, start: u64) -> f64 {
         let track = Solved::track(lba, start, self.slots) as f64;
@@ -123,6 +139,7 @@ impl Solved {
 pub(super) fn solve(
     looks: &[Glance],
     lengths: std::ops::RangeInclusive<u64>,
+    grain: u64,
     start: (u64, u64),
     tolerance: impl Fn(u64) -> f64,
 ) -> Vec<Solved> {
@@ -134,7 +151,8 @@ pub(super) fn solve(
     looks.sort_by_key(|look| look.lba);
     looks.truncate(MOST);
     let mut line = Vec::with_capacity(looks.len());
-    for slots in lengths {
+    let shortest = lengths.start().next_multiple_of(grain);
+    for slots in (shortest..=*lengths.end()).step_by(grain as usize) {
         let tolerance = tolerance(slots);
         for (first, last) in starts(&looks, slots, start) {
             line.clear();
@@ -143,7 +161,7 @@ pub(super) fn solve(
                 let track = Solved::track(look.lba, first, slots) as f64;
                 (track, look.angle - slot)
             }));
-            let Some((zero, skew, off)) = straight(&line, tolerance) else {
+            let Some((zero, skew, off, squares)) = straight(&line, tolerance) else {
                 continue;
             };
             fits.push(Solved {
@@ -152,6 +170,7 @@ pub(super) fn solve(
                 start: (first, last),
                 zero,
                 off,
+                squares,
                 tracks: (line[line.len() - 1].0 - line[0].0) as u64,
             });
         }
@@ -169,6 +188,28 @@ pub(super) fn only(fits: &[Solved], noise: f64) -> Option<Solved> {
     let same = |other: &&Solved| other.slots == best.slots && (other.skew - best.skew).abs() < SAME;
     let told = others.iter().all(|other| other.off > limit || same(&other));
     let all = others.iter().filter(same).chain([best]);
+    let widest = all.max_by_key(|solved| solved.start.1 - solved.start.0);
+    widest.filter(|_| told).copied()
+}
+
+/// The same where each look is off by a normal deviation of `noise` turns: the others are less likely by far.
+pub(super) fn likeliest(fits: &[Solved], noise: f64) -> Option<Solved> {
+    let best = fits
+        .iter()
+        .min_by(|one, other| f64::total_cmp(&one.squares, &other.squares))?;
+    if best.off > FAR * noise {
+        return None;
+    }
+    let limit = best.squares + LIKELIER * noise * noise;
+    let same =
+        |other: &&Solved| other.slots == best.slots && near(other.skew - best.skew).abs() < noise;
+    let told = fits
+        .iter()
+        .all(|other| other.squares > limit || same(&other));
+    let all = fits
+        .iter()
+        .filter(same)
+        .filter(|other| other.squares <= limit);
     let widest = all.max_by_key(|solved| solved.start.1 - solved.start.0);
     widest.filter(|_| told).copied()
 }
@@ -194,7 +235,7 @@ fn starts(looks: &[Glance], slots: u64, (first, last): (u64, u64)) -> Vec<(u64, 
 
 /// The line on which angles lie over tracks: the angle of track 0, what each track adds, and the largest
 /// difference. `None` if one is beyond the tolerance. Points are in the order of tracks.
-fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64)> {
+fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64, f64)> {
     // From tracks next to each other the turn is known; farther ones make it exact.
     let pair = points
         .windows(2)
@@ -249,8 +290,10 @@ fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64)> {
         .iter()
         .zip(whole)
         .map(|((track, _), whole)| (whole - first - skew * (track - origin)).abs());
-    let off = offs.fold(0.0, f64::max);
-    (off < tolerance).then_some((angle + first - skew * origin, skew, off))
+    let (off, squares) = offs.fold((0.0, 0.0), |(most, squares), off| {
+        (f64::max(most, off), squares + off * off)
+    });
+    (off < tolerance).then_some((angle + first - skew * origin, skew, off, squares))
 }
 
 #[cfg(test)]
@@ -308,7 +351,7 @@ mod tests {
             };
             let looks = truth.looks(0, 9, &mut random);
             let lengths = truth.slots * 84 / 100..=truth.slots * 119 / 100;
-            let found = solve(&looks, lengths, (START, START), limit);
+            let found = solve(&looks, lengths, 1, (START, START), limit);
             let best = only(&found, 1e-7).unwrap_or_else(|| panic!("seed {seed}: {found:?}"));
             assert_eq!(best.slots, truth.slots, "seed {seed}");
             assert!(near(best.skew - truth.skew).abs() < 1e-9);
@@ -327,7 +370,7 @@ mod tests {
             for look in &mut looks {
                 look.angle += (random.unit() - 0.5) * 0.2 / TRUTH.slots as f64;
             }
-            let found = solve(&looks, 4_200..=5_900, (START, START), limit);
+            let found = solve(&looks, 4_200..=5_900, 1, (START, START), limit);
             assert_eq!(found[0].slots, TRUTH.slots, "seed {seed}");
             let far = START + 100 * TRUTH.slots;
             let off = near(found[0].angle(far, START) - TRUTH.look(far).angle);
@@ -339,7 +382,7 @@ mod tests {
     fn looks_at_one_place_of_each_track_do_not_tell_a_length_from_the_next() {
         let same = |track: u64| TRUTH.look(START + track * TRUTH.slots + 2_000);
         let mut looks: Vec<Glance> = (0..9).map(same).collect();
-        let solved = |looks: &[Glance]| solve(looks, 4_200..=5_900, (START, START), limit);
+        let solved = |looks: &[Glance]| solve(looks, 4_200..=5_900, 1, (START, START), limit);
         assert!(solved(&looks).len() > 100);
         assert_eq!(only(&solved(&looks), 1e-7), None);
         assert!(solved(&looks[..3]).is_empty());
@@ -352,7 +395,7 @@ mod tests {
         let mut random = Random::new(2);
         let mut looks = TRUTH.looks(0, 10, &mut random);
         looks[4].angle += 3.0 / TRUTH.slots as f64;
-        let found = solve(&looks, 4_200..=5_900, (START, START), limit);
+        let found = solve(&looks, 4_200..=5_900, 1, (START, START), limit);
         assert_eq!(found, Vec::new());
     }
 
@@ -361,7 +404,7 @@ mod tests {
         let mut random = Random::new(3);
         let looks = TRUTH.looks(1, 9, &mut random);
         let (low, high) = (START - 3_000, START + 3_500);
-        let found = solve(&looks, 4_200..=5_900, (low, high), limit);
+        let found = solve(&looks, 4_200..=5_900, 1, (low, high), limit);
         let best = only(&found, 1e-7).expect("one row");
         assert_eq!(best.slots, TRUTH.slots);
         // Some whole tracks before or behind, too.
@@ -378,5 +421,46 @@ mod tests {
             let angle = best.again_at(START).angle(lba, START);
             assert!(near(angle - TRUTH.look(lba).angle).abs() < 1e-6);
         }
+    }
+
+    /// Looks of a drive with 4 KiB sectors behind addresses of 512 bytes.
+    #[test]
+    fn answers_that_vary_by_two_fifths_of_a_sector_of_the_medium_tell_a_row() {
+        let sigma = 0.4 * 8.0 / 12_f64.sqrt() / TRUTH.slots as f64;
+        let mut told = 0;
+        for seed in 0..40 {
+            let mut random = Random::new(seed);
+            let mut looks = TRUTH.looks(0, 14, &mut random);
+            for look in &mut looks {
+                look.angle += (random.unit() - 0.5) * 0.4 * 8.0 / TRUTH.slots as f64;
+            }
+            let limit = |slots: u64| 2.4 / slots as f64;
+            let found = solve(&looks, 4_200..=5_900, 8, (START, START), limit);
+            if let Some(best) = likeliest(&found, sigma) {
+                assert_eq!(best.slots, TRUTH.slots, "seed {seed}");
+                told += 1;
+            }
+            // One that is late by a sector and a half is none of the row.
+            looks[5].angle += 12.0 / TRUTH.slots as f64;
+            let found = solve(&looks, 4_200..=5_900, 8, (START, START), limit);
+            assert_eq!(likeliest(&found, sigma), None, "seed {seed}");
+        }
+        assert!(told >= 36, "{told}");
+    }
+
+    #[test]
+    fn a_look_before_a_row_is_one_of_it_on_the_same_track_or_the_one_before() {
+        let mut random = Random::new(4);
+        let looks = TRUTH.looks(1, 9, &mut random);
+        let start = (START + TRUTH.slots, START + TRUTH.slots);
+        let found = solve(&looks, 4_200..=5_900, 1, start, limit);
+        let best = only(&found, 1e-7).expect("one row");
+        let tolerance = limit(TRUTH.slots);
+        assert!(best.goes_back_to(TRUTH.look(START + 4_000), tolerance));
+        let other = Glance {
+            angle: TRUTH.look(START + 4_000).angle + 0.01,
+            lba: START + 4_000,
+        };
+        assert!(!best.goes_back_to(other, tolerance));
     }
 }

@@ -41,6 +41,9 @@ pub struct Walked {
     /// Whether that was asked ([`super::staying`]).
     #[serde(default)]
     pub(super) asked: bool,
+    /// Sectors that make a difference between tracks, at least; 0 for one.
+    #[serde(default)]
+    pub(super) coarse: f64,
 }
 
 /// Slipped places in a row that are looked for.
@@ -72,6 +75,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();
         self.bench.stays = self.at.stays;
+        self.at.coarse = self.bench.coarseness();
         let slots = self.slots_before();
         self.bench.slots = slots.unwrap_or(SLOTS);
         let result = self.go_on();
@@ -548,7 +552,9 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         let bench = &*self.bench;
         let zone = self.at.zones.last_mut().expect("begun");
         let data = zone.rows.last().expect("begun").data;
-        if cycle::adopt(zone, habit, |slots| bench.tolerance(slots)) {
+        if cycle::adopt(zone, habit, |slots| {
+            bench.tolerance_of(bench.coarseness(), slots)
+        }) {
             let cycle = zone.cycle;
             self.at.habit = cycle;
         }

@@ -25,9 +25,11 @@ pub(super) fn zones(
     found: &[FoundZone],
     shape: Shape,
     gaps: &[u32],
+    coarse: f64,
     late: impl Fn(u64) -> f64,
 ) -> Vec<Zone> {
-    let strips = strips(found, SAME_OF_MANY);
+    let same = SAME_OF_MANY * coarse.max(1.0);
+    let strips = strips(found, same);
     let mut taken = Taken {
         strips: &strips,
         next: 0,
@@ -42,7 +44,7 @@ pub(super) fn zones(
         let tracks = taken.tracks;
         let (mut zone, addresses) = match shape.group {
             1 => by_cylinder(&mut taken, shape),
-            _ => by_surface(&mut taken, shape, &late),
+            _ => by_surface(&mut taken, shape, same, &late),
         };
         // Tracks of which each place is slipped are no zone, but the arm passes them.
         if addresses == 0 {
@@ -375,7 +377,12 @@ fn fitting(
 
 /// A zone whose addresses go along a surface of a group of cylinders, then back on the next one, and how many it has. The
 /// cylinders count from 0.
-fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) -> (Zone, u64) {
+fn by_surface(
+    taken: &mut Taken<'_>,
+    shape: Shape,
+    same: f64,
+    late: impl Fn(u64) -> f64,
+) -> (Zone, u64) {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
     // All surfaces of a group are one row where they are turned by as much.
@@ -439,10 +446,12 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
                     0 => Way::Group,
                     _ => Way::Track,
                 };
-                if !skews.fits(way, turned, slots) {
+                if !skews.fits(way, turned, same / slots as f64) {
                     break 'groups;
                 }
                 skews.note(way, turned);
+                skews.passed[way as usize] += 1;
+                skews.later += later;
             }
             if known.is_none() {
                 by_head.push(slots);
@@ -467,7 +476,7 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
                     let turned = last
                         .as_ref()
                         .map_or(0.0, |last| strip.angle - last.last_angle());
-                    if !skews.fits(Way::Cylinder, near(turned), slots) {
+                    if !skews.fits(Way::Cylinder, near(turned), same / slots as f64) {
                         break;
                     }
                 }
@@ -477,6 +486,10 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
                 }
                 filled.add(&strip, base);
                 base += strip.row.tracks * slots;
+                skews.passed[Way::Cylinder as usize] += match left < wanted {
+                    true => strip.row.tracks,
+                    false => strip.row.tracks - 1,
+                };
                 left -= strip.row.tracks;
                 let cut = strip.row.data < slots;
                 last = Some(strip);
@@ -502,7 +515,15 @@ fn by_surface(taken: &mut Taken<'_>, shape: Shape, late: impl Fn(u64) -> f64) ->
     let uneven = by_head.iter().any(|slots| *slots != most);
     let room = per_cylinder * cylinders;
     let reserved = missing * first.row.slots;
-    let [track, cylinder, group_skew] = skews.turns();
+    let [track, mut cylinder, group_skew] = skews.turns();
+    if same > SAME_OF_MANY
+        && let Some(last) = &last
+    {
+        cylinder += skews.drift(
+            [track, cylinder, group_skew],
+            last.last_angle() - first.angle,
+        );
+    }
     let zone = Zone {
         first_cylinder: 0,
         last_cylinder: cylinders as u32 - 1,
@@ -538,14 +559,17 @@ struct Skews {
     /// All that was seen, each less the first.
     seen: [Vec<f64>; 3],
     first: [f64; 3],
+    /// How often each was passed, and how much later sectors are answered at the end for the lengths of tracks.
+    passed: [u64; 3],
+    later: f64,
 }
 
 impl Skews {
-    fn fits(&self, way: Way, turned: f64, slots: u64) -> bool {
+    fn fits(&self, way: Way, turned: f64, same: f64) -> bool {
         let last = self.seen[way as usize].last();
         last.is_none_or(|last| {
             let known = self.first[way as usize] + last;
-            near(turned - known).abs() * (slots as f64) < SAME_OF_MANY
+            near(turned - known).abs() < same
         })
     }
 
@@ -561,6 +585,14 @@ impl Skews {
     fn known(&mut self, way: Way) -> Option<f64> {
         let middle = super::turns::median(&mut self.seen[way as usize]);
         middle.map(|middle| self.first[way as usize] + middle)
+    }
+
+    /// What each cylinder is turned more than a middle one, so that all tracks together are turned by so much: where answers
+    /// vary the middle ones would run away over thousands of tracks.
+    fn drift(&self, skews: [f64; 3], turned: f64) -> f64 {
+        let of = |(skew, passed): (f64, u64)| skew * passed as f64;
+        let said: f64 = skews.into_iter().zip(self.passed).map(of).sum();
+        near(turned - said - self.later) / self.passed[Way::Cylinder as usize].max(1) as f64
     }
 
     /// Of a track on another head, a cylinder, a group.
@@ -611,7 +643,7 @@ mod tests {
             backward: false,
             spared: Spared::ZoneEnd,
         };
-        let zones = zones(&[found], shape, &[], |_| 0.0);
+        let zones = zones(&[found], shape, &[], 1.0, |_| 0.0);
         let addresses = |zone: &Zone| {
             let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
             let places = tracks * u64::from(zone.sectors_per_track);

@@ -22,6 +22,8 @@ pub struct Kernel {
     cache_type: Option<PathBuf>,
     /// The most commands that the kernel sends to it at once, where it says so.
     queue_depth: Option<u16>,
+    /// Bytes of a sector of its medium, where it says so.
+    physical_bytes: Option<u32>,
     /// What is asked for its look-ahead, or why it is not. A file has none.
     disk: Option<Result<OwnedFd, SwitchError>>,
 }
@@ -48,6 +50,7 @@ impl Kernel {
                 identity: format!("file {}", one_line(&path.to_string_lossy())),
                 cache_type: None,
                 queue_depth: None,
+                physical_bytes: None,
                 disk: None,
             });
         }
@@ -66,6 +69,7 @@ impl Kernel {
             identity: names.unwrap_or_else(|| format!("block device {numbers}")),
             cache_type: cache_type(&disk),
             queue_depth: queue_depth(&disk),
+            physical_bytes: physical_bytes(&disk),
             disk: Some(takes_commands(&disk).and_then(|()| open())),
         }
     }
@@ -79,6 +83,11 @@ impl Kernel {
     /// set (`queue_depth`; 1 for an ATA disk without NCQ). `None` where the kernel does not say.
     pub fn queue_depth(&self) -> Option<u16> {
         self.queue_depth
+    }
+
+    /// Bytes of a sector of the medium, a power of two: 4096 for a disk with 512-byte emulation. `None` where the kernel does not say.
+    pub fn physical_bytes(&self) -> Option<u32> {
+        self.physical_bytes
     }
 
     /// Whether the write cache is on; `None` if that is not known.
@@ -198,6 +207,13 @@ fn queue_depth(disk: &Path) -> Option<u16> {
     Some(u16::try_from(depth).unwrap_or(u16::MAX).max(1))
 }
 
+/// What the kernel says of the medium's sectors.
+fn physical_bytes(disk: &Path) -> Option<u32> {
+    let text = fs::read_to_string(disk.join("queue/physical_block_size")).ok()?;
+    let bytes: u32 = text.trim().parse().ok()?;
+    bytes.is_power_of_two().then_some(bytes)
+}
+
 /// The file of a disk, if it is one of SCSI.
 fn cache_type(disk: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(disk.join(SCSI_DISK)).ok()?;
@@ -313,6 +329,31 @@ mod tests {
             let probed = Probed::new("null".to_owned(), null);
             let probed = probed.with_kernel(of_numbers(&folder, "8:0"));
             assert_eq!(probed.depth(), depth.unwrap_or(32).min(32), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_disk_says_how_large_the_sectors_of_its_medium_are() {
+        let folder = Folder::new();
+        machine(&folder, "write back\n");
+        assert_eq!(of_numbers(&folder, "8:0").physical_bytes(), None);
+        let queue = folder.join("devices/ata1/block/sda/queue");
+        fs::create_dir(&queue).unwrap();
+        // The probe goes by whole sectors of the disk, of which the medium's are one or more.
+        for (text, says, goes_by) in [
+            ("512\n", Some(512), 512),
+            ("4096\n", Some(4096), 4096),
+            ("256\n", Some(256), 512),
+            ("0\n", None, 512),
+            ("3000\n", None, 512),
+            ("large\n", None, 512),
+        ] {
+            fs::write(queue.join("physical_block_size"), text).unwrap();
+            let kernel = of_numbers(&folder, "8:1");
+            assert_eq!(kernel.physical_bytes(), says, "{text}");
+            let null = crate::null::Null::new(Sectors::new(1 << 20), 32);
+            let probed = Probed::new("null".to_owned(), null).with_kernel(kernel);
+            assert_eq!(probed.physical_bytes(), goes_by, "{text}");
         }
     }
 
