@@ -77,6 +77,8 @@ const STEADY: f64 = 5e-4;
 const MOST_PLACES: usize = 64;
 /// Sectors that a drive reads ahead although another command waits, at most.
 pub(super) const AHEAD: u64 = 256;
+/// So many places that are in the buffer are followed by another one anywhere.
+const MOST_HITS: usize = 8;
 /// Rounds of a few known places until the phase is found.
 const LOCKS: usize = 8;
 /// So many known places in a row that are off by the same say where the platters are, however far that is.
@@ -283,13 +285,18 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     /// has taken the phase farther than that: then many in a row must agree.
     fn relock(&mut self) -> Result<(), ExtractError> {
         let mut seen: Vec<f64> = Vec::new();
-        let mut in_a_row = 0;
+        let (mut in_a_row, mut hits) = (0, 0);
         let steady = f64::max(STEADY, CHANCE * self.vary);
         for _ in 0..MOST_PLACES {
             let place = self.take_place();
             let answer = self.read(place.lba, 1)?;
             if self.is_hit(&answer) {
                 self.elsewhere(place.lba)?;
+                hits += 1;
+                if hits % MOST_HITS == 0 {
+                    // All those that come next may be in the buffer.
+                    self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
+                }
                 continue;
             }
             let angle = self.angle_at(answer.at);

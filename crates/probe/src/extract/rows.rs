@@ -72,6 +72,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             true => count,
             false => slots,
         };
+        // Whole sectors of the medium.
+        let grain = self.bench.grain();
+        let slots = (slots + grain / 2) / grain * grain;
+        let count = match count.abs_diff(slots) < grain {
+            true if grain > 1 => slots,
+            _ => count,
+        };
         let known = self.slots_before();
         let is_odd = |known: u64| !(0.6..1.6).contains(&(slots as f64 / known as f64));
         if first_step > 0 && (slots < LEAST || known.is_some_and(is_odd)) {
@@ -93,7 +100,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             upto = next + 1;
         }
         // Of a few sectors the rate is not known: at least those that follow each other pass in a turn.
-        row.slots = slots.max(row.data);
+        row.slots = slots.max(row.data.next_multiple_of(grain));
         // A track that is cut is looked at again where it ends: one late answer cuts none.
         let passed = slip.map_or(0, |(_, count)| count);
         if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {

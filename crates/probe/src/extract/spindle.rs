@@ -19,6 +19,11 @@ const ROUNDS: usize = 4;
 /// Places at first, and the most that are tried if the buffer holds so many.
 const PLACES: u64 = 64;
 const MOST_PLACES: u64 = 4_096;
+/// So many places take so long to read that the speed may go another way meanwhile than a curve of a few parameters.
+const MANY: usize = 100;
+/// Reads before one, and as many behind it, that are off by the same.
+const BESIDE: usize = 8;
+const STRAIGHTENINGS: usize = 6;
 /// How far half of a normal distribution is from its middle at most, in deviations.
 const QUARTILE: f64 = 0.6745;
 
@@ -192,6 +197,32 @@ struct Seen {
     off: f64,
 }
 
+/// What is left of an answer when angle and turns are taken off.
+struct Left {
+    at: f64,
+    place: usize,
+    off: f64,
+}
+
+/// Takes off what reads before and behind are off by, too, and what each place is off by then: over the time that it takes to
+/// read so many places the speed may go another way than the curve.
+fn straighten(lefts: &mut [Left], places: usize) {
+    for _ in 0..STRAIGHTENINGS {
+        let offs: Vec<f64> = lefts.iter().map(|left| left.off).collect();
+        let mut sums = vec![(0.0, 0.0); places];
+        for (index, left) in lefts.iter_mut().enumerate() {
+            let beside = index.saturating_sub(BESIDE)..(index + BESIDE + 1).min(offs.len());
+            left.off -= median(&mut offs[beside].to_vec()).unwrap_or(0.0);
+            sums[left.place].0 += left.off;
+            sums[left.place].1 += 1.0;
+        }
+        for left in lefts.iter_mut() {
+            let (sum, count) = sums[left.place];
+            left.off -= sum / f64::max(count, 1.0);
+        }
+    }
+}
+
 /// The angles of places against their first times, the turn at the end, and the deviation of a single answer, of a spindle whose speed
 /// changes smoothly meanwhile: least squares, by turns for the angles and for a cubic curve of the
 /// phase over the time. Each place was seen at several times in random order, so that the two do
@@ -242,15 +273,80 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
     }
     // Turns and their curve make the phase: its slope at the end is the speed there.
     let slope = (curve[0] + 3.0 * curve[1] + 6.0 * curve[2]) / half;
-    let mut lefts: Vec<(f64, f64)> = seen
+    let mut lefts: Vec<Left> = seen
         .iter()
-        .map(|seen| (seen.at, left(seen, &offsets, &curve)))
+        .map(|seen| Left {
+            at: seen.at,
+            place: seen.place,
+            off: left(seen, &offsets, &curve),
+        })
         .collect();
-    lefts.sort_by(|one, other| one.0.total_cmp(&other.0));
+    lefts.sort_by(|one, other| one.at.total_cmp(&other.at));
+    if places > MANY {
+        straighten(&mut lefts, places);
+    }
     // From one read to the next, so that a curve of another shape is none of it, and the middle one, since a few answers come late.
-    let steps = lefts.windows(2).map(|pair| (pair[1].1 - pair[0].1).abs());
+    let steps = lefts
+        .windows(2)
+        .map(|pair| (pair[1].off - pair[0].off).abs());
     let step = median(&mut steps.collect::<Vec<f64>>()).unwrap_or(0.0);
     let free = seen.len() as f64 / seen.len().saturating_sub(places).max(1) as f64;
     let varies = step / QUARTILE * (free / 2.0).sqrt();
     (offsets, 1.0 / (1.0 / turn + slope), varies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    const TURN: f64 = 8_333_333.0;
+
+    /// What answers vary by, in turns, as found from four rounds over places: they do by a deviation of so many turns, while the
+    /// speed goes up and down by 100 ppm in so many seconds.
+    fn varies(deviation: f64, period: f64) -> f64 {
+        const PLACES: usize = 256;
+        let mut random = Random::new(7);
+        let angles: Vec<f64> = (0..PLACES).map(|_| random.unit()).collect();
+        let mut firsts: Vec<Option<f64>> = vec![None; PLACES];
+        let mut seen = Vec::new();
+        let (mut at, mut read) = (0.0, 0);
+        for _ in 0..ROUNDS {
+            let mut order: Vec<usize> = (0..PLACES).collect();
+            for index in (1..PLACES).rev() {
+                order.swap(index, random.up_to(index as u64) as usize);
+            }
+            for place in order {
+                at += 11e6 + random.unit() * 2e6;
+                read += 1;
+                let wave = std::f64::consts::TAU * at / 1e9 / period;
+                let wander = 100e-6 * period * 1e9 / std::f64::consts::TAU / TURN * wave.sin();
+                let late = if read % 300 == 0 { 0.01 } else { 0.0 };
+                // The width of a uniform distribution is that of twelve variances.
+                let varies = deviation * 12_f64.sqrt() * (random.unit() - 0.5);
+                let angle = angles[place] + wander + varies + late;
+                let first = *firsts[place].get_or_insert(angle);
+                seen.push(Seen {
+                    place,
+                    at,
+                    off: angle - first,
+                });
+            }
+        }
+        steady(&seen, PLACES, TURN).2
+    }
+
+    #[test]
+    fn a_speed_that_wanders_is_none_of_what_answers_vary_by() {
+        for period in [120.0, 7_200.0] {
+            for deviation in [1e-5, 1e-4] {
+                let found = varies(deviation, period);
+                assert!((found / deviation - 1.0).abs() < 0.2, "{period} s: {found}");
+            }
+        }
+        for period in [120.0, 7_200.0] {
+            let found = varies(0.0, period);
+            assert!(found < 1e-6, "{period} s: {found}");
+        }
+    }
 }
