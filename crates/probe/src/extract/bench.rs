@@ -293,8 +293,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
             if self.is_hit(&answer) {
                 self.elsewhere(place.lba)?;
                 hits += 1;
-                if hits % MOST_HITS == 0 {
-                    // All those that come next may be in the buffer.
+                if self.vary > 0.0 && hits % MOST_HITS == 0 {
+                    // All those that come next may be in the buffer: few reads were needed since a step began at the same place.
                     self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
                 }
                 continue;
