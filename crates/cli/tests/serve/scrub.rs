@@ -362,6 +362,50 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
 }
 
 #[test]
+fn a_bad_sector_for_whose_line_there_is_no_room_is_not_forgotten() {
+    let config = config("scrub = \"state\"");
+    let mut server = limited("scrub-no-line", &config);
+    let bad = ["--lba", "17", "--retries", "0"];
+    server.told(&[&["fault", "unreadable", "disk0"], &bad[..]].concat());
+    // There is room for 4,096 blocks, and for no line behind them.
+    const BITS: u64 = 16 << 10;
+    if !server.limit_files("20480") {
+        return;
+    }
+    done(&server, &["--idle", "1ms", "--block", "4KiB", "--no-wait"]);
+    wait_until(
+        || status(&server)["state"] == "held",
+        || format!("{:#}", status(&server)),
+    );
+    let held = status(&server);
+    let why = held["why"].as_str().unwrap();
+    assert!(why.contains("File too large"), "{why}");
+    assert_eq!(held["unreadable_sectors"], 1);
+    // Whatever is written down meanwhile, its block is not done.
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    for _ in 0..15 {
+        let mut data = [0; 4096];
+        assert_eq!(client.ask(Ask::Read, 1 << 20, &mut data).unwrap(), 0);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let mut files = std::fs::read_dir(server.path("state")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    let kept = || std::fs::read(&file).unwrap();
+    assert_eq!(kept()[BITS as usize] & 1 << (17 / 8), 0, "{file:?}");
+    server.limit_files("unlimited");
+    done(&server, &["resume"]);
+    wait_until(
+        || status(&server)["state"] == "done",
+        || format!("{:#}", status(&server)),
+    );
+    assert_eq!(status(&server)["unreadable_sectors"], 1);
+    let kept = kept();
+    let lines = String::from_utf8_lossy(&kept[20_480..]);
+    assert!(lines.contains("unreadable 17 1\n"), "{lines}");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
 fn a_write_that_cannot_be_noted_is_done_and_nothing_is_compared_ever_after() {
     let config = config("scrub = \"state\"\nsole_writer = true")
         .replace("store = \"disk0.img\"\ncreate = true", "store = \"memory\"");

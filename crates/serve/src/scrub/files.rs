@@ -3,7 +3,8 @@
 use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
 use headtime_units::Sectors;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate};
+use rustix::io::{Errno, retry_on_intr};
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -16,6 +17,20 @@ pub(super) const HEADER: usize = 16 << 10;
 
 /// Bytes of what is written at once.
 pub(super) const PAGE: usize = 4096;
+
+/// Makes a file so long, and has the file system keep room for all of it where it can: what is marked later is not to fail because
+/// others have filled it.
+///
+/// # Errors
+///
+/// If there is no room, or the file cannot be that long.
+pub(super) fn make_room(file: &File, len: u64) -> io::Result<()> {
+    match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len)) {
+        // It keeps no room for anything.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(len),
+        made => Ok(made?),
+    }
+}
 
 /// What several threads make durable. The kernel tells one of them that something is not, and this tells all.
 #[derive(Debug)]
@@ -333,6 +348,19 @@ fn one_line(path: &str) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_have_room_before_they_are_written() {
+        let folder = headtime_testkit::Folder::new();
+        let file = File::create(folder.join("marks")).unwrap();
+        make_room(&file, 1 << 20).unwrap();
+        let found = file.metadata().unwrap();
+        assert_eq!(found.len(), 1 << 20);
+        let keeps = fallocate(&file, FallocateFlags::empty(), 0, 1).is_ok();
+        assert!(!keeps || found.blocks() * 512 >= 1 << 20);
+        // Longer than any file.
+        assert!(make_room(&file, i64::MAX as u64).is_err());
+    }
 
     #[test]
     fn what_is_not_durable_is_told_to_all_until_it_is_written_again() {

@@ -85,6 +85,8 @@ pub(super) struct ProgressFile {
     dirty: BTreeSet<usize>,
     /// Where the next line begins.
     end: u64,
+    /// Lines of what was found that could not be written yet. No block is written down as done before them.
+    behind: String,
 }
 
 fn to_json(plan: &Plan) -> Value {
@@ -191,10 +193,11 @@ impl ProgressFile {
             pages: plan.pages(),
             dirty: BTreeSet::new(),
             end: plan.pages().end(),
+            behind: String::new(),
         };
         let written = (|| {
             progress.file.write_all_at(&header, 0)?;
-            progress.file.set_len(progress.end)?;
+            files::make_room(&progress.file, progress.end)?;
             for extent in changed.extents() {
                 progress.found(Finding::Changed, extent)?;
             }
@@ -305,6 +308,7 @@ impl ProgressFile {
             pages: plan.pages(),
             dirty: BTreeSet::new(),
             end,
+            behind: String::new(),
         };
         let restored = Restored {
             plan,
@@ -339,11 +343,25 @@ impl ProgressFile {
 
     /// Returns true if there is something to write.
     pub fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || self.is_behind()
+    }
+
+    /// Returns true if something was found of which nothing could be written yet.
+    pub fn is_behind(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// Writes what was found and could not be written before.
+    pub fn catch_up(&mut self) -> io::Result<()> {
+        self.file.write_all_at(self.behind.as_bytes(), self.end)?;
+        self.end += self.behind.len() as u64;
+        self.behind.clear();
+        Ok(())
     }
 
     /// Writes what has changed. `word` says which of the blocks from 64 times its number on are done.
     pub fn write(&mut self, word: impl Fn(usize) -> u64) -> io::Result<()> {
+        self.catch_up()?;
         while let Some(number) = self.dirty.first().copied() {
             self.pages.write(&self.file, number, &word)?;
             self.dirty.remove(&number);
@@ -352,12 +370,13 @@ impl ProgressFile {
     }
 
     fn line(&mut self, text: &str) -> io::Result<()> {
+        self.catch_up()?;
         self.file.write_all_at(text.as_bytes(), self.end)?;
         self.end += text.len() as u64;
         Ok(())
     }
 
-    /// These sectors were found.
+    /// These sectors were found. What cannot be written is written later ([`ProgressFile::catch_up`]).
     pub fn found(&mut self, what: Finding, extent: Extent) -> io::Result<()> {
         let what = match what {
             Finding::Unreadable => "unreadable",
@@ -365,7 +384,8 @@ impl ProgressFile {
             Finding::Changed => "changed",
         };
         let (start, len) = (extent.start.get(), extent.len.get());
-        self.line(&format!("{what} {start} {len}\n"))
+        self.behind.push_str(&format!("{what} {start} {len}\n"));
+        self.catch_up()
     }
 
     /// So many sectors were found that cannot be read, and that have changed, and are in no line.

@@ -114,7 +114,7 @@ impl Watch {
         let file = files::create_beside(path)?;
         let pages = pages(identity, block);
         let made = (|| {
-            file.set_len(pages.end())?;
+            files::make_room(&file, pages.end())?;
             file.write_all_at(&header, 0)?;
             write_text(&file, &watched()?)?;
             files::put_in_place(&file, path)

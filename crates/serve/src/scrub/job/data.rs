@@ -112,11 +112,8 @@ impl<P: Passing> Scrub<P> {
         let extent = self.extent_of(number);
         let disk = self.disk.name();
         tracing::warn!(disk, sectors = %extent, "the scrub finds another content, though nobody has written");
-        if self.face.status().changed.add(extent) {
-            let progress = self.progress.as_mut();
-            let written = progress.map(|kept| kept.found(Finding::Changed, extent));
-            self.kept(written);
-        }
+        let is_new = self.face.status().changed.add(extent);
+        self.is_found(is_new, Finding::Changed, extent);
         self.keep_beyond();
         match &self.sink {
             Some(sink) if self.held.is_none() => sink.keep(number, read, hash),
@@ -125,6 +122,16 @@ impl<P: Passing> Scrub<P> {
                 self.want_again(number);
             }
         }
+    }
+
+    /// Writes down what was found, if that is new, and what could not be written down before.
+    pub(super) fn is_found(&mut self, is_new: bool, what: Finding, extent: Extent) {
+        let progress = self.progress.as_mut();
+        let written = progress.map(|kept| match is_new {
+            true => kept.found(what, extent),
+            false => kept.catch_up(),
+        });
+        self.kept(written);
     }
 
     /// The sectors of a block.

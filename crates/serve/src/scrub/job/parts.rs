@@ -1,6 +1,6 @@
 //! Blocks that cannot be read as a whole.
 
-use super::super::progress::Finding;
+use super::super::progress::{Finding, ProgressFile};
 use super::{PartOfBlock, Scrub, TIMEOUTS};
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
@@ -19,11 +19,8 @@ impl<P: Passing> Scrub<P> {
     /// These sectors cannot be read.
     fn cannot_read(&mut self, extent: Extent) {
         tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
-        if self.face.status().unreadable.add(extent) {
-            let progress = self.progress.as_mut();
-            let written = progress.map(|kept| kept.found(Finding::Unreadable, extent));
-            self.kept(written);
-        }
+        let is_new = self.face.status().unreadable.add(extent);
+        self.is_found(is_new, Finding::Unreadable, extent);
         if self.plan.is_copy()
             && let Some(sink) = &self.sink
         {
@@ -33,11 +30,8 @@ impl<P: Passing> Scrub<P> {
 
     /// What could not be read of these sectors was written since, and can be read.
     pub(super) fn can_be_read(&mut self, extent: Extent) {
-        if self.face.status().unreadable.remove(extent) {
-            let progress = self.progress.as_mut();
-            let written = progress.map(|kept| kept.found(Finding::Readable, extent));
-            self.kept(written);
-        }
+        let is_new = self.face.status().unreadable.remove(extent);
+        self.is_found(is_new, Finding::Readable, extent);
     }
 
     /// A block cannot be read as a whole: which of its sectors cannot is found out while nobody asks for anything.
@@ -73,6 +67,11 @@ impl<P: Passing> Scrub<P> {
 
     /// Of a block it is known which of its sectors cannot be read.
     fn parts_are_done(&mut self, number: u64, read: u64) {
+        if self.progress.as_ref().is_some_and(ProgressFile::is_behind) {
+            // Else a server that is killed would not know of them, and not read them again.
+            self.want_again(number);
+            return;
+        }
         match &self.sink {
             Some(_) if self.plan.is_copy() && self.sink_has_failed => self.want_again(number),
             Some(sink) if self.plan.is_copy() => {
