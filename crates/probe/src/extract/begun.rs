@@ -9,6 +9,8 @@ use crate::Probe;
 
 /// Slipped places before a track, at most, in sectors of 512 bytes.
 pub(super) const MOST_SLIPPED: u64 = 64;
+/// Looks at least of which one may be left out.
+const LEAST_BUT_ONE: usize = 7;
 /// Looks that agree with neither of two rows, at most.
 const LATE: usize = 6;
 /// A scratch goes over fewer tracks than this.
@@ -166,19 +168,27 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 return Ok(Some(solved));
             }
         }
-        if self.bench.is_quiet() {
+        if self.bench.is_quiet() || looks.len() < LEAST_BUT_ONE {
             return Ok(None);
         }
-        // One may have come late.
+        // One may have come late. Whichever is left out, the row is to be the same.
+        let mut found: Option<Solved> = None;
         for late in 0..looks.len() {
             let mut others = looks.clone();
             others.remove(late);
             let solved = solve(&others, lengths.clone(), grain, start, limit);
-            if let Some(solved) = self.told(&solved, noise) {
-                return Ok(Some(solved));
+            let Some(solved) = self.told(&solved, noise) else {
+                continue;
+            };
+            let same = |other: &Solved| {
+                other.slots == solved.slots && near(other.skew - solved.skew).abs() < 4.0 * noise
+            };
+            if found.as_ref().is_some_and(|other| !same(other)) {
+                return Ok(None);
             }
+            found = found.or(Some(solved));
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// The row that some looks are of, if they tell it from all others.

@@ -506,7 +506,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         }
     }
 
-    /// What 512 bytes are of a sector, where each look is at a track of its own.
+    /// What part of a sector, or how many, is told from none where each look is at a track of its own: as much as 512 bytes are; where
+    /// answers vary, a sector of the medium.
     ///
     /// There rows are told by angles alone, which are known as well whatever a sector has: heads whose tracks differ by one
     /// of 4 KiB differ by eight of 512 bytes, and a defect of eight is one.
@@ -518,8 +519,12 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         }
     }
 
-    /// Sectors that make a difference between tracks at least: what is less is not seen where answers vary and each look
-    /// is one read.
+    /// Returns true if answers vary and each look is one read.
+    pub fn is_coarse(&self) -> bool {
+        self.vary > 0.0 && !self.weighs
+    }
+
+    /// Sectors that make a difference between tracks at least.
     pub fn coarseness(&self) -> f64 {
         self.fineness().max(1.0)
     }
@@ -550,7 +555,7 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
     pub(super) fn tolerance_of(&self, part: f64, slots: u64) -> f64 {
         let least = if self.varies() { 0.45 } else { 0.35 };
         let sector = part / slots as f64;
-        if self.vary > 0.0 && !self.weighs {
+        if self.is_coarse() {
             // The less it is, the fewer agree by chance. Beyond half a sector it may be the next one as well.
             return (6.0 * self.look_noise()).clamp(0.1 * sector, 0.45 * sector);
         }

@@ -480,7 +480,8 @@ impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
             .layout()
             .run(Lba::new(lba))
             .sectors_per_track;
-        let tolerance = self.bench.tolerance(u64::from(slots));
+        let coarse = self.bench.coarseness();
+        let tolerance = self.bench.tolerance_of(coarse, u64::from(slots));
         let off_by = |angle: f64| near(timed.angle - angle).abs();
         let is_at = |angle: f64| off_by(angle) < tolerance;
         let home = self.plan.predictor.answered(lba);

@@ -74,7 +74,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         };
         // Whole sectors of the medium.
         let grain = self.bench.grain();
-        let slots = (slots + grain / 2) / grain * grain;
+        let slots = ((slots + grain / 2) / grain * grain).max(grain);
         let count = match count.abs_diff(slots) < grain {
             true if grain > 1 => slots,
             _ => count,

@@ -15,7 +15,7 @@ const SURE: f64 = 1.5;
 const IN_VAIN: usize = 4;
 
 impl<P: Probe + ?Sized> Bench<'_, P> {
-    /// Returns true if answers vary by something, so that a look is as many reads as are needed.
+    /// Returns true if a look is as many reads as are needed, since answers vary. Under a large buffer it is one ([`Bench::is_coarse`]).
     pub fn varies(&self) -> bool {
         self.weighs
     }

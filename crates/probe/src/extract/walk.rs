@@ -41,7 +41,7 @@ pub struct Walked {
     /// Whether that was asked ([`super::staying`]).
     #[serde(default)]
     pub(super) asked: bool,
-    /// Sectors that make a difference between tracks, at least; 0 for one.
+    /// Sectors that make a difference between tracks at least, where answers vary and each look is one read; else 0.
     #[serde(default)]
     pub(super) coarse: f64,
 }
@@ -75,7 +75,10 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();
         self.bench.stays = self.at.stays;
-        self.at.coarse = self.bench.coarseness();
+        self.at.coarse = match self.bench.is_coarse() {
+            true => self.bench.coarseness(),
+            false => 0.0,
+        };
         let slots = self.slots_before();
         self.bench.slots = slots.unwrap_or(SLOTS);
         let result = self.go_on();

@@ -44,7 +44,7 @@ pub(super) fn zones(
         let tracks = taken.tracks;
         let (mut zone, addresses) = match shape.group {
             1 => by_cylinder(&mut taken, shape),
-            _ => by_surface(&mut taken, shape, same, &late),
+            _ => by_surface(&mut taken, shape, (same, coarse > 0.0), &late),
         };
         // Tracks of which each place is slipped are no zone, but the arm passes them.
         if addresses == 0 {
@@ -380,7 +380,7 @@ fn fitting(
 fn by_surface(
     taken: &mut Taken<'_>,
     shape: Shape,
-    same: f64,
+    (same, varies): (f64, bool),
     late: impl Fn(u64) -> f64,
 ) -> (Zone, u64) {
     let heads = shape.heads;
@@ -516,9 +516,7 @@ fn by_surface(
     let room = per_cylinder * cylinders;
     let reserved = missing * first.row.slots;
     let [track, mut cylinder, group_skew] = skews.turns();
-    if same > SAME_OF_MANY
-        && let Some(last) = &last
-    {
+    if varies && let Some(last) = &last {
         cylinder += skews.drift(
             [track, cylinder, group_skew],
             last.last_angle() - first.angle,
@@ -614,6 +612,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn all_tracks_together_are_turned_as_they_were() {
+        let skews = Skews {
+            passed: [3, 70_000, 1],
+            later: 0.01,
+            ..Skews::default()
+        };
+        // Each cylinder is turned by a ten-millionth more than the middle one.
+        let turned = 3.0 * 0.1 + 70_000.0 * (0.02 + 1e-7) + 0.3 + 0.01;
+        let more = skews.drift([0.1, 0.02, 0.3], part(turned));
+        assert!((more - 1e-7).abs() < 1e-12, "{more}");
+        let none = Skews::default().drift([0.1, 0.02, 0.3], 0.0);
+        assert_eq!(none, 0.0);
+    }
+
+    #[test]
     fn tracks_of_which_each_place_is_slipped_are_no_zone() {
         // The last two places of the first row are slipped, all of the second, and one of the third.
         let row = |(tracks, slots): (u64, u64)| Row {
@@ -643,7 +656,7 @@ mod tests {
             backward: false,
             spared: Spared::ZoneEnd,
         };
-        let zones = zones(&[found], shape, &[], 1.0, |_| 0.0);
+        let zones = zones(&[found], shape, &[], 0.0, |_| 0.0);
         let addresses = |zone: &Zone| {
             let tracks = u64::from(zone.last_cylinder - zone.first_cylinder + 1);
             let places = tracks * u64::from(zone.sectors_per_track);

@@ -85,7 +85,7 @@ impl Kernel {
         self.queue_depth
     }
 
-    /// Bytes of a sector of the medium, a power of two: 4096 for a disk with 512-byte emulation. `None` where the kernel does not say.
+    /// Bytes of a sector of the medium, a power of two from 512 to 4096: 4096 for a disk with 512-byte emulation. `None` where the kernel does not say.
     pub fn physical_bytes(&self) -> Option<u32> {
         self.physical_bytes
     }
@@ -211,7 +211,9 @@ fn queue_depth(disk: &Path) -> Option<u16> {
 fn physical_bytes(disk: &Path) -> Option<u32> {
     let text = fs::read_to_string(disk.join("queue/physical_block_size")).ok()?;
     let bytes: u32 = text.trim().parse().ok()?;
-    bytes.is_power_of_two().then_some(bytes)
+    // What a bridge or an array says of larger ones is not of the medium.
+    let is_medium = bytes.is_power_of_two() && (512..=4096).contains(&bytes);
+    is_medium.then_some(bytes)
 }
 
 /// The file of a disk, if it is one of SCSI.
@@ -343,7 +345,8 @@ mod tests {
         for (text, says, goes_by) in [
             ("512\n", Some(512), 512),
             ("4096\n", Some(4096), 4096),
-            ("256\n", Some(256), 512),
+            ("256\n", None, 512),
+            ("65536\n", None, 512),
             ("0\n", None, 512),
             ("3000\n", None, 512),
             ("large\n", None, 512),

@@ -190,6 +190,11 @@ fn beside(path: &Path) -> std::path::PathBuf {
     new.into()
 }
 
+/// Removes it, if it cannot be made after all: it may have taken the last room.
+pub(super) fn remove_beside(path: &Path) {
+    let _ = std::fs::remove_file(beside(path));
+}
+
 /// Has it take that place, durably.
 pub(super) fn put_in_place(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()?;

@@ -85,7 +85,7 @@ pub(super) struct ProgressFile {
     dirty: BTreeSet<usize>,
     /// Where the next line begins.
     end: u64,
-    /// Lines of what was found that could not be written yet. No block is written down as done before them.
+    /// Lines of what was found, and of pauses, that could not be written yet. No page of bits is written before them.
     behind: String,
 }
 
@@ -210,7 +210,10 @@ impl ProgressFile {
             }
             files::put_in_place(&progress.file, path)
         })();
-        written.map_err(failed)?;
+        written.map_err(|error| {
+            files::remove_beside(path);
+            failed(error)
+        })?;
         Ok(progress)
     }
 
@@ -346,12 +349,12 @@ impl ProgressFile {
         !self.dirty.is_empty() || self.is_behind()
     }
 
-    /// Returns true if something was found of which nothing could be written yet.
+    /// Returns true if something was found, or a pause begun, that could not be written down yet.
     pub fn is_behind(&self) -> bool {
         !self.behind.is_empty()
     }
 
-    /// Writes what was found and could not be written before.
+    /// Writes the lines that could not be written before.
     pub fn catch_up(&mut self) -> io::Result<()> {
         self.file.write_all_at(self.behind.as_bytes(), self.end)?;
         self.end += self.behind.len() as u64;
@@ -397,9 +400,10 @@ impl ProgressFile {
         )
     }
 
-    /// The scrub is in another state.
+    /// The scrub is paused, or runs. What cannot be written is written later.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
-        self.line(&format!("state {state}\n"))
+        self.behind.push_str(&format!("state {state}\n"));
+        self.catch_up()
     }
 
     /// The scrub is done, at this time.

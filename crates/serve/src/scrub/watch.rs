@@ -119,7 +119,10 @@ impl Watch {
             write_text(&file, &watched()?)?;
             files::put_in_place(&file, path)
         })();
-        made.map_err(failed)?;
+        made.map_err(|error| {
+            files::remove_beside(path);
+            failed(error)
+        })?;
         Ok((file, pages))
     }
 

@@ -203,7 +203,9 @@ impl<P: Passing> Scrub<P> {
         }
         let write = |kept: &ProgressFile| -> io::Result<()> { kept.beyond(unreadable, changed) };
         let written = self.progress.as_ref().map(write);
+        if !matches!(written, Some(Err(_))) {
+            self.beyond = (unreadable, changed);
+        }
         self.kept(written);
-        self.beyond = (unreadable, changed);
     }
 }

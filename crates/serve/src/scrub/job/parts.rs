@@ -68,7 +68,7 @@ impl<P: Passing> Scrub<P> {
     /// Of a block it is known which of its sectors cannot be read.
     fn parts_are_done(&mut self, number: u64, read: u64) {
         if self.progress.as_ref().is_some_and(ProgressFile::is_behind) {
-            // Else a server that is killed would not know of them, and not read them again.
+            // Else the marks of a copy may say that it is done, and a server that is killed would not know of them.
             self.want_again(number);
             return;
         }
