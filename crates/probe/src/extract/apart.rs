@@ -87,7 +87,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 self.at.step = (look.lba - good) * 2;
             }
             Some(look) if self.bench.is_quiet() => self.breaks(good, look)?,
-            Some(look) => match self.beside(look, (good, capacity))? {
+            Some(look) => match self.beside(look, capacity)? {
                 Some(other) if self.agrees(other) => self.note(other),
                 _ => self.breaks(good, look)?,
             },
@@ -197,7 +197,6 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 break;
             }
             // It agreed by chance.
-            between.unsure = 0;
             if let Some(last) = last {
                 between.high = last.look;
                 self.zone().rows = last.rows;
@@ -231,7 +230,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             let mut holds = self.agrees(look);
             if !holds && !self.bench.is_quiet() {
                 // It may be late. What cannot be asked again says nothing.
-                let Some(other) = self.beside(look, (low, between.high.lba))? else {
+                let Some(other) = self.beside(look, between.high.lba)? else {
                     return Ok(());
                 };
                 if self.agrees(other) {
@@ -450,22 +449,14 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         self.off_of(look).abs() < self.tolerance_at(look.lba)
     }
 
-    /// Another look beside one that was not where it should be, between two addresses: a track on if that is before the second of them,
+    /// Another look beside one that was not where it should be, if answers may be late: a track on, if that is before an address,
     /// since what begins before a place has not ended there; else on the same track.
-    fn beside(
-        &mut self,
-        look: Glance,
-        (low, high): (u64, u64),
-    ) -> Result<Option<Glance>, ExtractError> {
+    fn beside(&mut self, look: Glance, upto: u64) -> Result<Option<Glance>, ExtractError> {
         let spot = self.zone().spot_of(look.lba);
         let data = self.zone().rows[spot.row].data;
-        if look.lba + data + data / 8 < high {
-            return self.glance_within(look.lba + data - data / 8, look.lba + data + data / 8);
-        }
-        let from = (look.lba - spot.slot.min(data / 4)).max(low + 1);
-        match from < look.lba {
-            true => self.glance_within(from, look.lba - 1),
-            false => Ok(None),
+        match look.lba + data + data / 8 < upto {
+            true => self.glance_within(look.lba + data - data / 8, look.lba + data + data / 8),
+            false => self.glance_within(look.lba - spot.slot.min(data / 4), look.lba),
         }
     }
 

@@ -171,24 +171,16 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
         if self.bench.is_quiet() || looks.len() < LEAST_BUT_ONE {
             return Ok(None);
         }
-        // One may have come late. Whichever is left out, the row is to be the same.
-        let mut found: Option<Solved> = None;
+        // One may have come late.
         for late in 0..looks.len() {
             let mut others = looks.clone();
             others.remove(late);
             let solved = solve(&others, lengths.clone(), grain, start, limit);
-            let Some(solved) = self.told(&solved, noise) else {
-                continue;
-            };
-            let same = |other: &Solved| {
-                other.slots == solved.slots && near(other.skew - solved.skew).abs() < 4.0 * noise
-            };
-            if found.as_ref().is_some_and(|other| !same(other)) {
-                return Ok(None);
+            if let Some(solved) = self.told(&solved, noise) {
+                return Ok(Some(solved));
             }
-            found = found.or(Some(solved));
         }
-        Ok(found)
+        Ok(None)
     }
 
     /// The row that some looks are of, if they tell it from all others.

@@ -544,14 +544,8 @@ impl<'a, P: Probe + ?Sized> Bench<'a, P> {
         self.evict > DEAR
     }
 
-    /// How far off the angle of a sector may be on a track of so many, in turns: a third of a sector, unless angles are not
-    /// known to that.
-    pub fn tolerance(&self, slots: u64) -> f64 {
-        self.tolerance_of(1.0, slots)
-    }
-
-    /// The same for a part of a sector. Where answers vary a look is read until it is on one side of that: hardly less than halfway
-    /// to the next sector.
+    /// How far off the angle of a sector may be on a track of so many, in turns: a third of a sector, or of a part of one, or of some, unless
+    /// angles are not known to that. Where answers vary a look is read until it is on one side of that: hardly less than halfway to the next.
     pub(super) fn tolerance_of(&self, part: f64, slots: u64) -> f64 {
         let least = if self.varies() { 0.45 } else { 0.35 };
         let sector = part / slots as f64;
