@@ -33,7 +33,7 @@ const FARTHER: u64 = 4;
 struct Between {
     low: u64,
     high: Glance,
-    /// Looks on the way, up to `low`.
+    /// Looks on the way, up to `low`, any of which may agree by chance: none where answers come when they should.
     agreed: Vec<Agreed>,
     /// Looks that agreed where another row would, too.
     unsure: usize,
@@ -190,8 +190,7 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
             self.halve(&mut between)?;
             let Between { low, high, .. } = between;
             self.at.upto = low + 1;
-            let may_doubt = !self.bench.is_quiet() && doubts < MOST_DOUBTS;
-            let last = between.agreed.pop().filter(|_| may_doubt);
+            let last = between.agreed.pop().filter(|_| doubts < MOST_DOUBTS);
             let doubt = last.as_ref().map(|agreed| agreed.look);
             if self.begins(low, low, high, doubt)? {
                 break;
@@ -244,11 +243,13 @@ impl<P: Probe + ?Sized> Walk<'_, '_, P> {
                 true if is_front && between.unsure < TRIES => between.unsure += 1,
                 true if is_front => return Ok(()),
                 true => {
-                    between.agreed.push(Agreed {
-                        look,
-                        rows: self.zone().rows.clone(),
-                        fitted: self.at.fitted,
-                    });
+                    if !self.bench.is_quiet() {
+                        between.agreed.push(Agreed {
+                            look,
+                            rows: self.zone().rows.clone(),
+                            fitted: self.at.fitted,
+                        });
+                    }
                     self.note(look);
                     between.low = look.lba;
                 }

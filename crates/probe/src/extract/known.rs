@@ -2,6 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Times that each place is read until its angle is known.
+pub(super) const ROUNDS: usize = 4;
+/// If a buffer holds more places than this, looking twice takes long, and so does reading all of them.
+pub(super) const MANY: usize = 100;
+
 /// A sector and the angle, in turns, at which it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {

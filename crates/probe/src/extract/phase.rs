@@ -1,5 +1,6 @@
 //! Where the platters are, and how that is followed by answers that vary.
 
+use super::known::ROUNDS;
 use super::turns::part;
 use headtime_units::Time;
 
@@ -7,8 +8,6 @@ use headtime_units::Time;
 const UNSTEADY: f64 = 6e-15;
 /// At first a speed is known as well as two answers so many turns apart tell it.
 const TURNS: f64 = 100.0;
-/// Times that a place was read until its angle was known.
-const ROUNDS: f64 = 4.0;
 /// What is off by more than so many deviations is so.
 const BEYOND: f64 = 5.0;
 
@@ -55,7 +54,7 @@ impl Doubt {
 
 /// The variance of what a known place is off: its angle was seen by answers that vary as much.
 fn of_place(vary: f64) -> f64 {
-    vary * vary * (1.0 + 1.0 / ROUNDS)
+    vary * vary * (1.0 + 1.0 / ROUNDS as f64)
 }
 
 impl Phase {

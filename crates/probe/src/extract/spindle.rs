@@ -8,19 +8,15 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
-use super::known::{Mark, Spindle};
+use super::known::{MANY, Mark, ROUNDS, Spindle};
 use super::turns::{median, near, part};
 use crate::Probe;
 use crate::period::{COHERENT, FASTEST, coherence, period};
 use headtime_units::Time;
 
-/// Rounds over all places.
-const ROUNDS: usize = 4;
 /// Places at first, and the most that are tried if the buffer holds so many.
 const PLACES: u64 = 64;
 const MOST_PLACES: u64 = 4_096;
-/// So many places take so long to read that the speed may go another way meanwhile than a curve of a few parameters.
-const MANY: usize = 100;
 /// Reads before one, and as many behind it, that are off by the same.
 const BESIDE: usize = 8;
 const STRAIGHTENINGS: usize = 6;

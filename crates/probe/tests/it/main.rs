@@ -1,7 +1,9 @@
 //! Tests of probing from outside.
 
+mod between;
 mod curves;
 mod inside;
+mod late;
 mod learned;
 mod refused;
 mod resumed;

@@ -1,0 +1,64 @@
+//! A drive between which and a probe something stands.
+
+use headtime_disk::profile::by_name;
+use headtime_probe::{Answer, Modelled, Probe, ProbeError};
+use headtime_units::Nanos;
+
+/// A drive between which and us something stands.
+pub struct Between<F> {
+    pub drive: Modelled,
+    /// What the clock shows when the drive's shows so much, and whether a read fails.
+    meddle: F,
+    pub reads: u64,
+}
+
+/// What happens to a read.
+pub enum Meddled {
+    Late(Nanos),
+    Fails,
+}
+
+impl<F: FnMut(u64) -> Meddled> Between<F> {
+    pub fn new(name: &str, meddle: F) -> Between<F> {
+        let drive = Modelled::new(&by_name(name).unwrap(), 5);
+        Between {
+            drive,
+            meddle,
+            reads: 0,
+        }
+    }
+}
+
+impl<F: FnMut(u64) -> Meddled> headtime_probe::Layer for Between<F> {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
+    }
+
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
+    }
+
+    fn depth(&self) -> u16 {
+        1
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let answer = self.drive.answer()?;
+        self.reads += 1;
+        match (self.meddle)(self.reads) {
+            Meddled::Late(span) => {
+                self.drive.pause(span);
+                Ok(Answer {
+                    at: answer.at + span,
+                    ..answer
+                })
+            }
+            Meddled::Fails => Ok(Answer {
+                failure: Some("unrecovered read error".into()),
+                ..answer
+            }),
+        }
+    }
+}
