@@ -2,7 +2,7 @@
 
 use super::common::{Server, headtime, run, wait_until};
 use super::nbd::{Ask, Client};
-use super::scrub::{FILE, config, done, left, limited, refused, status};
+use super::scrub::{FILE, config, done, left, limited, reaches, refused, status};
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::Range;
@@ -237,10 +237,7 @@ fn finds_no_room(name: &str, part: Option<Range<usize>>) {
     if !server.limit_files("4194304") {
         return;
     }
-    wait_until(
-        || status(&server)["state"] == "held",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "held");
     let held = status(&server);
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("image: File too large"), "{why}");
@@ -250,10 +247,7 @@ fn finds_no_room(name: &str, part: Option<Range<usize>>) {
     assert!(error.contains("another copy"), "{error}");
     // Without room it is held again, and clients are served.
     done(&server, &["resume"]);
-    wait_until(
-        || status(&server)["state"] == "held",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "held");
     let mut back = [0; 4096];
     assert_eq!(client.ask(Ask::Read, 1 << 20, &mut back).unwrap(), 0);
     server.limit_files("unlimited");

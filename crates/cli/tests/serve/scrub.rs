@@ -197,6 +197,15 @@ fn a_scrub_of_another_disk_is_left_alone_and_the_disk_serves() {
     assert_eq!(next.terminate(), Some(0));
 }
 
+/// Waits until its scrub is in a state.
+#[track_caller]
+pub fn reaches(server: &Server, state: &str) {
+    wait_until(
+        || status(server)["state"] == state,
+        || format!("{:#}", status(server)),
+    );
+}
+
 /// A server whose files may become limited in length, as by a file system that is full.
 pub fn limited(name: &str, config: &str) -> Server {
     let directory = scratch(name);
@@ -324,10 +333,7 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     if !server.limit_files("32768") {
         return;
     }
-    wait_until(
-        || status(&server)["state"] == "held",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "held");
     let held = status(&server);
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("hashes: File too large"), "{why}");
@@ -338,20 +344,14 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     assert!(held["left"].as_u64().unwrap() > 2_500, "{held:#}");
     // Without room it is held again, and clients are served.
     done(&server, &["resume"]);
-    wait_until(
-        || status(&server)["state"] == "held",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "held");
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     let mut data = [0; 4096];
     assert_eq!(client.ask(Ask::Read, 0, &mut data).unwrap(), 0);
     server.limit_files("unlimited");
     // What was not hashed is read again, also what came back from the drive while it was held. What could not be read is known.
     done(&server, &["resume"]);
-    wait_until(
-        || status(&server)["state"] == "done",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "done");
     assert_eq!(status(&server)["unreadable_sectors"], 1);
     let (exit, error) = refused(&server, &hash);
     assert_eq!(exit, Some(1));
@@ -374,10 +374,7 @@ fn a_bad_sector_for_whose_line_there_is_no_room_is_not_forgotten() {
         return;
     }
     done(&server, &["--idle", "1ms", "--block", "4KiB", "--no-wait"]);
-    wait_until(
-        || status(&server)["state"] == "held",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "held");
     let held = status(&server);
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("File too large"), "{why}");
@@ -395,10 +392,7 @@ fn a_bad_sector_for_whose_line_there_is_no_room_is_not_forgotten() {
     assert_eq!(kept()[BITS as usize] & 1 << (23 / 8), 0, "{file:?}");
     server.limit_files("unlimited");
     done(&server, &["resume"]);
-    wait_until(
-        || status(&server)["state"] == "done",
-        || format!("{:#}", status(&server)),
-    );
+    reaches(&server, "done");
     assert_eq!(status(&server)["unreadable_sectors"], 1);
     let kept = kept();
     let lines = String::from_utf8_lossy(&kept[20_480..]);
