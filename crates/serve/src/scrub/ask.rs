@@ -55,6 +55,9 @@ pub enum ScrubError {
     /// There is nothing to be told.
     #[error("no scrub is under way")]
     None,
+    /// It rests, and nothing of it would be gone on with.
+    #[error("the scrub is held and reads nothing; `resume` begins it anew, and `stop` gives it up")]
+    OnlyAnew,
     /// Nothing could be read: there is no idle time to be used, and gaps cannot be.
     #[error("--idle off leaves nothing to read in: gaps are {0}")]
     NothingToReadIn(&'static str),

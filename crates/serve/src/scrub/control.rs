@@ -275,9 +275,12 @@ impl Scrubs {
     ///
     /// # Errors
     ///
-    /// If none is under way.
+    /// If none is under way, or it has ended all it did and can only begin anew.
     pub fn pause(&self) -> Result<(), ScrubError> {
         let face = unfinished(&self.now())?;
+        if face.must_begin_anew.load(Ordering::SeqCst) {
+            return Err(ScrubError::OnlyAnew);
+        }
         face.paused.store(true, Ordering::SeqCst);
         self.disk.ask_jobs();
         Ok(())

@@ -104,8 +104,8 @@ pub(super) struct Scrub<P: Passing> {
     read_outright: u64,
     ending: Ending,
     asked_syncs: u64,
-    /// Sectors of which the file knows that they are in no line.
-    beyond: (u64, u64),
+    /// Sectors of which the file knows that they are in no line; `None` if it may know nothing.
+    beyond: Option<(u64, u64)>,
     /// Makes what was written of the progress durable.
     syncs: Option<Syncs>,
     /// Blocks that were asked for and are not done, and by which read. Of a read that is not here nothing is expected any more.
@@ -163,7 +163,7 @@ impl<P: Passing> Scrub<P> {
         let beyond = {
             let mut status = face.status();
             status.left = scan.wanted().left();
-            (status.unreadable.beyond(), status.changed.beyond())
+            Some((status.unreadable.beyond(), status.changed.beyond()))
         };
         let (progress, durable) = progress.unzip();
         let syncs = durable.map(Syncs::begin).transpose()?;
@@ -310,6 +310,7 @@ impl<P: Passing> Scrub<P> {
             {
                 // What the kernel could not write it does not try again.
                 progress.all_changed();
+                self.beyond = None;
             }
             if let Some(sink) = &self.sink {
                 sink.again();

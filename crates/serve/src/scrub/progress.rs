@@ -83,10 +83,10 @@ pub(super) struct ProgressFile {
     pages: Pages,
     /// Pages that are not as the scrub is.
     dirty: BTreeSet<usize>,
-    /// Where the next line begins.
-    end: u64,
-    /// Lines of what was found, and of pauses, that could not be written yet. No page of bits is written before them.
-    behind: String,
+    /// All lines, and how many bytes of them are in the file. What was found and pauses may not be there yet: no page of bits is written
+    /// before them.
+    lines: String,
+    written: usize,
 }
 
 fn to_json(plan: &Plan) -> Value {
@@ -192,12 +192,12 @@ impl ProgressFile {
             file,
             pages: plan.pages(),
             dirty: BTreeSet::new(),
-            end: plan.pages().end(),
-            behind: String::new(),
+            lines: String::new(),
+            written: 0,
         };
         let written = (|| {
             progress.file.write_all_at(&header, 0)?;
-            files::make_room(&progress.file, progress.end)?;
+            files::make_room(&progress.file, progress.pages.end())?;
             for extent in changed.extents() {
                 progress.found(Finding::Changed, extent)?;
             }
@@ -238,13 +238,16 @@ impl ProgressFile {
         let done = plan.pages().read(&file).map_err(failed)?;
         let mut text = vec![0; (length - lines_at) as usize];
         file.read_exact_at(&mut text, lines_at).map_err(failed)?;
+        // Half a line is none.
         let whole = text
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
+        text.truncate(whole);
+        let lines = String::from_utf8(text).map_err(|error| format(error.to_string()))?;
         let (mut state, mut verdict, mut done_at) = (ScrubState::Running, None, None);
         let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
-        for line in String::from_utf8_lossy(&text[..whole]).lines() {
+        for line in lines.lines() {
             let mut words = line.split(' ');
             let first = words.next();
             let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
@@ -302,16 +305,14 @@ impl ProgressFile {
                 None => {}
             }
         }
-        let end = lines_at + whole as u64;
-        // Half a line is none.
-        file.set_len(end).map_err(failed)?;
+        file.set_len(lines_at + whole as u64).map_err(failed)?;
         let progress = ProgressFile {
             path: path.to_owned(),
             file,
             pages: plan.pages(),
             dirty: BTreeSet::new(),
-            end,
-            behind: String::new(),
+            written: lines.len(),
+            lines,
         };
         let restored = Restored {
             plan,
@@ -334,9 +335,10 @@ impl ProgressFile {
         Ok(DurableFile::of(self.file.try_clone()?, self.path.clone()))
     }
 
-    /// All of it is to be written again.
+    /// All of it is to be written again, each line where it was.
     pub fn all_changed(&mut self) {
         self.dirty.extend(0..self.pages.count());
+        self.written = 0;
     }
 
     /// Whether a block is done has changed.
@@ -351,14 +353,15 @@ impl ProgressFile {
 
     /// Returns true if something was found, or a pause begun, that could not be written down yet.
     pub fn is_behind(&self) -> bool {
-        !self.behind.is_empty()
+        self.written < self.lines.len()
     }
 
     /// Writes the lines that could not be written before.
     pub fn catch_up(&mut self) -> io::Result<()> {
-        self.file.write_all_at(self.behind.as_bytes(), self.end)?;
-        self.end += self.behind.len() as u64;
-        self.behind.clear();
+        let lacking = &self.lines.as_bytes()[self.written..];
+        let end = self.pages.end() + self.written as u64;
+        self.file.write_all_at(lacking, end)?;
+        self.written = self.lines.len();
         Ok(())
     }
 
@@ -374,9 +377,10 @@ impl ProgressFile {
 
     fn line(&mut self, text: &str) -> io::Result<()> {
         self.catch_up()?;
-        self.file.write_all_at(text.as_bytes(), self.end)?;
-        self.end += text.len() as u64;
-        Ok(())
+        self.lines.push_str(text);
+        // Who asked says it again, if it is still so.
+        let before = self.written;
+        self.catch_up().inspect_err(|_| self.lines.truncate(before))
     }
 
     /// These sectors were found. What cannot be written is written later ([`ProgressFile::catch_up`]).
@@ -387,7 +391,7 @@ impl ProgressFile {
             Finding::Changed => "changed",
         };
         let (start, len) = (extent.start.get(), extent.len.get());
-        self.behind.push_str(&format!("{what} {start} {len}\n"));
+        self.lines.push_str(&format!("{what} {start} {len}\n"));
         self.catch_up()
     }
 
@@ -402,7 +406,7 @@ impl ProgressFile {
 
     /// The scrub is paused, or runs. What cannot be written is written later.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
-        self.behind.push_str(&format!("state {state}\n"));
+        self.lines.push_str(&format!("state {state}\n"));
         self.catch_up()
     }
 
@@ -444,3 +448,6 @@ impl Drop for ProgressFile {
         files::unlock(&self.file);
     }
 }
+
+#[cfg(test)]
+mod tests;

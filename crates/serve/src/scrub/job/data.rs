@@ -198,13 +198,13 @@ impl<P: Passing> Scrub<P> {
             let status = self.face.status();
             (status.unreadable.beyond(), status.changed.beyond())
         };
-        if (unreadable, changed) == self.beyond {
+        if self.beyond == Some((unreadable, changed)) {
             return;
         }
         let write = |kept: &ProgressFile| -> io::Result<()> { kept.beyond(unreadable, changed) };
         let written = self.progress.as_ref().map(write);
         if !matches!(written, Some(Err(_))) {
-            self.beyond = (unreadable, changed);
+            self.beyond = Some((unreadable, changed));
         }
         self.kept(written);
     }
