@@ -451,6 +451,21 @@ fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer(
     }
 }
 
+/// Behind the commands of others a read gets less of the drive than its share. The forecast goes by what reads got.
+#[test]
+fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_soon() {
+    let (read, _) = deep(Load::Closed(12, 0), Some(0.5), DriveQueue::Promised);
+    assert!(
+        read.left > 0 && read.stats.blocks_demanded > 0,
+        "{:?}",
+        read.stats
+    );
+    let said: Vec<Verdict> = read.changes.iter().map(|(_, said)| *said).collect();
+    let (first, _) = read.changes[1];
+    assert!(!said.contains(&Verdict::Holds), "{:?}", read.changes);
+    assert!(first < Time::ZERO + Nanos::from_secs(20), "{first}");
+}
+
 #[test]
 fn a_scan_that_is_over_gives_the_queue_back() {
     let crowd = Load::Closed(12, 0);

@@ -31,6 +31,8 @@ const LEARNS_MOST: Nanos = Nanos::from_secs(900);
 /// The share of the time left that a forecast leaves over, and that of all the time, as long as that is no more than half of what is left.
 const RESERVE: f64 = 0.1;
 const RESERVE_OF_ALL: f64 = 0.03;
+/// As long as so many outright reads wait in the drive is in reserve, too.
+const RESERVE_READS: f64 = 32.0;
 /// A verdict changes for the worse when so many looks agree, and for the better when so many do.
 const AGREE: (u32, u32) = (5, 60);
 /// Fewer requests have no 99th percentile.
@@ -46,6 +48,8 @@ const FORECAST_MOST: Nanos = Nanos::LONGEST;
 /// Blocks that are wanted again say nothing before this share of all has been read, and have half of their weight after this share of the time looked at.
 const READ_LEAST: f64 = 0.01;
 const AGAIN_OF: f64 = 0.2;
+/// How long outright reads are in the drive before they are served is known by so many.
+const LAG_OF: f64 = 16.0;
 /// No price is lower, so that it can rise again; the highest is none at all.
 const PRICE_LEAST: f64 = 1e-4;
 const PRICE_MOST: f64 = 1e6;
@@ -92,12 +96,25 @@ pub(super) struct Promise {
     ends: Option<Time>,
     /// How long the last outright read took, and when it ended.
     last_outright: (Nanos, Time),
+    /// How long an outright read is in the drive before the arm is its own, in seconds, by those that were made.
+    lag: f64,
     /// All has been read.
     is_over: bool,
     verdict: Verdict,
     /// What the last looks said, and how many of them.
     said: (Verdict, u32),
     changes: Vec<(Time, Verdict)>,
+}
+
+/// How many commands the drive has, or would have if nothing else were asked of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Queue {
+    /// Two at the most.
+    Short,
+    /// More, whatever is promised.
+    Deep,
+    /// More, or two if that is better for a promise.
+    DeepOrNot,
 }
 
 /// Sums since the scan began.
@@ -148,6 +165,7 @@ impl Promise {
             tail: Tail::default(),
             ends: None,
             last_outright: (Nanos::ZERO, Time::ZERO),
+            lag: 0.0,
             is_over: false,
             verdict: Verdict::Unknown,
             said: (Verdict::Unknown, 0),
@@ -250,7 +268,13 @@ impl Promise {
         let took = self.shadow.own(now, done);
         match idle {
             true => self.in_idle = self.in_idle.saturating_add(took),
-            false => self.last_outright = (took, now),
+            false => {
+                self.last_outright = (took, now);
+                let lag = now
+                    .saturating_since(done.request.arrival)
+                    .saturating_sub(took);
+                self.lag += (lag.as_secs_f64() - self.lag) / LAG_OF;
+            }
         }
         took
     }
@@ -315,11 +339,12 @@ impl Promise {
     }
 
     /// Looks at what was done. `free` blocks were read for nothing, and `left` blocks of `all` are wanted or on their way. A scan that `rests` reads
-    /// nothing at present; its forecast is that of one that goes on. `may_narrow` says that the drive has many commands, or would have, and may have few.
+    /// nothing at present; its forecast is that of one that goes on.
     pub(super) fn look(
         &mut self,
         now: Time,
-        (rests, may_narrow): (bool, bool),
+        rests: bool,
+        queue: Queue,
         free: u64,
         sweeping: Sweeping,
         (left, all): (u64, u64),
@@ -360,6 +385,10 @@ impl Promise {
         let half = half.unwrap_or(Time::NEVER);
         let whole = now >= half.min(began.saturating_add(self.promised.cycle));
         let slow = self.bound_price() && whole;
+        let lag = match queue == Queue::Short || self.narrow.is_narrow() {
+            true => 0.0,
+            false => self.lag,
+        };
         let mut goal = Goal {
             now,
             left,
@@ -367,6 +396,7 @@ impl Promise {
             sweeping,
             bound: self.bound,
             outright: true,
+            lag,
             again: self.again,
         };
         let seconds = self.due.saturating_since(now).as_secs_f64();
@@ -374,15 +404,17 @@ impl Promise {
             Some(within) => (within.as_secs_f64() * RESERVE_OF_ALL).min(seconds / 2.0),
             None => 0.0,
         };
-        let reserve = reserve.max(seconds * RESERVE);
+        // So that the last of them are not on their way when the time is over.
+        let reserve = reserve.max(seconds * RESERVE) + RESERVE_READS * lag;
         // What clients would wait for without it nobody can say who has seen them with another queue.
-        let may_narrow = may_narrow
+        let may_narrow = queue == Queue::DeepOrNot
             && self.has_gaps
             && self.promised.finish_within.is_some()
             && self.promised.p99.is_none();
         let narrow = &mut self.narrow;
         let chosen = narrow.choose(&goal, &mut self.plan, may_narrow, seconds - reserve, learns);
-        // A drive with many commands serves whom it likes: how much it would read at the cost of others nobody knows.
+        // A drive with many commands serves whom it likes: how much it would read at the cost of others nobody knows. Where the queue stays as
+        // it is, it shows.
         goal.outright = !may_narrow || narrow.is_narrow();
         if chosen == Chosen::Learns {
             return;

@@ -1,6 +1,6 @@
 //! What a scan does for what was promised of it.
 
-use super::promise::{Outlook, Promise, Promised, Sweeping};
+use super::promise::{Outlook, Promise, Promised, Queue, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
@@ -202,20 +202,18 @@ impl<P: Passing> Freeblock<P> {
             });
             promise.ahead(from, pieces.take(LOOKS_AHEAD))
         };
-        let may_narrow = self.options.queue == DriveQueue::Promised && self.is_deep;
+        let queue = match (self.is_deep, self.options.queue) {
+            (false, _) => Queue::Short,
+            (true, DriveQueue::Promised) => Queue::DeepOrNot,
+            (true, _) => Queue::Deep,
+        };
         let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
         let ahead = ahead.or_else(|| (blocks > 0).then(|| Sweeping::alone(each)));
         let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
         let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
         let of = (left, self.all);
         let was_narrow = promise.is_narrow();
-        promise.look(
-            now,
-            (rests, may_narrow),
-            free,
-            ahead.unwrap_or_default(),
-            of,
-        );
+        promise.look(now, rests, queue, free, ahead.unwrap_or_default(), of);
         if promise.is_narrow() && !was_narrow {
             self.kept.begin_narrow(now);
         }

@@ -109,6 +109,7 @@ mod tests {
             },
             bound: f64::INFINITY,
             outright: true,
+            lag: 0.0,
             again: 0.0,
         }
     }

@@ -194,6 +194,8 @@ pub(super) struct Goal {
     pub bound: f64,
     /// Whether reads at the cost of clients are counted on.
     pub outright: bool,
+    /// How long an outright read waits in the drive for the commands of others, in seconds.
+    pub lag: f64,
     /// Blocks that clients would have wanted again in a second if all had been read.
     pub again: f64,
 }
@@ -202,6 +204,11 @@ impl Goal {
     /// Blocks that are wanted again in a second where a share of all is left.
     fn again(&self, left: f64) -> f64 {
         self.again * (1.0 - left).max(0.0)
+    }
+
+    /// The share of the time that outright reads take which are to have a share of it. The next one is due when the one before is served.
+    fn served(&self, share: f64) -> f64 {
+        share / (1.0 + share * self.lag / self.sweeping.each.max(1e-9))
     }
 
     /// The highest price of reads at the cost of clients.
@@ -296,6 +303,7 @@ impl Plan {
     fn arm(&self, hour: usize, goal: &Goal, price: f64) -> f64 {
         let rates = self.rates(hour);
         let share = rates.share_at(goal.outright_price(price), goal.sweeping.each);
+        let share = goal.served(share);
         match self.idles(hour, &rates, goal, price) {
             true => share + (1.0 - rates.busy - share).max(0.0) * self.of_idle[hour],
             false => share,
@@ -453,6 +461,7 @@ mod tests {
             },
             bound: f64::INFINITY,
             outright: true,
+            lag: 0.0,
             again: 0.0,
         }
     }
