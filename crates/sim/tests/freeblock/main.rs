@@ -1,6 +1,7 @@
 //! Reading in the gaps of what others ask for: what is read, and what the others notice.
 
 mod guard;
+mod properties;
 mod search;
 
 use headtime_disk::Model;
@@ -49,7 +50,7 @@ const AGAIN: u32 = 2;
 /// What became of a scan.
 #[derive(Default)]
 struct Read {
-    /// How often each sector was delivered.
+    /// How often each block that was wanted was delivered, by its first sector.
     times: BTreeMap<u64, u32>,
     unreadable: Vec<Lba>,
     wanted_again: u32,
@@ -91,6 +92,7 @@ impl BackgroundLayer for Counted {
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
+        let asked: Vec<Lba> = self.scan.asked(done.id).to_vec();
         self.scan.finished(now, done, data);
         let mut read = self.read.borrow_mut();
         let unreadable: Vec<Lba> = self.scan.unreadable().collect();
@@ -104,9 +106,8 @@ impl BackgroundLayer for Counted {
         read.left = self.scan.wanted().left();
         read.stats = self.scan.stats();
         if done.outcome == Outcome::Done {
-            let extent = done.request.extent;
-            for sector in extent.start.get()..extent.end().get() {
-                *read.times.entry(sector).or_default() += 1;
+            for block in asked {
+                *read.times.entry(block.get()).or_default() += 1;
             }
         }
     }
@@ -205,7 +206,7 @@ fn wrong(read: &Read, range: Extent, theirs: &BTreeMap<u64, u32>) -> Vec<u64> {
     let sectors = range.start.get()..range.end().get();
     let right = |sector: &u64| match read.times.get(sector) {
         None => theirs.contains_key(sector) || unreadable(*sector),
-        Some(_) => true,
+        Some(times) => *times == 1,
     };
     sectors.filter(|sector| !right(sector)).collect()
 }
