@@ -108,7 +108,7 @@ pub(super) struct Promise {
 
 /// How many commands the drive has, or would have if nothing else were asked of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Queue {
+pub(super) enum QueueLength {
     /// Two at the most.
     Short,
     /// More, whatever is promised.
@@ -344,7 +344,7 @@ impl Promise {
         &mut self,
         now: Time,
         rests: bool,
-        queue: Queue,
+        queue: QueueLength,
         free: u64,
         sweeping: Sweeping,
         (left, all): (u64, u64),
@@ -385,7 +385,7 @@ impl Promise {
         let half = half.unwrap_or(Time::NEVER);
         let whole = now >= half.min(began.saturating_add(self.promised.cycle));
         let slow = self.bound_price() && whole;
-        let lag = match queue == Queue::Short || self.narrow.is_narrow() {
+        let lag = match queue == QueueLength::Short || self.narrow.is_narrow() {
             true => 0.0,
             false => self.lag,
         };
@@ -407,7 +407,7 @@ impl Promise {
         // So that the last of them are not on their way when the time is over.
         let reserve = reserve.max(seconds * RESERVE) + RESERVE_READS * lag;
         // What clients would wait for without it nobody can say who has seen them with another queue.
-        let may_narrow = queue == Queue::DeepOrNot
+        let may_narrow = queue == QueueLength::DeepOrNot
             && self.has_gaps
             && self.promised.finish_within.is_some()
             && self.promised.p99.is_none();

@@ -1,6 +1,6 @@
 //! What a scan does for what was promised of it.
 
-use super::promise::{Outlook, Promise, Promised, Queue, Sweeping};
+use super::promise::{Outlook, Promise, Promised, QueueLength, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
@@ -203,9 +203,9 @@ impl<P: Passing> Freeblock<P> {
             promise.ahead(from, pieces.take(LOOKS_AHEAD))
         };
         let queue = match (self.is_deep, self.options.queue) {
-            (false, _) => Queue::Short,
-            (true, DriveQueue::Promised) => Queue::DeepOrNot,
-            (true, _) => Queue::Deep,
+            (false, _) => QueueLength::Short,
+            (true, DriveQueue::Promised) => QueueLength::DeepOrNot,
+            (true, _) => QueueLength::Deep,
         };
         let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
         let ahead = ahead.or_else(|| (blocks > 0).then(|| Sweeping::alone(each)));

@@ -61,7 +61,7 @@ fn what_became_of_a_date_is_said_when_all_has_been_read_and_once() {
         promise.look(
             Time::ZERO,
             false,
-            Queue::Short,
+            QueueLength::Short,
             0,
             Sweeping::default(),
             (10, 10),
@@ -86,7 +86,7 @@ fn sweeping() -> Sweeping {
 fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
     for second in seconds {
         let now = Time::ZERO + SECOND.saturating_mul(second);
-        promise.look(now, false, Queue::Short, 0, sweeping(), (left, 100));
+        promise.look(now, false, QueueLength::Short, 0, sweeping(), (left, 100));
     }
 }
 
@@ -230,7 +230,7 @@ fn what_was_over_when_it_was_heard_of_is_a_part_of_the_half_after_which_the_p99_
 /// A drive with many commands serves an outright read behind those of others, so that the next one is due later.
 #[test]
 fn outright_reads_behind_the_commands_of_others_are_counted_on_as_far_as_they_get_the_drive() {
-    let ends = |queue: Queue, lag: f64| {
+    let ends = |queue: QueueLength, lag: f64| {
         let mut promise = promise();
         promise.change(Promised {
             p99: Some(0.05),
@@ -249,12 +249,12 @@ fn outright_reads_behind_the_commands_of_others_are_counted_on_as_far_as_they_ge
             .ends
             .map_or(f64::INFINITY, |at| at.as_nanos() as f64 / 1e9)
     };
-    let short = ends(Queue::Short, 0.0);
+    let short = ends(QueueLength::Short, 0.0);
     assert!(short.is_finite(), "{short}");
     // What was seen of a deep queue says nothing of a short one.
-    assert_eq!(ends(Queue::Short, 0.3), short);
-    assert_eq!(ends(Queue::Deep, 0.0), short);
-    assert!(ends(Queue::Deep, 0.3) > 1.2 * short);
+    assert_eq!(ends(QueueLength::Short, 0.3), short);
+    assert_eq!(ends(QueueLength::Deep, 0.0), short);
+    assert!(ends(QueueLength::Deep, 0.3) > 1.2 * short);
 }
 
 #[test]
@@ -264,12 +264,12 @@ fn blocks_that_are_wanted_again_are_expected_to_be_by_how_much_has_been_read() {
         // Half has been read, and ten a second of it are written to.
         promise.beside_writes(10);
         let now = Time::ZERO + SECOND.saturating_mul(second);
-        promise.look(now, false, Queue::Short, 0, sweeping(), (500, 1_000));
+        promise.look(now, false, QueueLength::Short, 0, sweeping(), (500, 1_000));
     }
     assert!((promise.again - 20.0).abs() < 0.1, "{}", promise.again);
     for second in 40..400 {
         let now = Time::ZERO + SECOND.saturating_mul(second);
-        promise.look(now, false, Queue::Short, 0, sweeping(), (500, 1_000));
+        promise.look(now, false, QueueLength::Short, 0, sweeping(), (500, 1_000));
     }
     assert!(promise.again < 1.0, "{}", promise.again);
 }
@@ -281,7 +281,7 @@ fn while_it_rests_nothing_is_learned_and_the_time_goes_on() {
     let before = promise.plan.clone();
     for second in 10..95 {
         let now = Time::ZERO + SECOND.saturating_mul(second);
-        promise.look(now, true, Queue::Short, 0, sweeping(), (1_000, 1_000));
+        promise.look(now, true, QueueLength::Short, 0, sweeping(), (1_000, 1_000));
     }
     assert_eq!(promise.plan, before);
     let last = promise.changes().last().map(|(_, verdict)| *verdict);
