@@ -122,7 +122,7 @@ fn row(truth: &Profile, seed: u64, all: Option<Nanos>) -> String {
     let part = |count: u64| 100.0 * count as f64 / held.reads as f64;
     let bad = found.missed();
     format!(
-        "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}) heads {}/{} cyl {}/{} order {}/{} group {} remap {}/{}, {} placed, {} wrong, {} unclear{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
+        "{:5.1} min {:4.1} ppm len {:5} ang {:5} skew {:7.2} bord {}/{}({}), {} where none is, heads {}/{} cyl {}/{} order {}/{} group {} remap {}/{}, {} placed, {} wrong, {} unclear{} seeks {:6.1} held {:.1} {:.1} {:.1} late {:.1} early {:.1} hit {:.1} | {}",
         minutes,
         found.turn_ppm,
         found.lengths,
@@ -131,6 +131,7 @@ fn row(truth: &Profile, seed: u64, all: Option<Nanos>) -> String {
         found.borders.0,
         found.borders.1,
         extraction.profile().unwrap().layout.zone_count(),
+        found.no_borders,
         found.heads.0,
         found.heads.1,
         found.cylinders.0,

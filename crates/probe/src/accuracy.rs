@@ -34,6 +34,8 @@ pub struct Accuracy {
     pub skew: f64,
     /// Borders of zones that are learned within a track, and all.
     pub borders: (usize, usize),
+    /// Borders that are learned where none is within a track: a zone is learned in pieces.
+    pub no_borders: usize,
     /// Sectors whose data is elsewhere that were found, and all.
     pub remaps: (usize, usize),
     /// Those of them that the learned profile has within 20 µs of their angle.
@@ -223,16 +225,22 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     let begins = |layout: &Layout| -> Vec<u64> {
         layout.zones().map(|zone| zone.extent.start.get()).collect()
     };
-    let learned_begins = begins(&ours);
-    let near = |begin: &&u64| {
-        let per_track = theirs.zone_of(Lba::new(**begin)).sectors_per_track;
-        learned_begins
-            .iter()
-            .any(|other| other.abs_diff(**begin) <= u64::from(per_track))
+    let [learned_begins, all] = [&ours, &theirs].map(|layout| {
+        let mut begins = begins(layout);
+        begins.retain(|begin| *begin < capacity);
+        begins
+    });
+    let is_near = |begin: u64, others: &[u64]| {
+        let per_track = theirs.zone_of(Lba::new(begin)).sectors_per_track;
+        let mut others = others.iter();
+        others.any(|other| other.abs_diff(begin) <= u64::from(per_track))
     };
-    let mut all = begins(&theirs);
-    all.retain(|begin| *begin < capacity);
-    let borders = (all.iter().filter(near).count(), all.len());
+    let found = all.iter().filter(|begin| is_near(**begin, &learned_begins));
+    let borders = (found.count(), all.len());
+    let invented = learned_begins
+        .iter()
+        .filter(|begin| !is_near(**begin, &all));
+    let no_borders = invented.count();
     let moved = moved(truth, &theirs);
     let found = extraction.remaps.found.iter();
     let found: Vec<Lba> = found.map(|remapped| Lba::new(remapped.lba)).collect();
@@ -252,6 +260,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
         skewed,
         skew,
         borders,
+        no_borders,
         remaps: (right.len(), moved.len()),
         placed: placed.count(),
         not_remapped: found.len() - right.len(),

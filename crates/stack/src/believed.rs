@@ -7,6 +7,7 @@ use headtime_engine::Config;
 use headtime_probe::extract::profile_of;
 use headtime_probe::{Learned, curve_of};
 use headtime_sched::{Knowledge, ServiceCurve, Spec};
+use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
@@ -19,11 +20,14 @@ const PROBE_SEED: u64 = 1;
 /// The belief in what probing a unit of the simulated drive finds out.
 const PROBED: &str = "probed";
 
+/// The same of a unit whose speed does not wander: it was probed while the disk was at rest.
+const PROBED_STEADY: &str = "probed-steady";
+
 /// What schedulers are to believe of the drive, where they are not to believe what is so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Believed {
-    /// The drive that they believe to have, by name or file, or `probed`.
+    /// The drive that they believe to have, by name or file, or `probed` or `probed-steady`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub belief: Option<String>,
     /// The file of the service-time curve that they are given if they need one.
@@ -81,6 +85,15 @@ impl Believed {
             Some(PROBED) => {
                 let drive = drive.ok_or_else(|| believed(nothing_to_probe().into()))?;
                 Some(open(Source::Probed(drive)).map_err(believed)?)
+            }
+            Some(PROBED_STEADY) => {
+                let drive = drive.ok_or_else(|| believed(nothing_to_probe().into()))?;
+                let steady = drive.with(|spec| {
+                    spec.noise.wander_ppm = 0;
+                    spec.noise.wander_period = Nanos::ZERO;
+                });
+                let steady = steady.map_err(|error| believed(StackError::input(error).into()))?;
+                Some(open(Source::Probed(&steady)).map_err(believed)?)
             }
             Some(name) => Some(open(Source::Named(name)).map_err(believed)?),
             None => drive.cloned(),
@@ -311,6 +324,27 @@ mod tests {
         let (key, problem) = read(Some("atlas10"), None).unwrap_err();
         assert_eq!(key, "belief");
         assert!(problem.contains("did you mean `atlas10k`"), "{problem}");
+    }
+
+    #[test]
+    fn a_steady_unit_is_probed_whose_speed_does_not_wander() {
+        let believed = |belief: &str, drive: &Profile| {
+            let believed = Believed {
+                belief: Some(belief.to_owned()),
+                curve: None,
+            };
+            let beliefs = believed.read(Some(drive), |source| source.open());
+            beliefs.unwrap().drive
+        };
+        let still = drive("atlas10k");
+        let wanders = still.with(|spec| {
+            spec.noise.wander_ppm = 100;
+            spec.noise.wander_period = Nanos::from_secs(120);
+        });
+        let wanders = wanders.unwrap();
+        let learned = believed("probed", &still);
+        assert_eq!(believed("probed-steady", &wanders), learned);
+        assert_ne!(believed("probed", &wanders), learned);
     }
 
     /// What is learned is of the drive as it is there, and not its profile: angles count from where the probe began.

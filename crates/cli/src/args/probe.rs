@@ -41,7 +41,8 @@ pub struct Probe {
     pub out: Option<PathBuf>,
     /// How long it may take, from 10s on; by default until all is learned. With --quick 30s to 1h, by default 2m
     ///
-    /// A whole probe keeps what it knows by then, and goes on with it if there is a --state.
+    /// A whole probe keeps what it knows by then, and goes on with it if there is a --state. Its first part, how fast the disk turns, is in one
+    /// piece: seconds, and up to 5m where the buffer is large. What is given less than that begins there again.
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Nanos>,
     /// End if looking at the tracks would take longer than this, from 10m on; by default 3h

@@ -350,11 +350,11 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
     less "scan_left", "%", "what a scan had not read at the end of the run",
         |run| Some(run.freeblock?.left_percent);
     less "first_p99_ms", "ms", "arrival to completion of the requests of the first workload or program alone, 99 %",
-        |run| Some(run.by_name.first()?.response_ms.p99);
+        |run| Some(run.by_name.first()?.response_ms.p99_between);
     more "first_iops", "1/s", "requests per second of the first workload or program",
         |run| Some(run.by_name.first()?.iops);
     less "second_p99_ms", "ms", "arrival to completion of the requests of the second workload or program alone, 99 %",
-        |run| Some(run.by_name.get(1)?.response_ms.p99);
+        |run| Some(run.by_name.get(1)?.response_ms.p99_between);
     more "second_iops", "1/s", "requests per second of the second workload or program",
         |run| Some(run.by_name.get(1)?.iops);
     less "scan_p99_added", "%", "by how much a scan with promises has lengthened the clients' 99 %, as it has estimated",
@@ -444,6 +444,8 @@ const OF_READS: &[Metric] = &metrics! { Of::reads:
         |learned| Some(of_sectors(learned.lengths));
     more "probe_borders", "% of borders", "borders of zones that are learned within a track",
         |learned| Some(100.0 * learned.borders.0 as f64 / learned.borders.1.max(1) as f64);
+    less "probe_no_borders", "borders", "borders that are learned where no zone ends within a track",
+        |learned| Some(learned.no_borders as f64);
     more "probe_skews", "% of sectors", "sectors of 10,000 in whose zone all skews are learned within a sector",
         |learned| Some(of_sectors(learned.skewed));
     more "probe_angles", "% of sectors", "sectors of 10,000 within 20 us of their learned angle",

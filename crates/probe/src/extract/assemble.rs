@@ -303,7 +303,7 @@ impl Extraction {
             name: self.name.clone(),
             model: format!("{}, learned by timing", self.name),
             provenance: self.provenance(&apart),
-            trust: trust(&read, self.writes.is_some()),
+            trust: self.trust(&read),
             geometry: Geometry {
                 capacity: Sectors::new(self.capacity),
                 cylinders,
@@ -401,7 +401,7 @@ impl Extraction {
                 "From outside only the sum of processing and seek is seen; processing is taken to be that of a hit.\n"
             }
         };
-        if self.shape.is_some_and(|shape| shape.group == 1) {
+        if self.shape.is_some_and(|shape| !shape.shows_order()) {
             text += "Whether every other cylinder runs backward does not show in the times of reads: cylinder-first is assumed.\n";
         }
         text += match (&self.scratch, &self.writes) {
@@ -435,7 +435,9 @@ impl Extraction {
             // A period in skews is a cylinder or a group of them; nothing tells the two ways through
             // the cylinders apart.
             keys.push(("geometry.heads", 0.9));
-            keys.push(("layout.order", if shape.group == 1 { 0.5 } else { 0.9 }));
+            if shape.shows_order() {
+                keys.push(("layout.order", 0.9));
+            }
             let apart = self.apart();
             let overhead = match apart.by {
                 Parting::Waiting => 0.9,
@@ -480,49 +482,60 @@ impl Extraction {
             .map(|(key, confidence)| (key.to_owned(), confidence))
             .collect()
     }
+
+    /// What of the profile is learned, and what is assumed; but for what [`Electronics`](super::electronics::Electronics) adds.
+    fn trust(&self, read: &SeekCurve) -> Vec<(String, Trust)> {
+        let mark = |is_learned: bool| match is_learned {
+            true => Trust::Learned,
+            false => Trust::Assumed,
+        };
+        let is_table = matches!(read, SeekCurve::Table { .. });
+        let sections = [
+            ("geometry", true),
+            ("rotation", true),
+            ("layout", true),
+            ("seek", is_table),
+            ("access", false),
+            ("cache", false),
+            ("overhead", true),
+            ("bus", true),
+            ("queue", false),
+            ("noise", false),
+        ];
+        let confidence = self.confidence();
+        let learned = |key: &str| {
+            let known = confidence.iter().find(|(known, _)| known == key);
+            known.is_some_and(|(_, confidence)| *confidence > 0.0)
+        };
+        let keys = KEYS.into_iter().map(|key| (key, learned(key)));
+        let keys = keys.chain([("geometry.physical_sector", self.writes.is_some())]);
+        let differs = |(key, is_learned): &(&str, bool)| {
+            let section = key.split('.').next().unwrap_or(key);
+            let section = sections.iter().find(|(name, _)| *name == section);
+            section.is_some_and(|(_, of_section)| of_section != is_learned)
+        };
+        let mut trust: Vec<(&str, bool)> =
+            sections.into_iter().chain(keys.filter(differs)).collect();
+        trust.sort_unstable();
+        let marked = trust.into_iter();
+        let marked = marked.map(|(key, is_learned)| (key.to_owned(), mark(is_learned)));
+        marked.collect()
+    }
 }
 
 fn signed(time: f64) -> SignedNanos {
     SignedNanos::from_nanos(libm::round(time) as i64)
 }
 
-fn trust(read: &SeekCurve, written: bool) -> Vec<(String, Trust)> {
-    let seek = match read {
-        SeekCurve::Table { .. } => Trust::Learned,
-        _ => Trust::Assumed,
-    };
-    [
-        ("geometry", Trust::Learned),
-        (
-            "geometry.physical_sector",
-            if written {
-                Trust::Learned
-            } else {
-                Trust::Assumed
-            },
-        ),
-        ("rotation", Trust::Learned),
-        ("layout", Trust::Learned),
-        ("seek", seek),
-        (
-            "seek.write_settle",
-            if written {
-                Trust::Learned
-            } else {
-                Trust::Assumed
-            },
-        ),
-        ("access", Trust::Learned),
-        ("access.zero_latency_write", Trust::Assumed),
-        ("cache", Trust::Assumed),
-        ("overhead", Trust::Learned),
-        ("bus", Trust::Learned),
-        ("queue", Trust::Assumed),
-        ("noise", Trust::Assumed),
-    ]
-    .map(|(key, trust)| (key.to_owned(), trust))
-    .to_vec()
-}
+/// Keys of their own trust within a section: what nothing speaks for in there is assumed.
+const KEYS: [&str; 6] = [
+    "layout.order",
+    "layout.remaps",
+    "bus.interface_sector",
+    "access.zero_latency_read",
+    "seek.head_switch",
+    "seek.write_settle",
+];
 
 /// Skews of a zone as parts of a turn, for comparisons.
 pub fn skews(zone: &Zone) -> [f64; 3] {

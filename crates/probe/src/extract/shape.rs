@@ -24,6 +24,14 @@ pub struct Shape {
     pub spared: Spared,
 }
 
+impl Shape {
+    /// Returns true if the order of surfaces was seen, or there is none: groups of tracks, or cylinders of which every other one runs backward. Where all
+    /// run forward, steps between cylinders take as long either way.
+    pub(super) fn shows_order(self) -> bool {
+        self.heads == 1 || self.group > 1 || self.backward
+    }
+}
+
 /// Where spare places are that addresses pass over.
 ///
 /// In a text it is one word; that of a range has its cylinders behind it: `range-12`.

@@ -96,12 +96,18 @@ impl Extraction {
             (Some(_), None) => "writes are answered before they are on the medium",
             (Some(_), Some(_)) => "no write came to where it could be timed",
         };
+        let order = match self.shape {
+            Some(shape) if !shape.shows_order() => {
+                "whether every other cylinder runs backward does not show in the times of reads; cylinder-first is assumed"
+            }
+            _ => "no rule was found",
+        };
         let mut findings = vec![
             finding("rotation", Stage::Rotation, "nothing turns"),
             // Both are checked by reads that were held out.
             finding("layout.zones", Stage::HoldOut, "no read came as predicted"),
             finding("geometry.heads", Stage::Surfaces, "no rule was found"),
-            finding("layout.order", Stage::Surfaces, "no rule was found"),
+            finding("layout.order", Stage::Surfaces, order),
             finding(
                 "bus.interface_sector",
                 Stage::Bus,
@@ -158,7 +164,7 @@ impl Extraction {
 mod tests {
     use super::*;
     use crate::Modelled;
-    use headtime_disk::profile::by_name;
+    use headtime_disk::profile::{Profile, Trust, by_name};
     use headtime_units::Nanos;
 
     fn not(verdict: &Verdict, key: &str) -> Option<String> {
@@ -195,6 +201,19 @@ mod tests {
         let why = not(&verdict, "seek.write_settle").unwrap();
         assert_eq!(why, "nothing may be written without a scratch range");
         assert_eq!(not(&verdict, "seek.read"), None);
+        // The profile says so, too.
+        let profile = extraction.profile().unwrap();
+        let again = Profile::from_toml("learned", &profile.to_toml()).unwrap();
+        assert_eq!(again.layout, profile.layout);
+        let of = |key: &str| profile.trust.iter().find(|(marked, _)| marked == key);
+        let section = |key: &str| key.split('.').next().and_then(of);
+        for finding in &verdict.findings {
+            let (_, mark) = of(finding.key).or_else(|| section(finding.key)).unwrap();
+            let is_learned = !matches!(finding.known, Known::Not(_));
+            assert_eq!(*mark == Trust::Learned, is_learned, "{finding:?}");
+        }
+        let order = not(&verdict, "layout.order").unwrap();
+        assert!(order.contains("cylinder-first is assumed"), "{order}");
         // The same profile, had the reads come otherwise.
         for (within, worth) in [(4_499, Worth::Rough), (2_499, Worth::Wrong)] {
             extraction.held = Held {

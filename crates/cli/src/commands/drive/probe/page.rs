@@ -10,7 +10,7 @@ use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};
 use crate::report::round;
 use headtime_disk::profile::SeekCurve;
 use headtime_disk::{Mechanics, Profile};
-use headtime_probe::extract::{Extraction, Known, Verdict, Worth};
+use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
@@ -80,6 +80,13 @@ impl<'a> Page<'a> {
         match &self.end {
             ProbeEnd::Refused(why) => {
                 Err(Fault::Check(format!("{disk} was not learned: {why}{kept}")))
+            }
+            // Places have to be seen several times, one after the other: half of that says nothing.
+            ProbeEnd::Time if self.extraction.stage() == Stage::Rotation => {
+                Err(Fault::Stopped(format!(
+                    "{disk} was not learned in this time{kept}: how fast it turns is learned first, in one piece, and nothing is known before; that takes seconds, \
+                     and up to 5m where the buffer is large. Give --time more"
+                )))
             }
             ProbeEnd::Time => Err(Fault::Stopped(format!(
                 "{disk} was not learned in this time{kept}{on}"
@@ -173,10 +180,15 @@ impl<'a> Page<'a> {
 
     fn lines_of_profile(&self, profile: &Profile, lines: &mut Vec<(&'static str, String)>) {
         let geometry = &profile.geometry;
+        let mut missing = self.verdict.missing();
+        let assumed = match missing.any(|(key, _)| key == "layout.order") {
+            true => " (assumed)",
+            false => "",
+        };
         lines.push((
             "surfaces",
             format!(
-                "{}, {} cylinders, {}{}",
+                "{}, {} cylinders, {}{assumed}{}",
                 geometry.heads,
                 geometry.cylinders,
                 profile.layout.order_word(),
