@@ -61,6 +61,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "freeblock-classes",
     "freeblock-queue",
     "freeblock-promises",
+    "freeblock-week",
     "probe-truth",
     "probe-comparison",
     "probe-in-place",

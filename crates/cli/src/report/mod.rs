@@ -267,6 +267,9 @@ pub struct Spread {
     pub max: f64,
     /// The largest of each repeat, in the mean.
     pub max_mean: f64,
+    /// 99 %, as if what lies within a step of the histogram were spread evenly over it. For figures.
+    #[serde(skip)]
+    pub p99_between: f64,
 }
 
 /// The percentiles that figures can measure of a distribution.
@@ -337,6 +340,7 @@ impl Spread {
             p95,
             p99,
             p999,
+            p99_between: mean(&|one| one.percentile_between_ms(99.0)),
             max_mean: mean(&|one| one.max().as_millis_f64()),
             max: round(
                 repeats
