@@ -6,6 +6,8 @@ mod inside;
 mod late;
 mod learned;
 mod refused;
+mod restored;
 mod resumed;
+mod toys;
 mod wandering;
 mod written;

@@ -1,9 +1,11 @@
 //! An extraction that is stopped, written down and read again.
 
+use super::toys;
 use headtime_config::{Place, Table, read, to_text};
-use headtime_disk::profile::by_name;
-use headtime_probe::Modelled;
-use headtime_probe::extract::{Extraction, Spared, Stage};
+use headtime_disk::profile::{Profile, by_name};
+use headtime_probe::extract::{ExtractError, Extraction, Spared, Stage};
+use headtime_probe::{Answer, Modelled, Probe, ProbeError, Stopping};
+use headtime_units::Nanos;
 use proptest::prelude::*;
 
 /// The extraction after it was written down and read.
@@ -14,8 +16,8 @@ fn again(extraction: &Extraction) -> Extraction {
 }
 
 /// Runs through, stopping before each step whose number `stops` says.
-fn run(name: &str, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
-    let mut probe = Modelled::new(&by_name(name).unwrap(), seed);
+fn run(truth: &Profile, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
+    let mut probe = Modelled::new(truth, seed);
     let mut extraction = Extraction::new(&probe, seed);
     let mut steps = 0;
     while extraction.stage() != Stage::Done {
@@ -30,28 +32,108 @@ fn run(name: &str, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
     extraction
 }
 
+/// A drive whose answers come later by up to so many nanoseconds, which the time alone determines: after a break, too.
+struct Varying {
+    drive: Modelled,
+    most: u64,
+}
+
+impl headtime_probe::Layer for Varying {
+    type Under = Modelled;
+
+    fn under(&self) -> &Modelled {
+        &self.drive
+    }
+
+    fn under_mut(&mut self) -> &mut Modelled {
+        &mut self.drive
+    }
+
+    fn answer(&mut self) -> Result<Answer, ProbeError> {
+        let answer = self.drive.answer()?;
+        let mixed = answer.at.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let late = Nanos::from_nanos((mixed * self.most) >> 32);
+        self.drive.pause(late);
+        Ok(Answer {
+            at: answer.at + late,
+            ..answer
+        })
+    }
+}
+
+/// Learns a drive that is switched on anew for each step, as the command does it, told to stop at these commands; and
+/// why it ended, if not since all is known.
+fn run_told(truth: &Profile, (seed, most): (u64, u64), stops: &[u64]) -> (Extraction, String) {
+    let mut extraction = Extraction::new(&Modelled::new(truth, seed), seed);
+    let mut commands = 0;
+    while extraction.stage() != Stage::Done {
+        let mut drive = Modelled::new(truth, seed);
+        drive.pause(extraction.spent);
+        let mut stop = |_| {
+            commands += 1;
+            stops.contains(&commands)
+        };
+        let mut varying = Varying { drive, most };
+        match extraction.step_or_stay(&mut Stopping::new(&mut varying, &mut stop)) {
+            Ok(_) => {}
+            Err(ExtractError::Probe(ProbeError::Stopped)) => extraction = again(&extraction),
+            Err(error) => return (extraction, error.to_string()),
+        }
+    }
+    (extraction, String::new())
+}
+
+/// Those whose buffer is small, and one under which no place is looked at twice.
+fn drives() -> impl Strategy<Value = Profile> {
+    let all = vec![toys::little(), toys::roomy(), by_name("hp-c2247a").unwrap()];
+    prop::sample::select(all)
+}
+
+fn text(extraction: &Extraction) -> Option<String> {
+    Some(extraction.profile().ok()?.to_toml())
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
     fn who_stops_and_goes_on_learns_the_same_profile(
+        truth in drives(),
         seed in 0_u64..1_000_000,
         stops in prop::collection::vec(any::<bool>(), 64),
     ) {
-        let through = run("hp-c2247a", seed, |_| false);
-        let stopped = run("hp-c2247a", seed, |step| stops[step as usize % stops.len()]);
+        let through = run(&truth, seed, |_| false);
+        let stopped = run(&truth, seed, |step| stops[step as usize % stops.len()]);
         prop_assert_eq!(&through, &stopped);
-        let text = |extraction: &Extraction| extraction.profile().unwrap().to_toml();
+        prop_assert!(text(&through).is_some());
         prop_assert_eq!(text(&through), text(&stopped));
+    }
+
+    #[test]
+    fn who_is_stopped_at_any_commands_and_goes_on_learns_the_same_profile(
+        truth in drives(),
+        seed in 0_u64..1_000_000,
+        // Where answers vary, looks are several reads, or one under a large buffer.
+        most in prop::sample::select(vec![0_u64, 1_000]),
+        stops in prop::collection::vec(0_u64..60_000, 1..30),
+    ) {
+        let (through, why) = run_told(&truth, (seed, most), &[]);
+        let (stopped, other) = run_told(&truth, (seed, most), &stops);
+        prop_assert_eq!(&why, "");
+        prop_assert_eq!(why, other);
+        prop_assert_eq!(text(&through), text(&stopped));
+        // What was done in vain is not kept.
+        prop_assert_eq!(again(&through), again(&stopped));
     }
 }
 
 #[test]
 fn who_stops_on_a_drive_with_spares_by_ranges_of_cylinders_learns_the_same_profile() {
     for name in ["barracuda-st32171w", "plausible-16"] {
-        let through = run(name, 1, |_| false);
+        let truth = by_name(name).unwrap();
+        let through = run(&truth, 1, |_| false);
         let spared = through.shape.unwrap().spared;
         assert!(matches!(spared, Spared::Range(_)), "{name}: {spared:?}");
-        let stopped = run(name, 1, |_| true);
+        let stopped = run(&truth, 1, |_| true);
         assert_eq!(through, stopped, "{name}");
         let [one, other] = [&through, &stopped].map(|extraction| extraction.profile().unwrap());
         assert_eq!(one.to_toml(), other.to_toml(), "{name}");
@@ -90,7 +172,7 @@ fn who_stops_while_all_sectors_are_read_finds_the_same() {
 fn on_a_drive_that_was_switched_off_meanwhile_the_tracks_are_the_same() {
     // Another phase, another place of the arm, an empty buffer: what was learned is still right.
     let profile = by_name("hp-c2247a").unwrap();
-    let through = run("hp-c2247a", 3, |_| false);
+    let through = run(&profile, 3, |_| false);
     let mut extraction = Extraction::new(&Modelled::new(&profile, 3), 3);
     while extraction.stage() != Stage::Done {
         let mut probe = Modelled::new(&profile, 3);
