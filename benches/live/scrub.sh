@@ -87,7 +87,7 @@ printf '|---|---|---|---|---|---|---|---|---|---|\n'
 for profile in "${profiles[@]}"; do
     case $profile in
     atlas10k) blocks=('' 8KiB) ;;
-    *) blocks=('' 64KiB) ;;
+    *) blocks=('' 256KiB) ;;
     esac
     for scheduler in "${schedulers[@]}"; do
         for block in "${blocks[@]}"; do
