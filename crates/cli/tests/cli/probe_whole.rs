@@ -44,7 +44,7 @@ fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
         "little · 43.0 MB · ",
         "\nrotation     1",
         "\ntracks       120 sectors at the beginning, 90 at the end, 2 zones, 3 slipped\n",
-        "\nsurfaces     2, 400 cylinders, cylinder-first\n",
+        "\nsurfaces     2, 400 cylinders, cylinder-first (assumed)\n",
         "\nreads seek   ",
         "\nswitch       at most ",
         "\naccess       sectors of a track are taken in their order",
