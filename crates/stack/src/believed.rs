@@ -82,18 +82,14 @@ impl Believed {
     ) -> Result<Beliefs, (&'static str, E)> {
         let believed = |error| ("belief", error);
         let drive = match self.belief.as_deref() {
-            Some(PROBED) => {
-                let drive = drive.ok_or_else(|| believed(nothing_to_probe().into()))?;
-                Some(open(Source::Probed(drive)).map_err(believed)?)
-            }
-            Some(PROBED_STEADY) => {
-                let drive = drive.ok_or_else(|| believed(nothing_to_probe().into()))?;
-                let steady = drive.with(|spec| {
-                    spec.noise.wander_ppm = 0;
-                    spec.noise.wander_period = Nanos::ZERO;
-                });
-                let steady = steady.map_err(|error| believed(StackError::input(error).into()))?;
-                Some(open(Source::Probed(&steady)).map_err(believed)?)
+            Some(name @ (PROBED | PROBED_STEADY)) => {
+                let drive = drive.ok_or_else(|| believed(nothing_to_probe(name).into()))?;
+                let steady = match name {
+                    PROBED_STEADY => Some(steady(drive).map_err(|error| believed(error.into()))?),
+                    _ => None,
+                };
+                let probed = Source::Probed(steady.as_ref().unwrap_or(drive));
+                Some(open(probed).map_err(believed)?)
             }
             Some(name) => Some(open(Source::Named(name)).map_err(believed)?),
             None => drive.cloned(),
@@ -110,9 +106,18 @@ impl Believed {
     }
 }
 
-fn nothing_to_probe() -> StackError {
+/// A unit of a drive whose speed does not wander.
+fn steady(drive: &Profile) -> Result<Profile, StackError> {
+    let still = drive.with(|spec| {
+        spec.noise.wander_ppm = 0;
+        spec.noise.wander_period = Nanos::ZERO;
+    });
+    still.map_err(StackError::input)
+}
+
+fn nothing_to_probe(belief: &str) -> StackError {
     StackError::Input(format!(
-        "`{PROBED}` is for simulated drives; give the FILE that `headtime drive probe` has written of this one"
+        "`{belief}` is for simulated drives; give the FILE that `headtime drive probe` has written of this one"
     ))
 }
 

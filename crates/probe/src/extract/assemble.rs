@@ -485,16 +485,17 @@ impl Extraction {
 
     /// What of the profile is learned, and what is assumed; but for what [`Electronics`](super::electronics::Electronics) adds.
     fn trust(&self, read: &SeekCurve) -> Vec<(String, Trust)> {
-        let mark = |is_learned: bool| match is_learned {
-            true => Trust::Learned,
-            false => Trust::Assumed,
+        let confidence = self.confidence();
+        let learned = |key: &str| {
+            let mut known = confidence.iter();
+            known.any(|(known, confidence)| known == key && *confidence > 0.0)
         };
-        let is_table = matches!(read, SeekCurve::Table { .. });
         let sections = [
             ("geometry", true),
+            ("geometry.physical_sector", self.writes.is_some()),
             ("rotation", true),
             ("layout", true),
-            ("seek", is_table),
+            ("seek", matches!(read, SeekCurve::Table { .. })),
             ("access", false),
             ("cache", false),
             ("overhead", true),
@@ -502,23 +503,15 @@ impl Extraction {
             ("queue", false),
             ("noise", false),
         ];
-        let confidence = self.confidence();
-        let learned = |key: &str| {
-            let known = confidence.iter().find(|(known, _)| known == key);
-            known.is_some_and(|(_, confidence)| *confidence > 0.0)
-        };
-        let keys = KEYS.into_iter().map(|key| (key, learned(key)));
-        let keys = keys.chain([("geometry.physical_sector", self.writes.is_some())]);
-        let differs = |(key, is_learned): &(&str, bool)| {
-            let section = key.split('.').next().unwrap_or(key);
-            let section = sections.iter().find(|(name, _)| *name == section);
-            section.is_some_and(|(_, of_section)| of_section != is_learned)
-        };
-        let mut trust: Vec<(&str, bool)> =
-            sections.into_iter().chain(keys.filter(differs)).collect();
-        trust.sort_unstable();
-        let marked = trust.into_iter();
-        let marked = marked.map(|(key, is_learned)| (key.to_owned(), mark(is_learned)));
+        let keys = KEYS.map(|key| (key, learned(key)));
+        let marked = sections.into_iter().chain(keys);
+        let marked = marked.map(|(key, is_learned)| {
+            let trust = match is_learned {
+                true => Trust::Learned,
+                false => Trust::Assumed,
+            };
+            (key.to_owned(), trust)
+        });
         marked.collect()
     }
 }

@@ -104,8 +104,6 @@ pub(super) struct Scrub<P: Passing> {
     read_outright: u64,
     ending: Ending,
     asked_syncs: u64,
-    /// Sectors of which the file knows that they are in no line; `None` if it may know nothing.
-    beyond: Option<(u64, u64)>,
     /// Makes what was written of the progress durable.
     syncs: Option<Syncs>,
     /// Blocks that were asked for and are not done, and by which read. Of a read that is not here nothing is expected any more.
@@ -160,11 +158,7 @@ impl<P: Passing> Scrub<P> {
             (_, Some(restored)) => skip_done(&mut scan, &plan, &restored.done),
             (_, None) => {}
         }
-        let beyond = {
-            let mut status = face.status();
-            status.left = scan.wanted().left();
-            Some((status.unreadable.beyond(), status.changed.beyond()))
-        };
+        face.status().left = scan.wanted().left();
         let (progress, durable) = progress.unzip();
         let syncs = durable.map(Syncs::begin).transpose()?;
         let (paused, gaps) = (face.paused.load(Ordering::SeqCst), face.status().gaps);
@@ -201,7 +195,6 @@ impl<P: Passing> Scrub<P> {
             read_outright: 0,
             ending: Ending::NotYet,
             asked_syncs: 0,
-            beyond,
             syncs,
             open: BTreeMap::new(),
             bad: BTreeMap::new(),
@@ -310,7 +303,6 @@ impl<P: Passing> Scrub<P> {
             {
                 // What the kernel could not write it does not try again.
                 progress.all_changed();
-                self.beyond = None;
             }
             if let Some(sink) = &self.sink {
                 sink.again();

@@ -87,6 +87,8 @@ pub(super) struct ProgressFile {
     /// before them.
     lines: String,
     written: usize,
+    /// Sectors of which the file says that they are in no line, unreadable and changed; `None` if it may say nothing.
+    beyond: Option<(u64, u64)>,
 }
 
 fn to_json(plan: &Plan) -> Value {
@@ -194,6 +196,7 @@ impl ProgressFile {
             dirty: BTreeSet::new(),
             lines: String::new(),
             written: 0,
+            beyond: None,
         };
         let written = (|| {
             progress.file.write_all_at(&header, 0)?;
@@ -313,6 +316,7 @@ impl ProgressFile {
             dirty: BTreeSet::new(),
             written: lines.len(),
             lines,
+            beyond: Some((unreadable.beyond(), changed.beyond())),
         };
         let restored = Restored {
             plan,
@@ -338,7 +342,7 @@ impl ProgressFile {
     /// All of it is to be written again, each line where it was.
     pub fn all_changed(&mut self) {
         self.dirty.extend(0..self.pages.count());
-        self.written = 0;
+        (self.written, self.beyond) = (0, None);
     }
 
     /// Whether a block is done has changed.
@@ -395,13 +399,14 @@ impl ProgressFile {
         self.catch_up()
     }
 
-    /// So many sectors were found that cannot be read, and that have changed, and are in no line.
-    pub fn beyond(&self, unreadable: u64, changed: u64) -> io::Result<()> {
-        files::write_text(
-            &self.file,
-            &format!("beyond {unreadable} {changed}\n"),
-            BEYOND,
-        )
+    /// So many sectors were found that cannot be read, and that have changed, and are in no line. It is written if the file does not say so.
+    pub fn beyond(&mut self, unreadable: u64, changed: u64) -> io::Result<()> {
+        if self.beyond != Some((unreadable, changed)) {
+            let text = format!("beyond {unreadable} {changed}\n");
+            files::write_text(&self.file, &text, BEYOND)?;
+            self.beyond = Some((unreadable, changed));
+        }
+        Ok(())
     }
 
     /// The scrub is paused, or runs. What cannot be written is written later.

@@ -1,11 +1,10 @@
 //! What a scrub does with data, and what writes do to that.
 
-use super::super::progress::{Finding, ProgressFile};
+use super::super::progress::Finding;
 use super::super::sink::{Sunk, Whole};
 use super::Scrub;
 use headtime_sched::Passing;
 use headtime_units::{Extent, Lba, Time};
-use std::io;
 use std::sync::atomic::Ordering;
 
 impl<P: Passing> Scrub<P> {
@@ -198,14 +197,8 @@ impl<P: Passing> Scrub<P> {
             let status = self.face.status();
             (status.unreadable.beyond(), status.changed.beyond())
         };
-        if self.beyond == Some((unreadable, changed)) {
-            return;
-        }
-        let write = |kept: &ProgressFile| -> io::Result<()> { kept.beyond(unreadable, changed) };
-        let written = self.progress.as_ref().map(write);
-        if !matches!(written, Some(Err(_))) {
-            self.beyond = Some((unreadable, changed));
-        }
+        let written = self.progress.as_mut();
+        let written = written.map(|kept| kept.beyond(unreadable, changed));
         self.kept(written);
     }
 }

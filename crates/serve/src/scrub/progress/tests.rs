@@ -34,6 +34,7 @@ fn begun(path: &Path) -> ProgressFile {
         .found(Finding::Changed, Extent::at(800, 8))
         .unwrap();
     progress.state("paused").unwrap();
+    progress.beyond(0, 3).unwrap();
     progress.changed(0);
     progress.write(|word| u64::from(word == 0)).unwrap();
     progress
@@ -47,7 +48,7 @@ fn read_again(path: &Path) -> Restored {
 fn is_whole(restored: &Restored) -> bool {
     restored.done[0] == 1
         && restored.unreadable.sectors() == 1
-        && restored.changed.sectors() == 8
+        && (restored.changed.sectors(), restored.changed.beyond()) == (8 + 3, 3)
         && restored.state == ScrubState::Paused
 }
 
@@ -60,10 +61,11 @@ fn what_the_kernel_could_not_write_is_written_again_bits_and_lines() {
     let lines_at = plan().pages().end();
     let length = progress.file.metadata().unwrap().len();
     assert!(length > lines_at);
-    let zeroes = vec![0; (length - HEADER as u64) as usize];
-    progress.file.write_all_at(&zeroes, HEADER as u64).unwrap();
+    let zeroes = vec![0; (length - BEYOND) as usize];
+    progress.file.write_all_at(&zeroes, BEYOND).unwrap();
     progress.all_changed();
     assert!(progress.is_dirty() && progress.is_behind());
+    progress.beyond(0, 3).unwrap();
     progress.write(|word| u64::from(word == 0)).unwrap();
     assert_eq!(progress.file.metadata().unwrap().len(), length);
     drop(progress);

@@ -1,13 +1,14 @@
 //! The page of a whole probe: what the disk is, in words, tables and pictures; what is not known, and why.
 
+mod json;
+mod picture;
+
 use super::super::curve::size;
 use super::inside;
 use super::sparse::sparse;
 use super::tracks::{self, Tracks, group_cylinders};
 use crate::fault::{Fault, name};
-use crate::output::{TableColumn, Terminal, object, table};
-use crate::plot::disk::{self as picture, DiskPicture, Seeks, Stretch};
-use crate::report::round;
+use crate::output::{TableColumn, Terminal, table};
 use headtime_disk::profile::SeekCurve;
 use headtime_disk::{Mechanics, Profile};
 use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth};
@@ -490,174 +491,6 @@ impl<'a> Page<'a> {
         }
         tables
     }
-
-    pub fn json(&self) -> impl serde::Serialize {
-        let extraction = self.extraction;
-        let held = &extraction.held;
-        let tracks = self.tracks.iter().map(|tracks| {
-            object! {
-                from_sector: tracks.from,
-                to_sector: tracks.to,
-                sectors_per_track: tracks.longest(),
-                sectors_per_track_by_head: (tracks.lengths.len() > 1).then_some(&tracks.lengths),
-                skews: tracks.skews.map(|skews| skews.map(|skew| round(skew, 9))),
-                slipped: tracks.slips,
-            }
-        });
-        let seeks = self.seek_tables().into_iter().map(|(name, points)| {
-            let points = points.into_iter();
-            object! {
-                of: name,
-                cylinders_and_ms: points.map(|(distance, ms)| (distance, round(ms, 6))).collect::<Vec<_>>(),
-            }
-        });
-        let findings = self.verdict.findings.iter().map(|finding| {
-            let (confidence, why) = match &finding.known {
-                Known::Learned(confidence) => (Some(round(*confidence, 6)), None),
-                Known::Unchecked => (None, Some("not checked")),
-                Known::Not(why) => (None, Some(why.as_str())),
-            };
-            object! { key: finding.key, confidence: confidence, why: why }
-        });
-        let turns = extraction.turns.iter();
-        let turns = turns.map(|(at, turn)| (round(at.as_secs_f64(), 3), round(turn / 1e6, 9)));
-        let remapped = extraction.remaps.found.iter();
-        let remapped = remapped.map(|remapped| (remapped.lba, round(remapped.angle, 6)));
-        let combed = extraction.remaps.combing.as_ref();
-        let combed = combed.map(|combing| combing.share(extraction.capacity().get()));
-        let ended = match &self.end {
-            ProbeEnd::Done => "done".to_owned(),
-            ProbeEnd::Time => "time".to_owned(),
-            ProbeEnd::Told => "told".to_owned(),
-            ProbeEnd::Refused(why) => why.clone(),
-        };
-        object! {
-            version: env!("CARGO_PKG_VERSION"),
-            drive: extraction.name(),
-            capacity_bytes: self.capacity(),
-            sector_bytes: extraction.sector_bytes(),
-            seed: extraction.seed(),
-            commands: extraction.reads + extraction.in_vain.0,
-            took_s: round((extraction.spent + extraction.in_vain.1).as_secs_f64(), 6),
-            ended: ended,
-            next: extraction.stage(),
-            worth: word(self.verdict.worth),
-            provisional: self.is_provisional(),
-            turn_ms: extraction.spindle.as_ref().map(|spindle| round(spindle.turn / 1e6, 9)),
-            drift_ppm: self.drift_ppm().map(|ppm| round(ppm, 3)),
-            turns_s_ms: turns.collect::<Vec<_>>(),
-            heads: self.profile.as_ref().map(|profile| profile.geometry.heads),
-            cylinders: self.profile.as_ref().map(|profile| profile.geometry.cylinders),
-            order: self.profile.as_ref().map(|profile| profile.layout.order_word()),
-            group_cylinders: self.profile.as_ref().and_then(group_cylinders),
-            tracks: tracks.collect::<Vec<_>>(),
-            seeks: seeks.collect::<Vec<_>>(),
-            zero_latency: extraction.zero_latency,
-            cache: self.profile.as_ref().map(|profile| profile.cache),
-            queue: self.profile.as_ref().map(|profile| profile.queue),
-            remaps: object! {
-                sectors_and_angles: remapped.collect::<Vec<_>>(),
-                read_share: round(combed.unwrap_or(0.0), 6),
-                complete: extraction.remaps.is_complete(),
-                unclear: extraction.remaps.unclear,
-                unreadable: extraction.remaps.unreadable.clone(),
-            },
-            check: object! {
-                reads: held.reads,
-                hits: held.hits,
-                within_50_150_300_us: held.within,
-                a_turn_late: held.late,
-                a_turn_early: held.early,
-            },
-            known: findings.collect::<Vec<_>>(),
-        }
-    }
-
-    /// The picture.
-    pub fn draw(&self) -> String {
-        let words = self
-            .lines()
-            .into_iter()
-            .map(|(name, value)| format!("{name}: {value}"));
-        let mut subtitle = words.collect::<Vec<_>>().join("\n");
-        subtitle.push_str(&format!("\n{}", self.sentence()));
-        // The page has the list.
-        match self.verdict.missing().count() {
-            0 => {}
-            1 => subtitle.push_str("\n1 key of the profile is not learned"),
-            many => subtitle.push_str(&format!("\n{many} keys of the profile are not learned")),
-        }
-        let stretch = |tracks: &Tracks, value: f64| Stretch {
-            from: self.bytes(tracks.from),
-            to: self.bytes(tracks.to),
-            value,
-        };
-        let each = |of: fn(&Tracks) -> f64| -> Vec<Stretch> {
-            let zones = self.zones.iter();
-            zones.map(|tracks| stretch(tracks, of(tracks))).collect()
-        };
-        let lengths = match self.zones.iter().any(|tracks| tracks.lengths.len() > 1) {
-            false => vec![(String::new(), each(Tracks::mean))],
-            true => vec![
-                ("mean of the heads".to_owned(), each(Tracks::mean)),
-                ("longest".to_owned(), each(|tracks| tracks.longest() as f64)),
-                (
-                    "shortest".to_owned(),
-                    each(|tracks| tracks.shortest() as f64),
-                ),
-            ],
-        };
-        let skews = self.skew_names().into_iter().map(|(at, name)| {
-            let parts = self.zones.iter().filter_map(|tracks| {
-                let skews = tracks.skews?;
-                Some(stretch(tracks, skews[at]))
-            });
-            (name.to_owned(), parts.collect::<Vec<_>>())
-        });
-        let seeks = self.seek_tables().into_iter().map(|(name, points)| Seeks {
-            name: name.to_owned(),
-            points: points
-                .into_iter()
-                .filter(|(distance, _)| *distance > 0)
-                .map(|(distance, ms)| (f64::from(distance), ms))
-                .collect(),
-        });
-        picture::draw(&DiskPicture {
-            title: format!(
-                "{}, {}",
-                self.extraction.name(),
-                size(self.extraction.capacity(), self.extraction.sector_bytes())
-            ),
-            subtitle,
-            capacity: self.capacity(),
-            tracks: lengths,
-            skews: skews.filter(|(_, parts)| !parts.is_empty()).collect(),
-            seeks: seeks.collect(),
-            checks: self.checks(),
-        })
-    }
-
-    fn checks(&self) -> Vec<(String, f64)> {
-        let held = &self.extraction.held;
-        if held.compared() == 0 {
-            return Vec::new();
-        }
-        let compared = held.compared() as f64;
-        let [one, two, three] = held.within;
-        let rest = held
-            .compared()
-            .saturating_sub(three + held.late + held.early);
-        let bars = [
-            ("within 50 us", one),
-            ("within 150 us", two),
-            ("within 300 us", three),
-            ("a turn late", held.late),
-            ("a turn early", held.early),
-            ("otherwise", rest),
-        ];
-        bars.map(|(name, count)| (name.to_owned(), 100.0 * count as f64 / compared))
-            .to_vec()
-    }
 }
 
 /// How long groups are, in words; nothing where there are none.
@@ -688,15 +521,5 @@ fn worth(worth: Worth) -> &'static str {
         Worth::Predicts => {
             "reads come when the profile says, which is what schedulers by position need"
         }
-    }
-}
-
-fn word(worth: Worth) -> &'static str {
-    match worth {
-        Worth::Nothing => "nothing",
-        Worth::Wrong => "wrong",
-        Worth::Unchecked => "unchecked",
-        Worth::Rough => "rough",
-        Worth::Predicts => "predicts",
     }
 }
