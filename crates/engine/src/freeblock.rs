@@ -13,6 +13,7 @@ mod bits;
 mod buffer;
 mod guard;
 mod kept;
+mod on_tracks;
 mod options;
 mod parts;
 mod promise;

@@ -18,6 +18,15 @@ impl Arcs {
     /// All of a turn.
     pub(super) const ALL: Arcs = Arcs(u16::MAX);
 
+    pub(super) fn from_bits(bits: u16) -> Arcs {
+        Arcs(bits)
+    }
+
+    /// One for each arc.
+    pub(super) fn to_bits(self) -> u16 {
+        self.0
+    }
+
     /// The arc of an angle in 2^64ths of a turn, and how far it is to the next one.
     pub(super) fn at(angle: u64) -> (Arcs, u64) {
         (Arcs(1 << (angle >> WITHIN)), ARC - angle % ARC)

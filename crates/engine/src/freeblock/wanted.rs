@@ -2,6 +2,7 @@
 
 use super::arcs::Arcs;
 use super::bits::{Bits, for_words};
+use super::on_tracks::{OnTrack, OnTracks};
 use headtime_sched::{Passing, TrackPart};
 use headtime_units::{Cylinder, Extent, Lba, Sectors, Track};
 use std::ops::Range;
@@ -17,21 +18,10 @@ pub struct Wanted {
     capacity: u64,
     bits: Bits,
     heads: u32,
-    by_track: Vec<OnTrack>,
+    by_track: OnTracks,
     /// The most of any of its tracks.
     by_cylinder: Vec<u32>,
     groups: Vec<Around>,
-}
-
-/// The wanted blocks that begin on a track.
-///
-/// Four bytes: a disk of today has ten million tracks.
-#[derive(Clone, Copy, Debug, Default)]
-struct OnTrack {
-    /// How many there are, or as many as it holds.
-    count: u16,
-    /// Where they begin.
-    arcs: Arcs,
 }
 
 /// What holds for all of some cylinders side by side.
@@ -64,7 +54,7 @@ impl Wanted {
             capacity,
             bits: Bits::none(capacity.div_ceil(block)),
             heads,
-            by_track: vec![OnTrack::default(); cylinders * heads as usize],
+            by_track: OnTracks::none(cylinders * heads as usize),
             by_cylinder: vec![0; cylinders],
             groups: vec![Around::default(); cylinders.div_ceil(GROUP)],
         }
@@ -151,11 +141,7 @@ impl Wanted {
         // In each of the other arcs where there are any is one at least.
         let elsewhere = on.arcs.count() - here;
         let here = u64::from(here) * u64::from(around.in_arc);
-        let all = match on.count {
-            u16::MAX => u64::MAX,
-            count => u64::from(count),
-        };
-        here.min(all.saturating_sub(u64::from(elsewhere)))
+        here.min(on.most().saturating_sub(u64::from(elsewhere)))
     }
 
     /// The lowest cylinder of a range that has a track with enough wanted blocks, which depends on what holds around it.
@@ -202,7 +188,8 @@ impl Wanted {
     /// Notes that a track of a cylinder had `before` wanted blocks and has another number now.
     fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
         let tracks = cylinder * self.heads as usize..(cylinder + 1) * self.heads as usize;
-        let counts = self.by_track[tracks].iter().map(|on| u32::from(on.count));
+        let by_track = &self.by_track;
+        let counts = tracks.map(|index| by_track.get(index).map_or(0, |on| u32::from(on.count)));
         let was = self.by_cylinder[cylinder];
         let most = &mut self.by_cylinder[cylinder];
         note(most, before, now, counts);
@@ -385,14 +372,14 @@ impl Wanted {
         self.groups[track.cylinder.0 as usize / GROUP] = group;
 
         let index = self.index(track);
-        let before = self.by_track[index].count;
+        let before = self.by_track.get(index).unwrap_or_default().count;
         // Not by difference: whoever adds a remapped sector need not be who takes it.
         let now = match here == (0..self.blocks()) {
             true => self.bits.count(),
             false => self.bits.count_in(here),
         };
         let now = u16::try_from(now).unwrap_or(u16::MAX);
-        self.by_track[index] = OnTrack { count: now, arcs };
+        self.by_track.set(index, OnTrack { count: now, arcs });
         let (before, now) = (u32::from(before), u32::from(now));
         self.note_most(track.cylinder.0 as usize, before, now);
     }
