@@ -74,7 +74,7 @@ pub use jitter::Jitter;
 pub use known::{Mark, Spindle};
 pub(crate) use of_model::run_model;
 pub use of_model::{UnlearnedModel, profile_of};
-pub use queueing::{Leaves, Queueing};
+pub use queueing::{Leaves, OrderOf, Queueing};
 pub use remaps::{Combing, Remapped, Remaps};
 pub use segments::Segments;
 pub use shape::{Shape, Spared};

@@ -349,11 +349,11 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| run.freeblock?.ended_s;
     less "scan_left", "%", "what a scan had not read at the end of the run",
         |run| Some(run.freeblock?.left_percent);
-    less "first_p99_ms", "ms", "arrival to completion of the requests of the first workload or program alone, 99 %",
+    less "first_p99_ms", "ms", "arrival to completion of the requests of the first workload or program alone, 99 %, interpolated within a step of the histogram",
         |run| Some(run.by_name.first()?.response_ms.p99_between);
     more "first_iops", "1/s", "requests per second of the first workload or program",
         |run| Some(run.by_name.first()?.iops);
-    less "second_p99_ms", "ms", "arrival to completion of the requests of the second workload or program alone, 99 %",
+    less "second_p99_ms", "ms", "arrival to completion of the requests of the second workload or program alone, 99 %, interpolated within a step of the histogram",
         |run| Some(run.by_name.get(1)?.response_ms.p99_between);
     more "second_iops", "1/s", "requests per second of the second workload or program",
         |run| Some(run.by_name.get(1)?.iops);

@@ -48,6 +48,7 @@ fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
         "\nreads seek   ",
         "\nswitch       at most ",
         "\naccess       sectors of a track are taken in their order",
+        "\norder        of 2, 3 commands the soonest under the head in ",
         "\nTracks by place\n",
         "\nSeeks by distance\n",
         " not learned: nothing may be written without a scratch range\n",
@@ -176,6 +177,18 @@ fn json_has_what_the_page_has() {
     assert_eq!(value["tracks"].as_array().unwrap().len(), 2);
     assert_eq!(number(&value["tracks"][1]["sectors_per_track"]), 90.0);
     assert_eq!(number(&value["check"]["reads"]), 5_000.0);
+    let orders = value["queue_order"].as_array().unwrap();
+    let least = |order: &serde_json::Value| number(&order["commands"][0]);
+    assert_eq!(orders.iter().map(least).collect::<Vec<_>>(), [2.0, 3.0]);
+    for order in orders {
+        let [choices, soonest, nearest, first] =
+            ["choices", "soonest", "nearest", "first"].map(|key| number(&order[key]));
+        assert_eq!(choices, 240.0);
+        assert!(
+            soonest > 200.0 && first < soonest && nearest < soonest,
+            "{order}"
+        );
+    }
     let known = value["known"].as_array().unwrap();
     let of = |key: &str| known.iter().find(|known| known["key"] == key).unwrap();
     assert!(number(&of("layout.zones")["confidence"]) > 0.9);
@@ -255,8 +268,14 @@ proptest! {
         let (other, again) = (directory.join("through.toml"), directory.join("through"));
         let (other, again) = (text(&other), text(&again));
         let through = run(&emulated(drive, &["--seed", &seed, "--state", again, "--out", other]));
+        let refused = through.stderr;
         prop_assert_eq!(page, String::from_utf8(through.stdout).unwrap());
-        prop_assert!(fs::read(out).unwrap() == fs::read(other).unwrap());
+        let [stopped, through] = [out, other].map(|path| fs::read(path).ok());
+        prop_assert!(stopped == through);
+        // A large buffer may keep a sector that is asked for again.
+        let why = String::from_utf8(refused).unwrap();
+        let may_refuse = drive == "roomy.toml" && why.contains("does not leave the drive's buffer");
+        prop_assert!(through.is_some() || may_refuse, "{}", why);
         fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -287,6 +287,10 @@ impl Electronics {
         if let Some(why) = &self.not_turned {
             text += &format!("Learned as the drive is: {why}.\n");
         }
+        if let Some(order) = self.queueing.order_line() {
+            let (of, rest) = order.split_at(1);
+            text += &format!("{}{rest}.\n", of.to_uppercase());
+        }
         for (key, why) in &self.told.unknown {
             text += &format!("Not learned: {key}, since {why}.\n");
         }

@@ -21,6 +21,7 @@ use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
 pub use leaves::Leaves;
+pub use order::OrderOf;
 
 /// What was found out about the queue. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,8 +29,8 @@ pub struct Queueing {
     pub depth: Option<u16>,
     /// It takes others than the first.
     pub orders: Option<bool>,
-    /// The part of its choices that are those with the shortest positioning time, and those with the shortest way.
-    pub agree: [f64; 2],
+    /// How commands are ordered, by how many the drive had, the fewest first.
+    pub orders_of: Vec<OrderOf>,
     /// When the arm leaves for the next command, if that is in the drive already.
     pub leaves: Option<Leaves>,
     /// By how much sooner than single commands show the arm is there then, beside what [`Leaves`] says.
@@ -43,8 +44,8 @@ pub struct Queueing {
     pub hits_pass: Option<bool>,
 }
 
-/// Commands in a batch.
-const BATCH: u16 = 16;
+/// Commands among which one is kept waiting, at most.
+const CROWD: u16 = 16;
 
 /// What is known of the buffer already.
 #[derive(Clone, Copy, Debug)]

@@ -91,6 +91,7 @@ impl Extraction {
                     layout: &Layout::new(&profile),
                     mechanics: &Mechanics::new(&profile),
                     turn: bench.turn(),
+                    processing: ground::Ground::processing(&profile.overhead),
                     scratch: self.scratch(),
                     unit: match &self.writes {
                         Some(writes) => writes.unit.max(1),

@@ -15,8 +15,13 @@ fn again(extraction: &Extraction) -> Extraction {
     read(&table, &Place::line("state.toml", 1)).unwrap()
 }
 
-/// Runs through, stopping before each step whose number `stops` says.
-fn run(truth: &Profile, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
+/// Runs through, stopping before each step whose number `stops` says. Returns what is known in the end and why the drive
+/// was refused, if it was.
+fn run_or_refuse(
+    truth: &Profile,
+    seed: u64,
+    stops: impl Fn(u32) -> bool,
+) -> (Extraction, Option<String>) {
     let mut probe = Modelled::new(truth, seed);
     let mut extraction = Extraction::new(&probe, seed);
     let mut steps = 0;
@@ -26,9 +31,18 @@ fn run(truth: &Profile, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
             assert_eq!(read, extraction, "step {steps}");
             extraction = read;
         }
-        extraction.step(&mut probe).unwrap();
+        if let Err(why) = extraction.step(&mut probe) {
+            return (extraction, Some(why.to_string()));
+        }
         steps += 1;
     }
+    (extraction, None)
+}
+
+/// The same of a drive that is not refused.
+fn run(truth: &Profile, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
+    let (extraction, why) = run_or_refuse(truth, seed, stops);
+    assert_eq!(why, None);
     extraction
 }
 
@@ -89,6 +103,11 @@ fn drives() -> impl Strategy<Value = Profile> {
     prop::sample::select(all)
 }
 
+/// A large buffer may keep a sector that is asked for again: one in some hundred probes ends with that.
+fn may_refuse(truth: &Profile, why: &str) -> bool {
+    truth.name == toys::roomy().name && why.contains("does not leave the drive's buffer")
+}
+
 fn text(extraction: &Extraction) -> Option<String> {
     Some(extraction.profile().ok()?.to_toml())
 }
@@ -101,10 +120,14 @@ proptest! {
         seed in 0_u64..1_000_000,
         stops in prop::collection::vec(any::<bool>(), 64),
     ) {
-        let through = run(&truth, seed, |_| false);
-        let stopped = run(&truth, seed, |step| stops[step as usize % stops.len()]);
+        let (through, why) = run_or_refuse(&truth, seed, |_| false);
+        let (stopped, other) = run_or_refuse(&truth, seed, |step| stops[step as usize % stops.len()]);
         prop_assert_eq!(&through, &stopped);
-        prop_assert!(text(&through).is_some());
+        prop_assert_eq!(&why, &other);
+        match why {
+            None => prop_assert!(text(&through).is_some()),
+            Some(why) => prop_assert!(may_refuse(&truth, &why), "{}", why),
+        }
         prop_assert_eq!(text(&through), text(&stopped));
     }
 
@@ -118,11 +141,27 @@ proptest! {
     ) {
         let (through, why) = run_told(&truth, (seed, most), &[]);
         let (stopped, other) = run_told(&truth, (seed, most), &stops);
-        prop_assert_eq!(&why, "");
+        prop_assert!(why.is_empty() || may_refuse(&truth, &why), "{}", why);
         prop_assert_eq!(why, other);
         prop_assert_eq!(text(&through), text(&stopped));
         // What was done in vain is not kept.
         prop_assert_eq!(again(&through), again(&stopped));
+    }
+}
+
+/// Answers that come while the host is busy are older than what it sends next.
+#[test]
+fn answers_may_be_older_than_the_command_that_is_sent_next() {
+    let (_, why) = run_told(&toys::roomy(), (483_107, 1_000), &[]);
+    assert_eq!(why, "");
+}
+
+#[test]
+fn a_drive_with_a_large_buffer_is_refused_rarely() {
+    let truth = toys::roomy();
+    for seed in 0..8 {
+        let learned = run(&truth, seed, |_| false);
+        assert!(text(&learned).is_some(), "{seed}");
     }
 }
 

@@ -18,6 +18,7 @@ struct Given {
     layout: Layout,
     mechanics: Mechanics,
     spindle: Spindle,
+    processing: f64,
     scratch: Option<Extent>,
     unit: u64,
 }
@@ -49,6 +50,7 @@ impl Given {
             mechanics: Mechanics::new(truth),
             layout,
             spindle,
+            processing: Ground::processing(&truth.overhead),
             scratch: Some(Extent::at(capacity / 2, capacity / 6)),
             unit: u64::from(truth.geometry.sectors_per_physical()),
         }
@@ -59,6 +61,7 @@ impl Given {
             layout: &self.layout,
             mechanics: &self.mechanics,
             turn: self.spindle.turn,
+            processing: self.processing,
             scratch: self.scratch,
             unit: self.unit,
         }
@@ -161,10 +164,87 @@ fn the_order_of_waiting_commands_of_shipped_drives_is_found() {
 }
 
 #[test]
+fn the_order_is_told_for_two_to_thirty_two_commands() {
+    for name in ["exos-x18", "wd5000aaks", "plausible-55"] {
+        let truth = by_name(name).unwrap();
+        let (electronics, _, _) = learn(&truth, 11);
+        let orders = &electronics.queueing.orders_of;
+        let told = orders.iter().map(|order| (order.commands, order.choices));
+        let expected = [
+            ([2, 2], 30),
+            ([3, 4], 60),
+            ([5, 8], 120),
+            ([9, 16], 240),
+            ([17, 31], 450),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{name}");
+        for (at, order) in orders.iter().enumerate() {
+            let of = |taken: u32| f64::from(taken) / f64::from(order.choices);
+            assert!(of(order.soonest.unwrap()) > 0.9, "{name}: {order:?}");
+            // Of more commands the first, and the nearest, are more rarely the soonest.
+            let [first, nearest] = [(0.8, 0.9), (0.6, 0.85), (0.4, 0.8), (0.25, 0.7), (0.2, 0.6)]
+                .map(<[f64; 2]>::from)[at];
+            assert!(of(order.first) < first, "{name}: {order:?}");
+            assert!(of(order.nearest.unwrap()) < nearest, "{name}: {order:?}");
+        }
+        let said = electronics.lines();
+        assert!(
+            said.contains("Of 2, 3-4, 5-8, 9-16, 17-31 commands the soonest"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn the_order_is_told_for_as_many_commands_as_a_drive_takes() {
+    for (depth, expected) in [
+        (3, vec![([2, 2], 320)]),
+        (5, vec![([2, 2], 192), ([3, 4], 384)]),
+        (
+            256,
+            vec![
+                ([2, 2], 30),
+                ([3, 4], 60),
+                ([5, 8], 120),
+                ([9, 16], 240),
+                ([17, 31], 450),
+            ],
+        ),
+    ] {
+        let deep = |spec: &mut Spec| spec.queue.depth = depth;
+        let truth = by_name("exos-x18").unwrap().with(deep).unwrap();
+        let (electronics, _, _) = learn(&truth, 11);
+        let orders = &electronics.queueing.orders_of;
+        let told = orders.iter().map(|order| (order.commands, order.choices));
+        assert_eq!(told.collect::<Vec<_>>(), expected, "{depth}");
+        assert_eq!(electronics.queueing.by_position, Some(true), "{depth}");
+    }
+}
+
+/// What a drive of two commands does with them shows in which goes first when it ends another.
+#[test]
+fn a_drive_that_takes_two_commands_is_told_by_which_goes_first() {
+    let two = |spec: &mut Spec| spec.queue.depth = 2;
+    let sptf = by_name("wd5000aaks").unwrap().with(two).unwrap();
+    let fifo = |spec: &mut Spec| spec.queue.policy = FirmwarePolicy::Fifo;
+    let fifo = sptf.with(fifo).unwrap();
+    let (learned, _, _) = learn(&sptf, 11);
+    assert_eq!(learned.queueing.by_position, Some(true));
+    assert!(learned.told.knows("queue.policy") && !learned.told.knows("queue.margin"));
+    let (learned, _, _) = learn(&fifo, 11);
+    // Whether there was a choice is not known.
+    assert_eq!(learned.queueing.orders, None);
+    assert_eq!(learned.queueing.order_line(), None);
+    assert!(!learned.told.knows("queue.policy"));
+}
+
+#[test]
 fn a_drive_that_serves_commands_in_their_order_is_said_to() {
     let fifo = |spec: &mut Spec| spec.queue.policy = FirmwarePolicy::Fifo;
     let truth = by_name("wd5000aaks").unwrap().with(fifo).unwrap();
     let (electronics, _, _) = learn(&truth, 5);
+    let said = electronics.queueing.order_line().unwrap();
+    assert_eq!(said, "of 2, 3-4, 5-8, 9-16, 17-31 commands the first");
     assert_eq!(electronics.queueing.orders, Some(false));
     assert!(electronics.told.knows("queue.policy"));
     assert!(!electronics.told.knows("queue.age_cap"));
@@ -372,7 +452,8 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
         let mut failed = false;
         for number in 0.. {
             let mut bench = Bench::new(&mut failing, number);
-            let result = electronics.step(&mut bench, &given.ground());
+            let locked = bench.lock(&given.spindle);
+            let result = locked.and_then(|()| electronics.step(&mut bench, &given.ground()));
             let after = Switch::ALL.map(|which| failing.switch(which));
             assert_eq!(after, before, "{name}: step {number} of {left} commands");
             assert_eq!(failing.drive.drive().in_flight(), 0, "{name}: {left}");

@@ -4,7 +4,7 @@ use super::super::bench::Bench;
 use super::super::error::ExtractError;
 use super::super::told::Told;
 use super::flight::Flight;
-use super::{BATCH, Queueing};
+use super::{CROWD, Queueing};
 use crate::Probe;
 use headtime_units::Nanos;
 
@@ -14,8 +14,6 @@ const PATIENCE: Nanos = Nanos::from_millis(6_500);
 const TRIALS: usize = 5;
 /// What is served sooner may come by its position.
 const EARLY: f64 = 800e6;
-/// Behind fewer others it may by chance come so at about the same time more than once.
-const FEW: u32 = 16;
 /// What is served sooner may come when a track ends.
 const SOON: f64 = 30e6;
 /// Sectors of the reads of a stream.
@@ -67,7 +65,8 @@ impl Queueing {
                     gaps,
                 }));
             }
-            (before, latest) = (latest, answer.at);
+            // Answers may have come, several of them, before the host sent this one.
+            (before, latest) = (latest, latest.max(answer.at));
             served += 1;
             if served > 1 {
                 let gap = (latest - before).as_nanos() as f64;
@@ -95,7 +94,7 @@ impl Queueing {
         for _ in 0..TRIALS {
             let far = capacity - 1 - bench.random.up_to(window);
             let first = bench.random.up_to(window);
-            let kept = Queueing::kept(bench, (depth.min(BATCH), 8, far), |bench| {
+            let kept = Queueing::kept(bench, (depth.min(CROWD), 8, far), |bench| {
                 (first + bench.random.up_to(window), 1)
             })?;
             let Some(kept) = kept else {
@@ -104,14 +103,7 @@ impl Queueing {
                 return Ok(());
             };
             seen.push(kept);
-            seen.sort_by(|one, other| f64::total_cmp(&other.high, &one.high));
-            // It may come by its position early, but never late.
-            let needed = match seen[0] {
-                kept if kept.high < EARLY && kept.others < FEW => TRIALS,
-                kept if kept.high < EARLY => 3,
-                _ => 2,
-            };
-            if let Some(cap) = seen.get(..needed).and_then(common) {
+            if let Some(cap) = age_cap(&mut seen) {
                 self.age_cap = Some(cap);
                 told.know(key, 0.9);
                 return Ok(());
@@ -182,6 +174,18 @@ impl Queueing {
     }
 }
 
+/// The age at which a command is served next, if trials agree on it.
+fn age_cap(seen: &mut [Kept]) -> Option<f64> {
+    seen.sort_by(|one, other| f64::total_cmp(&other.high, &one.high));
+    // It may come by its position early, by chance at about the same time more than once, but never late.
+    let needed = if seen.first()?.high < EARLY {
+        TRIALS
+    } else {
+        2
+    };
+    common(seen.get(..needed)?)
+}
+
 /// The time that all agree on, if they do.
 fn common(seen: &[Kept]) -> Option<f64> {
     let low = seen.iter().map(|kept| kept.low).fold(0.0, f64::max);
@@ -204,4 +208,36 @@ fn varied(seen: &[Kept]) -> String {
         least / 1e6,
         most / 1e6
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(ms: f64) -> Kept {
+        Kept {
+            low: ms * 1e6 - 4e6,
+            high: ms * 1e6 + 4e6,
+            others: 30,
+            gaps: [8e6, 8e6],
+        }
+    }
+
+    #[test]
+    fn two_trials_tell_a_late_cap_and_all_an_early_one() {
+        let of = |ms: &[f64]| {
+            let mut seen: Vec<Kept> = ms.iter().copied().map(kept).collect();
+            age_cap(&mut seen).map(|cap| cap / 1e6)
+        };
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[2_000.0]), None);
+        assert_eq!(of(&[2_000.0, 2_000.0]), Some(2_000.0));
+        // By its position once, before.
+        assert_eq!(of(&[300.0, 2_000.0, 2_000.0]), Some(2_000.0));
+        // Chance.
+        assert_eq!(of(&[228.0, 228.0, 228.0]), None);
+        assert_eq!(of(&[228.0, 228.0, 228.0, 120.0]), None);
+        assert_eq!(of(&[228.0; 5]), Some(228.0));
+        assert_eq!(of(&[228.0, 228.0, 228.0, 228.0, 120.0]), None);
+    }
 }

@@ -1,17 +1,24 @@
-//! Which of several commands a drive takes first.
+//! Which of several commands a drive takes first, by how many it has.
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
 use super::super::ground::Ground;
 use super::super::told::Told;
 use super::super::turns::part;
+use super::Queueing;
 use super::flight::Flight;
-use super::leaves::Leaves;
-use super::{BATCH, Queueing};
 use crate::Probe;
 use headtime_units::{Lba, Track};
+use serde::{Deserialize, Serialize};
 
-const BATCHES: usize = 60;
+/// Reads that are sent together, at most.
+const MOST: u16 = 32;
+/// Reads in all. As a batch of them is worked off the drive chooses from ever fewer.
+const READS: u16 = 960;
+/// Pairs of reads that are sent to a drive that takes no more.
+const PAIRS: u16 = 240;
+/// A drive that serves commands in their order does in so many of as many batches as these; one may hold a hit.
+const IN_ORDER: (u32, u32) = (9, 10);
 /// Steps of what is fitted, and the largest margin.
 const STEP: f64 = 10e3;
 /// An arm that leaves so much later than it could may read on first; where sectors take so long, that differs by place.
@@ -19,23 +26,64 @@ const LINGERS: f64 = 350e3;
 const SLOW: f64 = 10e3;
 const MOST_MARGIN: f64 = 3e6;
 
+/// How a drive orders so many commands: how many of its choices took which.
+///
+/// One command may be all of the first, the nearest and the soonest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderOf {
+    /// Commands that the drive had to choose from, at least and at most.
+    pub commands: [u16; 2],
+    pub choices: u32,
+    /// It took the one that was sent first, as FIFO does.
+    pub first: u32,
+    /// It took the one with the shortest way, as SSTF does; `None` if all were the first, or the arm's way varies.
+    pub nearest: Option<u32>,
+    /// It took the one that is soonest under the head, as SPTF does; `None` likewise.
+    pub soonest: Option<u32>,
+}
+
 /// A choice that the drive made.
 struct Choice {
     from: Track,
-    /// The part of a turn that has passed when the last one was read.
+    /// The part of a turn that has passed when it is made, about.
     angle: f64,
-    /// How long the arm stays there, in nanoseconds.
-    hold: f64,
+    /// By how much later the arm leaves than the way alone says, in nanoseconds.
+    later: f64,
     /// Where the commands are that it had, and the part of a turn at which each begins.
     had: Vec<(Track, f64)>,
     taken: usize,
 }
 
 impl Choice {
+    fn of(ground: &Ground<'_>, head: Head, had: impl Iterator<Item = u64>, taken: usize) -> Choice {
+        Choice {
+            from: head.track,
+            angle: head.angle,
+            later: head.later,
+            had: had.map(|lba| place(ground, lba)).collect(),
+            taken,
+        }
+    }
+
     /// When the head can read a command that takes `way` to get to, after waiting for it.
     fn reach(&self, way: f64, at: f64, turn: f64) -> f64 {
         way + part(at - self.angle - way / turn) * turn
     }
+}
+
+/// Where the head is when the drive chooses.
+#[derive(Clone, Copy)]
+struct Head {
+    track: Track,
+    angle: f64,
+    later: f64,
+}
+
+/// A sector's track, and the part of a turn at which it begins.
+fn place(ground: &Ground<'_>, lba: u64) -> (Track, f64) {
+    let place = ground.layout.locate(Lba::new(lba));
+    let angle = f64::from(place.angle.to_bits()) / 4_294_967_296.0;
+    (place.track, angle)
 }
 
 impl Queueing {
@@ -49,149 +97,277 @@ impl Queueing {
         self.depth = Some(depth);
         // What the host may send, not what the drive would take.
         told.know("queue.depth", 0.6);
-        if depth < 3 {
-            for key in ["queue.policy", "queue.margin"] {
-                told.doubt(
-                    key,
-                    "with fewer than three commands at a time there is no choice",
-                );
-            }
-            return Ok(());
-        }
-        let hold = self.leaves;
-        let mut choices = Vec::new();
-        let mut overtaken = 0;
-        for _ in 0..BATCHES {
-            overtaken += batch(bench, ground, depth.min(BATCH), hold, &mut choices)?;
-        }
-        self.orders = Some(overtaken > 0);
-        if overtaken == 0 {
-            told.know("queue.policy", 0.9);
-            told.doubt("queue.margin", "commands are served in their order");
-            return Ok(());
-        }
-        let Some(sooner) = self.sooner else {
-            for key in ["queue.policy", "queue.margin"] {
-                told.doubt(key, "when the arm comes to a waiting command varies");
-            }
-            return Ok(());
+        let choices = match depth {
+            0 | 1 => Vec::new(),
+            2 => self.pairs_behind(bench, ground)?,
+            _ => self.batches(bench, ground, depth.min(MOST))?,
         };
-        self.fit(&choices, ground, sooner);
-        let [soonest, nearest] = self.agree;
-        if soonest > 0.75 && soonest > nearest + 0.1 {
-            self.by_position = Some(true);
-            told.know("queue.policy", soonest.min(0.95));
-        } else {
-            self.by_position = Some(false);
-            let why = format!(
-                "it serves others than the first, but {:.0} % of its choices are soonest under the head and {:.0} % the nearest",
-                100.0 * soonest,
-                100.0 * nearest
-            );
-            told.doubt("queue.policy", why);
+        self.orders_of = tallied(&choices);
+        let why = match self.orders {
+            None if depth < 2 => "there is one command at a time",
+            None => {
+                "of two commands the first always went first, which the drive may have begun before it had the other"
+            }
+            Some(false) => {
+                told.know("queue.policy", 0.9);
+                told.doubt("queue.margin", "commands are served in their order");
+                return Ok(());
+            }
+            Some(true) if depth > 2 && self.sooner.is_none() => {
+                "when the arm comes to a waiting command varies"
+            }
+            Some(true) => {
+                self.fit(&choices, ground);
+                self.tell_policy(told);
+                self.tell_margin(ground, told);
+                return Ok(());
+            }
+        };
+        for key in ["queue.policy", "queue.margin"] {
+            told.doubt(key, why);
         }
+        Ok(())
+    }
+
+    /// Sends batches of so many reads. Finds whether the drive takes others than the first, and returns its choices but
+    /// for the first of a batch: what it has received by then differs.
+    fn batches<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+        commands: u16,
+    ) -> Result<Vec<Choice>, ExtractError> {
+        let sooner = self.sooner.unwrap_or(0.0);
+        let later = |per_track: f64| {
+            let slot = ground.turn / per_track;
+            self.leaves.map_or(0.0, |leaves| leaves.hold(slot)) - sooner
+        };
+        let count = READS / commands;
+        let mut choices = Vec::new();
+        let mut in_order = 0;
+        for _ in 0..count {
+            in_order += u32::from(batch(bench, ground, commands, later, &mut choices)?);
+        }
+        let (part, all) = IN_ORDER;
+        self.orders = Some(in_order * all < u32::from(count) * part);
+        Ok(choices)
+    }
+
+    /// Sends pairs of reads as soon as another one is answered, so that the arm is at a known place: which goes first is the
+    /// only choice that a drive of two commands has. Finds whether it has it: to a drive at rest, one of two goes at once.
+    fn pairs_behind<P: Probe + ?Sized>(
+        &mut self,
+        bench: &mut Bench<'_, P>,
+        ground: &Ground<'_>,
+    ) -> Result<Vec<Choice>, ExtractError> {
+        let mut choices = Vec::new();
+        for _ in 0..PAIRS {
+            bench.keep_phase()?;
+            let last = bench.capacity() - 1;
+            let [from, one, other] = [(); 3].map(|()| bench.random.up_to(last));
+            bench.read(from, 1)?;
+            let mut flight = Flight::new(bench);
+            let sent = flight.send(0, one, 1)?;
+            flight.send(1, other, 1)?;
+            let taken = usize::from(flight.answer()?.tag);
+            flight.empty()?;
+            drop(flight);
+            let head = Head {
+                track: place(ground, from).0,
+                angle: bench.angle_at(sent),
+                later: ground.processing,
+            };
+            let had = [one, other].into_iter();
+            choices.push(Choice::of(ground, head, had, taken));
+        }
+        let in_order = choices.iter().filter(|choice| choice.taken == 0).count();
+        let (part, all) = IN_ORDER;
+        if in_order as u32 * all < u32::from(PAIRS) * part {
+            self.orders = Some(true);
+        } else {
+            choices.clear();
+        }
+        Ok(choices)
+    }
+
+    /// Which commands the drive takes, by how many it has, in a line. `None` if it never had a choice.
+    pub fn order_line(&self) -> Option<String> {
+        let orders = &self.orders_of;
+        if orders.is_empty() {
+            return None;
+        }
+        let sizes = orders.iter().map(|order| match order.commands {
+            [least, most] if least == most => least.to_string(),
+            [least, most] => format!("{least}-{most}"),
+        });
+        let sizes = sizes.collect::<Vec<_>>().join(", ");
+        if self.orders == Some(false) {
+            return Some(format!("of {sizes} commands the first"));
+        }
+        let percent = |taken: fn(&OrderOf) -> Option<u32>| {
+            let percents = orders.iter().map(|order| {
+                let part = f64::from(taken(order)?) / f64::from(order.choices.max(1));
+                Some(format!("{:.0}", 100.0 * part))
+            });
+            Some(percents.collect::<Option<Vec<_>>>()?.join(", "))
+        };
+        let first = percent(|order| Some(order.first))?;
+        let others = percent(|order| order.soonest).zip(percent(|order| order.nearest));
+        Some(match others {
+            Some((soonest, nearest)) => format!(
+                "of {sizes} commands the soonest under the head in {soonest} % of choices, the nearest in {nearest}, the first in {first}"
+            ),
+            None => format!("of {sizes} commands the first in {first} % of choices"),
+        })
+    }
+
+    /// The part of all choices for which `taken` counts those of some commands.
+    fn share(&self, taken: impl Fn(&OrderOf) -> Option<u32>) -> f64 {
+        let taken: u32 = self.orders_of.iter().filter_map(taken).sum();
+        let all: u32 = self.orders_of.iter().map(|order| order.choices).sum();
+        f64::from(taken) / f64::from(all.max(1))
+    }
+
+    fn tell_policy(&mut self, told: &mut Told) {
+        let soonest = self.share(|order| order.soonest);
+        let nearest = self.share(|order| order.nearest);
+        let by_position = soonest > 0.75 && soonest > nearest + 0.1;
+        self.by_position = Some(by_position);
+        if by_position {
+            told.know("queue.policy", soonest.min(0.95));
+            return;
+        }
+        let why = format!(
+            "it serves others than the first, but {:.0} % of its choices are soonest under the head and {:.0} % the nearest",
+            100.0 * soonest,
+            100.0 * nearest
+        );
+        told.doubt("queue.policy", why);
+    }
+
+    fn tell_margin(&mut self, ground: &Ground<'_>, told: &mut Told) {
         let per_track = ground.layout.run(Lba::ZERO).sectors_per_track;
         let slot = ground.turn / f64::from(per_track);
         let stays = self.leaves.map_or(0.0, |leaves| leaves.hold(slot));
         let why = match self.margin {
             _ if self.by_position != Some(true) => "its choices follow no positions",
             None => "margins far apart agree with its choices alike",
-            Some(_) if stays - sooner > LINGERS && slot > SLOW => {
+            // How long it processes commands before it chooses is in these, too.
+            Some(_) if self.depth == Some(2) => {
+                "of two commands a drive chooses only as it ends another"
+            }
+            Some(_) if stays - self.sooner.unwrap_or(0.0) > LINGERS && slot > SLOW => {
                 "the arm reads on for a while before it leaves"
             }
             Some(_) => {
+                let soonest = self.share(|order| order.soonest);
                 told.know("queue.margin", soonest.min(0.9));
-                return Ok(());
+                return;
             }
         };
         self.margin = None;
         told.doubt("queue.margin", why);
-        Ok(())
     }
 
-    /// Finds which margin agrees with choices best.
-    fn fit(&mut self, choices: &[Choice], ground: &Ground<'_>, sooner: f64) {
+    /// Finds which margin agrees with choices best, and counts those that are as expected.
+    fn fit(&mut self, choices: &[Choice], ground: &Ground<'_>) {
         let turn = ground.turn;
-        let way = |from, to| ground.way(from, to);
         let ways: Vec<Vec<f64>> = choices
             .iter()
             .map(|choice| {
-                choice
-                    .had
-                    .iter()
-                    .map(|(to, _)| way(choice.from, *to))
-                    .collect()
+                let had = choice.had.iter();
+                had.map(|(to, _)| ground.way(choice.from, *to)).collect()
             })
             .collect();
-        let agrees = |margin: f64| {
-            let agree = choices.iter().zip(&ways).filter(|(choice, ways)| {
-                let times = choice.had.iter().zip(ways.iter()).map(|((_, at), way)| {
-                    choice.reach((way + choice.hold - sooner + margin).max(0.0), *at, turn)
-                });
-                least(times) == Some(choice.taken)
+        let all = || choices.iter().zip(&ways);
+        let is_soonest = |choice: &Choice, ways: &[f64], margin: f64| {
+            let times = choice.had.iter().zip(ways).map(|((_, at), way)| {
+                choice.reach((way + choice.later + margin).max(0.0), *at, turn)
             });
-            agree.count()
+            least(times) == Some(choice.taken)
         };
-        let (margin, most, width) = best(0.0, MOST_MARGIN, STEP, agrees);
-        let all = choices.len().max(1) as f64;
-        let nearest = choices
-            .iter()
-            .zip(&ways)
-            .filter(|(choice, ways)| least(ways.iter().copied()) == Some(choice.taken));
-        self.agree = [most as f64 / all, nearest.count() as f64 / all];
+        let (margin, width) = best(0.0, MOST_MARGIN, STEP, |margin| {
+            let agrees = |(choice, ways): &(&Choice, &Vec<f64>)| is_soonest(choice, ways, margin);
+            all().filter(agrees).count()
+        });
         self.margin = (width < 500e3).then_some(margin);
+        for order in &mut self.orders_of {
+            let [from, to] = order.commands.map(usize::from);
+            let here = || all().filter(|(choice, _)| (from..=to).contains(&choice.had.len()));
+            let nearest =
+                here().filter(|(choice, ways)| least(ways.iter().copied()) == Some(choice.taken));
+            order.nearest = Some(nearest.count() as u32);
+            let soonest = here().filter(|(choice, ways)| is_soonest(choice, ways, margin));
+            order.soonest = Some(soonest.count() as u32);
+        }
     }
 }
 
-/// Sends reads of random places at once; how many were answered before one that was sent earlier.
+/// Counts choices by how many commands there were: 2, 3 and 4, 5 to 8, and so on.
+fn tallied(choices: &[Choice]) -> Vec<OrderOf> {
+    let most = choices.iter().map(|choice| choice.had.len()).max();
+    let most = most.unwrap_or(0);
+    let mut orders = Vec::new();
+    let (mut from, mut to) = (2, 2);
+    while from <= most {
+        let upto = to.min(most);
+        let here = || {
+            choices
+                .iter()
+                .filter(|choice| (from..=upto).contains(&choice.had.len()))
+        };
+        orders.push(OrderOf {
+            commands: [from, upto].map(|count| count as u16),
+            choices: here().count() as u32,
+            first: here().filter(|choice| choice.taken == 0).count() as u32,
+            nearest: None,
+            soonest: None,
+        });
+        (from, to) = (to + 1, 2 * to);
+    }
+    orders
+}
+
+/// Sends reads of random places at once, and notes what the drive chooses from the second choice on, as long as there are
+/// two. Returns whether all were answered in their order.
+///
+/// `later` says of a track of so many sectors by how much later than the way says the arm leaves it for a command that waits.
 fn batch<P: Probe + ?Sized>(
     bench: &mut Bench<'_, P>,
     ground: &Ground<'_>,
     count: u16,
-    leaves: Option<Leaves>,
+    later: impl Fn(f64) -> f64,
     choices: &mut Vec<Choice>,
-) -> Result<u32, ExtractError> {
-    let layout = ground.layout;
-    let places: Vec<u64> = (0..count)
-        .map(|_| bench.random.up_to(bench.capacity() - 1))
-        .collect();
-    let target = |lba: u64| {
-        let place = layout.locate(Lba::new(lba));
-        let angle = f64::from(place.angle.to_bits()) / 4_294_967_296.0;
-        (place.track, angle)
-    };
+) -> Result<bool, ExtractError> {
+    let last = bench.capacity() - 1;
+    let lbas: Vec<u64> = (0..count).map(|_| bench.random.up_to(last)).collect();
     let mut flight = Flight::new(bench);
-    for (tag, lba) in (0..).zip(&places) {
+    for (tag, lba) in (0..).zip(&lbas) {
         flight.send(tag, *lba, 1)?;
     }
     let mut waiting: Vec<u16> = (0..count).collect();
-    let mut overtaken = 0;
-    let mut before: Option<(Track, f64, f64)> = None;
+    let mut in_order = true;
+    let mut head: Option<Head> = None;
     while !waiting.is_empty() {
         let answer = flight.answer()?;
         let at = waiting.iter().position(|tag| *tag == answer.tag);
         let taken = at.expect("a tag that was sent");
-        overtaken += u32::from(taken > 0);
-        if let Some((from, angle, hold)) = before {
-            choices.push(Choice {
-                from,
-                angle,
-                hold,
-                had: waiting
-                    .iter()
-                    .map(|tag| target(places[usize::from(*tag)]))
-                    .collect(),
-                taken,
-            });
+        in_order &= taken == 0;
+        if let Some(head) = head.filter(|_| waiting.len() > 1) {
+            let had = waiting.iter().map(|tag| lbas[usize::from(*tag)]);
+            choices.push(Choice::of(ground, head, had, taken));
         }
-        let lba = places[usize::from(answer.tag)];
-        let (track, begins) = target(lba);
-        let per_track = f64::from(layout.run(Lba::new(lba)).sectors_per_track);
-        let hold = leaves.map_or(0.0, |leaves| leaves.hold(ground.turn / per_track));
-        before = Some((track, begins + 1.0 / per_track, hold));
+        let lba = lbas[usize::from(answer.tag)];
+        let (track, begins) = place(ground, lba);
+        let per_track = f64::from(ground.layout.run(Lba::new(lba)).sectors_per_track);
+        head = Some(Head {
+            track,
+            angle: begins + 1.0 / per_track,
+            later: later(per_track),
+        });
         waiting.remove(taken);
     }
-    Ok(overtaken)
+    Ok(in_order)
 }
 
 /// The place of the least.
@@ -202,8 +378,8 @@ fn least(times: impl Iterator<Item = f64>) -> Option<usize> {
     least.map(|(place, _)| place)
 }
 
-/// Where a count is largest between two times, how large, and over what width it is nearly so.
-fn best(low: f64, high: f64, each: f64, count: impl Fn(f64) -> usize) -> (f64, usize, f64) {
+/// Where a count is largest between two times, and over what width it is nearly so.
+fn best(low: f64, high: f64, each: f64, count: impl Fn(f64) -> usize) -> (f64, f64) {
     let steps = libm::round((high - low) / each) as usize;
     let counts: Vec<usize> = (0..=steps)
         .map(|step| count(low + step as f64 * each))
@@ -217,5 +393,74 @@ fn best(low: f64, high: f64, each: f64, count: impl Fn(f64) -> usize) -> (f64, u
     };
     let [first, last] = near(1.0);
     let [from, to] = near(0.97);
-    ((first + last) / 2.0, most, to - from)
+    ((first + last) / 2.0, to - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_units::{Cylinder, Head as Surface};
+
+    fn choices(of: &[(usize, usize)]) -> Vec<Choice> {
+        let track = Track {
+            cylinder: Cylinder(0),
+            head: Surface(0),
+        };
+        let choice = |&(had, taken): &(usize, usize)| Choice {
+            from: track,
+            angle: 0.0,
+            later: 0.0,
+            had: vec![(track, 0.0); had],
+            taken,
+        };
+        of.iter().map(choice).collect()
+    }
+
+    #[test]
+    fn choices_are_counted_by_how_many_commands_there_were() {
+        let orders = tallied(&choices(&[(2, 0), (3, 1), (4, 0), (5, 4), (9, 0), (10, 2)]));
+        let told = orders
+            .iter()
+            .map(|order| (order.commands, order.choices, order.first));
+        let expected = [
+            ([2, 2], 1, 1),
+            ([3, 4], 2, 1),
+            ([5, 8], 1, 0),
+            ([9, 10], 2, 1),
+        ];
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(tallied(&[]), []);
+    }
+
+    #[test]
+    fn a_line_says_which_commands_are_taken() {
+        let of = |orders, orders_of| Queueing {
+            orders,
+            orders_of,
+            ..Queueing::default()
+        };
+        let order = |commands, nearest: Option<u32>| OrderOf {
+            commands,
+            choices: 50,
+            first: 10,
+            nearest,
+            soonest: nearest.map(|_| 49),
+        };
+        assert_eq!(of(None, vec![]).order_line(), None);
+        let all = vec![order([2, 2], Some(30)), order([3, 3], Some(25))];
+        assert_eq!(
+            of(Some(true), all.clone()).order_line().unwrap(),
+            "of 2, 3 commands the soonest under the head in 98, 98 % of choices, the nearest in 60, 50, the first in 20, 20"
+        );
+        assert_eq!(
+            of(Some(false), all).order_line().unwrap(),
+            "of 2, 3 commands the first"
+        );
+        assert_eq!(
+            of(Some(true), vec![order([2, 2], None), order([3, 4], None)])
+                .order_line()
+                .unwrap(),
+            "of 2, 3-4 commands the first in 20, 20 % of choices"
+        );
+    }
 }

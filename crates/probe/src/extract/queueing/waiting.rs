@@ -289,7 +289,7 @@ fn pairs<P: Probe + ?Sized>(
         if (one.tag, other.tag) != (0, 1) {
             continue;
         }
-        let took = (other.at - one.at).as_nanos() as f64 - way - later - aim.lead;
+        let took = other.at.saturating_since(one.at).as_nanos() as f64 - way - later - aim.lead;
         let caught = match took / turn {
             -0.3..0.3 => true,
             0.7..1.3 => false,
