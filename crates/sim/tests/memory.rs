@@ -11,7 +11,7 @@ use std::sync::Arc;
 static COUNTING: dhat::Alloc = dhat::Alloc;
 
 #[test]
-fn a_scan_of_20_tb_in_blocks_of_256_kib_has_less_than_64_mb() {
+fn a_copy_of_20_tb_beside_hashes_has_less_than_64_mb() {
     let profile = profile::by_name("nearline-20tb").expect("shipped");
     let capacity = profile.geometry.capacity;
     assert!(capacity.bytes(512) > 19_900_000_000_000);
@@ -40,7 +40,9 @@ fn a_scan_of_20_tb_in_blocks_of_256_kib_has_less_than_64_mb() {
     }
     let now = dhat::HeapStats::get();
     let (kept, most) = (now.curr_bytes, now.max_bytes);
-    assert!(kept < 64_000_000, "{kept} bytes");
+    // A server has a bit for each block beside it that has a hash, and for each that has been copied.
+    let marks = 2 * (capacity.get() / 512 / 8) as usize;
+    assert!(kept + marks < 64_000_000, "{kept} and {marks} bytes");
     assert!(most < 128_000_000, "{most} bytes while it begins");
     assert!(kept > 9_500_000, "a bit for each block: {kept}");
     drop(scan);
