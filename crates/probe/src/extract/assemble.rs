@@ -395,7 +395,7 @@ impl Extraction {
                 "Processing and seeks were told apart by reads that waited in the drive; when the arm leaves for them is not known, and what it does before counts as a seek.\n"
             }
             Parting::Rule => {
-                "Processing and seeks were told apart by the least positioning time of the model; the head switch is an upper bound.\n"
+                "Processing and seeks were told apart by the least positioning time of the model.\n"
             }
             Parting::Hit => {
                 "From outside only the sum of processing and seek is seen; processing is taken to be that of a hit.\n"
@@ -405,9 +405,11 @@ impl Extraction {
             text += "Whether every other cylinder runs backward does not show in the times of reads: cylinder-first is assumed.\n";
         }
         text += match (&self.scratch, &self.writes) {
-            (None, _) => "Nothing was written: the times of writes are those of reads.\n",
+            (None, _) => {
+                "Nothing was written: the times of writes are those of reads, and the head switch is an upper bound.\n"
+            }
             (Some(_), None) => {
-                "Writes were answered before they were on the medium: their times are those of reads.\n"
+                "Writes were answered before they were on the medium: their times are those of reads, and the head switch is an upper bound.\n"
             }
             (Some(_), Some(_)) => "Writes were timed in the scratch range.\n",
         };
@@ -505,14 +507,30 @@ impl Extraction {
         ];
         let keys = KEYS.map(|key| (key, learned(key)));
         let marked = sections.into_iter().chain(keys);
+        let is_derived = self.derived();
         let marked = marked.map(|(key, is_learned)| {
             let trust = match is_learned {
+                true if is_derived.contains(&key) => Trust::Derived,
                 true => Trust::Learned,
                 false => Trust::Assumed,
             };
             (key.to_owned(), trust)
         });
         marked.collect()
+    }
+
+    /// What follows from something else that was learned, as the provenance says: processing that is taken to be that of
+    /// a hit, and a bound on the switch of heads.
+    fn derived(&self) -> Vec<&'static str> {
+        let apart = self.apart();
+        let mut derived = Vec::new();
+        if apart.by == Parting::Hit {
+            derived.push("overhead");
+        }
+        if apart.writes.settle.is_none() {
+            derived.push("seek.head_switch");
+        }
+        derived
     }
 }
 

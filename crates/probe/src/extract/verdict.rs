@@ -210,8 +210,11 @@ mod tests {
         for finding in &verdict.findings {
             let (_, mark) = of(finding.key).or_else(|| section(finding.key)).unwrap();
             let is_learned = !matches!(finding.known, Known::Not(_));
-            assert_eq!(*mark == Trust::Learned, is_learned, "{finding:?}");
+            assert_eq!(*mark != Trust::Assumed, is_learned, "{finding:?}");
         }
+        // Reads alone give a bound.
+        assert_eq!(of("seek.head_switch").unwrap().1, Trust::Derived);
+        assert_eq!(of("seek").unwrap().1, Trust::Learned);
         let order = not(&verdict, "layout.order").unwrap();
         assert!(order.contains("cylinder-first is assumed"), "{order}");
         // The same profile, had the reads come otherwise.
