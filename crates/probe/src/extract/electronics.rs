@@ -288,8 +288,7 @@ impl Electronics {
             text += &format!("Learned as the drive is: {why}.\n");
         }
         if let Some(order) = self.queueing.order_line() {
-            let (of, rest) = order.split_at(1);
-            text += &format!("{}{rest}.\n", of.to_uppercase());
+            text += &format!("Order: {order}.\n");
         }
         for (key, why) in &self.told.unknown {
             text += &format!("Not learned: {key}, since {why}.\n");

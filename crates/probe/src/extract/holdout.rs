@@ -73,7 +73,7 @@ impl Predictor {
     /// The angle at which a sector is answered.
     pub fn answered(&self, lba: u64) -> f64 {
         let run = self.layout.run(Lba::new(lba));
-        let begins = f64::from(run.angle(0).to_bits()) / 4_294_967_296.0;
+        let begins = run.angle(0).turns();
         begins + self.late(u64::from(run.sectors_per_track))
     }
 
@@ -89,7 +89,7 @@ impl Predictor {
             .total();
         let there = (self.overhead + self.mechanics.set_up(way, Op::Read) + way).as_nanos() as f64;
         let turn = self.mechanics.turn().as_nanos() as f64;
-        let begins = f64::from(first.angle(0).to_bits()) / 4_294_967_296.0;
+        let begins = first.angle(0).turns();
         part(begins - angle - there / turn)
     }
 

@@ -173,7 +173,7 @@ impl Remaps {
             let end = layout.places_in_zone(index);
             let fits = |place: &u64| {
                 let at = layout.place_in_zone(index, *place);
-                let angle = at.map(|at| f64::from(at.angle.to_bits()) / 4_294_967_296.0);
+                let angle = at.map(|at| at.angle.turns());
                 angle.is_some_and(|angle| near(angle - begins).abs() * (slots as f64) < SAME)
             };
             let is_taken = |place: &u64| zone.remaps.iter().any(|(_, to)| to == place);

@@ -62,7 +62,7 @@ impl Target<'_> {
     /// The first sector of a track that begins at an angle or behind it.
     pub fn aim(&self, track: Track, turn: f64, angle: f64) -> Option<Aim> {
         let per_track = self.layout.sectors_per_track(track)?;
-        let zero = f64::from(self.layout.slot_angle(track, 0)?.to_bits()) / 4_294_967_296.0;
+        let zero = self.layout.slot_angle(track, 0)?.turns();
         let slots = f64::from(per_track);
         let first = libm::ceil(super::turns::part(angle - zero) * slots - 1e-6) as u32;
         (0..4).find_map(|more| {
@@ -70,8 +70,7 @@ impl Target<'_> {
             let Slot::Data(lba) = self.layout.slot(track, slot)? else {
                 return None;
             };
-            let begins =
-                f64::from(self.layout.slot_angle(track, slot)?.to_bits()) / 4_294_967_296.0;
+            let begins = self.layout.slot_angle(track, slot)?.turns();
             let lead = turn / slots + self.tail;
             Some(Aim {
                 lba: lba.get(),

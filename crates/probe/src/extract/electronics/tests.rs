@@ -32,7 +32,7 @@ impl Given {
         let place = |index: u64| {
             let lba = Lba::new(capacity / 257 * (index + 1));
             let run = layout.run(lba);
-            let angle = f64::from(layout.locate(lba).angle.to_bits()) / 4_294_967_296.0;
+            let angle = layout.locate(lba).angle.turns();
             Mark {
                 lba: lba.get(),
                 angle: part(angle + 1.0 / f64::from(run.sectors_per_track) + tail / turn),
@@ -189,7 +189,7 @@ fn the_order_is_told_for_two_to_thirty_two_commands() {
         }
         let said = electronics.lines();
         assert!(
-            said.contains("Of 2, 3-4, 5-8, 9-16, 17-31 commands the soonest"),
+            said.contains("Order: of 2, 3-4, 5-8, 9-16, 17-31 commands the soonest"),
             "{said}"
         );
     }
@@ -244,7 +244,10 @@ fn a_drive_that_serves_commands_in_their_order_is_said_to() {
     let truth = by_name("wd5000aaks").unwrap().with(fifo).unwrap();
     let (electronics, _, _) = learn(&truth, 5);
     let said = electronics.queueing.order_line().unwrap();
-    assert_eq!(said, "of 2, 3-4, 5-8, 9-16, 17-31 commands the first");
+    assert_eq!(
+        said,
+        "of 2, 3-4, 5-8, 9-16, 17-31 commands the first in 100, 100, 100, 100, 100 % of choices"
+    );
     assert_eq!(electronics.queueing.orders, Some(false));
     assert!(electronics.told.knows("queue.policy"));
     assert!(!electronics.told.knows("queue.age_cap"));

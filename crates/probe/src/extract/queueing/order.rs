@@ -44,11 +44,7 @@ pub struct OrderOf {
 
 /// A choice that the drive made.
 struct Choice {
-    from: Track,
-    /// The part of a turn that has passed when it is made, about.
-    angle: f64,
-    /// By how much later the arm leaves than the way alone says, in nanoseconds.
-    later: f64,
+    head: Head,
     /// Where the commands are that it had, and the part of a turn at which each begins.
     had: Vec<(Track, f64)>,
     taken: usize,
@@ -57,9 +53,7 @@ struct Choice {
 impl Choice {
     fn of(ground: &Ground<'_>, head: Head, had: impl Iterator<Item = u64>, taken: usize) -> Choice {
         Choice {
-            from: head.track,
-            angle: head.angle,
-            later: head.later,
+            head,
             had: had.map(|lba| place(ground, lba)).collect(),
             taken,
         }
@@ -67,7 +61,7 @@ impl Choice {
 
     /// When the head can read a command that takes `way` to get to, after waiting for it.
     fn reach(&self, way: f64, at: f64, turn: f64) -> f64 {
-        way + part(at - self.angle - way / turn) * turn
+        way + part(at - self.head.angle - way / turn) * turn
     }
 }
 
@@ -75,14 +69,16 @@ impl Choice {
 #[derive(Clone, Copy)]
 struct Head {
     track: Track,
+    /// The part of a turn that has passed, about.
     angle: f64,
+    /// By how much later the arm leaves than the way alone says, in nanoseconds.
     later: f64,
 }
 
 /// A sector's track, and the part of a turn at which it begins.
 fn place(ground: &Ground<'_>, lba: u64) -> (Track, f64) {
     let place = ground.layout.locate(Lba::new(lba));
-    let angle = f64::from(place.angle.to_bits()) / 4_294_967_296.0;
+    let angle = place.angle.turns();
     (place.track, angle)
 }
 
@@ -201,9 +197,6 @@ impl Queueing {
             [least, most] => format!("{least}-{most}"),
         });
         let sizes = sizes.collect::<Vec<_>>().join(", ");
-        if self.orders == Some(false) {
-            return Some(format!("of {sizes} commands the first"));
-        }
         let percent = |taken: fn(&OrderOf) -> Option<u32>| {
             let percents = orders.iter().map(|order| {
                 let part = f64::from(taken(order)?) / f64::from(order.choices.max(1));
@@ -276,13 +269,14 @@ impl Queueing {
             .iter()
             .map(|choice| {
                 let had = choice.had.iter();
-                had.map(|(to, _)| ground.way(choice.from, *to)).collect()
+                had.map(|(to, _)| ground.way(choice.head.track, *to))
+                    .collect()
             })
             .collect();
         let all = || choices.iter().zip(&ways);
         let is_soonest = |choice: &Choice, ways: &[f64], margin: f64| {
             let times = choice.had.iter().zip(ways).map(|((_, at), way)| {
-                choice.reach((way + choice.later + margin).max(0.0), *at, turn)
+                choice.reach((way + choice.head.later + margin).max(0.0), *at, turn)
             });
             least(times) == Some(choice.taken)
         };
@@ -407,9 +401,11 @@ mod tests {
             head: Surface(0),
         };
         let choice = |&(had, taken): &(usize, usize)| Choice {
-            from: track,
-            angle: 0.0,
-            later: 0.0,
+            head: Head {
+                track,
+                angle: 0.0,
+                later: 0.0,
+            },
             had: vec![(track, 0.0); had],
             taken,
         };
@@ -451,10 +447,6 @@ mod tests {
         assert_eq!(
             of(Some(true), all.clone()).order_line().unwrap(),
             "of 2, 3 commands the soonest under the head in 98, 98 % of choices, the nearest in 60, 50, the first in 20, 20"
-        );
-        assert_eq!(
-            of(Some(false), all).order_line().unwrap(),
-            "of 2, 3 commands the first"
         );
         assert_eq!(
             of(Some(true), vec![order([2, 2], None), order([3, 4], None)])

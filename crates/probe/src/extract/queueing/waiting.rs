@@ -261,7 +261,7 @@ fn pairs<P: Probe + ?Sized>(
         let second = bench.random.up_to(bench.capacity() - 1);
         let run = layout.run(Lba::new(first));
         let to = layout.run(Lba::new(second)).track;
-        let begins = f64::from(layout.locate(Lba::new(first)).angle.to_bits()) / 4_294_967_296.0;
+        let begins = layout.locate(Lba::new(first)).angle.turns();
         let ends = begins + 1.0 / f64::from(run.sectors_per_track);
         let read_on = leaves.map_or(0, |leaves| leaves.read_on);
         if read_on > 1 && u64::from(run.len) <= read_on {

@@ -3,15 +3,18 @@
 use headtime_disk::Profile;
 use headtime_disk::profile::{Destage, FirmwarePolicy, ReadAhead, WriteBack};
 
-/// The lines of a page, of what is known; `knows` says it of a key.
+/// The lines of a page, of what is known; `order` says which commands the drive takes first, and `knows` of a key if it was
+/// learned.
 pub(super) fn lines(
     profile: &Profile,
+    order: Option<String>,
     knows: impl Fn(&str) -> bool,
 ) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let all = [
         ("buffer", buffer(profile, &knows)),
         ("queue", queue(profile, &knows)),
+        ("order", order.into_iter().collect()),
         ("writes", writes(profile, &knows)),
     ];
     for (name, parts) in all {
@@ -132,7 +135,7 @@ mod tests {
     use headtime_disk::profile::by_name;
 
     fn text(name: &str, knows: impl Fn(&str) -> bool) -> Vec<(&'static str, String)> {
-        lines(&by_name(name).expect("shipped"), knows)
+        lines(&by_name(name).expect("shipped"), None, knows)
     }
 
     #[test]

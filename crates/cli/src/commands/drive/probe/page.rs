@@ -245,13 +245,7 @@ impl<'a> Page<'a> {
             lines.push(("access", text.to_owned()));
         }
         let order = self.extraction.electronics.queueing.order_line();
-        for line in inside::lines(profile, |key| self.knows(key)) {
-            let is_queue = line.0 == "queue";
-            lines.push(line);
-            if is_queue && let Some(order) = &order {
-                lines.push(("order", order.clone()));
-            }
-        }
+        lines.extend(inside::lines(profile, order, |key| self.knows(key)));
     }
 
     /// Whether a key of the profile was learned.

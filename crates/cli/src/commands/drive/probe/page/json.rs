@@ -42,16 +42,6 @@ impl Page<'_> {
         let remapped = remapped.map(|remapped| (remapped.lba, round(remapped.angle, 6)));
         let combed = extraction.remaps.combing.as_ref();
         let combed = combed.map(|combing| combing.share(extraction.capacity().get()));
-        let orders = extraction.electronics.queueing.orders_of.iter();
-        let orders = orders.map(|order| {
-            object! {
-                commands: order.commands,
-                choices: order.choices,
-                soonest: order.soonest,
-                nearest: order.nearest,
-                first: order.first,
-            }
-        });
         let ended = match &self.end {
             ProbeEnd::Done => "done".to_owned(),
             ProbeEnd::Time => "time".to_owned(),
@@ -82,7 +72,7 @@ impl Page<'_> {
             zero_latency: extraction.zero_latency,
             cache: self.profile.as_ref().map(|profile| profile.cache),
             queue: self.profile.as_ref().map(|profile| profile.queue),
-            queue_order: orders.collect::<Vec<_>>(),
+            queue_order: &extraction.electronics.queueing.orders_of,
             remaps: object! {
                 sectors_and_angles: remapped.collect::<Vec<_>>(),
                 read_share: round(combed.unwrap_or(0.0), 6),
