@@ -16,7 +16,7 @@ use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
 use narrow::{Chosen, Narrow};
 pub(super) use plan::Sweeping;
-use plan::{Did, Goal, Plan, Ways};
+use plan::{Bound, Did, Goal, Plan, Ways};
 use shadow::Shadow;
 pub use spec::{ClientWaits, Outlook, Promised, Verdict};
 use sweep::Sweep;
@@ -284,22 +284,33 @@ impl Promise {
         self.wanted_again += blocks;
     }
 
-    /// What is ahead of a sweep that is at a sector, from the pieces that come there and the blocks that each has.
-    pub(super) fn ahead(
+    /// What is ahead of a sweep, from what comes behind some places side by side: pieces, and the blocks that each has. Each place stands for as much
+    /// of the disk as the others.
+    pub(super) fn ahead<T: Iterator<Item = (u64, Extent)>>(
         &self,
-        at: Lba,
-        pieces: impl Iterator<Item = (u64, Extent)>,
+        places: impl Iterator<Item = (Lba, T)>,
     ) -> Option<Sweeping> {
-        let (mut at, mut reads, mut blocks, mut takes) = (at, 0_u32, 0, 0.0);
-        for (here, extent) in pieces {
-            takes += self.sweep.takes(at, extent);
-            (at, reads, blocks) = (extent.end(), reads + 1, blocks + here);
+        // For each sector of the disk.
+        let (mut reads, mut blocks, mut takes) = (0.0, 0.0, 0.0);
+        for (place, pieces) in places {
+            let (mut at, mut here) = (place, [0.0; 3]);
+            for (wanted, extent) in pieces {
+                here[0] += 1.0;
+                here[1] += wanted as f64;
+                here[2] += self.sweep.takes(at, extent);
+                at = extent.end();
+            }
+            // A place where less is wanted has its pieces farther apart.
+            let sectors = at.get().saturating_sub(place.get()).max(1) as f64;
+            reads += here[0] / sectors;
+            blocks += here[1] / sectors;
+            takes += here[2] / sectors;
         }
         let takes = takes * self.sweep.factor();
-        (reads > 0).then(|| Sweeping {
-            blocks: blocks as f64 / takes,
+        (reads > 0.0).then(|| Sweeping {
+            blocks: blocks / takes,
             least: 1.0 / (self.sweep.factor() * 1.5 * self.sweep.turn),
-            each: takes / f64::from(reads),
+            each: takes / reads,
         })
     }
 
@@ -394,7 +405,7 @@ impl Promise {
             left,
             all,
             sweeping,
-            bound: self.bound,
+            bound: Bound::Now(self.bound),
             outright: true,
             lag,
             again: self.again,
@@ -426,9 +437,10 @@ impl Promise {
                 // What nobody knows of a drive a few reads show, and the sooner the better.
                 let price = price.filter(|_| self.sweep.is_known());
                 let price = price.unwrap_or(PRICE_MOST);
+                // By noon the p99 allows less than by night, so that what it allows now says little of the hours to come.
                 let bound = match self.binds && whole {
-                    true => self.bound,
-                    false => f64::INFINITY,
+                    true => Bound::AsBefore,
+                    false => Bound::Now(f64::INFINITY),
                 };
                 let bounded = Goal { bound, ..goal };
                 // Who has to go without the reserve is not late yet. Who was has to have some of it again.
@@ -507,6 +519,7 @@ impl Promise {
             yielding: seen.yielding - before.yielding,
             // What failed is given back.
             free: seen.free.saturating_sub(before.free),
+            allowed: self.bound,
             tail,
         };
         self.plan.saw(now, &did, left);

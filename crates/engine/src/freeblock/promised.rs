@@ -8,8 +8,9 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Of so many places of a disk it is asked how long their tracks are.
 const SAMPLES: u64 = 64;
-/// So many pieces ahead of a sweep say how much it reads.
-const LOOKS_AHEAD: usize = 32;
+/// So many pieces behind each of so many places ahead of a sweep say how much it reads. Gaps leave some parts of a disk with less than others.
+const LOOKS_AHEAD: usize = 4;
+const PLACES: u64 = 16;
 
 impl<P: Passing> Freeblock<P> {
     /// As [`Freeblock::keep_promise`], from the beginning.
@@ -190,24 +191,37 @@ impl<P: Passing> Freeblock<P> {
         if now < promise.next_look() {
             return false;
         }
+        let last = self.wanted.last();
         let wanted = &self.wanted;
-        let ahead = |from: Lba| {
-            let mut at = from;
-            let pieces = core::iter::from_fn(move || {
-                let next = wanted
-                    .sweep(at, piece)
-                    .filter(|(_, extent)| extent.start >= at)?;
-                at = next.1.end();
-                Some(next)
+        let ahead = |last: Lba| {
+            // It goes round.
+            let from = if self.next_alone <= last {
+                self.next_alone
+            } else {
+                Lba::ZERO
+            };
+            let span = last.get() - from.get();
+            let places = (0..PLACES).map(|place| {
+                let along = u128::from(span) * u128::from(place) / u128::from(PLACES);
+                let place = Lba::new(from.get() + along as u64);
+                let mut at = place;
+                let pieces = core::iter::from_fn(move || {
+                    let next = wanted
+                        .sweep(at, piece)
+                        .filter(|(_, extent)| extent.start >= at)?;
+                    at = next.1.end();
+                    Some(next)
+                });
+                (place, pieces.take(LOOKS_AHEAD))
             });
-            promise.ahead(from, pieces.take(LOOKS_AHEAD))
+            promise.ahead(places)
         };
         let queue = match (self.is_deep, self.options.queue) {
             (false, _) => QueueLength::Short,
             (true, DriveQueue::Promised) => QueueLength::DeepOrNot,
             (true, _) => QueueLength::Deep,
         };
-        let ahead = ahead(self.next_alone).or_else(|| ahead(Lba::ZERO));
+        let ahead = last.and_then(ahead);
         let ahead = ahead.or_else(|| (blocks > 0).then(|| Sweeping::alone(each)));
         let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
         let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);

@@ -1,11 +1,11 @@
 //! What holds whoever asks, for what, and of which drive.
 
-use super::{config, simulate, ten};
+use super::{Timeline, config, simulate, ten};
 use headtime_disk::profile::{self, Profile, WriteBack};
-use headtime_engine::{FreeblockOptions, Hits};
+use headtime_engine::{FreeblockOptions, Hits, Idle};
 use headtime_sched::Flags;
 use headtime_sim::Setup;
-use headtime_units::{Extent, Lba, Nanos};
+use headtime_units::{Extent, Lba, Nanos, Sectors};
 use headtime_workload::{Pacing, TimeDistribution};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -22,6 +22,66 @@ fn noisy(name: &str, write_back: bool) -> Profile {
         }
     });
     changed.expect("it can be")
+}
+
+/// What those take that flush, in the mean, and how long all took.
+fn of_flushes(timeline: &Timeline) -> [f64; 2] {
+    let flushes: Vec<Nanos> = timeline
+        .iter()
+        .filter(|went| went.flushes)
+        .map(|went| went.ended - went.came)
+        .collect();
+    assert!(flushes.len() > 50);
+    let sum: f64 = flushes.iter().map(|took| took.as_millis_f64()).sum();
+    let ended = timeline.last().expect("some").ended.as_nanos() as f64;
+    [sum / flushes.len() as f64, ended]
+}
+
+/// That nothing is read while one waits [`simulate`] asserts. What was read before it came has no part in how long it takes, either.
+#[test]
+fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
+    for (drive, scheduler, write_back, most) in [
+        ("atlas10k", "noop", false, 1.005),
+        // A flush waits for the one that the scheduler puts off longest, which is another one each time.
+        ("atlas10k", "sptf-sw60", false, 1.04),
+        ("exos-x18", "sptf-sw60", false, 1.04),
+        ("exos-x18", "deadline", true, 1.015),
+    ] {
+        let drive = match drive {
+            "atlas10k" => super::noisy(),
+            other => noisy(other, write_back),
+        };
+        let (mut alone, mut beside, mut before) = ([0.0; 2], [0.0; 2], 0);
+        for seed in 1..=5 {
+            let mut sync = ten(seed, 8_000, 5_000);
+            // Two that think, so that none waits for most of the time.
+            for one in &mut sync.processes[..2] {
+                (one.read_share, one.write_flags) = (0.0, Flags::PREFLUSH);
+                let think = TimeDistribution::Exponential(Nanos::from_millis(100));
+                one.pacing = Pacing::Closed {
+                    think,
+                    outstanding: 1,
+                };
+            }
+            let options = FreeblockOptions {
+                block: Sectors::new(16),
+                ..FreeblockOptions::default()
+            };
+            let near = Extent::at(0, 20_000_000.min(drive.geometry.capacity.get()));
+            let (without, _) = simulate(&drive, scheduler, &sync, None, |_| {});
+            let scan = Some((near, options));
+            let (with, read) = simulate(&drive, scheduler, &sync, scan, |_| {});
+            for (sums, timeline) in [(&mut alone, &without), (&mut beside, &with)] {
+                let of = of_flushes(timeline);
+                (sums[0], sums[1]) = (sums[0] + of[0], sums[1] + of[1]);
+            }
+            before += read.borrow().stats.before;
+        }
+        let ratios = [beside[0] / alone[0], beside[1] / alone[1]];
+        let text = format!("{scheduler}, {write_back}: {ratios:?}, {before}");
+        assert!(ratios[0] < most && ratios[1] < most.min(1.015), "{text}");
+        assert!(before > 5_000, "{text}");
+    }
 }
 
 proptest! {
@@ -65,5 +125,43 @@ proptest! {
         prop_assert!(!alone.is_empty());
         prop_assert_eq!(alone, beside);
         prop_assert_eq!(read.borrow().stats.blocks, 0);
+    }
+
+    /// The assertion is that of [`simulate`].
+    #[test]
+    fn nothing_is_read_while_a_flush_waits(
+        seed in any::<u64>(),
+        drive in select(vec!["atlas10k", "cheetah9lp", "wd5000aaks", "exos-x18"]),
+        scheduler in select(vec!["sptf", "sptf-sw60", "sstf", "deadline", "noop", "cfq"]),
+        (depth, ahead) in (1..=2_u32, any::<bool>()),
+        (flushing, reads) in (1..=5_usize, 0.0..=1.0),
+        (think_ms, idle, write_back) in (1..40_u64, any::<bool>(), any::<bool>()),
+    ) {
+        let drive = noisy(drive, write_back);
+        let mut workload = ten(seed, 600, 5_000);
+        for (number, one) in workload.processes.iter_mut().enumerate() {
+            one.read_share = reads;
+            if number < flushing {
+                (one.read_share, one.write_flags) = (0.3, Flags::PREFLUSH);
+            }
+            one.pacing = Pacing::Closed {
+                think: TimeDistribution::Exponential(Nanos::from_millis(think_ms * if number < flushing { 10 } else { 1 })),
+                outstanding: 1,
+            };
+        }
+        let change = |setup: &mut Setup<'_>| {
+            setup.stations[0].engine = config();
+            let engine = &mut setup.stations[0].engine;
+            (engine.depth, engine.commit_ahead) = (depth, ahead);
+        };
+        let options = FreeblockOptions {
+            block: Sectors::new(16),
+            idle: idle.then_some(Idle { after: Nanos::from_millis(1), piece: Sectors::new(512) }),
+            ..FreeblockOptions::default()
+        };
+        let near = Extent::at(0, drive.geometry.capacity.get().min(20_000_000));
+        let (timeline, _) = simulate(&drive, scheduler, &workload, Some((near, options)), change);
+        prop_assert_eq!(timeline.len(), 600);
+        prop_assert!(timeline.iter().any(|went| went.flushes));
     }
 }

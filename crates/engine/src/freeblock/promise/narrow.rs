@@ -92,7 +92,7 @@ impl Narrow {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{Did, Sweeping};
+    use super::super::plan::{Bound, Did, Sweeping};
     use super::*;
 
     const SECOND: Nanos = Nanos::from_secs(1);
@@ -107,7 +107,7 @@ mod tests {
                 least: 50.0,
                 each: 0.01,
             },
-            bound: f64::INFINITY,
+            bound: Bound::Now(f64::INFINITY),
             outright: true,
             lag: 0.0,
             again: 0.0,

@@ -33,6 +33,8 @@ pub(super) struct Hour {
     yielding: f64,
     /// Blocks that would have been read for nothing if all were wanted still.
     free: f64,
+    /// The logarithm of the highest price that the p99 allowed, for each second.
+    allowed: f64,
     /// How long clients' requests took.
     tail: Tail,
 }
@@ -45,6 +47,7 @@ impl Hour {
             &mut self.clients,
             &mut self.yielding,
             &mut self.free,
+            &mut self.allowed,
         ] {
             *sum /= 2.0;
         }
@@ -57,6 +60,7 @@ impl Hour {
         self.clients += other.clients;
         self.yielding += other.yielding;
         self.free += other.free;
+        self.allowed += other.allowed;
         self.tail.add_all(&other.tail);
     }
 
@@ -64,6 +68,11 @@ impl Hour {
     fn is_calm(&self, limit: Nanos) -> bool {
         let (share, least) = CALM;
         self.tail.count() >= least && self.tail.from(limit) <= self.tail.count() * share
+    }
+
+    /// The highest price that the p99 allowed, in the mean.
+    fn allowed(&self) -> f64 {
+        (self.allowed / self.seconds.max(1e-9)).exp()
     }
 
     /// By the second.
@@ -89,6 +98,8 @@ pub(super) struct Did {
     pub yielding: u64,
     /// Blocks that were read for nothing.
     pub free: u64,
+    /// The highest price that the p99 allowed.
+    pub allowed: f64,
     /// How long clients' requests took.
     pub tail: Tail,
 }
@@ -182,6 +193,15 @@ pub(super) struct Plan {
     calm: [bool; HOURS],
 }
 
+/// What the p99 allows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Bound {
+    /// This price at the most.
+    Now(f64),
+    /// In each part of the cycle what it allowed there before.
+    AsBefore,
+}
+
 /// What is to be read by when.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
@@ -190,8 +210,8 @@ pub(super) struct Goal {
     pub left: u64,
     pub all: u64,
     pub sweeping: Sweeping,
-    /// The highest price that the p99 allows, but in idle time of calm parts of the cycle.
-    pub bound: f64,
+    /// What the p99 allows, but in idle time of calm parts of the cycle.
+    pub bound: Bound,
     /// Whether reads at the cost of clients are counted on.
     pub outright: bool,
     /// How long an outright read waits in the drive for the commands of others, in seconds.
@@ -209,14 +229,6 @@ impl Goal {
     /// The share of the time that outright reads take which are to have a share of it. The next one is due when the one before is served.
     fn served(&self, share: f64) -> f64 {
         share / (1.0 + share * self.lag / self.sweeping.each.max(1e-9))
-    }
-
-    /// The highest price of reads at the cost of clients.
-    fn outright_price(&self, price: f64) -> f64 {
-        match self.outright {
-            true => price.min(self.bound),
-            false => 0.0,
-        }
     }
 }
 
@@ -260,12 +272,14 @@ impl Plan {
 
     /// Notes what was seen in a span that ends now, and the share of all that is left.
     pub(super) fn saw(&mut self, now: Time, did: &Did, left: f64) {
+        let seconds = did.span.as_secs_f64();
         let seen = Hour {
-            seconds: did.span.as_secs_f64(),
+            seconds,
             busy: did.busy.as_secs_f64(),
             clients: did.clients as f64,
             yielding: did.yielding as f64,
             free: did.free as f64 / poorer(left).max(0.03),
+            allowed: seconds * did.allowed.clamp(PRICES.0, PRICES.1).ln(),
             tail: did.tail,
         };
         let middle = now.as_nanos() as f64 / 1e9 - seen.seconds / 2.0;
@@ -285,24 +299,44 @@ impl Plan {
         self.of_idle[hour] += (share.clamp(0.1, 1.0) - self.of_idle[hour]) / 16.0;
     }
 
-    /// What is to be expected; of a part that was not seen yet, the mean of all.
-    fn rates(&self, hour: usize) -> Rates {
+    /// What was seen of a part of the cycle; of one that was not seen yet, all.
+    fn seen(&self, hour: usize) -> &Hour {
         match self.hours[hour].seconds > 0.0 {
-            true => self.hours[hour].rates(),
-            false => self.all.rates(),
+            true => &self.hours[hour],
+            false => &self.all,
+        }
+    }
+
+    fn rates(&self, hour: usize) -> Rates {
+        self.seen(hour).rates()
+    }
+
+    /// The highest price that the p99 allows in a part of the cycle.
+    fn bound(&self, hour: usize, goal: &Goal) -> f64 {
+        match goal.bound {
+            Bound::Now(price) => price,
+            Bound::AsBefore => self.seen(hour).allowed(),
+        }
+    }
+
+    /// The highest price of reads at the cost of clients in a part of the cycle.
+    fn outright_price(&self, hour: usize, goal: &Goal, price: f64) -> f64 {
+        match goal.outright {
+            true => price.min(self.bound(hour, goal)),
+            false => 0.0,
         }
     }
 
     /// Returns true if idle time of a part of the cycle is used at a price. Where nobody asks for anything it costs nothing.
     fn idles(&self, hour: usize, rates: &Rates, goal: &Goal, price: f64) -> bool {
         let costs = rates.idle_price(goal.sweeping.each);
-        costs <= price && (costs <= goal.bound || self.calm[hour])
+        costs <= price && (costs <= self.bound(hour, goal) || self.calm[hour])
     }
 
     /// The share of a part of the cycle in which the arm reads at a price.
     fn arm(&self, hour: usize, goal: &Goal, price: f64) -> f64 {
         let rates = self.rates(hour);
-        let share = rates.share_at(goal.outright_price(price), goal.sweeping.each);
+        let share = rates.share_at(self.outright_price(hour, goal, price), goal.sweeping.each);
         let share = goal.served(share);
         match self.idles(hour, &rates, goal, price) {
             true => share + (1.0 - rates.busy - share).max(0.0) * self.of_idle[hour],
@@ -419,7 +453,7 @@ impl Plan {
         };
         Ways {
             idle: self.idles(part, &rates, goal, price),
-            share: rates.share_at(goal.outright_price(price), goal.sweeping.each),
+            share: rates.share_at(self.outright_price(part, goal, price), goal.sweeping.each),
         }
     }
 }
@@ -442,6 +476,7 @@ mod tests {
                 clients: busy * 100,
                 yielding: busy * 100,
                 free: busy * 10,
+                allowed: f64::INFINITY,
                 tail: Tail::default(),
             };
             plan.saw(now, &did, 1.0);
@@ -459,7 +494,7 @@ mod tests {
                 least: 50.0,
                 each: 0.01,
             },
-            bound: f64::INFINITY,
+            bound: Bound::Now(f64::INFINITY),
             outright: true,
             lag: 0.0,
             again: 0.0,
@@ -503,7 +538,7 @@ mod tests {
         let mut plan = day();
         let at = |hour: u64| Goal {
             now: Time::ZERO + HOUR.saturating_mul(24 + hour),
-            bound: 1e-4,
+            bound: Bound::Now(1e-4),
             ..goal(1_000_000)
         };
         let (noon, midnight) = (at(12), at(1));
@@ -539,6 +574,41 @@ mod tests {
         assert!(plan.price(&at(24), 2.0 * DAY).is_some());
         plan.set_limit(Nanos::from_millis(30));
         assert_eq!(plan.ways(&at(25), price), Ways::default());
+    }
+
+    #[test]
+    fn what_the_p99_allows_by_noon_says_nothing_of_the_night() {
+        let mut plan = day();
+        // The second day it allows reads at the cost of clients by night alone.
+        for hour in 25..=48 {
+            let is_day = (33..=44).contains(&hour);
+            let did = Did {
+                span: HOUR,
+                busy: HOUR / 20,
+                clients: 18_000,
+                yielding: 18_000,
+                allowed: if is_day { 0.0 } else { 1e6 },
+                ..Did::default()
+            };
+            plan.saw(Time::ZERO + HOUR.saturating_mul(hour), &did, 1.0);
+        }
+        let takes = |bound| {
+            let now = Time::ZERO + HOUR.saturating_mul(36);
+            let goal = Goal {
+                now,
+                bound,
+                ..goal(1_000_000)
+            };
+            plan.takes(&goal, 1e7, 30.0 * DAY)
+        };
+        let (before, none, all) = (
+            takes(Bound::AsBefore),
+            takes(Bound::Now(0.0)),
+            takes(Bound::Now(1e7)),
+        );
+        assert_eq!(none, 30.0 * DAY);
+        // Noons have to be waited for.
+        assert!(all < before && before < DAY, "{all} {before}");
     }
 
     #[test]

@@ -82,6 +82,46 @@ fn sweeping() -> Sweeping {
     }
 }
 
+/// Four pieces from a sector on, each of so many sectors and blocks, so far apart.
+fn pieces(at: u64, (len, blocks): (u64, u64), apart: u64) -> impl Iterator<Item = (u64, Extent)> {
+    (0..4).map(move |piece| (blocks, Extent::at(at + piece * apart, len)))
+}
+
+#[test]
+fn a_forecast_goes_by_what_is_left_everywhere_and_not_where_the_sweep_is() {
+    let promise = promise();
+    // Of a disk of two halves one is whole; on the other one a block in 100,000 sectors is left, which takes a turn and more.
+    let whole = || (Lba::new(0), pieces(0, (2_000, 16), 2_000));
+    let rests = || {
+        let at = 50_000_000;
+        let first = at + 100_000 - 125;
+        (Lba::new(at), pieces(first, (125, 1), 100_000))
+    };
+    // In 100,000 sectors each: 800 blocks in 110 turns, and one in 1.1375.
+    let seconds = |turns: f64| turns * 0.008;
+    let expected = [
+        (800.0, 110.0, 50.0),
+        (1.0, 1.1375, 1.0),
+        (801.0, 111.1375, 51.0),
+    ];
+    let places = [vec![0], vec![1], vec![0, 1]];
+    for (places, (blocks, turns, reads)) in places.iter().zip(expected) {
+        let there = places.iter().map(|place| match place {
+            0 => (whole().0, whole().1.collect::<Vec<_>>().into_iter()),
+            _ => (rests().0, rests().1.collect::<Vec<_>>().into_iter()),
+        });
+        let ahead = promise.ahead(there).expect("something is left");
+        let near = |is: f64, expected: f64| (is / expected - 1.0).abs() < 1e-9;
+        assert!(near(ahead.blocks, blocks / seconds(turns)), "{ahead:?}");
+        assert!(near(ahead.each, seconds(turns) / reads), "{ahead:?}");
+    }
+    // Where nothing comes any more there is only the rest.
+    let nothing = (Lba::ZERO, pieces(0, (1, 1), 1).take(0).collect::<Vec<_>>());
+    let nothing = [nothing].into_iter();
+    let nothing = nothing.map(|(place, pieces)| (place, pieces.into_iter()));
+    assert_eq!(promise.ahead(nothing), None);
+}
+
 /// Looks once a second, from a second to another one, at a disk that nobody uses.
 fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
     for second in seconds {
