@@ -48,6 +48,48 @@ impl Surprises {
     }
 }
 
+/// Before how many of the last reads that the medium should have served the drive wrote from its buffer. When it does so between a pick and
+/// its request, or before the pick, that costs the way of the pick.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Destaging {
+    /// A bit for each read, set if it was one.
+    last: [u64; Destaging::READS / 64],
+    next: usize,
+    many: usize,
+    /// Whether the drive wrote before a pick whose request is not done.
+    before_pick: bool,
+}
+
+impl Destaging {
+    /// So many reads are looked at.
+    const READS: usize = 1024;
+    /// More than one of so many costs clients more than a hundredth of their rate.
+    const ONE_OF: usize = 40;
+
+    /// A read is done, before which the drive wrote or did not.
+    pub fn add(&mut self, wrote: bool) {
+        let wrote = wrote || std::mem::take(&mut self.before_pick);
+        let (word, bit) = (self.next / 64, 1 << (self.next % 64));
+        self.many -= usize::from(self.last[word] & bit != 0);
+        match wrote {
+            true => self.last[word] |= bit,
+            false => self.last[word] &= !bit,
+        }
+        self.many += usize::from(wrote);
+        self.next = (self.next + 1) % Self::READS;
+    }
+
+    /// A pick is done, before which it wrote.
+    pub fn before_pick(&mut self) {
+        self.before_pick = true;
+    }
+
+    /// Returns true if it is too often.
+    pub fn is_much(&self) -> bool {
+        self.many * Self::ONE_OF > Self::READS
+    }
+}
+
 /// What was read into a segment of the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Held {

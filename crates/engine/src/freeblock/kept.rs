@@ -15,7 +15,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::buffer::{Buffer, Surprises};
+use super::buffer::{Buffer, Destaging, Surprises};
 use super::guard::{Coming, Guard};
 use super::{FreeblockOptions, Hits, Pick};
 use crate::{Finished, Join, Outcome, RequestId};
@@ -30,6 +30,7 @@ pub(super) struct Kept {
     /// Of [`Hits::Guarded`], with what the buffer may hold if none is.
     guard: Option<(Guard, Buffer)>,
     surprises: Surprises,
+    destaging: Destaging,
     /// Since when the drive gets few commands for the sake of a scan.
     narrow_from: Time,
 }
@@ -51,6 +52,7 @@ impl Kept {
             with: Buffer::new(of),
             guard: guards.then(|| (Guard::new(), Buffer::new(of))),
             surprises: Surprises::default(),
+            destaging: Destaging::default(),
             narrow_from: Time::ZERO,
         }
     }
@@ -60,14 +62,15 @@ impl Kept {
         self.guard.as_ref().is_some_and(|(guard, _)| guard.rests())
     }
 
-    /// Returns true if too many reads were surprises.
+    /// Returns true if too many reads were surprises, or came behind writes of the drive's own.
     pub fn surprises(&self) -> bool {
-        self.surprises.are_many()
+        self.surprises.are_many() || self.destaging.is_much()
     }
 
     /// From now on the drive gets few commands. What surprised among many says nothing of them.
     pub fn begin_narrow(&mut self, now: Time) {
         self.surprises = Surprises::default();
+        self.destaging = Destaging::default();
         self.narrow_from = now;
     }
 
@@ -159,12 +162,16 @@ impl Kept {
             && done.issued >= self.narrow_from
         {
             self.surprises.add(overtaken || surprise != Surprise::None);
+            self.destaging.add(is_destaging(surprise));
         }
     }
 
     /// A pick is done.
     pub fn picked(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
+        if done.surprise.is_some_and(is_destaging) {
+            self.destaging.before_pick();
+        }
         let start = done.request.extent.start;
         enter(&mut self.with, now, done, start);
         if let Some((guard, without)) = &mut self.guard
@@ -235,6 +242,10 @@ fn turn(guard: &mut Guard, with: &mut Buffer, without: &mut Buffer) {
             false => with.become_as(without),
         }
     }
+}
+
+fn is_destaging(surprise: Surprise) -> bool {
+    matches!(surprise, Surprise::Destaging(_))
 }
 
 fn is_good_read(done: &Finished) -> bool {

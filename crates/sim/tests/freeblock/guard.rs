@@ -1,6 +1,6 @@
 //! Clients who live by the drive's buffer keep what it serves them.
 
-use super::with_its_buffer;
+use super::{shipped, with_its_buffer};
 use headtime_engine::{FreeblockStats, Hits};
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
@@ -16,7 +16,7 @@ fn near(mib: u64) -> ProcessSpec {
 
 /// What is left of the clients' rate beside a scan of `exos-x18`, and what that did.
 fn left(each: &ProcessSpec, hits: Hits) -> (f64, FreeblockStats) {
-    let ([alone, beside], stats) = with_its_buffer("exos-x18", "deadline", 2, each, hits);
+    let ([alone, beside], stats) = with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits);
     (beside as f64 / alone as f64, stats)
 }
 
@@ -42,7 +42,8 @@ fn they_keep_them_whatever_the_drive_and_the_order() {
         ("wd5000aaks", "clook", 1, 30),
     ] {
         let [guarded, spared] = [Hits::Guarded, Hits::Spared].map(|hits| {
-            let ([alone, beside], _) = with_its_buffer(drive, scheduler, depth, &near(mib), hits);
+            let ([alone, beside], _) =
+                with_its_buffer(&shipped(drive), scheduler, depth, &near(mib), hits);
             beside as f64 / alone as f64
         });
         assert!(guarded > 0.97, "{drive}, {scheduler}: {guarded}");
@@ -64,5 +65,30 @@ fn random_reads_and_writes_have_no_rest() {
         let (_, spared) = left(&random, Hits::Spared);
         let of = guarded.blocks as f64 / spared.blocks as f64;
         assert!(of > 0.8, "{read_share}: {of}, {guarded:?}");
+    }
+}
+
+/// A drive that has to write a little of what waits in its buffer, again and again, does so between a pick and its request.
+#[test]
+fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_reads() {
+    let writing = ProcessSpec {
+        read_share: 0.667,
+        size: SizeDistribution::Constant(Bytes(4 << 10)),
+        ..ProcessSpec::default()
+    };
+    for runs in [4, 64] {
+        let few = shipped("exos-x18").with(|spec| spec.cache.destage_runs = runs);
+        let few = few.expect("it can be");
+        let left = |hits| {
+            let ([alone, beside], stats) = with_its_buffer(&few, "sptf-sw60", 2, &writing, hits);
+            (beside as f64 / alone as f64, stats)
+        };
+        let (share, stats) = left(Hits::Guarded);
+        assert!(share > 0.98, "{runs}: {share}, {stats:?}");
+        let (share, stats) = left(Hits::Ignored);
+        assert!(
+            share < 0.96 && stats.before > 100,
+            "{runs}: {share}, {stats:?}"
+        );
     }
 }

@@ -245,15 +245,18 @@ fn wrong(read: &Read, range: Extent, theirs: &BTreeMap<u64, u32>) -> Vec<u64> {
     sectors.filter(|sector| !right(sector)).collect()
 }
 
+fn shipped(drive: &str) -> Profile {
+    profile::by_name(drive).expect("shipped")
+}
+
 /// What clients get of a drive with its buffer on, in requests within ten seconds, alone and beside a scan of the whole disk.
 fn with_its_buffer(
-    drive: &str,
+    profile: &Profile,
     scheduler: &str,
     depth: u32,
     each: &ProcessSpec,
     hits: Hits,
 ) -> ([usize; 2], FreeblockStats) {
-    let profile = profile::by_name(drive).expect("shipped");
     let profile = profile
         .with(|spec| spec.queue.depth = spec.queue.depth.max(depth))
         .expect("it can be");
@@ -298,7 +301,8 @@ fn what_the_buffer_serves_leaves_no_gap() {
         ("exos-x18", "deadline", 1, &writing),
         ("exos-x18", "sptf", 2, &writing),
     ] {
-        let ([alone, beside], stats) = with_its_buffer(drive, scheduler, depth, each, Hits::Spared);
+        let ([alone, beside], stats) =
+            with_its_buffer(&shipped(drive), scheduler, depth, each, Hits::Spared);
         assert!(
             beside * 100 > alone * 97,
             "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
@@ -308,7 +312,7 @@ fn what_the_buffer_serves_leaves_no_gap() {
     }
     // What is to be spared is a lot.
     let ([alone, beside], stats) =
-        with_its_buffer("wd5000aaks", "noop", 2, &in_order, Hits::Ignored);
+        with_its_buffer(&shipped("wd5000aaks"), "noop", 2, &in_order, Hits::Ignored);
     assert!(beside * 3 < alone * 2, "{beside} of {alone}");
     assert_eq!(stats.spared, 0);
 }
@@ -322,7 +326,8 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
         ..ProcessSpec::default()
     };
     let of = |drive, scheduler, depth, hits| {
-        let ([alone, beside], stats) = with_its_buffer(drive, scheduler, depth, &random, hits);
+        let ([alone, beside], stats) =
+            with_its_buffer(&shipped(drive), scheduler, depth, &random, hits);
         (beside as f64 / alone as f64, stats)
     };
     for scheduler in ["noop", "sptf"] {
@@ -452,7 +457,8 @@ fn urgent_requests_keep_their_tail_and_others_their_share_beside_a_scan() {
 fn random_reads_have_all_their_gaps() {
     let random = ProcessSpec::default();
     for drive in ["wd5000aaks", "exos-x18"] {
-        let ([alone, beside], stats) = with_its_buffer(drive, "noop", 1, &random, Hits::Spared);
+        let ([alone, beside], stats) =
+            with_its_buffer(&shipped(drive), "noop", 1, &random, Hits::Spared);
         // The request goes when the pick is done, and the drive begins to process it then.
         assert!(beside * 1000 > alone * 985, "{drive}: {beside} of {alone}");
         assert!(stats.gaps > 500, "{drive}: {stats:?}");

@@ -274,3 +274,39 @@ fn writes_and_jobs_are_not_noted() {
     assert!(!kept.notes(RequestId::Client(1), Time::ZERO, Op::Write));
     assert!(!kept.notes(RequestId::Background(1), Time::ZERO, Op::Read));
 }
+
+/// 1,024 reads, before so many of which the drive wrote what waited in its buffer: before the read itself, or before its pick.
+fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
+    let mut rig = Rig::of(DRIVE);
+    for nth in 0..1024 {
+        let start = 1_000_000 + nth * 1_000;
+        let destaging = nth * wrote % 1024 < wrote;
+        let surprise = |is_there| match destaging && is_there {
+            true => Surprise::Destaging(1),
+            false => Surprise::None,
+        };
+        let pick = Extent::at(start + 500_000_000, 8);
+        let done = rig.command(Op::Read, pick, Some(surprise(before_pick)));
+        rig.kept.picked(rig.now, &done);
+        rig.ends(start, surprise(!before_pick));
+    }
+    rig
+}
+
+#[test]
+fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_forty_reads() {
+    for before_pick in [false, true] {
+        assert!(!behind_writes(25, before_pick).kept.surprises());
+        let mut rig = behind_writes(26, before_pick);
+        assert!(rig.kept.surprises(), "{before_pick}");
+        // It is over when fewer of the last have been.
+        for nth in 0..41 {
+            rig.ends(nth * 1_000, Surprise::None);
+        }
+        assert!(!rig.kept.surprises(), "{before_pick}");
+        // Nothing of it counts when the drive gets few commands for a scan.
+        let mut rig = behind_writes(500, before_pick);
+        rig.kept.begin_narrow(rig.now);
+        assert!(!rig.kept.surprises());
+    }
+}
