@@ -305,6 +305,11 @@ fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
         idle_percent: share(|stats| stats.blocks_alone),
         outright_percent: share(|stats| stats.blocks_demanded),
         others_percent: share(|stats| stats.read_by_others),
+        late_said: mean(&|kept, _| {
+            let late = kept.changes.iter().map(|(_, verdict)| verdict.is_late());
+            let late: Vec<bool> = std::iter::once(false).chain(late).collect();
+            late.windows(2).filter(|pair| pair[1] && !pair[0]).count() as f64
+        }),
         verdict: changes
             .last()
             .map_or(Verdict::Unknown.words(), |last| last.verdict),

@@ -145,11 +145,12 @@ fn waiting_share(run: &Run) -> Option<f64> {
     (time.total() > 0.0).then(|| time.share(Part::Waiting))
 }
 
-fn rotation_share(run: &Run) -> Option<f64> {
+/// What a part has of the time in which the arm is busy, in %.
+fn busy_share(run: &Run, part: Part) -> Option<f64> {
     let time = &run.head_time;
     let resting = [Part::Idle, Part::Waiting, Part::Held].into_iter();
     let busy = resting.fold(time.total(), |busy, part| busy - time.get(part));
-    (busy > 0.0).then(|| 100.0 * time.get(Part::Rotation) / busy)
+    (busy > 0.0).then(|| 100.0 * time.get(part) / busy)
 }
 
 /// Calls of all programs, which the NCQ paper calls transactions.
@@ -361,6 +362,8 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| Some(run.promise.as_ref()?.p99_added_percent);
     less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",
         |run| Some(run.promise.as_ref()?.p99_without_ms);
+    less "scan_late_said", "times", "how often it was said that a scan cannot hold its date, each after it was not",
+        |run| Some(run.promise.as_ref()?.late_said);
     more "scan_in_gaps", "% of what was read", "what a scan with promises read in gaps",
         |run| Some(run.promise.as_ref()?.gaps_percent);
     more "scan_in_idle", "% of what was read", "the same, in idle time",
@@ -433,7 +436,9 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
     less "waiting_share", "%", "time in which the scheduler holds the disk though it has requests, of the whole run",
         waiting_share;
     less "rotation_share", "%", "rotational latency as a share of the time in which the arm is busy",
-        rotation_share;
+        |run| busy_share(run, Part::Rotation);
+    less "destage_share", "%", "writing what waited in the drive's buffer, as a share of that time",
+        |run| busy_share(run, Part::Destage);
 };
 
 /// What learning the drive of a run by reads alone came to, against its profile.

@@ -226,6 +226,8 @@ pub struct PromiseRun {
     pub outright_percent: f64,
     /// By clients.
     pub others_percent: f64,
+    /// How often it was said that its date cannot hold, each after it was not.
+    pub late_said: f64,
     /// What was last said of it, in the first repeat.
     pub verdict: &'static str,
     /// When that changed, and to what, in the first repeat.

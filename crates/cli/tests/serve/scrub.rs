@@ -131,6 +131,47 @@ fn a_server_that_is_killed_goes_on_with_its_scrub_and_loses_a_second_at_most() {
     assert_eq!(next.terminate(), Some(0));
 }
 
+/// What is behind the new end is not a bad sector. The scrub says so and tries again, and ends when it is there again.
+#[test]
+fn a_disk_that_shrinks_under_a_scrub_has_no_bad_sectors_for_that() {
+    let config = config("scrub = \"state\"")
+        .replace(
+            "emulate = \"atlas10k\"\nstore = \"disk0.img\"",
+            "device = \"disk0.img\"\ndirect = false",
+        )
+        .replace("faults = true\n", "");
+    let mut server = Server::start("scrub-shrinks", &config, &[]);
+    // Nothing is read while somebody was there in the last 300 ms.
+    done(&server, &["--idle", "300ms", "--no-wait"]);
+    done(&server, &["pause"]);
+    let image = std::fs::File::options()
+        .write(true)
+        .open(server.path("disk0.img"))
+        .unwrap();
+    image.set_len(8 << 20).unwrap();
+    done(&server, &["resume"]);
+    let errors = || status(&server)["errors"].as_u64().unwrap();
+    wait_until(|| errors() > 2, || format!("{:#}", status(&server)));
+    let said = done(&server, &["status"]);
+    for line in [
+        "\n  state       running\n",
+        "\n  unreadable  0 sectors\n",
+        "does not have what it should",
+    ] {
+        assert!(said.contains(line), "no {line} in\n{said}");
+    }
+    // It has read what there is, or as much of it as came before the first failure.
+    assert!(left(&server) >= 1024, "{said}");
+    server.wait_for("has 8388608 bytes, 16777216 were served");
+    image.set_len(16 << 20).unwrap();
+    let whole = || status(&server)["state"] == "done";
+    wait_until(whole, || format!("{:#}", status(&server)));
+    let said = done(&server, &["status"]);
+    assert!(said.contains("\n  unreadable  0 sectors\n"), "{said}");
+    assert_eq!(left(&server), 0);
+    server.terminate();
+}
+
 #[test]
 fn a_scrub_is_paused_resumed_stopped_and_what_cannot_be_says_why() {
     let mut server = Server::start("scrub-told", &config("scrub = \"state\""), &[]);
