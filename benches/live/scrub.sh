@@ -4,7 +4,7 @@
 # there is none. Each live number has to agree with the simulated one within 10 %; that of commands which did not end
 # within 50 us of their prediction within 10 % and twice what so few vary by in both. The simulator is given the latency of the path, measured
 # before a null device. Prints a table; exits 1 if a number is out. RUN_S (60) for each run, PROFILES and SCHEDULERS narrow it.
-# SEEK_SD (20us) is by how much seeks vary: with 200us and RUN_S=240 so many predictions fail that 10 % of them can be told apart.
+# SEEK_SD (20us) is by how much seeks vary: with 200us and RUN_S=240 so many predictions fail that a difference of 10 % can be seen.
 source "$(dirname "$0")/../../tests/live/lib.sh"
 need fio nbdinfo jq awk sort
 

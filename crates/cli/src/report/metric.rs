@@ -362,7 +362,7 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| Some(run.promise.as_ref()?.p99_added_percent);
     less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",
         |run| Some(run.promise.as_ref()?.p99_without_ms);
-    less "scan_late_said", "times", "how often it was said that a scan cannot hold its date, each after it was not",
+    less "scan_late_said", "times", "how often the verdict turned to one by which a scan cannot hold its date",
         |run| Some(run.promise.as_ref()?.late_said);
     more "scan_in_gaps", "% of what was read", "what a scan with promises read in gaps",
         |run| Some(run.promise.as_ref()?.gaps_percent);

@@ -66,9 +66,12 @@ impl Destaging {
     /// More than one of so many costs clients more than a hundredth of their rate.
     const ONE_OF: usize = 40;
 
-    /// A read is done, before which the drive wrote or did not.
-    pub fn add(&mut self, wrote: bool) {
-        let wrote = wrote || std::mem::take(&mut self.before_pick);
+    /// A read is done, before which the drive wrote or did not; `None` if it says nothing. What came before its pick counts with it.
+    pub fn add(&mut self, wrote: Option<bool>) {
+        let before_pick = std::mem::take(&mut self.before_pick);
+        let Some(wrote) = wrote.map(|wrote| wrote || before_pick) else {
+            return;
+        };
         let (word, bit) = (self.next / 64, 1 << (self.next % 64));
         self.many -= usize::from(self.last[word] & bit != 0);
         match wrote {

@@ -158,18 +158,20 @@ impl Kept {
         let overtaken = self.overtakes(done);
         self.judge(now, done);
         // Of what nobody predicts nothing is known that was no surprise.
-        if let (Some(overtaken), Some(surprise)) = (overtaken, done.surprise)
-            && done.issued >= self.narrow_from
-        {
+        let counts = done.issued >= self.narrow_from;
+        let surprise = done.surprise.filter(|_| overtaken.is_some() && counts);
+        if let (Some(overtaken), Some(surprise)) = (overtaken, surprise) {
             self.surprises.add(overtaken || surprise != Surprise::None);
-            self.destaging.add(is_destaging(surprise));
+        }
+        if done.request.op.is_read() {
+            self.destaging.add(surprise.map(is_destaging));
         }
     }
 
     /// A pick is done.
     pub fn picked(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
-        if done.surprise.is_some_and(is_destaging) {
+        if done.surprise.is_some_and(is_destaging) && done.issued >= self.narrow_from {
             self.destaging.before_pick();
         }
         let start = done.request.extent.start;

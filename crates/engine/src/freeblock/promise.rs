@@ -181,6 +181,9 @@ impl Promise {
             self.narrow.forget();
         }
         self.bound = bound_of(&promised);
+        if promised.p99 != self.promised.p99 {
+            self.plan.forget_allowed(self.bound);
+        }
         (self.binds, self.is_over) = (false, false);
         (self.heard, self.ends) = (None, None);
         (self.next_look, self.promised) = (Time::ZERO, promised);
@@ -430,19 +433,20 @@ impl Promise {
         if chosen == Chosen::Learns {
             return;
         }
+        // By noon the p99 allows less than by night, so that what it allows now says little of the hours to come.
+        let bound = match self.binds && whole {
+            true => Bound::AsBefore,
+            false => Bound::Now(f64::INFINITY),
+        };
+        let bounded = Goal { bound, ..goal };
         let (price, late) = match self.promised.finish_within {
             None => (PRICE_MOST, false),
             Some(_) => {
+                // What it allows now is what may be paid now, whatever comes later.
                 let price = self.plan.price(&goal, seconds - reserve);
                 // What nobody knows of a drive a few reads show, and the sooner the better.
                 let price = price.filter(|_| self.sweep.is_known());
                 let price = price.unwrap_or(PRICE_MOST);
-                // By noon the p99 allows less than by night, so that what it allows now says little of the hours to come.
-                let bound = match self.binds && whole {
-                    true => Bound::AsBefore,
-                    false => Bound::Now(f64::INFINITY),
-                };
-                let bounded = Goal { bound, ..goal };
                 // Who has to go without the reserve is not late yet. Who was has to have some of it again.
                 let was = self.verdict.is_late();
                 let seconds = if was {
@@ -461,7 +465,7 @@ impl Promise {
             self.ends = None;
             return;
         }
-        self.ends = self.forecast(&goal, price);
+        self.ends = self.forecast(&bounded, price);
         let verdict = match (late, whole || self.promised.p99.is_none()) {
             (false, false) => Verdict::Unknown,
             _ => Verdict::of(late, slow),

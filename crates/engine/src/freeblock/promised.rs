@@ -206,6 +206,10 @@ impl<P: Passing> Freeblock<P> {
                 let place = Lba::new(from.get() + along as u64);
                 let mut at = place;
                 let pieces = core::iter::from_fn(move || {
+                    // Nothing is looked for where nothing is wanted.
+                    if at > last {
+                        return None;
+                    }
                     let next = wanted
                         .sweep(at, piece)
                         .filter(|(_, extent)| extent.start >= at)?;

@@ -170,6 +170,7 @@ impl Flushes {
                 self.waiting += usize::from(is_one);
             }
             Seen::Command(Command::Issue(request)) if request.op == Op::Flush => {
+                assert_eq!(self.in_drive, None, "one flush at a time");
                 self.in_drive = Some(request.tag);
             }
             Seen::Event(Event::Completed { tag, .. }) if self.in_drive == Some(*tag) => {

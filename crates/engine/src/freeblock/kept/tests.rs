@@ -304,6 +304,16 @@ fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_fort
             rig.ends(nth * 1_000, Surprise::None);
         }
         assert!(!rig.kept.surprises(), "{before_pick}");
+        // A read that the drive's buffer has served says nothing, nor does what came before its pick.
+        let mut rig = behind_writes(25, before_pick);
+        let pick = rig.command(Op::Read, Extent::at(9, 1), Some(Surprise::Destaging(1)));
+        rig.kept.picked(rig.now, &pick);
+        let write = rig.command(Op::Write, Extent::at(99, 1), Some(Surprise::None));
+        rig.kept.noticed(rig.now, &write);
+        let unpredicted = rig.command(Op::Read, Extent::at(700_000_000, 1), None);
+        rig.kept.noticed(rig.now, &unpredicted);
+        rig.ends(800_000_000, Surprise::None);
+        assert!(!rig.kept.surprises(), "{before_pick}");
         // Nothing of it counts when the drive gets few commands for a scan.
         let mut rig = behind_writes(500, before_pick);
         rig.kept.begin_narrow(rig.now);

@@ -258,6 +258,14 @@ impl Plan {
         self.calm = self.hours.map(|hour| hour.is_calm(limit));
     }
 
+    /// What the p99 has allowed so far says nothing any more: from now on it is another one, which allows this for now.
+    pub(super) fn forget_allowed(&mut self, price: f64) {
+        let price = price.clamp(PRICES.0, PRICES.1).ln();
+        for hour in self.hours.iter_mut().chain([&mut self.all]) {
+            hour.allowed = hour.seconds * price;
+        }
+    }
+
     fn hour_at(&self, seconds: f64) -> usize {
         let along = seconds / self.cycle;
         (((along - along.floor()) * HOURS as f64) as usize).min(HOURS - 1)
@@ -609,6 +617,20 @@ mod tests {
         assert_eq!(none, 30.0 * DAY);
         // Noons have to be waited for.
         assert!(all < before && before < DAY, "{all} {before}");
+        // Another p99 is promised, of which nothing is known.
+        for (price, expected) in [(0.0, none), (f64::INFINITY, all)] {
+            plan.forget_allowed(price);
+            let takes = plan.takes(
+                &Goal {
+                    now: Time::ZERO + HOUR.saturating_mul(36),
+                    bound: Bound::AsBefore,
+                    ..goal(1_000_000)
+                },
+                1e7,
+                30.0 * DAY,
+            );
+            assert_eq!(takes, expected);
+        }
     }
 
     #[test]

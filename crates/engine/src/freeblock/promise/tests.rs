@@ -88,7 +88,7 @@ fn pieces(at: u64, (len, blocks): (u64, u64), apart: u64) -> impl Iterator<Item 
 }
 
 #[test]
-fn a_forecast_goes_by_what_is_left_everywhere_and_not_where_the_sweep_is() {
+fn a_forecast_goes_by_all_places_alike_and_not_by_that_with_most_pieces() {
     let promise = promise();
     // Of a disk of two halves one is whole; on the other one a block in 100,000 sectors is left, which takes a turn and more.
     let whole = || (Lba::new(0), pieces(0, (2_000, 16), 2_000));
