@@ -420,7 +420,7 @@ impl<P: Passing> Freeblock<P> {
         let behind = behind.then_some(approach.head.lba);
         let is_hit = request.op.is_read() && self.kept.may_serve(now, request.extent, behind);
         // Nobody knows in which order a drive serves a pick, its request, and more.
-        let rests = self.fails() || engine.depth() > DEPTH;
+        let rests = self.fails() || self.is_parted() || engine.depth() > DEPTH;
         let searches = !is_hit && !rests;
         let whose = (id, request.arrival);
         let notes = self.kept.notes(id, request.arrival, request.op);
@@ -478,6 +478,11 @@ impl<P: Passing> Freeblock<P> {
     /// Returns true if predictions fail, and gaps rest.
     pub fn fails(&self) -> bool {
         self.options.hits.counts() && self.kept.surprises()
+    }
+
+    /// Returns true if the drive writes from its buffer too often between a pick and its request, and gaps rest.
+    pub fn is_parted(&self) -> bool {
+        self.options.hits.counts() && self.kept.writes_back()
     }
 
     /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.

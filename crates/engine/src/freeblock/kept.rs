@@ -62,9 +62,14 @@ impl Kept {
         self.guard.as_ref().is_some_and(|(guard, _)| guard.rests())
     }
 
-    /// Returns true if too many reads were surprises, or came behind writes of the drive's own.
+    /// Returns true if too many reads were surprises.
     pub fn surprises(&self) -> bool {
-        self.surprises.are_many() || self.destaging.is_much()
+        self.surprises.are_many()
+    }
+
+    /// Returns true if too many reads, or their picks, came behind writes from the drive's buffer.
+    pub fn writes_back(&self) -> bool {
+        self.destaging.is_much()
     }
 
     /// From now on the drive gets few commands. What surprised among many says nothing of them.

@@ -396,6 +396,7 @@ impl<P: Passing> Scrub<P> {
         status.errors = self.errors;
         status.failing = self.rests.in_a_row();
         status.gaps = match self.gaps {
+            Gaps::Used if self.scan.is_parted() => Gaps::WritesBack,
             Gaps::Used if self.scan.fails() => Gaps::Surprised,
             Gaps::Used if self.scan.is_costly() => Gaps::Costly,
             gaps => gaps,

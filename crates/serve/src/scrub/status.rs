@@ -71,6 +71,8 @@ pub enum Gaps {
     NotFound,
     /// Too many reads of clients end at another time than was predicted, or after others that were sent later.
     Surprised,
+    /// The drive writes from its buffer before too many reads.
+    WritesBack,
     /// Clients would lose hits of the drive's buffer by it.
     Costly,
     /// More commands are in the drive than anybody can say the order of.
@@ -101,6 +103,9 @@ impl Gaps {
             Gaps::NotFound => "not used: the angle of the platter is not known yet, or cannot be",
             Gaps::Surprised => {
                 "resting: the drive serves clients in an order of its own, such as staying with who reads in order; depth = 1 leaves it no choice"
+            }
+            Gaps::WritesBack => {
+                "resting: the drive writes from its buffer between the reads of clients; with its write cache off it would not"
             }
             Gaps::Costly => {
                 "resting: clients would lose what the drive's buffer serves them; what passes directly in front of their reads is read with them"

@@ -296,14 +296,14 @@ fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
 #[test]
 fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_forty_reads() {
     for before_pick in [false, true] {
-        assert!(!behind_writes(25, before_pick).kept.surprises());
+        assert!(!behind_writes(25, before_pick).kept.writes_back());
         let mut rig = behind_writes(26, before_pick);
-        assert!(rig.kept.surprises(), "{before_pick}");
+        assert!(rig.kept.writes_back(), "{before_pick}");
         // It is over when fewer of the last have been.
         for nth in 0..41 {
             rig.ends(nth * 1_000, Surprise::None);
         }
-        assert!(!rig.kept.surprises(), "{before_pick}");
+        assert!(!rig.kept.writes_back(), "{before_pick}");
         // A read that the drive's buffer has served says nothing, nor does what came before its pick.
         let mut rig = behind_writes(25, before_pick);
         let pick = rig.command(Op::Read, Extent::at(9, 1), Some(Surprise::Destaging(1)));
@@ -313,10 +313,10 @@ fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_fort
         let unpredicted = rig.command(Op::Read, Extent::at(700_000_000, 1), None);
         rig.kept.noticed(rig.now, &unpredicted);
         rig.ends(800_000_000, Surprise::None);
-        assert!(!rig.kept.surprises(), "{before_pick}");
+        assert!(!rig.kept.writes_back(), "{before_pick}");
         // Nothing of it counts when the drive gets few commands for a scan.
         let mut rig = behind_writes(500, before_pick);
         rig.kept.begin_narrow(rig.now);
-        assert!(!rig.kept.surprises());
+        assert!(!rig.kept.writes_back());
     }
 }
