@@ -306,9 +306,9 @@ fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
         outright_percent: share(|stats| stats.blocks_demanded),
         others_percent: share(|stats| stats.read_by_others),
         late_said: mean(&|kept, _| {
-            let late = kept.changes.iter().map(|(_, verdict)| verdict.is_late());
-            let late: Vec<bool> = std::iter::once(false).chain(late).collect();
-            late.windows(2).filter(|pair| pair[1] && !pair[0]).count() as f64
+            // The first verdict is that nothing is known yet.
+            let turned = |pair: &&[(Time, Verdict)]| pair[1].1.is_late() && !pair[0].1.is_late();
+            kept.changes.windows(2).filter(turned).count() as f64
         }),
         verdict: changes
             .last()

@@ -296,18 +296,18 @@ impl Promise {
         // For each sector of the disk.
         let (mut reads, mut blocks, mut takes) = (0.0, 0.0, 0.0);
         for (place, pieces) in places {
-            let (mut at, mut here) = (place, [0.0; 3]);
+            let (mut at, mut pieces_here, mut blocks_here, mut takes_here) = (place, 0.0, 0.0, 0.0);
             for (wanted, extent) in pieces {
-                here[0] += 1.0;
-                here[1] += wanted as f64;
-                here[2] += self.sweep.takes(at, extent);
+                pieces_here += 1.0;
+                blocks_here += wanted as f64;
+                takes_here += self.sweep.takes(at, extent);
                 at = extent.end();
             }
             // A place where less is wanted has its pieces farther apart.
             let sectors = at.get().saturating_sub(place.get()).max(1) as f64;
-            reads += here[0] / sectors;
-            blocks += here[1] / sectors;
-            takes += here[2] / sectors;
+            reads += pieces_here / sectors;
+            blocks += blocks_here / sectors;
+            takes += takes_here / sectors;
         }
         let takes = takes * self.sweep.factor();
         (reads > 0.0).then(|| Sweeping {

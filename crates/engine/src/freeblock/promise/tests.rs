@@ -91,7 +91,7 @@ fn pieces(at: u64, (len, blocks): (u64, u64), apart: u64) -> impl Iterator<Item 
 fn a_forecast_goes_by_all_places_alike_and_not_by_that_with_most_pieces() {
     let promise = promise();
     // Of a disk of two halves one is whole; on the other one a block in 100,000 sectors is left, which takes a turn and more.
-    let whole = || (Lba::new(0), pieces(0, (2_000, 16), 2_000));
+    let whole = || (Lba::ZERO, pieces(0, (2_000, 16), 2_000));
     let rests = || {
         let at = 50_000_000;
         let first = at + 100_000 - 125;
@@ -104,22 +104,20 @@ fn a_forecast_goes_by_all_places_alike_and_not_by_that_with_most_pieces() {
         (1.0, 1.1375, 1.0),
         (801.0, 111.1375, 51.0),
     ];
-    let places = [vec![0], vec![1], vec![0, 1]];
-    for (places, (blocks, turns, reads)) in places.iter().zip(expected) {
-        let there = places.iter().map(|place| match place {
-            0 => (whole().0, whole().1.collect::<Vec<_>>().into_iter()),
-            _ => (rests().0, rests().1.collect::<Vec<_>>().into_iter()),
-        });
-        let ahead = promise.ahead(there).expect("something is left");
+    let aheads = [
+        promise.ahead([whole()].into_iter()),
+        promise.ahead([rests()].into_iter()),
+        promise.ahead([whole(), rests()].into_iter()),
+    ];
+    for (ahead, (blocks, turns, reads)) in aheads.into_iter().zip(expected) {
+        let ahead = ahead.expect("something is left");
         let near = |is: f64, expected: f64| (is / expected - 1.0).abs() < 1e-9;
         assert!(near(ahead.blocks, blocks / seconds(turns)), "{ahead:?}");
         assert!(near(ahead.each, seconds(turns) / reads), "{ahead:?}");
     }
     // Where nothing comes any more there is only the rest.
-    let nothing = (Lba::ZERO, pieces(0, (1, 1), 1).take(0).collect::<Vec<_>>());
-    let nothing = [nothing].into_iter();
-    let nothing = nothing.map(|(place, pieces)| (place, pieces.into_iter()));
-    assert_eq!(promise.ahead(nothing), None);
+    let nothing = (Lba::ZERO, core::iter::empty::<(u64, Extent)>());
+    assert_eq!(promise.ahead([nothing].into_iter()), None);
 }
 
 /// Looks once a second, from a second to another one, at a disk that nobody uses.
