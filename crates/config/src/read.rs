@@ -9,8 +9,9 @@ use serde::de::{
     IntoDeserializer, MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::iter::Enumerate;
-use std::{fmt, slice, vec};
+use std::{fmt, slice};
 
 /// Names by which the types of this crate ask for what serde has no word for.
 pub(crate) mod names {
@@ -307,14 +308,17 @@ impl<'a> Reader<'a> {
 
     /// Reads, and says of an error where it is.
     fn give<T>(self, read: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
-        read(self).map_err(|fault| {
-            // A key that the error names may have a place of its own.
-            let place = match self.value {
-                Some(Value::Table(table)) if fault.place.is_none() => table.place(&fault.key),
-                _ => None,
-            };
-            fault.at(place.unwrap_or(self.place), self.path)
-        })
+        read(self).map_err(|fault| self.placed(fault))
+    }
+
+    /// Adds the place of this reader to an error that has none.
+    fn placed(&self, fault: Fault) -> Fault {
+        // A key that the error names may have a place of its own.
+        let place = match self.value {
+            Some(Value::Table(table)) if fault.place.is_none() => table.place(&fault.key),
+            _ => None,
+        };
+        fault.at(place.unwrap_or(self.place), self.path)
     }
 
     fn wrong(&self, expected: &dyn Expected) -> Fault {
@@ -345,14 +349,29 @@ impl<'a> Reader<'a> {
         tag: Option<&'static str>,
         visitor: V,
     ) -> Result<V::Value, Fault> {
+        let has_parts = keys.iter().any(|key| key.starts_with(names::PART));
+        if has_parts && self.part.is_none() && matches!(self.value, Some(Value::Table(_))) {
+            return self.parts(None, |reader| reader.fields(keys, tag, visitor));
+        }
+        let entries = self.entries(keys, tag, &visitor)?;
+        visitor.visit_map(entries)
+    }
+
+    /// Entries of the table: its own keys, then its parts.
+    ///
+    /// Fails if the value is no table, or if a table that is no part has a key that is neither in
+    /// `keys` nor the tag. `expected` describes the table in that error.
+    fn entries(
+        self,
+        keys: Keys,
+        tag: Option<&'static str>,
+        expected: &dyn Expected,
+    ) -> Result<TableAccess<'a>, Fault> {
         let Some(Value::Table(table)) = self.value else {
-            return Err(self.wrong(&visitor));
+            return Err(self.wrong(expected));
         };
         let (parts, own): (Vec<_>, Vec<_>) =
             keys.iter().partition(|key| key.starts_with(names::PART));
-        if self.part.is_none() && !parts.is_empty() {
-            return self.parts(None, |reader| reader.fields(keys, tag, visitor));
-        }
         let all = own.iter().copied().chain(tag);
         match self.part {
             Some(known) => {
@@ -372,13 +391,10 @@ impl<'a> Reader<'a> {
         let parts = parts
             .into_iter()
             .filter(|_| self.asking != Some(Asking::Own(&path)));
-        let parts = parts.map(|key| (key, Entry::Part));
-        let entries = table.iter().filter(|(key, _)| is_own(key));
-        visitor.visit_map(TableAccess::new(
-            self,
-            entries,
-            asked.into_iter().chain(parts),
-        ))
+        let mut entries = TableAccess::new(self, table, &is_own);
+        entries.list.extend(asked);
+        entries.list.extend(parts.map(|key| (key, Entry::Part)));
+        Ok(entries)
     }
 
     fn items<'de, V: Visitor<'de>>(self, list: &[Node], visitor: V) -> Result<V::Value, Fault> {
@@ -405,12 +421,72 @@ impl<'a> Reader<'a> {
         };
         let part = Some(&known);
         let value = read(Reader { part, ..self });
+        self.check_parts(table, &known, value.as_ref().err())?;
+        value
+    }
+
+    /// Fails at a key that is in no part, after the parts were read.
+    fn check_parts(
+        &self,
+        table: &Table,
+        known: &Known,
+        fault: Option<&Fault>,
+    ) -> Result<(), Fault> {
         // A misspelt key is named before what is missing without it.
-        let other = value.as_ref().is_err_and(|fault| !fault.is_missing);
+        let other = fault.is_some_and(|fault| !fault.is_missing);
         if !other && !known.rest.get() && known.left.get() == 0 {
             self.only(table, &known.keys.borrow())?;
         }
-        value
+        Ok(())
+    }
+
+    /// Items of a value that a type of this crate asks for by name; `None` for another name.
+    fn named_items(&self, name: &str) -> Result<Option<Vec<Node>>, Fault> {
+        let node = |value: &Value| Node {
+            value: value.clone(),
+            place: self.place.clone(),
+        };
+        let list = match (name, self.value) {
+            (names::MANY, Some(value)) => node(value).all_items(),
+            (names::ONE_OR_LIST, Some(Value::List(list))) => list.clone(),
+            (names::ONE_OR_LIST, Some(value)) => vec![node(value)],
+            _ => return Ok(None),
+        };
+        if list.is_empty() && name == names::MANY {
+            return Err(Fault::new("is an empty list; give at least one".to_owned()));
+        }
+        Ok(Some(list))
+    }
+
+    /// The place of the value and those of its keys, as [`place`] reads them.
+    fn places(&self) -> Value {
+        let mut places = vec![written("", self.place)];
+        if let Some(Value::Table(table)) = self.value {
+            places.extend(table.iter().map(|(key, node)| written(key, &node.place)));
+        }
+        Value::List(places)
+    }
+
+    /// The variant that stands behind the tag of a table.
+    fn tagged(self, tag: &'static str, words: Keys) -> Result<Tagged<'a>, Fault> {
+        let Some(Value::Table(table)) = self.value else {
+            return Err(self.wrong(&"a table"));
+        };
+        let path = Path::Key(self.path, tag);
+        let Some(node) = table.get(tag) else {
+            let problem = format!("missing; give {}", one_of(words));
+            return Err(Fault::new(problem).at(self.place, &path));
+        };
+        let reader = self.inner(node, &path);
+        match &node.value {
+            Value::Text(word) => Ok(Tagged {
+                from: self,
+                tag,
+                word,
+                place: &node.place,
+            }),
+            _ => Err(reader.placed(reader.wrong(&one_of(words).as_str()))),
+        }
     }
 }
 
@@ -434,7 +510,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Some(Value::Flag(flag)) => visitor.visit_bool(*flag),
             Some(Value::List(list)) => self.items(list, visitor),
             Some(Value::Table(table)) => {
-                visitor.visit_map(TableAccess::new(self, table.iter(), None.into_iter()))
+                visitor.visit_map(TableAccess::new(self, table, &|_| true))
             }
             None => Err(self.wrong(&visitor)),
         }
@@ -449,20 +525,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        let node = |value: &Value| Node {
-            value: value.clone(),
-            place: self.place.clone(),
-        };
-        let list = match (name, self.value) {
-            (names::MANY, Some(value)) => node(value).all_items(),
-            (names::ONE_OR_LIST, Some(Value::List(list))) => list.clone(),
-            (names::ONE_OR_LIST, Some(value)) => vec![node(value)],
-            _ => return visitor.visit_newtype_struct(self),
-        };
-        if list.is_empty() && name == names::MANY {
-            return Err(Fault::new("is an empty list; give at least one".to_owned()));
+        match self.named_items(name)? {
+            Some(list) => self.items(&list, visitor),
+            None => visitor.visit_newtype_struct(self),
         }
-        self.items(&list, visitor)
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -493,25 +559,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         match (self.value, name.strip_prefix('$')) {
             (Some(Value::Text(word)), None) => visitor.visit_enum(StrDeserializer::new(word)),
             (_, None) => Err(self.wrong(&one_of(words).as_str())),
-            (Some(Value::Table(table)), Some(tag)) => {
-                let path = Path::Key(self.path, tag);
-                let Some(node) = table.get(tag) else {
-                    let problem = format!("missing; give {}", one_of(words));
-                    return Err(Fault::new(problem).at(self.place, &path));
-                };
-                let reader = self.inner(node, &path);
-                let word = reader.give(|reader| match reader.value {
-                    Some(Value::Text(word)) => Ok(word),
-                    _ => Err(reader.wrong(&one_of(words).as_str())),
-                })?;
-                visitor.visit_enum(Tagged {
-                    from: self,
-                    tag,
-                    word,
-                    reader,
-                })
-            }
-            (_, Some(_)) => Err(self.wrong(&"a table")),
+            (_, Some(tag)) => visitor.visit_enum(self.tagged(tag, words)?),
         }
     }
 
@@ -540,8 +588,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         // What the parts before it do not know.
         known.rest.set(true);
         let keys = known.keys.borrow().clone();
-        let entries = table.iter().filter(|(key, _)| !keys.contains(key));
-        visitor.visit_map(TableAccess::new(self, entries, None.into_iter()))
+        visitor.visit_map(TableAccess::new(self, table, &|key| !keys.contains(&key)))
     }
 
     serde::forward_to_deserialize_any! {
@@ -593,23 +640,21 @@ enum Entry<'a> {
 /// The entries of a table, in the order of the text, and others behind them.
 struct TableAccess<'a> {
     from: Reader<'a>,
-    list: vec::IntoIter<(&'a str, Entry<'a>)>,
+    list: VecDeque<(&'a str, Entry<'a>)>,
     value: Option<(&'a str, Entry<'a>)>,
 }
 
 impl<'a> TableAccess<'a> {
-    fn new(
-        from: Reader<'a>,
-        entries: impl Iterator<Item = (&'a str, &'a Node)>,
-        others: impl Iterator<Item = (&'a str, Entry<'a>)>,
-    ) -> TableAccess<'a> {
-        let mut entries: Vec<_> = entries.collect();
-        entries.sort_by_key(|(_, node)| &node.place);
-        let entries = entries.into_iter();
-        let entries = entries.map(|(key, node)| (key, Entry::Value(node)));
+    /// The entries whose key is `wanted`.
+    fn new(from: Reader<'a>, table: &'a Table, wanted: &dyn Fn(&str) -> bool) -> TableAccess<'a> {
+        let mut list: Vec<_> = table.iter().filter(|(key, _)| wanted(key)).collect();
+        list.sort_by_key(|(_, node)| &node.place);
+        let list = list
+            .into_iter()
+            .map(|(key, node)| (key, Entry::Value(node)));
         TableAccess {
             from,
-            list: Vec::from_iter(entries.chain(others)).into_iter(),
+            list: list.collect(),
             value: None,
         }
     }
@@ -622,7 +667,7 @@ impl<'de> MapAccess<'de> for TableAccess<'_> {
         &mut self,
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
-        self.value = self.list.next();
+        self.value = self.list.pop_front();
         let Some((key, entry)) = self.value else {
             return Ok(None);
         };
@@ -662,7 +707,7 @@ struct Tagged<'a> {
     tag: &'static str,
     word: &'a str,
     /// Of the tag's value.
-    reader: Reader<'a>,
+    place: &'a Place,
 }
 
 impl<'de> EnumAccess<'de> for Tagged<'_> {
@@ -671,7 +716,10 @@ impl<'de> EnumAccess<'de> for Tagged<'_> {
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self), Fault> {
         let word: StrDeserializer<'_, Fault> = self.word.into_deserializer();
-        let variant = self.reader.give(|_| seed.deserialize(word))?;
+        let path = Path::Key(self.from.path, self.tag);
+        let variant = seed
+            .deserialize(word)
+            .map_err(|fault| fault.at(self.place, &path))?;
         Ok((variant, self))
     }
 }
@@ -712,30 +760,27 @@ impl<'de> SeqAccess<'de> for PlacedParts<'_> {
         seed: S,
     ) -> Result<Option<S::Value>, Fault> {
         self.next += 1;
-        let value = match self.next {
-            1 => seed.deserialize(self.from)?,
-            2 => seed.deserialize(self.from.path.to_string().into_deserializer())?,
-            _ => {
-                let mut places = vec![written(String::new(), self.from.place)];
-                if let Some(Value::Table(table)) = self.from.value {
-                    let keys = table.iter();
-                    places.extend(keys.map(|(key, node)| written(key.to_owned(), &node.place)));
-                }
-                seed.deserialize(places.into_deserializer())?
-            }
+        let described = match self.next {
+            1 => None,
+            2 => Some(Value::Text(self.from.path.to_string())),
+            _ => Some(self.from.places()),
         };
-        Ok(Some(value))
+        let value = described.as_ref().or(self.from.value);
+        let reader = Reader { value, ..self.from };
+        seed.deserialize(reader).map(Some)
     }
 }
 
 /// A key and its place in a form that passes through serde; [`place`] reads it.
-fn written(key: String, place: &Place) -> Vec<String> {
-    match place {
-        Place::Line(file, line) => vec![key, file.to_string(), line.to_string()],
-        Place::Option(option) => vec![key, option.to_string()],
-        Place::BuiltIn => vec![key],
-        Place::NoText => vec![key, String::new(), String::new(), String::new()],
-    }
+fn written(key: &str, place: &Place) -> Node {
+    let texts = match place {
+        Place::Line(file, line) => vec![key.to_owned(), file.to_string(), line.to_string()],
+        Place::Option(option) => vec![key.to_owned(), option.to_string()],
+        Place::BuiltIn => vec![key.to_owned()],
+        Place::NoText => vec![key.to_owned(), String::new(), String::new(), String::new()],
+    };
+    let texts = texts.into_iter().map(Value::Text).map(Node::built_in);
+    Node::built_in(Value::List(texts.collect()))
 }
 
 /// Reads what [`written`] wrote.

@@ -228,7 +228,7 @@ impl Learned {
 /// # Errors
 ///
 /// If an option is outside its range, the probe has no sectors or no sensible clock, or a read fails.
-pub fn learn(probe: &mut impl Probe, options: &CurveOptions) -> Result<Learned, LearnError> {
+pub fn learn(probe: &mut dyn Probe, options: &CurveOptions) -> Result<Learned, LearnError> {
     options.check()?;
     let capacity = probe.capacity().get();
     if capacity == 0 {
@@ -334,7 +334,7 @@ impl Plan {
     /// Sends a pair of reads and times the second.
     fn pair(
         &self,
-        probe: &mut impl Probe,
+        probe: &mut dyn Probe,
         bin: Bin,
         pause_max: Nanos,
         random: &mut Random,

@@ -203,7 +203,7 @@ const HELD_OUT: u64 = 5_000;
 
 impl Extraction {
     /// Begins with a drive. Nothing is read yet.
-    pub fn new<P: Probe + ?Sized>(probe: &P, seed: u64) -> Extraction {
+    pub fn new(probe: &dyn Probe, seed: u64) -> Extraction {
         Extraction {
             name: probe.name(),
             capacity: probe.capacity().get(),
@@ -298,11 +298,7 @@ impl Extraction {
     /// # Errors
     ///
     /// If the drive cannot be read, or not be learned. What was learned stays.
-    pub fn run<P: Probe + ?Sized>(
-        &mut self,
-        probe: &mut P,
-        budget: Nanos,
-    ) -> Result<(), ExtractError> {
+    pub fn run(&mut self, probe: &mut dyn Probe, budget: Nanos) -> Result<(), ExtractError> {
         while self.stage != Stage::Done && self.spent < budget {
             self.step(probe)?;
         }
@@ -317,10 +313,7 @@ impl Extraction {
     /// # Errors
     ///
     /// As for [`Extraction::run`].
-    pub fn step_or_stay<P: Probe + ?Sized>(
-        &mut self,
-        probe: &mut P,
-    ) -> Result<Outlook, ExtractError> {
+    pub fn step_or_stay(&mut self, probe: &mut dyn Probe) -> Result<Outlook, ExtractError> {
         let mut tries = 0;
         loop {
             let mut next = self.clone();
@@ -349,7 +342,7 @@ impl Extraction {
     /// # Errors
     ///
     /// As for [`Extraction::run`].
-    pub fn step<P: Probe + ?Sized>(&mut self, probe: &mut P) -> Result<Outlook, ExtractError> {
+    pub fn step(&mut self, probe: &mut dyn Probe) -> Result<Outlook, ExtractError> {
         let begin = probe.now();
         let mut bench = Bench::new(
             probe,

@@ -17,8 +17,8 @@ type Record<'a> = Box<dyn FnMut(&[(Switch, bool)]) -> Result<(), Cause> + 'a>;
 /// does not reach the drive. Switches that were turned are put back by [`Guarded::restore`], or else when this
 /// is dropped: whether learning ends well, with an error or with a panic. What a killed process leaves is
 /// put back by whoever reads what was [recorded](Guarded::recording).
-pub struct Guarded<'a, P: Probe> {
-    probe: &'a mut P,
+pub struct Guarded<'a> {
+    probe: &'a mut dyn Probe,
     scratch: Option<Extent>,
     in_drive: usize,
     /// Switches that are not as they were, and how they were.
@@ -28,9 +28,9 @@ pub struct Guarded<'a, P: Probe> {
     switches: bool,
 }
 
-impl<'a, P: Probe> Guarded<'a, P> {
+impl<'a> Guarded<'a> {
     /// Limits a probe, in which there are no commands. Nothing is written but to `scratch`.
-    pub fn new(probe: &'a mut P, scratch: Option<Extent>) -> Guarded<'a, P> {
+    pub fn new(probe: &'a mut dyn Probe, scratch: Option<Extent>) -> Guarded<'a> {
         Guarded {
             probe,
             scratch,
@@ -43,7 +43,7 @@ impl<'a, P: Probe> Guarded<'a, P> {
 
     /// As if the drive had no switches: where nothing can be recorded, nothing is turned.
     #[must_use]
-    pub fn without_switches(mut self) -> Guarded<'a, P> {
+    pub fn without_switches(mut self) -> Guarded<'a> {
         self.switches = false;
         self
     }
@@ -54,7 +54,7 @@ impl<'a, P: Probe> Guarded<'a, P> {
     pub fn recording(
         mut self,
         record: impl FnMut(&[(Switch, bool)]) -> Result<(), Cause> + 'a,
-    ) -> Guarded<'a, P> {
+    ) -> Guarded<'a> {
         self.record = Box::new(record);
         self
     }
@@ -118,14 +118,14 @@ impl<'a, P: Probe> Guarded<'a, P> {
     }
 }
 
-impl<P: Probe> Drop for Guarded<'_, P> {
+impl Drop for Guarded<'_> {
     fn drop(&mut self) {
         // A drive that refuses now leaves what is recorded to the next start.
         let _ = self.put_back();
     }
 }
 
-impl<P: Probe> std::fmt::Debug for Guarded<'_, P> {
+impl std::fmt::Debug for Guarded<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Guarded")
             .field("scratch", &self.scratch)
@@ -134,14 +134,12 @@ impl<P: Probe> std::fmt::Debug for Guarded<'_, P> {
     }
 }
 
-impl<P: Probe> crate::Layer for Guarded<'_, P> {
-    type Under = P;
-
-    fn under(&self) -> &P {
+impl crate::Layer for Guarded<'_> {
+    fn under(&self) -> &dyn Probe {
         self.probe
     }
 
-    fn under_mut(&mut self) -> &mut P {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         self.probe
     }
 
@@ -188,7 +186,9 @@ mod tests {
     use crate::Modelled;
     use headtime_disk::profile::by_name;
     use proptest::prelude::*;
+    use std::cell::Cell;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::rc::Rc;
 
     fn probe() -> Modelled {
         Modelled::new(&by_name("wd5000aaks").unwrap(), 1)
@@ -198,7 +198,7 @@ mod tests {
         Switch::ALL.map(|which| probe.switch(which))
     }
 
-    fn turn_both_and_leave_reads_behind(guarded: &mut Guarded<'_, Modelled>) {
+    fn turn_both_and_leave_reads_behind(guarded: &mut Guarded<'_>) {
         for which in Switch::ALL {
             guarded.set(which, false).unwrap();
             assert_eq!(guarded.switch(which), Some(false));
@@ -275,24 +275,22 @@ mod tests {
     /// A drive that turns no more of its switches, or only the other one, and notes what it was told.
     struct Stuck {
         drive: Modelled,
-        which: Option<Switch>,
+        which: Rc<Cell<Option<Switch>>>,
         told: Vec<(Switch, bool)>,
     }
 
     impl crate::Layer for Stuck {
-        type Under = Modelled;
-
-        fn under(&self) -> &Modelled {
+        fn under(&self) -> &dyn Probe {
             &self.drive
         }
 
-        fn under_mut(&mut self) -> &mut Modelled {
+        fn under_mut(&mut self) -> &mut dyn Probe {
             &mut self.drive
         }
 
         fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
             self.told.push((which, on));
-            match self.which {
+            match self.which.get() {
                 Some(stuck) if stuck == which => Err(ProbeError::Refused {
                     which,
                     source: "it is stuck".into(),
@@ -306,13 +304,11 @@ mod tests {
     struct Hanging(Modelled);
 
     impl crate::Layer for Hanging {
-        type Under = Modelled;
-
-        fn under(&self) -> &Modelled {
+        fn under(&self) -> &dyn Probe {
             &self.0
         }
 
-        fn under_mut(&mut self) -> &mut Modelled {
+        fn under_mut(&mut self) -> &mut dyn Probe {
             &mut self.0
         }
 
@@ -341,7 +337,7 @@ mod tests {
         for first in Switch::ALL {
             let mut stuck = Stuck {
                 drive: probe(),
-                which: None,
+                which: Rc::default(),
                 told: Vec::new(),
             };
             let mut guarded = Guarded::new(&mut stuck, None);
@@ -361,9 +357,10 @@ mod tests {
     fn one_that_is_stuck_keeps_no_other_and_stays_recorded() {
         let mut stuck = Stuck {
             drive: probe(),
-            which: None,
+            which: Rc::default(),
             told: Vec::new(),
         };
+        let which_is_stuck = Rc::clone(&stuck.which);
         let mut kept = Vec::new();
         let mut guarded = Guarded::new(&mut stuck, None).recording(|turned| {
             kept = turned.to_vec();
@@ -372,7 +369,7 @@ mod tests {
         for which in Switch::ALL {
             guarded.set(which, false).unwrap();
         }
-        guarded.probe.which = Some(Switch::LookAhead);
+        which_is_stuck.set(Some(Switch::LookAhead));
         let error = guarded.restore().unwrap_err().to_string();
         assert_eq!(error, "look-ahead cannot be turned: it is stuck");
         assert_eq!(kept, [(Switch::LookAhead, true)]);
@@ -380,7 +377,7 @@ mod tests {
             Switch::ALL.map(|which| stuck.switch(which)),
             [Some(false), Some(true)]
         );
-        stuck.which = None;
+        stuck.which.set(None);
         Guarded::new(&mut stuck, None)
             .restore_earlier(&kept)
             .unwrap();
@@ -391,7 +388,7 @@ mod tests {
     fn one_that_was_never_turned_need_not_be_put_back() {
         let mut stuck = Stuck {
             drive: probe(),
-            which: Some(Switch::LookAhead),
+            which: Rc::new(Cell::new(Some(Switch::LookAhead))),
             told: Vec::new(),
         };
         let mut kept = Vec::new();
@@ -438,9 +435,9 @@ mod tests {
             let profile = by_name("wd5000aaks").unwrap();
             let mut probe = Modelled::new(&profile, 1);
             let scratch = scratch.map(|(start, len)| Extent::at(start, len));
+            probe.record_written();
             let mut guarded = Guarded::new(&mut probe, scratch);
             guarded.set(Switch::WriteCache, false).unwrap();
-            guarded.probe.record_written();
             for (op, start, len) in asked {
                 let op = [Op::Read, Op::Write, Op::Discard][usize::from(op)];
                 let extent = Extent::at(start, len);

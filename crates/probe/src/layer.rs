@@ -10,12 +10,11 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 /// is are always that one's. Bring this into scope only where a layer is written: its methods are called by
 /// the names of [`Probe`]'s.
 pub trait Layer {
-    /// What is under it.
-    type Under: Probe;
+    /// The probe under this layer.
+    fn under(&self) -> &dyn Probe;
 
-    fn under(&self) -> &Self::Under;
-
-    fn under_mut(&mut self) -> &mut Self::Under;
+    /// As [`Layer::under`], to send commands.
+    fn under_mut(&mut self) -> &mut dyn Probe;
 
     /// See [`Probe::depth`].
     fn depth(&self) -> u16 {

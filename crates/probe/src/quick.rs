@@ -90,7 +90,7 @@ const BYTES_MIN: u64 = 16 << 20;
 ///
 /// If the time is out of range.
 pub fn quick(
-    probe: &mut impl Probe,
+    probe: &mut dyn Probe,
     options: &QuickOptions,
     watch: &mut dyn FnMut(Progress),
 ) -> Quick {
@@ -136,7 +136,7 @@ impl Quick {
         self.random.last()
     }
 
-    fn learn<P: Probe>(&mut self, meter: &mut Meter<'_, P>) -> Result<(), Obstacle> {
+    fn learn(&mut self, meter: &mut Meter<'_>) -> Result<(), Obstacle> {
         let bytes = self.capacity.bytes(self.sector_bytes);
         if bytes < BYTES_MIN {
             return Err(Obstacle::TooSmall { bytes });
@@ -172,9 +172,9 @@ impl Quick {
     }
 
     /// Random reads at both depths, each for `time`.
-    fn random_reads<P: Probe>(
+    fn random_reads(
         &mut self,
-        meter: &mut Meter<'_, P>,
+        meter: &mut Meter<'_>,
         time: Nanos,
         random: &mut Random,
     ) -> Result<(), Obstacle> {
@@ -188,7 +188,7 @@ impl Quick {
     }
 
     /// The curve in the time that is left. `None` if that is too little.
-    fn seeks<P: Probe>(&self, meter: &mut Meter<'_, P>) -> Result<Option<Learned>, Obstacle> {
+    fn seeks(&self, meter: &mut Meter<'_>) -> Result<Option<Learned>, Obstacle> {
         meter.begin("seeks");
         let defaults = CurveOptions::default();
         let turn = self.rotation.map_or(0.0, |rotation| rotation.turn_ns);

@@ -6,31 +6,29 @@ use headtime_units::{Extent, Time};
 
 /// A probe that sends nothing more once `stop` returns true, which is asked with the time before each
 /// command. What was sent is answered, and switches can still be put back.
-pub struct Stopping<'a, P: Probe> {
-    probe: &'a mut P,
+pub struct Stopping<'a> {
+    probe: &'a mut dyn Probe,
     stop: &'a mut dyn FnMut(Time) -> bool,
 }
 
-impl<'a, P: Probe> Stopping<'a, P> {
-    pub fn new(probe: &'a mut P, stop: &'a mut dyn FnMut(Time) -> bool) -> Stopping<'a, P> {
+impl<'a> Stopping<'a> {
+    pub fn new(probe: &'a mut dyn Probe, stop: &'a mut dyn FnMut(Time) -> bool) -> Stopping<'a> {
         Stopping { probe, stop }
     }
 }
 
-impl<P: Probe> std::fmt::Debug for Stopping<'_, P> {
+impl std::fmt::Debug for Stopping<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Stopping").finish_non_exhaustive()
     }
 }
 
-impl<P: Probe> Layer for Stopping<'_, P> {
-    type Under = P;
-
-    fn under(&self) -> &P {
+impl Layer for Stopping<'_> {
+    fn under(&self) -> &dyn Probe {
         self.probe
     }
 
-    fn under_mut(&mut self) -> &mut P {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         self.probe
     }
 

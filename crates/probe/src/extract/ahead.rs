@@ -8,7 +8,6 @@ mod least;
 use super::desk::{Desk, EDGE};
 use super::error::ExtractError;
 use super::told::Told;
-use crate::Probe;
 use headtime_disk::Layout;
 use headtime_disk::profile::{CacheSpec, ReadAhead, RequestedData};
 use headtime_units::{Extent, Lba, Nanos};
@@ -83,10 +82,10 @@ fn inside_cylinder(layout: &Layout, track: Extent) -> bool {
 }
 
 impl Ahead {
-    pub(super) fn ask<P: Probe + ?Sized>(
+    pub(super) fn ask(
         &mut self,
         question: AheadQuestion,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         match question {
@@ -103,8 +102,8 @@ impl Ahead {
 
     /// Whether a sector is held so far behind a read of `len` that ends `into` its track, after a rest in which at least
     /// `reach` is read on.
-    fn behind<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn behind(
+        desk: &mut Desk<'_, '_, '_>,
         (len, into, reach): (u64, u64, u64),
         offset: i64,
         good: impl Fn(&Layout, Extent) -> bool,
@@ -127,8 +126,8 @@ impl Ahead {
     }
 
     /// How many sectors are held behind a read of `len`.
-    fn held_behind<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn held_behind(
+        desk: &mut Desk<'_, '_, '_>,
         read: (u64, u64, u64),
         good: impl Fn(&Layout, Extent) -> bool + Copy,
     ) -> Result<Option<u64>, ExtractError> {
@@ -137,11 +136,7 @@ impl Ahead {
         })
     }
 
-    fn kind<P: Probe + ?Sized>(
-        &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn kind(&mut self, desk: &mut Desk<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let per_track = desk.per_track;
         let on = desk.votes(VOTES, |desk| {
             // A segment may be too small for the rest of the track.
@@ -228,8 +223,8 @@ impl Ahead {
     }
 
     /// Whether a read near the end of a track is followed over that.
-    fn over_end<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn over_end(
+        desk: &mut Desk<'_, '_, '_>,
         good: impl Fn(&Layout, Extent) -> bool,
     ) -> Result<Option<bool>, ExtractError> {
         let Some(track) = desk.any_track(good) else {
@@ -243,9 +238,7 @@ impl Ahead {
     }
 
     /// Whether a read over the border of two tracks is followed up to the track behind the second.
-    fn over_border<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
-    ) -> Result<Option<bool>, ExtractError> {
+    fn over_border(desk: &mut Desk<'_, '_, '_>) -> Result<Option<bool>, ExtractError> {
         let Some(track) = desk.track(0, anywhere) else {
             return Ok(None);
         };
@@ -259,7 +252,7 @@ impl Ahead {
     }
 
     /// Sectors that are read on behind a read at the most.
-    fn reach<P: Probe + ?Sized>(&self, desk: &mut Desk<'_, '_, '_, P>) -> u64 {
+    fn reach(&self, desk: &mut Desk<'_, '_, '_>) -> u64 {
         match (self.kind, self.most) {
             (Some(ReadAhead::Off), _) => 0,
             (_, Some(most)) => most,
@@ -272,9 +265,9 @@ impl Ahead {
         }
     }
 
-    fn segment<P: Probe + ?Sized>(
+    fn segment(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.segment_sectors";
@@ -330,9 +323,9 @@ impl Ahead {
         Ok(())
     }
 
-    fn requested<P: Probe + ?Sized>(
+    fn requested(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.requested_data";
@@ -370,9 +363,9 @@ impl Ahead {
         Ok(())
     }
 
-    fn idle_hit<P: Probe + ?Sized>(
+    fn idle_hit(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.read_ahead_on_idle_hit";
@@ -409,11 +402,7 @@ impl Ahead {
         Ok(())
     }
 
-    fn free<P: Probe + ?Sized>(
-        &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn free(&mut self, desk: &mut Desk<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let key = "cache.read_free_sectors";
         let before = desk.votes(2 * VOTES, |desk| {
             let Some(track) = desk.track(0, anywhere) else {

@@ -13,7 +13,6 @@ use super::solve::{Glance, solve};
 use super::turns::near;
 use super::walk::Walk;
 use super::zone::Row;
-use crate::Probe;
 
 /// Places that are tried until one is not in the buffer.
 const TRIES: usize = 12;
@@ -46,7 +45,7 @@ struct Agreed {
     fitted: u64,
 }
 
-impl<P: Probe + ?Sized> Walk<'_, '_, P> {
+impl Walk<'_, '_> {
     /// One step where looks are dear.
     pub(super) fn go_on_apart(&mut self) -> Result<(), ExtractError> {
         let capacity = self.bench.capacity();

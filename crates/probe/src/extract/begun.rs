@@ -5,7 +5,6 @@ use super::solve::{Glance, Solved, likeliest, only, solve};
 use super::turns::{near, part};
 use super::walk::Walk;
 use super::zone::Row;
-use crate::Probe;
 
 /// Slipped places before a track, at most, in sectors of 512 bytes.
 pub(super) const MOST_SLIPPED: u64 = 64;
@@ -33,7 +32,7 @@ const LOOKS: [(u64, f64); 12] = [
 /// Tracks of one row and of the next are alike to these parts.
 pub(super) const ALIKE: [(f64, f64); 2] = [(0.84, 1.19), (0.55, 1.8)];
 
-impl<P: Probe + ?Sized> Walk<'_, '_, P> {
+impl Walk<'_, '_> {
     /// Returns true, having begun it, if one of the rows that may come has the looks behind a track's end.
     pub(super) fn goes_on_as(
         &mut self,

@@ -13,8 +13,8 @@ use headtime_units::{Extent, Nanos, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive under probe, and the phase of its platters.
-pub(super) struct Bench<'a, P: ?Sized> {
-    pub probe: &'a mut P,
+pub(super) struct Bench<'a> {
+    pub probe: &'a mut dyn Probe,
     pub random: Random,
     /// Commands so far.
     pub reads: u64,
@@ -77,8 +77,8 @@ pub(super) const MOST_NOISE: f64 = 0.01;
 /// Other reads until a sector is expected to be out of the buffer, at most.
 const MOST_EVICTIONS: usize = 4_096;
 
-impl<'a, P: Probe + ?Sized> Bench<'a, P> {
-    pub fn new(probe: &'a mut P, seed: u64) -> Bench<'a, P> {
+impl<'a> Bench<'a> {
+    pub fn new(probe: &'a mut dyn Probe, seed: u64) -> Bench<'a> {
         Bench {
             probe,
             random: Random::new(seed),

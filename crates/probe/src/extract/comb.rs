@@ -15,7 +15,7 @@ use super::error::ExtractError;
 use super::holdout::Predictor;
 use super::remaps::{CombPlace, LATE, MOST_SUSPECTS, Remapped, Remaps, Suspect};
 use super::turns::{near, part};
-use crate::{Probe, ProbeError};
+use crate::ProbeError;
 use headtime_units::{Extent, Lba, Nanos};
 
 /// A look that is so much earlier was answered by the buffer in part.
@@ -70,8 +70,8 @@ fn is_of(error: &ExtractError, extent: Extent) -> bool {
     }
 }
 
-pub(super) struct Comb<'b, 'a, 'l, P: ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Comb<'b, 'a, 'l> {
+    pub bench: &'b mut Bench<'a>,
     pub plan: CombPlan<'l>,
     /// Where the arm is.
     pub before: Option<Extent>,
@@ -294,7 +294,7 @@ fn piece(track: Extent, index: u64, pieces: u64) -> Extent {
     Extent::at(track.start.get() + start, part(index + 1) - start)
 }
 
-impl<P: Probe + ?Sized> Comb<'_, '_, '_, P> {
+impl Comb<'_, '_, '_> {
     /// Makes a read or two. Returns false if nothing is left to look at.
     pub fn step(&mut self, at: &mut Remaps) -> Result<bool, ExtractError> {
         if at.suspects.first().is_some_and(|next| next.due <= at.reads) {

@@ -6,7 +6,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::median;
-use crate::Probe;
 use headtime_disk::Layout;
 use headtime_units::{Extent, Lba, Nanos};
 use serde::{Deserialize, Serialize};
@@ -30,8 +29,8 @@ const LENGTHS: usize = 96;
 
 impl HitTime {
     /// Reads sectors twice. `None` if the second read is not the faster one.
-    pub(super) fn measure<P: Probe + ?Sized>(
-        bench: &mut Bench<'_, P>,
+    pub(super) fn measure(
+        bench: &mut Bench<'_>,
         turn: f64,
     ) -> Result<Option<HitTime>, ExtractError> {
         let mut times = Vec::new();
@@ -57,8 +56,8 @@ impl HitTime {
 }
 
 /// A drive whose tracks and whose hits are known.
-pub(super) struct Desk<'b, 'a, 'l, P: ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Desk<'b, 'a, 'l> {
+    pub bench: &'b mut Bench<'a>,
     pub layout: &'l Layout,
     /// In nanoseconds.
     pub turn: f64,
@@ -71,14 +70,14 @@ pub(super) struct Desk<'b, 'a, 'l, P: ?Sized> {
     pub per_track: u64,
 }
 
-impl<'b, 'a, 'l, P: Probe + ?Sized> Desk<'b, 'a, 'l, P> {
+impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
     /// Of a layout that has a zone.
     pub fn new(
-        bench: &'b mut Bench<'a, P>,
+        bench: &'b mut Bench<'a>,
         layout: &'l Layout,
         turn: f64,
         hit: HitTime,
-    ) -> Desk<'b, 'a, 'l, P> {
+    ) -> Desk<'b, 'a, 'l> {
         let zones = layout.zones().map(|zone| zone.extent);
         let area = zones
             .max_by_key(|extent| extent.len)
@@ -88,12 +87,12 @@ impl<'b, 'a, 'l, P: Probe + ?Sized> Desk<'b, 'a, 'l, P> {
 
     /// The same with tracks in a zone of one's own choice.
     pub fn in_zone(
-        bench: &'b mut Bench<'a, P>,
+        bench: &'b mut Bench<'a>,
         layout: &'l Layout,
         turn: f64,
         hit: HitTime,
         area: Extent,
-    ) -> Desk<'b, 'a, 'l, P> {
+    ) -> Desk<'b, 'a, 'l> {
         let mut lengths: Vec<u64> = (0..LENGTHS)
             .map(|_| {
                 let lba = area.start.get() + bench.random.up_to(area.len.get() - 1);

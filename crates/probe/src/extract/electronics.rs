@@ -104,9 +104,9 @@ impl Electronics {
     /// Answers the next question. Returns false if none is left.
     ///
     /// Switches that are off are on meanwhile, and off again then, also after a failure.
-    pub(super) fn step<P: Probe + ?Sized>(
+    pub(super) fn step(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
     ) -> Result<bool, ExtractError> {
         let Some(step) = steps().get(self.at).copied() else {
@@ -152,7 +152,7 @@ impl Electronics {
     }
 
     /// Notes them as they are while none is turned. A step that failed may be made once more.
-    fn see_switches<P: Probe + ?Sized>(&mut self, probe: &mut P) {
+    fn see_switches(&mut self, probe: &mut dyn Probe) {
         self.switches.clear();
         self.not_turned = None;
         for which in Switch::ALL {
@@ -183,10 +183,10 @@ impl Electronics {
         }
     }
 
-    fn answer<P: Probe + ?Sized>(
+    fn answer(
         &mut self,
         step: Step,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
     ) -> Result<(), ExtractError> {
         if let Step::Hits = step {

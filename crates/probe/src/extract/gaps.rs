@@ -6,7 +6,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::seeks::{Target, between};
-use crate::Probe;
 use headtime_units::{Cylinder, Head, Track};
 
 /// Seeks within zones that are known before, in cylinders.
@@ -20,8 +19,8 @@ const EQUAL: f64 = 25_000.0;
 
 /// Cylinders between a zone that ends on one and the next, which begins on another, from seeks over
 /// the border; `seeks` are those within zones. 0 if there are too few to tell.
-pub(super) fn measure<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn measure(
+    bench: &mut Bench<'_>,
     target: &Target<'_>,
     (end, begin): (Cylinder, Cylinder),
     seeks: &[(u32, f64)],

@@ -5,7 +5,6 @@ use super::error::ExtractError;
 use super::remaps::{LATE, Remaps};
 use super::transfer::Transfer;
 use super::turns::part;
-use crate::Probe;
 use crate::random::Random;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_sched::Op;
@@ -126,9 +125,9 @@ impl Predictor {
 
 impl Held {
     /// Reads `count` random extents of 8 sectors, and compares.
-    pub(super) fn compare<P: Probe + ?Sized>(
+    pub(super) fn compare(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         predictor: &Predictor,
         zero_latency: bool,
         count: u64,
@@ -179,8 +178,8 @@ impl Held {
 
 /// Returns true if the drive takes the sectors of a track as they come: then a whole track takes a
 /// turn, wherever in it the head arrives.
-pub(super) fn zero_latency<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn zero_latency(
+    bench: &mut Bench<'_>,
     predictor: &Predictor,
 ) -> Result<Option<bool>, ExtractError> {
     let mut votes = [0_u32; 2];
@@ -240,8 +239,8 @@ enum Crossed {
 
 /// How long switching heads takes at most: what passes between the end of a track and where the next one begins, on
 /// another surface, if a drive that reads across it loses no turn. `predictor` has it that it takes no time.
-pub(super) fn crossing<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn crossing(
+    bench: &mut Bench<'_>,
     predictor: &Predictor,
 ) -> Result<Option<f64>, ExtractError> {
     let (mut made, mut missed) = (0, 0);
@@ -264,8 +263,8 @@ pub(super) fn crossing<P: Probe + ?Sized>(
 
 /// The same where less passes than `most`, which is what passed between tracks that the head was in time for: zones are
 /// turned by as much as their makers had to, so that those that are turned by the least say the most.
-pub(super) fn least_crossing<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn least_crossing(
+    bench: &mut Bench<'_>,
     predictor: &Predictor,
     most: f64,
 ) -> Result<f64, ExtractError> {
@@ -309,8 +308,8 @@ fn any_end(random: &mut Random, predictor: &Predictor) -> Option<End> {
 }
 
 /// Reads across the end of a track.
-fn across<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn across(
+    bench: &mut Bench<'_>,
     predictor: &Predictor,
     end: &End,
 ) -> Result<Crossed, ExtractError> {

@@ -9,7 +9,6 @@ use super::desk::HitTime;
 use super::error::ExtractError;
 use super::transfer::Transfer;
 use super::turns::{median, quantile};
-use crate::Probe;
 use headtime_disk::profile::OverheadSpec;
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -121,8 +120,8 @@ impl Jitter {
 }
 
 /// Reads places again that the buffer has. `None` if it had too few.
-pub(super) fn measure<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn measure(
+    bench: &mut Bench<'_>,
     hit: HitTime,
     segment: Option<u64>,
 ) -> Result<Option<Jitter>, ExtractError> {

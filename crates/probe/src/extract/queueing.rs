@@ -15,7 +15,6 @@ use super::desk::HitTime;
 use super::error::ExtractError;
 use super::ground::Ground;
 use super::told::Told;
-use crate::Probe;
 use headtime_disk::profile::{FirmwarePolicy, Preseek, QueueSpec};
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -88,10 +87,10 @@ pub(super) const KEYS: [&str; 7] = [
 ];
 
 impl Queueing {
-    pub(super) fn ask<P: Probe + ?Sized>(
+    pub(super) fn ask(
         &mut self,
         question: QueueQuestion,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         held: Buffered,
         told: &mut Told,

@@ -8,7 +8,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::part;
-use crate::Probe;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos};
 
@@ -29,11 +28,11 @@ const SETTLING: u32 = 24;
 const NEAR: f64 = 6_000.0;
 
 /// A search for the least time between two places.
-pub(super) struct Reach<'b, 'a, P: ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Reach<'b, 'a> {
+    pub bench: &'b mut Bench<'a>,
 }
 
-impl<P: Probe + ?Sized> Reach<'_, '_, P> {
+impl Reach<'_, '_> {
     /// One trial: the command `source`, then an operation on so many sectors from the one that `aim`
     /// gives for the angle that passes `guess` nanoseconds later. Returns the time that would have been
     /// enough; a turn less was not.

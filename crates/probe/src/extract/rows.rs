@@ -4,7 +4,6 @@ use super::error::ExtractError;
 use super::turns::{near, part};
 use super::walk::Walk;
 use super::zone::Row;
-use crate::Probe;
 
 /// Angles on a track that differ by less than this part of a turn are the same, at first.
 const SAME: f64 = 2e-3;
@@ -29,7 +28,7 @@ struct Track {
     sure: bool,
 }
 
-impl<P: Probe + ?Sized> Walk<'_, '_, P> {
+impl Walk<'_, '_> {
     /// Begins a row at an address: finds the length of its tracks, where the next one begins, and how much
     /// it is turned.
     pub(super) fn row(&mut self, start: u64) -> Result<(), ExtractError> {

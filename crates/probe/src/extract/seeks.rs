@@ -3,7 +3,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::reach::{Aim, Reach};
-use crate::Probe;
 use crate::random::Random;
 use headtime_disk::Layout;
 use headtime_disk::layout::Slot;
@@ -82,9 +81,9 @@ impl Target<'_> {
 
     /// The least time after which a track can be read after a command; both are chosen anew for each
     /// trial. `None` if there are none, or the drive does not show it.
-    pub fn least<P: Probe + ?Sized>(
+    pub fn least(
         &self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         guess: f64,
         mut ways: impl FnMut(&mut Random) -> Option<(Op, Extent, Track)>,
     ) -> Result<Option<f64>, ExtractError> {
@@ -103,9 +102,9 @@ impl Target<'_> {
     }
 
     /// The least time from one track to another.
-    pub fn between_tracks<P: Probe + ?Sized>(
+    pub fn between_tracks(
         &self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         guess: f64,
         mut tracks: impl FnMut(&mut Random) -> (Track, Track),
     ) -> Result<Option<f64>, ExtractError> {
@@ -117,9 +116,9 @@ impl Target<'_> {
     }
 
     /// The least time over so many cylinders on one surface, processing included.
-    pub fn seek<P: Probe + ?Sized>(
+    pub fn seek(
         &self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         distance: u32,
         guess: f64,
     ) -> Result<Option<f64>, ExtractError> {
@@ -156,11 +155,7 @@ impl Target<'_> {
     }
 
     /// The least time to another surface of the same cylinder, processing included.
-    pub fn switch<P: Probe + ?Sized>(
-        &self,
-        bench: &mut Bench<'_, P>,
-        guess: f64,
-    ) -> Result<Option<f64>, ExtractError> {
+    pub fn switch(&self, bench: &mut Bench<'_>, guess: f64) -> Result<Option<f64>, ExtractError> {
         if self.heads < 2 {
             return Ok(None);
         }

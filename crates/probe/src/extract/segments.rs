@@ -7,7 +7,6 @@
 use super::desk::Desk;
 use super::error::ExtractError;
 use super::told::Told;
-use crate::Probe;
 use serde::{Deserialize, Serialize};
 
 /// What was found out about segments.
@@ -31,8 +30,8 @@ const MOST: u64 = 2_048;
 impl Segments {
     /// How many of so many places, each read with so many sectors, the buffer holds in the end; `behind` asks for the
     /// sector behind.
-    fn held<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn held(
+        desk: &mut Desk<'_, '_, '_>,
         lengths: &[u64],
         behind: bool,
     ) -> Result<u64, ExtractError> {
@@ -65,9 +64,9 @@ impl Segments {
         Ok(held)
     }
 
-    pub(super) fn count<P: Probe + ?Sized>(
+    pub(super) fn count(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.segments";
@@ -115,9 +114,9 @@ impl Segments {
     }
 
     /// Whether segments share a room that not all of them can fill, and how large it is.
-    pub(super) fn room<P: Probe + ?Sized>(
+    pub(super) fn room(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         (segment, passing): (Option<u64>, Option<u64>),
         told: &mut Told,
     ) -> Result<(), ExtractError> {
@@ -127,7 +126,7 @@ impl Segments {
             told.doubt(key, "the size of a segment is not known");
             return Ok(());
         };
-        let full = |desk: &mut Desk<'_, '_, '_, P>, count: u64, behind: bool| {
+        let full = |desk: &mut Desk<'_, '_, '_>, count: u64, behind: bool| {
             Segments::held(desk, &vec![segment; count as usize], behind)
         };
         // Data that were read ahead may have taken the place of those that were asked for.

@@ -3,7 +3,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::{LATE, mean, near, part};
-use crate::Probe;
 
 /// A look is as many reads as make their mean as exact as this, in sectors: four such deviations are a third of a sector.
 const EXACT: f64 = 0.35 / 4.0;
@@ -14,7 +13,7 @@ const SURE: f64 = 1.5;
 /// Reads in vain, at most, among those of a look.
 const IN_VAIN: usize = 4;
 
-impl<P: Probe + ?Sized> Bench<'_, P> {
+impl Bench<'_> {
     /// Returns true if a look is as many reads as are needed, since answers vary. Under a large buffer it is one ([`Bench::is_coarse`]).
     pub fn varies(&self) -> bool {
         self.weighs

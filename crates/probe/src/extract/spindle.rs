@@ -10,7 +10,6 @@ use super::bench::Bench;
 use super::error::ExtractError;
 use super::known::{MANY, Mark, ROUNDS, Spindle};
 use super::turns::{median, near, part};
-use crate::Probe;
 use crate::period::{COHERENT, FASTEST, coherence, period};
 use headtime_units::Time;
 
@@ -29,7 +28,7 @@ const QUARTILE: f64 = 0.6745;
 ///
 /// If no time is found of which the differences are multiples: then nothing turns, or other
 /// commands disturb.
-pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindle, ExtractError> {
+pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
     let hit_below = hit_time(bench)?;
     let mut count = PLACES.min(bench.capacity() / 2).max(1);
     let mut best = 0.0;
@@ -69,7 +68,7 @@ pub(super) fn find<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<Spindl
 }
 
 /// A time that reads from the buffer stay below and reads from the medium do not.
-fn hit_time<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<f64, ExtractError> {
+fn hit_time(bench: &mut Bench<'_>) -> Result<f64, ExtractError> {
     let mut times = Vec::new();
     for _ in 0..12 {
         let lba = bench.random.up_to(bench.capacity() - 1);
@@ -88,11 +87,7 @@ fn hit_time<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<f64, ExtractE
 
 /// How long a drive reads on behind a read before it answers from the buffer, at most: what a sector takes
 /// that is in the buffer, when one elsewhere was read after it. 0 if less than what a hit may take.
-fn linger<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    spindle: &Spindle,
-    hit_below: f64,
-) -> Result<f64, ExtractError> {
+fn linger(bench: &mut Bench<'_>, spindle: &Spindle, hit_below: f64) -> Result<f64, ExtractError> {
     let mut longest = 0.0;
     for _ in 0..16 {
         let [one, other] = [0; 2].map(|_| bench.random.up_to(bench.capacity() - 1));
@@ -109,8 +104,8 @@ fn linger<P: Probe + ?Sized>(
 }
 
 /// When each of `count` places was read in some rounds in random order.
-fn rounds<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn rounds(
+    bench: &mut Bench<'_>,
     count: u64,
     hit_below: f64,
 ) -> Result<Vec<(u64, Vec<Time>)>, ExtractError> {

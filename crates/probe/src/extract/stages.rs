@@ -6,7 +6,7 @@ use super::{
     Combing, Extraction, HELD_OUT, Stage, comb, gaps, ground, holdout, patience, seeks, spindle,
     surfaces, transfer, walk, writes,
 };
-use crate::{Probe, Switch};
+use crate::Switch;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_units::{Cylinder, Extent, Nanos, Time};
 
@@ -20,10 +20,7 @@ const LONG_WALK: Nanos = Nanos::from_millis(30 * 60_000);
 const MOST_ZONES: usize = 1_024;
 
 impl Extraction {
-    pub(super) fn work<P: Probe + ?Sized>(
-        &mut self,
-        bench: &mut Bench<'_, P>,
-    ) -> Result<(), ExtractError> {
+    pub(super) fn work(&mut self, bench: &mut Bench<'_>) -> Result<(), ExtractError> {
         let until = bench.probe.now() + STEP;
         let Some(spindle) = &self.spindle else {
             if self.capacity < 1 << 12 {
@@ -125,11 +122,7 @@ impl Extraction {
         Ok(())
     }
 
-    fn walk<P: Probe + ?Sized>(
-        &mut self,
-        bench: &mut Bench<'_, P>,
-        until: Time,
-    ) -> Result<(), ExtractError> {
+    fn walk(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
         if may_look_apart && self.stage_spent > LONG_WALK {
             bench.look_apart();
@@ -169,11 +162,7 @@ impl Extraction {
     }
 
     /// Measures short seeks, and with them how many cylinders stand between zones.
-    fn gap<P: Probe + ?Sized>(
-        &mut self,
-        bench: &mut Bench<'_, P>,
-        until: Time,
-    ) -> Result<(), ExtractError> {
+    fn gap(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
         let target = self.target(&profile, &layout);
@@ -214,11 +203,7 @@ impl Extraction {
         Ok(())
     }
 
-    fn seek<P: Probe + ?Sized>(
-        &mut self,
-        bench: &mut Bench<'_, P>,
-        until: Time,
-    ) -> Result<(), ExtractError> {
+    fn seek(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
         let target = self.target(&profile, &layout);
@@ -236,9 +221,9 @@ impl Extraction {
     }
 
     /// Times seeks over a distance, unless that was done.
-    fn time<P: Probe + ?Sized>(
+    fn time(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         target: &seeks::Target<'_>,
         distance: u32,
         guess: f64,
@@ -257,7 +242,7 @@ impl Extraction {
     }
 
     /// Times writes, without the write cache if it can be turned off, and turns it on again.
-    fn write<P: Probe + ?Sized>(&mut self, bench: &mut Bench<'_, P>) -> Result<(), ExtractError> {
+    fn write(&mut self, bench: &mut Bench<'_>) -> Result<(), ExtractError> {
         if let Some((first, count)) = self.scratch {
             let profile = self.draft()?;
             let layout = Layout::new(&profile);
@@ -304,11 +289,7 @@ impl Extraction {
     }
 
     /// Looks for sectors whose data is elsewhere.
-    fn comb<P: Probe + ?Sized>(
-        &mut self,
-        bench: &mut Bench<'_, P>,
-        until: Time,
-    ) -> Result<(), ExtractError> {
+    fn comb(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let predictor = holdout::Predictor::new(&profile, bench.turn());
         let taken = self.zero_latency.unwrap_or(false);

@@ -9,7 +9,6 @@ use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::near;
 use super::walk::Walked;
-use crate::Probe;
 use headtime_units::Nanos;
 
 /// The walk is so old before it is asked whether it gets on.
@@ -29,9 +28,9 @@ const PART: u64 = 5;
 
 impl Extraction {
     /// Asks once, if the walk that has taken so long gets on slowly, whether the drive stays on tracks.
-    pub(super) fn ask_whether_it_stays<P: Probe + ?Sized>(
+    pub(super) fn ask_whether_it_stays(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         spent: Nanos,
     ) -> Result<(), ExtractError> {
         let least = self.pace.least(self.capacity);
@@ -56,7 +55,7 @@ impl Extraction {
 }
 
 /// Whether reads behind two of the same track come at another angle than they do alone.
-fn stays_on_tracks<P: Probe + ?Sized>(bench: &mut Bench<'_, P>) -> Result<bool, ExtractError> {
+fn stays_on_tracks(bench: &mut Bench<'_>) -> Result<bool, ExtractError> {
     let sectors = 512.0 / f64::from(bench.probe.sector_bytes().max(512));
     let unit = bench.unit();
     let mut places = Vec::new();

@@ -12,7 +12,6 @@ use super::reach::{Aim, Reach};
 use super::shape::{Pattern, Shape, Spared, pattern};
 use super::turns::part;
 use super::zone::FoundZone;
-use crate::Probe;
 use headtime_sched::Op;
 use headtime_units::Extent;
 
@@ -27,10 +26,7 @@ const LEAST_BY_SURFACE: u64 = 600;
 const EQUAL: f64 = 120_000.0;
 
 /// Finds the shape of a drive whose tracks are known.
-pub(super) fn shape<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    zones: &[FoundZone],
-) -> Result<Shape, ExtractError> {
+pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape, ExtractError> {
     let row = match pattern(zones) {
         Pattern::Known(shape) if shape.group > 1 => return Ok(shape),
         Pattern::Known(shape) => return Ways { bench, zones }.cylinders(shape),
@@ -120,12 +116,12 @@ fn is_longer(one: Option<f64>, other: Option<f64>) -> bool {
 }
 
 /// Least times from one track to another that is so many tracks behind it.
-struct Ways<'w, 'a, P: ?Sized> {
-    bench: &'w mut Bench<'a, P>,
+struct Ways<'w, 'a> {
+    bench: &'w mut Bench<'a>,
     zones: &'w [FoundZone],
 }
 
-impl<P: Probe + ?Sized> Ways<'_, '_, P> {
+impl Ways<'_, '_> {
     /// Whether every other cylinder runs backward, if that shows: then the step to the next cylinder takes no
     /// switch of heads, which is seen if a switch takes longer than the step.
     fn cylinders(&mut self, shape: Shape) -> Result<Shape, ExtractError> {

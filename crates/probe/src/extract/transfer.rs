@@ -3,7 +3,6 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::{median, part};
-use crate::Probe;
 use headtime_disk::{Layout, Profile};
 use headtime_units::{Extent, Lba};
 use serde::{Deserialize, Serialize};
@@ -65,10 +64,7 @@ impl Transfer {
 }
 
 /// Reads that are in the buffer, of one sector and of several.
-pub(super) fn measure<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    hit_below: f64,
-) -> Result<Transfer, ExtractError> {
+pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer, ExtractError> {
     let mut hits = |count: u64| -> Result<Option<f64>, ExtractError> {
         let mut times = Vec::new();
         for _ in 0..60 {
@@ -113,8 +109,8 @@ struct OfSize {
 /// `draft` has the angles at which single sectors are answered. Where a read of several is answered later than the last of
 /// them has passed and gone over the bus, the drive has asked for the bus late; sooner, and what it costs to get it is
 /// hidden behind the sectors that still pass (DiskSim's water mark and reselection).
-pub(super) fn begins<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn begins(
+    bench: &mut Bench<'_>,
     transfer: Transfer,
     draft: &Profile,
 ) -> Result<Transfer, ExtractError> {
@@ -154,8 +150,8 @@ pub(super) fn begins<P: Probe + ?Sized>(
 }
 
 /// Reads of one size; `None` if no track of the zone is long enough, or they take now this, now that.
-fn sized<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn sized(
+    bench: &mut Bench<'_>,
     transfer: Transfer,
     layout: &Layout,
     zone: Extent,

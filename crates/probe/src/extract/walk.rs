@@ -17,7 +17,6 @@ use super::cycle;
 use super::error::ExtractError;
 use super::turns::{near, part};
 use super::zone::{FoundZone, Row};
-use crate::Probe;
 use serde::{Deserialize, Serialize};
 
 /// How far the walk has come.
@@ -65,12 +64,12 @@ const HALF: f64 = 0.5;
 const MOST_LOOKS: usize = 6;
 
 /// A walk that goes on.
-pub(super) struct Walk<'b, 'a, P: ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Walk<'b, 'a> {
+    pub bench: &'b mut Bench<'a>,
     pub at: &'b mut Walked,
 }
 
-impl<P: Probe + ?Sized> Walk<'_, '_, P> {
+impl Walk<'_, '_> {
     /// One step. Returns true if the end of the drive is reached. What fails is as if it had not begun.
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();

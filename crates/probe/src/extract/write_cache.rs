@@ -9,7 +9,6 @@ use super::bench::Bench;
 use super::error::ExtractError;
 use super::ground::Ground;
 use super::told::Told;
-use crate::Probe;
 use headtime_disk::profile::{CacheSpec, Destage, WriteBack};
 use headtime_units::{Extent, Lba, Nanos};
 pub(super) use pad::Reads;
@@ -69,10 +68,10 @@ const LONGEST_DELAY: f64 = 400e6;
 const LONGEST_AGE: f64 = 4_600e6;
 
 impl WriteCache {
-    pub(super) fn ask<P: Probe + ?Sized>(
+    pub(super) fn ask(
         &mut self,
         question: WriteQuestion,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         reads: Reads,
         told: &mut Told,
@@ -137,11 +136,7 @@ impl WriteCache {
         }
     }
 
-    fn kind<P: Probe + ?Sized>(
-        &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn kind(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let mut times = Vec::new();
         for _ in 0..2 * VOTES {
             pad.flush()?;
@@ -180,11 +175,7 @@ impl WriteCache {
         Ok(())
     }
 
-    fn size<P: Probe + ?Sized>(
-        &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn size(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let keys = [
             "cache.write_segments",
             "cache.destage",
@@ -264,11 +255,7 @@ impl WriteCache {
         Ok(())
     }
 
-    fn delay<P: Probe + ?Sized>(
-        &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn delay(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let key = "cache.destage_delay";
         if self.write_back != Some(WriteBack::Full) {
             told.doubt(key, "what is written sets out at once");
@@ -304,11 +291,7 @@ impl WriteCache {
         Ok(())
     }
 
-    fn age<P: Probe + ?Sized>(
-        &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
-        told: &mut Told,
-    ) -> Result<(), ExtractError> {
+    fn age(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
         let key = "cache.destage_age";
         if self.destage != Some(Destage::Sweep) {
             told.doubt(key, "it has no meaning, or is not known to have one");
@@ -355,9 +338,9 @@ impl WriteCache {
         Ok(())
     }
 
-    fn read_hits<P: Probe + ?Sized>(
+    fn read_hits(
         &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
+        pad: &mut Pad<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.read_hits_on_write_data";
@@ -398,9 +381,9 @@ impl WriteCache {
         Ok(())
     }
 
-    fn dedicated<P: Probe + ?Sized>(
+    fn dedicated(
         &mut self,
-        pad: &mut Pad<'_, '_, '_, P>,
+        pad: &mut Pad<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.dedicated_write_segment";

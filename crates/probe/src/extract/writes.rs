@@ -8,7 +8,6 @@ use super::error::ExtractError;
 use super::reach::{Aim, Reach};
 use super::seeks::Target;
 use super::turns::{median, near, part};
-use crate::Probe;
 use headtime_sched::Op;
 use headtime_units::{Cylinder, Extent, Head, Lba, Track};
 use serde::{Deserialize, Serialize};
@@ -91,8 +90,8 @@ fn distances(cylinders: u32) -> impl Iterator<Item = u32> {
 }
 
 /// Measures writes in `range`. `None` if the drive answers them before they are on the medium.
-pub(super) fn measure<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+pub(super) fn measure(
+    bench: &mut Bench<'_>,
     target: &Target<'_>,
     range: Extent,
     reads: &[(u32, f64)],
@@ -176,8 +175,8 @@ fn beside(track: Track, distance: u32, cylinders: u32) -> Option<Track> {
 }
 
 /// The least time from a track that `from` gives for a scratch track to a write on that.
-fn least<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn least(
+    bench: &mut Bench<'_>,
     scratch: &Scratch<'_, '_>,
     guess: f64,
     before: Op,
@@ -216,10 +215,7 @@ fn least<P: Probe + ?Sized>(
 
 /// How long after its sectors have passed a write is answered; `None` if that has nothing to do with
 /// the angle.
-fn tail<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
-    scratch: &Scratch<'_, '_>,
-) -> Result<Option<f64>, ExtractError> {
+fn tail(bench: &mut Bench<'_>, scratch: &Scratch<'_, '_>) -> Result<Option<f64>, ExtractError> {
     let turn = bench.turn();
     let mut late = Vec::new();
     for _ in 0..24 {

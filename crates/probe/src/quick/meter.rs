@@ -12,8 +12,8 @@ const STALLS_MIN: u64 = 3;
 const STALLS_PART: u64 = 5;
 
 /// A probe with a time to keep.
-pub(super) struct Meter<'a, P: Probe> {
-    probe: &'a mut P,
+pub(super) struct Meter<'a> {
+    probe: &'a mut dyn Probe,
     watch: &'a mut dyn FnMut(Progress),
     part: &'static str,
     begun: Time,
@@ -28,12 +28,12 @@ pub(super) struct Meter<'a, P: Probe> {
     is_alone: bool,
 }
 
-impl<'a, P: Probe> Meter<'a, P> {
+impl<'a> Meter<'a> {
     pub(super) fn new(
-        probe: &'a mut P,
+        probe: &'a mut dyn Probe,
         time: Nanos,
         watch: &'a mut dyn FnMut(Progress),
-    ) -> Meter<'a, P> {
+    ) -> Meter<'a> {
         Meter {
             begun: probe.now(),
             probe,
@@ -79,14 +79,12 @@ impl<'a, P: Probe> Meter<'a, P> {
     }
 }
 
-impl<P: Probe> Layer for Meter<'_, P> {
-    type Under = P;
-
-    fn under(&self) -> &P {
+impl Layer for Meter<'_> {
+    fn under(&self) -> &dyn Probe {
         self.probe
     }
 
-    fn under_mut(&mut self) -> &mut P {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         self.probe
     }
 

@@ -56,8 +56,8 @@ struct Read {
 }
 
 /// Finds the time of a turn within `time`.
-pub(super) fn find<P: Probe>(
-    meter: &mut Meter<'_, P>,
+pub(super) fn find(
+    meter: &mut Meter<'_>,
     time: Nanos,
     random: &mut Random,
 ) -> Result<Rotation, Obstacle> {
@@ -106,8 +106,8 @@ pub(super) fn find<P: Probe>(
 
 /// Reads every place once: in their order, or in a random one. Were it always the same order, all times
 /// between two reads of a place would be about as long, and other periods would fit nearly as well.
-fn visit<P: Probe>(
-    meter: &mut Meter<'_, P>,
+fn visit(
+    meter: &mut Meter<'_>,
     places: &mut [Place],
     in_turn: bool,
     random: &mut Random,
@@ -153,7 +153,7 @@ fn share_of_hits(places: &[Place]) -> f64 {
     hits as f64 / again().count().max(1) as f64
 }
 
-fn judge<P: Probe>(places: &[Place], meter: &mut Meter<'_, P>) -> Result<Rotation, Obstacle> {
+fn judge(places: &[Place], meter: &mut Meter<'_>) -> Result<Rotation, Obstacle> {
     // Reads of the medium alone.
     let below = hit_below(places);
     let read: Vec<Vec<u64>> = places

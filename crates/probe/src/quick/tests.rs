@@ -58,13 +58,11 @@ impl Troubled {
 }
 
 impl crate::Layer for Troubled {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 
@@ -181,13 +179,11 @@ struct Cached {
 }
 
 impl crate::Layer for Cached {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 

@@ -28,8 +28,8 @@ const ANSWERS_MIN: u64 = 16;
 const ANSWERS_MAX: u64 = 1 << 18;
 
 /// Sequential bandwidth over the disk: evenly at first, then between neighbours that differ most.
-pub(super) fn rates<P: Probe>(
-    meter: &mut Meter<'_, P>,
+pub(super) fn rates(
+    meter: &mut Meter<'_>,
     time: Nanos,
     rates: &mut Vec<Rate>,
 ) -> Result<(), Obstacle> {
@@ -63,12 +63,7 @@ pub(super) fn rates<P: Probe>(
 }
 
 /// The bandwidth of a stream from `start` on, over `span` at most.
-fn stream<P: Probe>(
-    meter: &mut Meter<'_, P>,
-    start: u64,
-    chunk: u64,
-    span: u64,
-) -> Result<Rate, Obstacle> {
+fn stream(meter: &mut Meter<'_>, start: u64, chunk: u64, span: u64) -> Result<Rate, Obstacle> {
     let per = READ_BYTES.div_ceil(u64::from(meter.sector_bytes()));
     let start = start / per * per;
     let behind = (start + span).min(meter.capacity().get());
@@ -87,7 +82,7 @@ fn stream<P: Probe>(
 }
 
 /// Sequential reads of 4 KiB, in a second, at the outermost tracks.
-pub(super) fn small<P: Probe>(meter: &mut Meter<'_, P>, time: Nanos) -> Result<f64, Obstacle> {
+pub(super) fn small(meter: &mut Meter<'_>, time: Nanos) -> Result<f64, Obstacle> {
     let sectors = READ_BYTES.div_ceil(u64::from(meter.sector_bytes()));
     let capacity = meter.capacity().get();
     // Behind what has been read there.
@@ -102,8 +97,8 @@ pub(super) fn small<P: Probe>(meter: &mut Meter<'_, P>, time: Nanos) -> Result<f
 }
 
 /// Random reads of 4 KiB, `depth` at a time.
-pub(super) fn random<P: Probe>(
-    meter: &mut Meter<'_, P>,
+pub(super) fn random(
+    meter: &mut Meter<'_>,
     depth: u16,
     time: Nanos,
     random: &mut Random,
@@ -145,8 +140,8 @@ impl Flow {
 
 /// Keeps `depth` reads in the drive for `time`, and until there are `least` answers, or `place` has no more.
 /// What was sent before the drive had that many does not count.
-fn run<P: Probe>(
-    meter: &mut Meter<'_, P>,
+fn run(
+    meter: &mut Meter<'_>,
     depth: u16,
     sectors: u64,
     time: Nanos,
@@ -155,7 +150,7 @@ fn run<P: Probe>(
 ) -> Result<Flow, Obstacle> {
     let mut extents = vec![None; usize::from(depth)];
     let mut in_drive = 0;
-    let mut send = |meter: &mut Meter<'_, P>, tag: u16| {
+    let mut send = |meter: &mut Meter<'_>, tag: u16| {
         let Some(start) = place(tag) else {
             return Ok::<_, Obstacle>(None);
         };

@@ -30,13 +30,11 @@ impl<F: FnMut(u64) -> Meddled> Between<F> {
 }
 
 impl<F: FnMut(u64) -> Meddled> headtime_probe::Layer for Between<F> {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 

@@ -355,13 +355,11 @@ struct Noting {
 }
 
 impl Layer for Noting {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 

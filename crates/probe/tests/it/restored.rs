@@ -165,7 +165,7 @@ impl<'w> Struck<'w> {
         }
     }
 
-    fn guarded(&mut self, scratch: Option<Extent>) -> Guarded<'_, Struck<'w>> {
+    fn guarded(&mut self, scratch: Option<Extent>) -> Guarded<'_> {
         let world = self.world;
         Guarded::new(self, scratch).recording(|turned| Ok(world.note(turned)?))
     }
@@ -194,13 +194,11 @@ impl<'w> Struck<'w> {
 }
 
 impl headtime_probe::Layer for Struck<'_> {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 

@@ -22,13 +22,11 @@ impl Wandering {
 }
 
 impl headtime_probe::Layer for Wandering {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.0
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.0
     }
 

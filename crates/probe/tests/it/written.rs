@@ -30,13 +30,11 @@ impl Watched {
 }
 
 impl headtime_probe::Layer for Watched {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 

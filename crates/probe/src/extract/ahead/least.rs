@@ -4,13 +4,12 @@ use super::super::desk::Desk;
 use super::super::error::ExtractError;
 use super::super::told::Told;
 use super::{Ahead, MOST, VOTES, anywhere, early};
-use crate::Probe;
 
 impl Ahead {
     /// Whether a sector so far behind is held although the drive was sent away, `after` nanoseconds after a read, or
     /// after a `second` one on the track.
-    fn interrupted<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn interrupted(
+        desk: &mut Desk<'_, '_, '_>,
         into: u64,
         count: u64,
         (after, second): (f64, bool),
@@ -32,8 +31,8 @@ impl Ahead {
     }
 
     /// About how many sectors are held in the end.
-    fn passed<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn passed(
+        desk: &mut Desk<'_, '_, '_>,
         (into, most): (u64, u64),
         after: (f64, bool),
     ) -> Result<Option<u64>, ExtractError> {
@@ -43,8 +42,8 @@ impl Ahead {
     }
 
     /// Returns true if it is always exactly so many.
-    fn is_exact<P: Probe + ?Sized>(
-        desk: &mut Desk<'_, '_, '_, P>,
+    fn is_exact(
+        desk: &mut Desk<'_, '_, '_>,
         into: u64,
         count: u64,
         after: (f64, bool),
@@ -55,9 +54,9 @@ impl Ahead {
             && ask(count + 1)?.verdict() == Some(false))
     }
 
-    pub(super) fn least<P: Probe + ?Sized>(
+    pub(super) fn least(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.read_ahead_min";
@@ -118,9 +117,9 @@ impl Ahead {
         }
     }
 
-    pub(super) fn second<P: Probe + ?Sized>(
+    pub(super) fn second(
         &mut self,
-        desk: &mut Desk<'_, '_, '_, P>,
+        desk: &mut Desk<'_, '_, '_>,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         let key = "cache.second_read_ahead_min";

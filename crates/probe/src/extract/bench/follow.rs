@@ -5,7 +5,6 @@ use super::super::known::{MANY, Mark, Spindle};
 use super::super::phase::{Doubt, Phase};
 use super::super::turns::{mean, near, part};
 use super::{Bench, RELOCK};
-use crate::Probe;
 use headtime_units::{Nanos, Time};
 
 /// A residual up to this part of a turn is steady enough for the longer of these.
@@ -32,7 +31,7 @@ const IN_A_ROW: usize = 8;
 /// is one on which nothing is read twice.
 const HUNDREDS: usize = 384;
 
-impl<P: Probe + ?Sized> Bench<'_, P> {
+impl Bench<'_> {
     /// The turn as it is now, in nanoseconds.
     pub fn turn(&self) -> f64 {
         self.phase.map_or(0.0, |phase| phase.turn)

@@ -410,13 +410,11 @@ struct Failing {
 }
 
 impl crate::Layer for Failing {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 
@@ -482,13 +480,11 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
 struct Stubborn(Modelled);
 
 impl crate::Layer for Stubborn {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.0
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.0
     }
 

@@ -2,19 +2,19 @@
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
-use crate::{Answer, Probe, ProbeError};
+use crate::{Answer, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 
 /// Commands that are in the drive. None is left there, however asking ends.
-pub(super) struct Flight<'b, 'a, P: Probe + ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Flight<'b, 'a> {
+    pub bench: &'b mut Bench<'a>,
     inside: usize,
 }
 
-impl<'b, 'a, P: Probe + ?Sized> Flight<'b, 'a, P> {
+impl<'b, 'a> Flight<'b, 'a> {
     /// With none in the drive.
-    pub fn new(bench: &'b mut Bench<'a, P>) -> Flight<'b, 'a, P> {
+    pub fn new(bench: &'b mut Bench<'a>) -> Flight<'b, 'a> {
         Flight { bench, inside: 0 }
     }
 
@@ -48,7 +48,7 @@ impl<'b, 'a, P: Probe + ?Sized> Flight<'b, 'a, P> {
     }
 }
 
-impl<P: Probe + ?Sized> Drop for Flight<'_, '_, P> {
+impl Drop for Flight<'_, '_> {
     fn drop(&mut self) {
         while self.inside > 0 {
             self.inside -= 1;

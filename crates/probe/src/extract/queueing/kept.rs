@@ -5,7 +5,6 @@ use super::super::error::ExtractError;
 use super::super::told::Told;
 use super::flight::Flight;
 use super::{CROWD, Queueing};
-use crate::Probe;
 use headtime_units::Nanos;
 
 /// No command is waited for longer.
@@ -34,10 +33,10 @@ struct Kept {
 impl Queueing {
     /// How long a command far away is kept waiting, while `near` sends another one for each that is answered. `None` if it
     /// is for longer than anybody waits.
-    fn kept<P: Probe + ?Sized>(
-        bench: &mut Bench<'_, P>,
+    fn kept(
+        bench: &mut Bench<'_>,
         (depth, ahead, far): (u16, usize, u64),
-        mut near: impl FnMut(&mut Bench<'_, P>) -> (u64, u64),
+        mut near: impl FnMut(&mut Bench<'_>) -> (u64, u64),
     ) -> Result<Option<Kept>, ExtractError> {
         let mut flight = Flight::new(bench);
         let (others, last) = (depth - 1, depth - 1);
@@ -81,9 +80,9 @@ impl Queueing {
         }
     }
 
-    pub(super) fn age<P: Probe + ?Sized>(
+    pub(super) fn age(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         depth: u16,
         told: &mut Told,
     ) -> Result<(), ExtractError> {
@@ -113,9 +112,9 @@ impl Queueing {
         Ok(())
     }
 
-    pub(super) fn stream<P: Probe + ?Sized>(
+    pub(super) fn stream(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         depth: u16,
         told: &mut Told,
     ) -> Result<(), ExtractError> {

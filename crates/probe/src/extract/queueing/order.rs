@@ -7,7 +7,6 @@ use super::super::told::Told;
 use super::super::turns::part;
 use super::Queueing;
 use super::flight::Flight;
-use crate::Probe;
 use headtime_units::{Lba, Track};
 use serde::{Deserialize, Serialize};
 
@@ -83,9 +82,9 @@ fn place(ground: &Ground<'_>, lba: u64) -> (Track, f64) {
 }
 
 impl Queueing {
-    pub(super) fn order<P: Probe + ?Sized>(
+    pub(super) fn order(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         depth: u16,
         told: &mut Told,
@@ -127,9 +126,9 @@ impl Queueing {
 
     /// Sends batches of so many reads. Finds whether the drive takes others than the first, and returns its choices but
     /// for the first of a batch: what it has received by then differs.
-    fn batches<P: Probe + ?Sized>(
+    fn batches(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         commands: u16,
     ) -> Result<Vec<Choice>, ExtractError> {
@@ -151,9 +150,9 @@ impl Queueing {
 
     /// Sends pairs of reads as soon as another one is answered, so that the arm is at a known place: which goes first is the
     /// only choice that a drive of two commands has. Finds whether it has it: to a drive at rest, one of two goes at once.
-    fn pairs_behind<P: Probe + ?Sized>(
+    fn pairs_behind(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
     ) -> Result<Vec<Choice>, ExtractError> {
         let mut choices = Vec::new();
@@ -326,8 +325,8 @@ fn tallied(choices: &[Choice]) -> Vec<OrderOf> {
 /// two. Returns whether all were answered in their order.
 ///
 /// `later` says of a track of so many sectors by how much later than the way says the arm leaves it for a command that waits.
-fn batch<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn batch(
+    bench: &mut Bench<'_>,
     ground: &Ground<'_>,
     count: u16,
     later: impl Fn(f64) -> f64,

@@ -14,7 +14,6 @@ use super::super::turns::{near, part};
 use super::flight::Flight;
 use super::leaves::Leaves;
 use super::{Buffered, Queueing};
-use crate::Probe;
 use headtime_units::{Extent, Lba, Nanos};
 
 /// Pairs of reads that tell when the arm is there, anywhere and at the end of the disk.
@@ -30,9 +29,9 @@ const SOMETHING: f64 = 80e3;
 
 impl Queueing {
     /// Finds how long the head stays behind a read although another waits.
-    pub(super) fn leaves<P: Probe + ?Sized>(
+    pub(super) fn leaves(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         held: Buffered,
         told: &mut Told,
@@ -93,9 +92,9 @@ impl Queueing {
 
     /// Where a number of sectors is read on behind each read, finds whether the arm would leave otherwise: behind the last
     /// sector of the disk there are none.
-    pub(super) fn last<P: Probe + ?Sized>(
+    pub(super) fn last(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         held: Buffered,
         told: &mut Told,
@@ -138,9 +137,9 @@ impl Queueing {
         Ok(())
     }
 
-    pub(super) fn hits_pass<P: Probe + ?Sized>(
+    pub(super) fn hits_pass(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
         depth: u16,
         told: &mut Told,
@@ -191,7 +190,7 @@ impl Queueing {
 }
 
 /// About how many sectors are held behind a read while which another waits.
-fn read_on<P: Probe + ?Sized>(desk: &mut Desk<'_, '_, '_, P>) -> Result<Option<u64>, ExtractError> {
+fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
     let into = 4.min(desk.per_track / 4).max(1);
     let most = desk.per_track - into - 2;
     let held = desk.about(most, |desk, count| {
@@ -221,9 +220,9 @@ fn read_on<P: Probe + ?Sized>(desk: &mut Desk<'_, '_, '_, P>) -> Result<Option<u
 impl Queueing {
     /// Finds how much sooner than its way, and what the arm stays behind, says it reads a command that was in the drive
     /// when the one before was read.
-    pub(super) fn come_sooner<P: Probe + ?Sized>(
+    pub(super) fn come_sooner(
         &mut self,
-        bench: &mut Bench<'_, P>,
+        bench: &mut Bench<'_>,
         ground: &Ground<'_>,
     ) -> Result<(), ExtractError> {
         self.sooner = pairs(bench, ground, self.leaves, (SOONER, 0.0), |bench| {
@@ -238,12 +237,12 @@ impl Queueing {
 ///
 /// A sector that passes just late enough is caught as often as not. Where it is and where the first one ends says how
 /// long the way was; nothing of its processing is in it.
-fn pairs<P: Probe + ?Sized>(
-    bench: &mut Bench<'_, P>,
+fn pairs(
+    bench: &mut Bench<'_>,
     ground: &Ground<'_>,
     leaves: Option<Leaves>,
     (rounds, guess): (u32, f64),
-    mut first: impl FnMut(&mut Bench<'_, P>) -> Result<u64, ExtractError>,
+    mut first: impl FnMut(&mut Bench<'_>) -> Result<u64, ExtractError>,
 ) -> Result<Option<f64>, ExtractError> {
     let (layout, turn) = (ground.layout, ground.turn);
     let target = Target {

@@ -5,7 +5,6 @@ use super::super::desk::HitTime;
 use super::super::error::ExtractError;
 use super::super::ground::Ground;
 use super::super::turns::median;
-use crate::Probe;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 
@@ -25,8 +24,8 @@ pub(in super::super) struct Reads {
 }
 
 /// A drive, and where it may be written.
-pub(super) struct Pad<'b, 'a, 'g, P: ?Sized> {
-    pub bench: &'b mut Bench<'a, P>,
+pub(super) struct Pad<'b, 'a, 'g> {
+    pub bench: &'b mut Bench<'a>,
     pub ground: &'g Ground<'g>,
     pub reads: Reads,
     pub scratch: Extent,
@@ -38,7 +37,7 @@ pub(super) struct Pad<'b, 'a, 'g, P: ?Sized> {
     pub way: f64,
 }
 
-impl<P: Probe + ?Sized> Pad<'_, '_, '_, P> {
+impl Pad<'_, '_, '_> {
     /// So many places of `len` sectors, as far apart as there is room for, in no order.
     pub fn places(&mut self, count: u64, len: u64) -> Vec<u64> {
         let stride = self.scratch.len.get() / count;

@@ -93,13 +93,11 @@ impl Lasting<'_> {
 }
 
 impl headtime_probe::Layer for Lasting<'_> {
-    type Under = Modelled;
-
-    fn under(&self) -> &Modelled {
+    fn under(&self) -> &dyn Probe {
         &self.drive
     }
 
-    fn under_mut(&mut self) -> &mut Modelled {
+    fn under_mut(&mut self) -> &mut dyn Probe {
         &mut self.drive
     }
 
@@ -245,11 +243,11 @@ enum Turning<'a> {
     Never,
 }
 
-fn guarded<'a, P: Probe>(
-    probe: &'a mut P,
+fn guarded<'a>(
+    probe: &'a mut dyn Probe,
     scratch: Option<headtime_units::Extent>,
     turning: Turning<'a>,
-) -> Guarded<'a, P> {
+) -> Guarded<'a> {
     let guarded = Guarded::new(probe, scratch);
     match turning {
         Turning::Recorded(record) => guarded.recording(move |turned| Ok(record.note(turned)?)),
@@ -259,8 +257,8 @@ fn guarded<'a, P: Probe>(
 }
 
 /// A step, after which all switches are as they were.
-fn step<P: Probe>(
-    probe: &mut P,
+fn step(
+    probe: &mut dyn Probe,
     extraction: &mut Extraction,
     turning: Turning<'_>,
     session: &Session<'_>,
