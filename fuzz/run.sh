@@ -19,7 +19,7 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install --locked cargo-fuzz
 fi
 export RUSTC_BOOTSTRAP=1 RUST_BACKTRACE=1
-options=(--sanitizer "${FUZZ_SANITIZER:-none}" --fuzz-dir .)
+options=(--sanitizer "${FUZZ_SANITIZER:-none}" --fuzz-dir . --features libfuzzer)
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then

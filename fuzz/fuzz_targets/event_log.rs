@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::log::check);
+headtime_fuzz::target!("event_log");

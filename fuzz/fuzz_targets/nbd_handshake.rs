@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::nbd::handshake);
+headtime_fuzz::target!("nbd_handshake");

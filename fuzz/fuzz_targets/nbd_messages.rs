@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::nbd::messages);
+headtime_fuzz::target!("nbd_messages");

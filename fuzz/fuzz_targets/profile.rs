@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::profile::check);
+headtime_fuzz::target!("profile");

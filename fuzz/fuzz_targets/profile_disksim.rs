@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::disksim::check);
+headtime_fuzz::target!("profile_disksim");

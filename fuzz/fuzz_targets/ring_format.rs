@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::ring::format);
+headtime_fuzz::target!("ring_format");

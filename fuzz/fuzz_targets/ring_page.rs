@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::libfuzzer_sys::fuzz_target!(|bytes: &[u8]| headtime_fuzz::ring::page(bytes));
+headtime_fuzz::target!("ring_page");

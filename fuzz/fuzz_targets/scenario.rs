@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::scenario::check);
+headtime_fuzz::target!("scenario");

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(|bytes| headtime_fuzz::trace::check(bytes, None));
+headtime_fuzz::target!("trace");

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::trace::check_csv);
+headtime_fuzz::target!("trace_csv");

@@ -2,7 +2,4 @@
 
 #![no_main]
 
-use headtime_fuzz::trace::check;
-use headtime_workload::Format;
-
-headtime_fuzz::target!(|bytes| check(bytes, Some(Format::Ftrace)));
+headtime_fuzz::target!("trace_ftrace");

@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::units::check);
+headtime_fuzz::target!("units");

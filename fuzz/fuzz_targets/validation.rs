@@ -2,4 +2,4 @@
 
 #![no_main]
 
-headtime_fuzz::target!(headtime_fuzz::validation::check);
+headtime_fuzz::target!("validation");
