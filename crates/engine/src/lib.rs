@@ -55,9 +55,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
-    ClientWaits, Consumer, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap,
-    Hits, Idle, Limits, OnWrite, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, TaskError,
-    TaskId, TaskSpec, Tasks, Verdict, Wanted, Work,
+    ClientWaits, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle,
+    Limits, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, Verdict, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,

@@ -24,6 +24,6 @@ pub use builder::{Builder, asks_for_arm};
 pub use describe::{Stack, entries};
 pub use error::{StackError, Unbuilt};
 pub use log::LogSettings;
-pub use scan::{DOES_NOT_TURN, ScanError, ScanSpec, extent_of, sectors_of};
+pub use scan::{ScanError, ScanSpec, Work};
 pub use simulated::{Firmware, Simulated, changed, with_firmware};
 pub use timeout::Timeout;

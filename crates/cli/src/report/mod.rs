@@ -115,9 +115,6 @@ pub struct Run {
     /// How its promises were kept, if any were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<PromiseRun>,
-    /// What came of each task in the background, if there are any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskRun>,
     /// The least time that any scheduler needs for the same; nothing where what is
     /// done depends on the scheduler, or requests come at their times.
     pub bound: Option<Bound>,
@@ -184,29 +181,6 @@ pub struct FreeblockRun {
     pub steps_p99: f64,
     /// The most of one.
     pub steps_max: u64,
-}
-
-/// What came of a task in the background: means over the repeats in which it began.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TaskRun {
-    /// What it is called.
-    pub name: String,
-    /// Tasks of a higher one come first.
-    pub priority: u8,
-    /// MB (10⁶ bytes) that were served, per second from its beginning until it wanted nothing more, was closed, or the run was over.
-    pub mb_s: f64,
-    /// MB that it wanted when it began.
-    pub wanted_mb: f64,
-    /// MB that were read or written for it, or read by clients where that counts; again where they were wanted again.
-    pub served_mb: f64,
-    /// MB of blocks that others wrote, and that it wanted for that.
-    pub changed_mb: f64,
-    /// MB that it still wanted at the end.
-    pub left_mb: f64,
-    /// MB of blocks that could not be read or written.
-    pub failed_mb: f64,
-    /// When it wanted nothing more, in seconds; null unless it did in each repeat.
-    pub ended_s: Option<f64>,
 }
 
 /// What was promised of a scan, and what came of it: means over the repeats.
