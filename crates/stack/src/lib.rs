@@ -13,7 +13,6 @@ mod builder;
 mod describe;
 pub mod drives;
 mod error;
-mod gate;
 mod log;
 mod scan;
 mod simulated;

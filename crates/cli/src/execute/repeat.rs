@@ -283,8 +283,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
     let set = &prepared.drives[cell.drive];
     let sector_bytes = set.profile.geometry.sector_bytes;
     let scheduler = cell.scheduler.to_string();
-    let engine = set.known.told(&cell.engine);
-    let mut settings = LogSettings::new(&scheduler, engine.into_owned(), sector_bytes);
+    let mut settings = LogSettings::new(&scheduler, cell.engine.clone(), sector_bytes);
     // Of all schedulers of the scenario, so that the log does not depend on which is run.
     let needs = prepared.scenario.needs();
     if needs.curve {
