@@ -40,7 +40,6 @@ mod merge;
 mod names;
 mod order;
 mod predictions;
-mod residuals;
 mod slots;
 mod spec;
 mod tags;
@@ -64,7 +63,6 @@ pub use gate::{
 };
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
-pub use residuals::{Residual, Residuals};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{
