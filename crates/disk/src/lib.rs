@@ -20,13 +20,11 @@ mod cache;
 mod dirty;
 pub mod drive;
 pub mod ledger;
-mod longest;
 mod queue;
 pub mod validate;
 
 pub use datasheet::{Capacity, Datasheet, SectorFormat, SheetError};
 pub use layout::{Layout, Place, Run};
-pub use longest::Longest;
 pub use mechanics::{Access, Mechanics, Step};
 pub use positioning::{Model, ModelPlace};
 pub use profile::{Profile, ProfileError, Spec};

@@ -19,10 +19,8 @@ const DEPTH: u32 = 32;
 const GATES: &[&str] = &[
     "depth=32",
     "rsd:age_th=1000",
-    "rsd:age_th=1000:bound=1h:longest=1ms",
     "rsd-priority:age_th=1000:ranks=0/0/0",
     "rsd-priority:age_th=1000:ranks=0/0/0:queue=single",
-    "rsd-priority:age_th=1000:ranks=0/0/0:bound=1h:longest=1ms",
     "iolatency",
     "rsd:age_th=30",
     "rsd-priority:age_th=30:ranks=1/2/3",

@@ -21,7 +21,6 @@ mod promised;
 mod rests;
 mod search;
 mod stats;
-mod tasks;
 mod wanted;
 
 use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
@@ -37,7 +36,6 @@ pub use search::{Gap, Pick, Search};
 pub use stats::{FreeblockStats, Steps};
 use std::collections::BTreeSet;
 use std::fmt;
-pub use tasks::{Consumer, OnWrite, TaskError, TaskId, TaskSpec, Tasks, Work};
 pub use wanted::Wanted;
 
 /// With so many commands in the drive there are gaps: one is served, and the next is known.
@@ -172,12 +170,6 @@ impl<P: Passing> Freeblock<P> {
             unreadable: BTreeSet::new(),
             stats: FreeblockStats::default(),
         })
-    }
-
-    /// Numbers its requests from here on, so that several can share an engine.
-    pub fn with_ids_from(mut self, first: u64) -> Freeblock<P> {
-        self.next = first;
-        self
     }
 
     /// It writes each wanted block once, in place of reading it, and nothing else: in gaps only where the drive's writes end on the
@@ -511,17 +503,12 @@ impl<P: Passing> Freeblock<P> {
         self.in_order(engine, Join::Alone, idle.piece, Class::IDLE)
     }
 
-    /// Returns true if it reads at the cost of others when it is asked next.
-    pub(crate) fn demands(&self) -> bool {
-        let queued = self.in_flight.iter();
-        let queued = queued.filter(|asked| asked.join == Join::Queued).count();
-        let more = |demand: Demand| queued < demand.outstanding as usize;
-        self.wanted.left() > 0 && self.demand.is_some_and(more)
-    }
-
     /// What is read though others wait.
     fn demanded(&mut self, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
-        let demand = self.demand.filter(|_| self.demands())?;
+        let queued = self.in_flight.iter();
+        let queued = queued.filter(|asked| asked.join == Join::Queued).count();
+        let more = |demand: &Demand| queued < demand.outstanding as usize;
+        let demand = self.demand.filter(more)?;
         self.in_order(engine, Join::Queued, demand.piece, demand.class)
     }
 

@@ -9,7 +9,6 @@
 
 mod account;
 mod ages;
-mod in_time;
 mod iolatency;
 mod ranked;
 mod registration;

@@ -40,7 +40,6 @@ mod merge;
 mod names;
 mod order;
 mod predictions;
-mod residuals;
 mod slots;
 mod spec;
 mod tags;
@@ -55,9 +54,8 @@ pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
 pub use freeblock::{
-    ClientWaits, Consumer, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap,
-    Hits, Idle, Limits, OnWrite, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, TaskError,
-    TaskId, TaskSpec, Tasks, Verdict, Wanted, Work,
+    ClientWaits, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle,
+    Limits, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, Verdict, Wanted,
 };
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
@@ -65,7 +63,6 @@ pub use gate::{
 };
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
-pub use residuals::{Residual, Residuals};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{

@@ -1,6 +1,5 @@
 //! What was predicted of commands, against what they took.
 
-use crate::residuals::Residuals;
 use headtime_sched::{Predicting, Surprise};
 use headtime_units::Nanos;
 
@@ -31,7 +30,6 @@ pub struct Predictions {
     pub after_surprise: u64,
     /// The last command was one.
     surprised: bool,
-    residuals: Residuals,
 }
 
 /// The counts of [`Predictions`], cheap to copy.
@@ -76,7 +74,6 @@ impl Default for Predictions {
             elsewhere: 0,
             after_surprise: 0,
             surprised: false,
-            residuals: Residuals::default(),
         }
     }
 }
@@ -94,7 +91,6 @@ impl core::ops::AddAssign<&Predictions> for Predictions {
         self.hits += other.hits;
         self.elsewhere += other.elsewhere;
         self.after_surprise += other.after_surprise;
-        self.residuals.merge(&other.residuals);
     }
 }
 
@@ -103,7 +99,6 @@ impl Predictions {
         self.commands += 1;
         let step = (predicting.error() + STEP / 2).div_euclid(STEP);
         self.errors[(step.clamp(-MOST, MOST) + MOST) as usize] += 1;
-        self.residuals.add(predicting);
         let surprise = match predicting.surprise {
             Surprise::None => None,
             Surprise::Turns(turns) if turns > 0 => Some(&mut self.turns_late),
@@ -131,11 +126,6 @@ impl Predictions {
             elsewhere: self.elsewhere,
             after_surprise: self.after_surprise,
         }
-    }
-
-    /// The errors by how far the arm went and by where on the disk, and margins from them.
-    pub fn residuals(&self) -> &Residuals {
-        &self.residuals
     }
 
     /// How many commands ended within `most` of the prediction, to 10 us.

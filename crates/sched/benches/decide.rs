@@ -37,7 +37,6 @@ const WAITING: &[&str] = &[
     "stream",
     "stream(noop)",
     "stream:learn",
-    "stream:wait_from=expected",
     "stream:threshold=1000000",
     "clairvoyant",
 ];

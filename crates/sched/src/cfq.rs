@@ -37,7 +37,7 @@
 //!   the drive, the drive is believed to queue if five or more were in it at once. The first belief is what
 //!   samples would have shown while one queue kept the device busy, as when the files of a machine are
 //!   written before they are read: it queues if it can hold five requests or more, or if nobody says how
-//!   many. With `hw_tag=cold` it is believed to queue in any case.
+//!   many.
 //!
 //! Think time and seek distance are averages per process over its requests in order of insertion, in
 //! which each weighs 7/8 of the next. They are believed from the third sample on. Times are whole
@@ -62,7 +62,7 @@
 //!
 //! # What is simplified
 //!
-//! - A kernel begins with `hw_tag=cold`. One that has been up for a while has sampled.
+//! - A kernel that has just booted takes any drive to queue. Here it has been up for a while, and has sampled.
 //! - Every process has the default priority of its class (4; in the idle class there are none), so
 //!   that all slices of a kind are equal. A process with requests of several classes has a queue for
 //!   each, and one set of statistics. In the kernel a process has one class.
@@ -100,7 +100,7 @@ mod turn;
 #[cfg(test)]
 mod tests;
 
-pub use config::{CfqConfig, HwTag};
+pub use config::CfqConfig;
 
 use crate::jiffies::Jiffies;
 use crate::lba_index::Ties;
@@ -184,11 +184,7 @@ impl Cfq {
     pub fn on(handed_out_max: Option<u64>, config: CfqConfig) -> Cfq {
         // A queue that is alone has at most four quanta in the drive (cfq_dispatch_requests).
         let most = |depth: u64| depth.min(config.quantum.saturating_mul(4));
-        let sampled = handed_out_max.is_none_or(|depth| Drive::seems_to_queue(most(depth)));
-        let queued_at_first = match config.hw_tag {
-            HwTag::Sampled => sampled,
-            HwTag::Cold => true,
-        };
+        let queued_at_first = handed_out_max.is_none_or(|depth| Drive::seems_to_queue(most(depth)));
         Cfq::with(config, queued_at_first)
     }
 

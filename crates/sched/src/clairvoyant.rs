@@ -163,13 +163,7 @@ impl Foresight for Foreknowledge {
         self.awaits_this(request)
     }
 
-    fn handed_out(
-        &mut self,
-        _: Time,
-        _: Lba,
-        request: &Request,
-        _: impl Fn() -> Option<Lba>,
-    ) -> u64 {
+    fn handed_out(&mut self, _: Time, request: &Request) -> u64 {
         let came = self.came.take();
         if came.is_none_or(|(tag, _)| tag != request.tag) {
             self.runs += 1;

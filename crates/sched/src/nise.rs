@@ -29,9 +29,9 @@
 //! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with a depth of its own or that of
 //! the engine, in the order of how sequential the load is. Between each two stands a threshold. All of them have all
 //! requests; what one hands out, the others take as handed out, so that what they know of processes goes on. Requests merge
-//! if all agree. With `hysteresis` the metric must fall below a threshold by so much before that counts. Here:
+//! if all agree. Here:
 //!
-//! - Any set, thresholds and hysteresis are not the paper's. Without a set, and with `hysteresis=0`, it does what the paper says.
+//! - Any set is not the paper's. Without a set it does what the paper says.
 //! - `by=trial` does not look at sizes. It measures what each serves; see `nise/trials.rs` for how, and the design note
 //!   (`docs/design/2026-11-22-ncq.md`) for why.
 //!
@@ -47,7 +47,6 @@
 //! - `th2` (sectors; default 50): the mean size from which on the load counts as sequential. Of more than two schedulers, one
 //!   for each after the first.
 //! - `alpha` (a shift; default 7, 1/128): the weight of each request in the mean. Larger shifts smooth more.
-//! - `hysteresis` (percent; default 0): how far below a threshold counts.
 //! - `by` (size or trial; default size): what decides.
 //! - `turn` (duration; default 500ms), `cost` (a share of the time; default 0.01): of trials, how long each is, and what they may
 //!   cost.
@@ -109,17 +108,11 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
             (0, 16),
             "weight of a request in the mean: 1 divided by 2 to this power; higher smooths more",
         ),
-        OptionInfo::count(
-            "hysteresis",
-            NiseConfig::DEFAULT.hysteresis,
-            (0, 99),
-            "by how many percent the mean must be below th2 before that counts; higher changes less often",
-        ),
         OptionInfo::choice(
             "by",
             &["size", "trial"],
-            "size: by the mean size of requests, as in the paper. trial: by what each serves, in turns; th1, th2, alpha \
-             and hysteresis say nothing then",
+            "size: by the mean size of requests, as in the paper. trial: by what each serves, in turns; th1, th2 and \
+             alpha say nothing then",
         ),
         OptionInfo::duration(
             "turn",
@@ -203,8 +196,6 @@ pub struct NiseConfig {
     pub th2: Counts,
     /// A request weighs 1 / 2^alpha in the metric; 0 to 16.
     pub alpha: u32,
-    /// By how many percent the metric must fall below a threshold; 0 to 99.
-    pub hysteresis: u64,
     /// By what it chooses.
     pub by: NiseBy,
     /// How long each scheduler is measured in a trial, at least.
@@ -221,7 +212,6 @@ impl NiseConfig {
         th1: Nanos::from_secs(6),
         th2: Counts::new(&[50]),
         alpha: 7,
-        hysteresis: 0,
         by: NiseBy::Size,
         turn: Nanos::from_millis(500),
         cost: Millionths(10_000),
@@ -233,7 +223,6 @@ impl NiseConfig {
             th1: options.duration("th1"),
             th2: options.counts("th2"),
             alpha: u32::try_from(options.count("alpha")).expect("the option's range is smaller"),
-            hysteresis: options.count("hysteresis"),
             by: NiseBy::from_options(options),
             turn: options.duration("turn"),
             cost: options.weight("cost"),
@@ -334,14 +323,9 @@ impl Nise {
         }
         self.decided = now;
         let metric = self.metric.sectors();
-        let band = |factor: u64| {
-            let reached = |th2: &&u16| metric * 100 >= u64::from(**th2) * factor;
-            let th2 = self.config.th2.as_slice().iter();
-            th2.take(self.members.count() - 1).filter(reached).count()
-        };
-        // Up at once; down only as far as it is below by the hysteresis.
-        let (least, most) = (band(100), band(100 - self.config.hysteresis));
-        self.active = self.active.clamp(least, most);
+        let th2 = self.config.th2.as_slice().iter();
+        let reached = |th2: &&u16| metric >= u64::from(**th2);
+        self.active = th2.take(self.members.count() - 1).filter(reached).count();
     }
 
     fn next(&mut self, now: Time, forced: bool) -> Dispatch {
@@ -573,18 +557,6 @@ mod tests {
         assert_eq!(moved(&mut nise, 200, 2), Some(1));
         assert_eq!(moved(&mut nise, 79, 3), Some(8));
         assert_eq!(moved(&mut nise, 8, 4), Some(u32::MAX));
-    }
-
-    #[test]
-    fn with_hysteresis_the_metric_must_fall_so_far_below_a_threshold() {
-        let text = "nise(noop,deadline@8,as@1):th1=0ns:th2=20/80:alpha=0:hysteresis=25";
-        let mut nise = built(text);
-        assert_eq!(moved(&mut nise, 80, 1), Some(1));
-        assert_eq!(moved(&mut nise, 60, 2), Some(1), "three quarters of 80");
-        assert_eq!(moved(&mut nise, 59, 3), Some(8));
-        assert_eq!(moved(&mut nise, 79, 4), Some(8), "not yet up again");
-        assert_eq!(moved(&mut nise, 15, 5), Some(8), "three quarters of 20");
-        assert_eq!(moved(&mut nise, 14, 6), Some(u32::MAX));
     }
 
     #[test]

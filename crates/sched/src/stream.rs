@@ -43,6 +43,11 @@
 //!   drive works on it (section 3.2). So what comes meanwhile can be its child, such as the next window of
 //!   read-ahead. If nothing is pending then, the child has to be as near as random requests are in one case
 //!   of 1000. Otherwise each of two readers in turn is taken for the other's child.
+//! - The decision is always on the tail, the request handed out last: the head will be there. The wait runs
+//!   from the tail's completion. Until then an established stream holds the disk, and a request that comes
+//!   counts as coming at once.
+//! - If nothing is pending when the tail completes, a child has to beat the mean service time over random
+//!   pairs of addresses.
 //! - Requests that continue each other while they are queued are one step of their stream (`burst`). A
 //!   request that continues a queued one belongs to the stream of that one and has its size. If it is the
 //!   child of an earlier request of that stream as well, it counts one more. Once their stream is
@@ -70,8 +75,6 @@
 //!   by how much the wait is then prolonged. Higher gives fewer and longer second chances. 0 gives none.
 //! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher gives
 //!   more throughput, lower makes the others wait less. 0 never waits.
-//! - `wait_from` (default `completion`): when the wait for a child begins, see [`WaitFrom`].
-//! - `alone` (default `mean`): what a child has to beat if nothing is pending, see [`Alone`].
 //! - `burst` (default true): whether requests that continue each other while they are queued are one step.
 //!   `false` is the rule as printed.
 //! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. With a timer a wait
@@ -140,35 +143,6 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     Built::scheduler(Stream::new(elevator, config, curve))
 }
 
-/// From when on the wait for a child runs.
-///
-/// The decision is always on the tail: the request that was handed out last. The paper (section 3.2)
-/// takes that for the completed request, since with several requests in the driver and the drive it
-/// is where the head will be; it does not say when it counts as completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitFrom {
-    /// When it completes. Until then an established stream holds the disk, so that nothing gets in
-    /// behind its tail, and what comes counts as coming at once. What is pending is looked at when
-    /// it completes.
-    Completion,
-    /// When it is handed out, as the text has it: the wait runs while the drive still works.
-    Dispatch,
-    /// When it should complete: its service time after the estimate for the one before it.
-    Expected,
-}
-
-/// What a child has to beat if nothing is pending when its parent counts as completed.
-///
-/// There is nothing to hold back then; but streams form all the same, and what comes later may be
-/// held back for a child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Alone {
-    /// The mean service time over random pairs of addresses.
-    Mean,
-    /// The same until a request comes that is not the child; then that one's service time.
-    Defer,
-}
-
 /// The tunables of [`Stream`]; see the module's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
@@ -178,10 +152,6 @@ pub struct StreamConfig {
     pub tolerance: Millionths,
     /// How long a stream is served while others are pending.
     pub slice: Nanos,
-    /// From when on the wait runs.
-    pub wait_from: WaitFrom,
-    /// What a child has to beat if nothing is pending.
-    pub alone: Alone,
     /// True if requests that continue each other while they are queued are one step of their stream.
     pub burst: bool,
     /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
@@ -196,14 +166,12 @@ impl StreamConfig {
         threshold: 4,
         tolerance: Millionths(500_000),
         slice: Nanos::from_millis(124),
-        wait_from: WaitFrom::Completion,
-        alone: Alone::Mean,
         burst: true,
         hz: None,
         learn: false,
     };
 
-    const OPTIONS: [OptionInfo; 8] = [
+    const OPTIONS: [OptionInfo; 6] = [
         OptionInfo::count(
             "threshold",
             Self::DEFAULT.threshold,
@@ -224,20 +192,6 @@ impl StreamConfig {
             Self::DEFAULT.slice,
             "how long a stream is served while others are pending; higher is more throughput, lower \
              makes the others wait less; 0 never waits",
-        ),
-        OptionInfo::choice(
-            "wait_from",
-            &["completion", "dispatch", "expected"],
-            "when the request handed out last counts as completed, from when on its child is waited \
-             for: when it is; when it is handed out, which waits the less the longer it takes; when \
-             it should be by the curve",
-        ),
-        OptionInfo::choice(
-            "alone",
-            &["mean", "defer"],
-            "what a child's wait and service time have to stay below if nothing is pending: the mean \
-             over random pairs of addresses; the same until a request comes that is no child, then \
-             that one's service time",
         ),
         OptionInfo::flag(
             "burst",
@@ -266,15 +220,6 @@ impl StreamConfig {
             threshold: options.count("threshold"),
             tolerance: options.weight("tolerance"),
             slice: options.duration("slice"),
-            wait_from: match options.choice("wait_from") {
-                "dispatch" => WaitFrom::Dispatch,
-                "expected" => WaitFrom::Expected,
-                _ => WaitFrom::Completion,
-            },
-            alone: match options.choice("alone") {
-                "defer" => Alone::Defer,
-                _ => Alone::Mean,
-            },
             burst: options.flag("burst"),
             hz: options.choice("hz").parse().ok().and_then(Hz::new),
             learn: options.flag("learn"),
@@ -357,12 +302,8 @@ pub struct Streams {
     bursts: Bursts,
     /// The queued request that continues the tail.
     follower: Option<Tag>,
-    /// The turn of the request handed out last, and its tag while it is in the drive; turns begin
-    /// with 1.
+    /// The turn of the request handed out last; turns begin with 1.
     tail: u64,
-    tail_tag: Option<Tag>,
-    /// When the tail should complete, or has.
-    expected: Time,
     streams: u64,
     established: u64,
     /// If it learns whether to wait.
@@ -378,8 +319,6 @@ impl Streams {
             bursts: Bursts::default(),
             follower: None,
             tail: 0,
-            tail_tag: None,
-            expected: Time::ZERO,
             streams: 0,
             established: 0,
             trials: config.learn.then(Trials::new),
@@ -457,9 +396,6 @@ impl Foresight for Streams {
         if self.config.burst {
             self.bursts.insert(request, continued);
         }
-        if self.config.alone == Alone::Defer {
-            self.parents.no_longer_alone(start);
-        }
         let at = request.tag.index();
         if at >= self.queued.len() {
             self.queued.resize(at + 1, member);
@@ -477,13 +413,7 @@ impl Foresight for Streams {
     }
 
     /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.
-    fn handed_out(
-        &mut self,
-        now: Time,
-        head: Lba,
-        request: &Request,
-        pending: impl Fn() -> Option<Lba>,
-    ) -> u64 {
+    fn handed_out(&mut self, now: Time, request: &Request) -> u64 {
         let start = request.extent.start;
         // What went behind the tail before is what was selected there.
         if let Some(at) = self.parents.by_turn(self.tail)
@@ -502,32 +432,14 @@ impl Foresight for Streams {
         }
         self.follower = self.bursts.remove(request.tag);
         self.tail += 1;
-        self.tail_tag = Some(request.tag);
         let end = request.extent.end();
-        let since = match self.config.wait_from {
-            WaitFrom::Completion => Time::NEVER,
-            WaitFrom::Dispatch => now,
-            WaitFrom::Expected => {
-                let service = self.parents.service(head, start);
-                self.expected = self.expected.max(now).saturating_add(service);
-                self.expected
-            }
-        };
-        let (limit, alone) = match self.config.wait_from {
-            WaitFrom::Completion => (None, false),
-            WaitFrom::Dispatch | WaitFrom::Expected => {
-                let (limit, alone) = self.parents.limit(end, pending());
-                (Some(limit), alone)
-            }
-        };
         self.parents.expire(now);
         self.parents.push(Parent {
             turn: self.tail,
             tag: request.tag,
             end,
-            since,
-            limit,
-            alone,
+            since: Time::NEVER,
+            limit: None,
             size,
             stream,
             deadline: Time::NEVER,
@@ -539,21 +451,16 @@ impl Foresight for Streams {
         if let Some(trials) = &mut self.trials {
             trials.completed(now, request.extent.len);
         }
-        if self.tail_tag == Some(request.tag) {
-            self.tail_tag = None;
-            self.expected = now;
-        }
         let Some(at) = self.parents.in_flight(request.tag) else {
             return;
         };
         let parent = self.parents.get(at);
-        let (limit, alone) = match parent.limit {
-            Some(limit) => (limit, false),
+        let limit = match parent.limit {
+            Some(limit) => limit,
             None => self.parents.limit(parent.end, pending()),
         };
         self.parents.change(at, |parent| {
-            parent.since = now;
-            (parent.limit, parent.alone) = (Some(limit), alone);
+            (parent.since, parent.limit) = (now, Some(limit));
         });
     }
 
@@ -618,7 +525,6 @@ impl Foresight for Streams {
     fn reset(&mut self) {
         self.parents.clear();
         self.queued.clear();
-        self.tail_tag = None;
         self.tail += 1;
         if let Some(trials) = &mut self.trials {
             trials.cleared();

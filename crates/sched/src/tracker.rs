@@ -20,10 +20,6 @@ pub struct Predicting {
     pub predicted: Nanos,
     /// What happened.
     pub surprise: Surprise,
-    /// How long the arm was predicted to move.
-    pub seek: Nanos,
-    /// Its first sector.
-    pub lba: Lba,
 }
 
 impl Predicting {
@@ -355,8 +351,6 @@ impl<P: Positioning> Track for Tracker<P> {
             observed,
             predicted,
             surprise,
-            seek: time.seek,
-            lba: sent.what.extent.start,
         })
     }
 

@@ -2,8 +2,8 @@
 //! scenarios that all policies are tried in.
 
 use headtime_sched::{
-    Alone, Clook, Deadline, DeadlineConfig, Dispatch, Elevator, HeadState, Hz, Noop, Op, Request,
-    Scheduler, ServiceCurve, Sstf, Stream, StreamConfig, Tag, WaitFrom,
+    Clook, Deadline, DeadlineConfig, Dispatch, Elevator, HeadState, Hz, Noop, Op, Request,
+    Scheduler, ServiceCurve, Sstf, Stream, StreamConfig, Tag,
 };
 use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
@@ -88,7 +88,6 @@ impl<E: Elevator> Watched<E> {
         match (tail.since, tail.limit) {
             // Behind a request in the drive, until it is done.
             (None, None) => {
-                assert_eq!(self.config.wait_from, WaitFrom::Completion);
                 assert!(in_drive, "{tail:?} is done");
             }
             (Some(since), Some(limit)) => {
@@ -99,10 +98,10 @@ impl<E: Elevator> Watched<E> {
                     until <= since + self.ticked(limit - least),
                     "{tail:?} to {until}"
                 );
-                let longest = match (self.config.wait_from, self.instead) {
+                let longest = match self.instead {
                     // The inequality is against what was pending then, and nothing else.
-                    (WaitFrom::Completion, Some(instead)) => instead,
-                    _ => CURVE
+                    Some(instead) => instead,
+                    None => CURVE
                         .service(Lba::new(CAPACITY), Lba::ZERO)
                         .max(CURVE.mean()),
                 };
@@ -214,12 +213,6 @@ impl<E: Elevator> Scheduler for Watched<E> {
 }
 
 fn configs() -> impl Strategy<Value = StreamConfig> {
-    let wait_from = prop_oneof![
-        2 => Just(WaitFrom::Completion),
-        1 => Just(WaitFrom::Dispatch),
-        1 => Just(WaitFrom::Expected),
-    ];
-    let alone = prop_oneof![Just(Alone::Mean), Just(Alone::Defer)];
     let slice_us = prop_oneof![Just(124_000_u64), 0..30_000_u64];
     let hz = prop_oneof![
         2 => Just(None),
@@ -231,19 +224,15 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
         1..5_u64,
         tolerance,
         slice_us,
-        wait_from,
-        alone,
         any::<bool>(),
         hz,
         any::<bool>(),
     )
         .prop_map(
-            |(threshold, tolerance, slice_us, wait_from, alone, burst, hz, learn)| StreamConfig {
+            |(threshold, tolerance, slice_us, burst, hz, learn)| StreamConfig {
                 threshold,
                 tolerance: Millionths(tolerance),
                 slice: Nanos::from_micros(slice_us),
-                wait_from,
-                alone,
                 burst,
                 hz,
                 learn,

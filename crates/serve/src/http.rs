@@ -55,9 +55,6 @@ pub use sockets::{HttpLimits, Sockets};
 pub type ParseScheduler =
     dyn Fn(&str) -> Result<(String, BuildScheduler), String> + Send + Sync + 'static;
 
-/// Makes a gate of its text, and tells it of the drive what the text does not say.
-pub type ParseGate = dyn Fn(&str) -> Result<GateSpec, GateError> + Send + Sync + 'static;
-
 /// A disk that is watched and controlled.
 #[derive(Clone)]
 pub struct Watched {
@@ -70,8 +67,6 @@ pub struct Watched {
     pub faults: bool,
     /// Makes schedulers for it.
     pub parse_scheduler: Arc<ParseScheduler>,
-    /// Makes gates for it.
-    pub parse_gate: Arc<ParseGate>,
     /// Its scrubs.
     pub scrubs: Arc<Scrubs>,
 }
@@ -297,7 +292,7 @@ async fn gate(
 ) -> Result<(), HttpRefusal> {
     let watched = site.find(&name)?;
     let refused = |error: GateError| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string());
-    let gate = (watched.parse_gate)(body.trim()).map_err(refused)?;
+    let gate: GateSpec = body.trim().parse().map_err(refused)?;
     watched.disk.set_gate(&gate).map_err(refused)?;
     tracing::info!(disk = name, %gate, "the gate is changed");
     Ok(())

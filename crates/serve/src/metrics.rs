@@ -5,7 +5,7 @@ mod text;
 
 use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
-use headtime_engine::{CLASSES, Gating, PredictionCounts, Residuals, Stats, class_index};
+use headtime_engine::{CLASSES, Gating, PredictionCounts, Stats, class_index};
 use headtime_sched::{Class, Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
@@ -155,8 +155,6 @@ pub struct Snapshot {
     pub head_time_estimated: Option<EstimatedHeadTime>,
     /// What the scheduler predicted of commands, if it does, and a single device is behind it.
     pub predictions: Option<PredictionCounts>,
-    /// How far that was off, by seek and by region, if there are predictions.
-    pub residuals: Option<Residuals>,
     /// Sectors of the device.
     pub capacity: Sectors,
 }

@@ -10,12 +10,10 @@ mod commands;
 mod distribution;
 pub mod fuzz;
 mod measure;
-mod tasks;
 mod world;
 
 pub use coalesce::Coalesce;
 pub use commands::{Commands, Counted};
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};
-pub use tasks::{PlannedTasks, TaskChange, TaskOutcome, TaskPlan};
 pub use world::{Observer, Report, RunError, Setup, Station, Watch, run};

@@ -143,10 +143,8 @@ fn a_longer_run_allocates_no_more_often() {
     for gate in [
         "depth=20",
         "rsd:age_th=20",
-        "rsd:age_th=90:bound=1s:longest=30ms",
         "rsd-priority:age_th=20:ranks=1/2/3",
         "rsd-priority:age_th=20:ranks=1/2/3:queue=single",
-        "rsd-priority:ranks=1/2/3:bound=1s:longest=30ms",
     ] {
         grows_no_more("deadline", gate, 32, Load::Anywhere);
     }

@@ -30,12 +30,11 @@ impl Builder {
         engine: &EngineSpec,
         sector_bytes: u32,
     ) -> Result<Builder, Unbuilt> {
-        let engine = known.told(engine);
         let config = engine.config(sector_bytes);
         let knowledge = known.knowledge(scheduler, &config)?;
         scheduler.build(knowledge.clone())?;
         engine.gate.build(&config)?;
-        let follows = match asks_for_arm(&engine) && !scheduler.needs().positioning {
+        let follows = match asks_for_arm(engine) && !scheduler.needs().positioning {
             true => Some(known.model()?.ok_or(Unbuilt::Late)?),
             false => None,
         };

@@ -4,7 +4,7 @@ use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
 use headtime_engine::{
-    DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised, Work,
+    DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
 };
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use serde::de::{self, Deserializer, Visitor};
@@ -17,7 +17,6 @@ use std::sync::Arc;
 #[serde(default)]
 pub struct ScanSpec {
     /// Whether blocks are read or written.
-    #[serde(with = "WorkWord")]
     pub work: Work,
     /// As [`FreeblockOptions::conservatism`].
     pub conservatism: Nanos,
@@ -184,7 +183,7 @@ impl ScanSpec {
                 (None, Work::Read) => scan,
                 (None, Work::Write) => scan.writing(),
             }),
-            None => refused("conservatism", DOES_NOT_TURN),
+            None => refused("conservatism", "the drive that is believed does not turn"),
         }
     }
 
@@ -193,7 +192,7 @@ impl ScanSpec {
     /// # Errors
     ///
     /// As [`ScanSpec::build`].
-    pub fn options(
+    fn options(
         &self,
         known: &Known,
         upto: Lba,
@@ -250,7 +249,7 @@ impl ScanSpec {
     /// # Errors
     ///
     /// If that is no size of a read.
-    pub fn piece(&self, sector_bytes: u32) -> Result<Sectors, ScanError> {
+    fn piece(&self, sector_bytes: u32) -> Result<Sectors, ScanError> {
         let piece = sectors_of("idle_piece", self.idle_piece, sector_bytes)?;
         match piece == Sectors::ZERO || piece > Sectors::REQUEST_MAX {
             true => {
@@ -261,9 +260,6 @@ impl ScanSpec {
         }
     }
 }
-
-/// Of a drive of which no angle is known.
-pub const DOES_NOT_TURN: &str = "the drive that is believed does not turn";
 
 /// A key is not as it has to be.
 fn refused<T>(key: &'static str, problem: impl Into<String>) -> Result<T, ScanError> {
@@ -276,7 +272,7 @@ fn refused<T>(key: &'static str, problem: impl Into<String>) -> Result<T, ScanEr
 /// # Errors
 ///
 /// If it is not of whole sectors.
-pub fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<Sectors, ScanError> {
+fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<Sectors, ScanError> {
     match size.0.is_multiple_of(u64::from(sector_bytes)) {
         true => Ok(Sectors::new(size.0 / u64::from(sector_bytes))),
         false => {
@@ -291,7 +287,7 @@ pub fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<S
 /// # Errors
 ///
 /// If that is not of whole sectors of the disk.
-pub fn extent_of(
+fn extent_of(
     key: &'static str,
     (from, to): (Bytes, Bytes),
     capacity: Sectors,
@@ -372,11 +368,13 @@ fn is_left(piece: u64, share: f64) -> bool {
     share >= 1.0 || ((mixed >> 11) as f64) < share * (1_u64 << 53) as f64
 }
 
-/// How people write [`Work`].
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Work", rename_all = "lowercase")]
-enum WorkWord {
+/// Direction of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Work {
+    /// It reads them.
     Read,
+    /// It writes them, through the drive's buffer to the medium (FUA).
     Write,
 }
 

@@ -65,11 +65,7 @@ mod tests {
         let extremes = extreme_texts(info("sptf-sw"));
         assert_eq!(extremes, ["sptf-sw0", "sptf-sw10000", "sptf-sw60"]);
         let extremes = extreme_texts(info("stream"));
-        let wanted = [
-            "stream:alone=defer",
-            "stream:learn=true",
-            "stream:learn=false",
-        ];
+        let wanted = ["stream:hz=1000", "stream:learn=true", "stream:learn=false"];
         assert!(
             wanted
                 .iter()

@@ -15,13 +15,12 @@ use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
 use headtime_engine::{
-    Background, ClientWaits, Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps,
-    TaskError, Verdict,
+    ClientWaits, Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps, Verdict,
 };
 use headtime_host::ProgramOutcome;
-use headtime_sim::{PlannedTasks, RunError, Setup, TaskOutcome, TaskPlan};
-use headtime_stack::{Builder, DOES_NOT_TURN, Firmware, LogSettings, ScanError, Unbuilt};
-use headtime_units::{Lba, Time};
+use headtime_sim::{RunError, Setup};
+use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
+use headtime_units::Time;
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -62,7 +61,6 @@ pub struct MadeRepeat {
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
-    pub(super) tasks: Vec<TaskOutcome>,
     pub(super) promise: Option<KeptPromise>,
 }
 
@@ -142,7 +140,7 @@ pub fn make(
     let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
-    let job = Job::of(prepared, set)?;
+    let scan = scan(prepared, set)?;
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
@@ -187,8 +185,8 @@ pub fn make(
     };
     let mut setup = Setup::new(drive, config, queue.scheduler(), load.source());
     setup.stations[0].gate = queue.gated();
-    if let Some(job) = &job {
-        setup.stations[0].background = Some(job.shared());
+    if let Some(scan) = &scan {
+        setup.stations[0].background = Some(Box::new(Rc::clone(scan)));
         let spec = scenario.freeblock.as_ref();
         setup.until_jobs = spec.is_some_and(|spec| spec.to_end);
     }
@@ -257,73 +255,27 @@ pub fn make(
         samples,
         programs,
         bound,
-        promise: match &job {
-            Some(Job::Scan(scan)) => KeptPromise::of(&scan.borrow()),
-            _ => None,
-        },
-        freeblock: match &job {
-            Some(Job::Scan(scan)) => Some(Scanned::of(&scan.borrow(), sector_bytes)),
-            _ => None,
-        },
-        tasks: match &job {
-            Some(Job::Tasks(tasks)) => tasks.borrow_mut().outcomes(),
-            _ => Vec::new(),
-        },
+        promise: scan
+            .as_ref()
+            .and_then(|scan| KeptPromise::of(&scan.borrow())),
+        freeblock: scan
+            .as_ref()
+            .map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
     })
 }
 
-/// What is done in the background of a run.
-enum Job {
-    /// One scan of all.
-    Scan(Rc<RefCell<Freeblock<Arc<Model>>>>),
-    /// What several want.
-    Tasks(Rc<RefCell<PlannedTasks<Arc<Model>>>>),
-}
+/// A scan that can be looked at when the run is over.
+type SharedScan = Rc<RefCell<Freeblock<Arc<Model>>>>;
 
-impl Job {
-    /// That of a scenario, if it has any.
-    fn of(prepared: &Prepared, set: &DriveSet) -> Result<Option<Job>, Fault> {
-        let scenario = &prepared.scenario;
-        let fault = |error: ScanError| Fault::Input(format!("freeblock.{error}"));
-        let geometry = &set.profile.geometry;
-        let (capacity, sector_bytes) = (geometry.capacity, geometry.sector_bytes);
-        if scenario.tasks.is_empty() {
-            let Some(spec) = &scenario.freeblock else {
-                return Ok(None);
-            };
-            let scan = spec.build(&set.known, capacity, sector_bytes);
-            let scan = scan.map_err(fault)?;
-            return Ok(Some(Job::Scan(Rc::new(RefCell::new(scan)))));
-        }
-        let scan = scenario.freeblock.clone().unwrap_or_default();
-        let options = scan.options(&set.known, Lba::ZERO + capacity, sector_bytes);
-        let (model, options) = options.map_err(fault)?;
-        let mut plan = TaskPlan::none();
-        for (number, task) in scenario.tasks.iter().enumerate() {
-            task.add_to(&mut plan, &scan, &options, capacity, sector_bytes)
-                .map_err(|error| Fault::Input(format!("task[{number}].{error}")))?;
-        }
-        let tasks = PlannedTasks::new(model, capacity, options, plan);
-        let tasks = tasks.map_err(|(number, error)| {
-            let key = match error {
-                TaskError::Block(..) => "block",
-                _ => "range",
-            };
-            Fault::Input(format!("task[{number}].{key}: {error}"))
-        })?;
-        let Some(tasks) = tasks else {
-            return Err(Fault::Input(format!("freeblock: {DOES_NOT_TURN}")));
-        };
-        Ok(Some(Job::Tasks(Rc::new(RefCell::new(tasks)))))
-    }
-
-    /// The job, which can be looked at when the run is over.
-    fn shared(&self) -> Box<dyn Background> {
-        match self {
-            Job::Scan(scan) => Box::new(Rc::clone(scan)),
-            Job::Tasks(tasks) => Box::new(Rc::clone(tasks)),
-        }
-    }
+/// The scan of a scenario, if the scenario has one.
+fn scan(prepared: &Prepared, set: &DriveSet) -> Result<Option<SharedScan>, Fault> {
+    let Some(spec) = &prepared.scenario.freeblock else {
+        return Ok(None);
+    };
+    let geometry = &set.profile.geometry;
+    let scan = spec.build(&set.known, geometry.capacity, geometry.sector_bytes);
+    let scan = scan.map_err(|error| Fault::Input(format!("freeblock.{error}")))?;
+    Ok(Some(Rc::new(RefCell::new(scan))))
 }
 
 /// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
@@ -331,8 +283,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
     let set = &prepared.drives[cell.drive];
     let sector_bytes = set.profile.geometry.sector_bytes;
     let scheduler = cell.scheduler.to_string();
-    let engine = set.known.told(&cell.engine);
-    let mut settings = LogSettings::new(&scheduler, engine.into_owned(), sector_bytes);
+    let mut settings = LogSettings::new(&scheduler, cell.engine.clone(), sector_bytes);
     // Of all schedulers of the scenario, so that the log does not depend on which is run.
     let needs = prepared.scenario.needs();
     if needs.curve {
@@ -368,7 +319,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
     queue(set, cell)?;
-    Job::of(prepared, set)?;
+    scan(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())

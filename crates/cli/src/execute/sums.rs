@@ -3,19 +3,19 @@
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
-use crate::prepare::{DriveSet, Prepared};
+use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
-    Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread, TaskRun,
-    TransactionsRun, VerdictChange, WaitCounts, mean_of_repeats, metric, oldest_ms, round,
+    Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread, TransactionsRun,
+    VerdictChange, WaitCounts, mean_of_repeats, metric, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::{FreeblockStats, Predictions, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
-use headtime_sim::{Commands, Distribution, Got, TaskOutcome};
+use headtime_sim::{Commands, Distribution, Got};
 use headtime_stack::Firmware;
-use headtime_units::{Nanos, Sectors, Time};
+use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 
 /// Sums up the repeats of one run.
@@ -116,7 +116,6 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         predictions: predictions(made),
         freeblock: freeblock(made),
         promise: promise(made),
-        tasks: tasks(prepared, set, made),
         of_reads,
         of_writes,
         by_name: by_name(&names, &measured),
@@ -218,55 +217,6 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
             .max()
             .unwrap_or(0),
     })
-}
-
-/// What came of each task, the mean over the repeats.
-fn tasks(prepared: &Prepared, set: &DriveSet, made: &[MadeRepeat]) -> Vec<TaskRun> {
-    let sector_bytes = set.profile.geometry.sector_bytes;
-    let megabytes = |sectors: Sectors| sectors.bytes(sector_bytes) as f64 / 1e6;
-    let all = prepared.scenario.tasks.iter().enumerate();
-    let run = all.map(|(number, task)| {
-        let outcomes: Vec<(&MadeRepeat, &TaskOutcome)> = made
-            .iter()
-            .filter_map(|made| Some((made, made.tasks.get(number)?)))
-            .filter(|(_, outcome)| outcome.opened.is_some())
-            .collect();
-        let mean = |value: &dyn Fn(&MadeRepeat, &TaskOutcome) -> f64| {
-            let sum: f64 = outcomes
-                .iter()
-                .map(|(made, outcome)| value(made, outcome))
-                .sum();
-            round(sum / outcomes.len().max(1) as f64, 6)
-        };
-        // Until it wanted nothing more, was closed, or the run was over.
-        let took = |made: &MadeRepeat, outcome: &TaskOutcome| {
-            let end = outcome.done.or(outcome.closed);
-            let end = end.unwrap_or(Time::ZERO + made.report.simulated);
-            end.saturating_since(outcome.opened.unwrap_or(Time::ZERO))
-                .as_secs_f64()
-        };
-        let is_done = !outcomes.is_empty() && outcomes.iter().all(|(_, one)| one.done.is_some());
-        TaskRun {
-            name: task.called(number),
-            priority: task.priority,
-            mb_s: mean(&|made, one| match took(made, one) {
-                0.0 => 0.0,
-                took => megabytes(one.served) / took,
-            }),
-            wanted_mb: mean(&|_, one| megabytes(one.wanted)),
-            served_mb: mean(&|_, one| megabytes(one.served)),
-            changed_mb: mean(&|_, one| megabytes(one.changed)),
-            left_mb: mean(&|_, one| megabytes(one.left)),
-            failed_mb: mean(&|_, one| megabytes(one.failed)),
-            ended_s: is_done.then(|| {
-                mean(&|_, one| {
-                    one.done
-                        .map_or(0.0, |done| (done - Time::ZERO).as_secs_f64())
-                })
-            }),
-        }
-    });
-    run.collect()
 }
 
 /// What was promised of it, the mean over the repeats.

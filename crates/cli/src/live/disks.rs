@@ -1,11 +1,11 @@
 //! From a configuration to disks that run.
 
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
-use super::known::{build, error_at, gate, known};
+use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
 use crate::fault::Fault;
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::{EngineSpec, GateSpec};
+use headtime_engine::EngineSpec;
 use headtime_linux::clock::Clock;
 use headtime_sched::Spec;
 use headtime_serve::device::Device;
@@ -84,11 +84,10 @@ fn prepare_one(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
         return Err(config.error("depth", problem));
     }
     let known = known(config, profile.as_ref())?;
-    let given = EngineSpec {
+    let engine = EngineSpec {
         depth,
         ..config.stack.engine.clone()
     };
-    let engine = known.told(&given).into_owned();
     // What is wrong shows before anything is opened. The depth may have been the device's, of which the reader of
     // the file does not know.
     (engine.gate.build(&engine.config(512)))
@@ -393,17 +392,6 @@ impl PreparedDisk {
     /// If it needs to know the drive and does not.
     pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
         build(&self.known, scheduler, &self.engine)
-    }
-
-    /// A gate for it, told of the drive what the gate does not say itself.
-    pub fn gate(&self, gate: &GateSpec) -> GateSpec {
-        self::gate(&self.known, &self.engine, gate)
-    }
-
-    /// What reads its gates from their texts while it runs.
-    pub fn gate_parser(&self) -> Arc<headtime_serve::http::ParseGate> {
-        let (known, engine) = (Arc::clone(&self.known), self.engine.clone());
-        Arc::new(move |text: &str| Ok(gate(&known, &engine, &text.parse()?)))
     }
 
     /// The scrubs of the disk that was started from it.

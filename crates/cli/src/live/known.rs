@@ -3,7 +3,7 @@
 use super::config::DiskConfig;
 use crate::fault::Fault;
 use headtime_disk::profile::Profile;
-use headtime_engine::{EngineSpec, GateSpec};
+use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
 use headtime_stack::{Builder, Known, StackError, Unbuilt};
@@ -38,15 +38,6 @@ pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builde
         };
         format!("{spec}: has to know the drive, which no profile is given of; give {missing}")
     })
-}
-
-/// A gate for an engine, told of the drive what the gate does not say itself.
-pub fn gate(known: &Known, engine: &EngineSpec, gate: &GateSpec) -> GateSpec {
-    let engine = EngineSpec {
-        gate: gate.clone(),
-        ..engine.clone()
-    };
-    known.told(&engine).gate.clone()
 }
 
 /// Builds a scheduler, on the thread that it will live on.

@@ -301,7 +301,6 @@ fn watched(running: &Running) -> Watched {
         exports: exports.collect(),
         faults: running.prepared.config.faults,
         parse_scheduler: running.prepared.parser(),
-        parse_gate: running.prepared.gate_parser(),
         scrubs: Arc::new(running.prepared.scrubs(&running.disk)),
     }
 }
@@ -492,10 +491,10 @@ fn changes(
                 Some((new.stack.scheduler.to_string(), build))
             }
         };
-        let gate = running.prepared.gate(&new.stack.engine.gate);
+        let gate = &new.stack.engine.gate;
         gate.build(disk.engine_config())
             .map_err(|error| new.error("gate", error.problem.to_string()))?;
-        let gate = (gate.to_string() != *gate_in_force).then_some(gate);
+        let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
         let timeout = (old.timeout != new.timeout).then_some(new.timeout);
         if scheduler.is_some() || gate.is_some() || timeout.is_some() {
             changes.disks.push(Change {

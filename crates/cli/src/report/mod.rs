@@ -10,7 +10,7 @@ pub mod text;
 
 use crate::scenario::Header;
 use headtime_disk::Part;
-use headtime_engine::{CLASSES, Predictions, Residual};
+use headtime_engine::{CLASSES, Predictions};
 use headtime_probe::accuracy::{Accuracy, Learning};
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
@@ -115,9 +115,6 @@ pub struct Run {
     /// How its promises were kept, if any were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<PromiseRun>,
-    /// What came of each task in the background, if there are any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskRun>,
     /// The least time that any scheduler needs for the same; nothing where what is
     /// done depends on the scheduler, or requests come at their times.
     pub bound: Option<Bound>,
@@ -184,29 +181,6 @@ pub struct FreeblockRun {
     pub steps_p99: f64,
     /// The most of one.
     pub steps_max: u64,
-}
-
-/// What came of a task in the background: means over the repeats in which it began.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct TaskRun {
-    /// What it is called.
-    pub name: String,
-    /// Tasks of a higher one come first.
-    pub priority: u8,
-    /// MB (10⁶ bytes) that were served, per second from its beginning until it wanted nothing more, was closed, or the run was over.
-    pub mb_s: f64,
-    /// MB that it wanted when it began.
-    pub wanted_mb: f64,
-    /// MB that were read or written for it, or read by clients where that counts; again where they were wanted again.
-    pub served_mb: f64,
-    /// MB of blocks that others wrote, and that it wanted for that.
-    pub changed_mb: f64,
-    /// MB that it still wanted at the end.
-    pub left_mb: f64,
-    /// MB of blocks that could not be read or written.
-    pub failed_mb: f64,
-    /// When it wanted nothing more, in seconds; null unless it did in each repeat.
-    pub ended_s: Option<f64>,
 }
 
 /// What was promised of a scan, and what came of it: means over the repeats.
@@ -582,42 +556,6 @@ pub struct PredictionsRun {
     /// Errors in us, to 10 us, and how many commands had them; negative if the command was sooner done. Beyond 20 ms they count as
     /// that.
     pub errors_us: Vec<(i64, u64)>,
-    /// By predicted seek.
-    pub by_seek: Vec<ResidualRun<f64>>,
-    /// By address.
-    pub by_region: Vec<ResidualRun<u64>>,
-}
-
-/// How far predictions were off for some of the commands.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ResidualRun<T> {
-    /// Seeks up to so many milliseconds, the last also longer ones; regions from this sector on.
-    pub of: T,
-    pub commands: u64,
-    /// Observed minus predicted, mean.
-    pub mean_us: f64,
-    /// How much later than predicted 95 % were done at most; null where there are too few to say.
-    pub margin_95_us: Option<f64>,
-    /// The same, of 99 %.
-    pub margin_99_us: Option<f64>,
-}
-
-impl<T> ResidualRun<T> {
-    /// Of those that had any commands.
-    fn all<'a>(counted: impl Iterator<Item = (T, &'a Residual)>) -> Vec<ResidualRun<T>> {
-        let had = counted.filter(|(_, residual)| residual.commands() > 0);
-        let run = had.map(|(of, residual)| {
-            let margin = |share| residual.margin(share).map(|margin| margin.as_micros_f64());
-            ResidualRun {
-                of,
-                commands: residual.commands(),
-                mean_us: round(residual.mean() as f64 / 1e3, 3),
-                margin_95_us: margin(0.95),
-                margin_99_us: margin(0.99),
-            }
-        });
-        run.collect()
-    }
 }
 
 impl PredictionsRun {
@@ -641,14 +579,6 @@ impl PredictionsRun {
                 .errors()
                 .map(|(nanos, count)| (nanos / 1_000, count))
                 .collect(),
-            by_seek: {
-                let by_seek = counted.residuals().by_seek();
-                ResidualRun::all(by_seek.map(|(upto, residual)| (upto.as_millis_f64(), residual)))
-            },
-            by_region: {
-                let by_region = counted.residuals().by_region();
-                ResidualRun::all(by_region.map(|(from, residual)| (from.get(), residual)))
-            },
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A report in its three forms: tables for people, JSON, CSV.
 
 use super::columns::{self, Row};
-use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run, TaskRun};
+use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
 use crate::fault::Fault;
 use crate::output::{
     self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
@@ -88,10 +88,6 @@ fn text(report: &Report, terminal: Terminal) -> String {
             let more = "more names have rows in CSV and JSON";
             text.push_str(&format!("\n{left_out} {more}\n"));
         }
-    }
-    if let Some(tasks) = tasks(runs) {
-        text.push('\n');
-        text.push_str(&table(&tasks, terminal));
     }
     let failed: u64 = runs.iter().map(|run| run.failed).sum();
     if failed > 0 {
@@ -309,39 +305,6 @@ fn measured_columns(runs: &[Run]) -> Vec<TableColumn> {
         runs.iter().map(|run| share(run, part)).collect()
     }));
     shown
-}
-
-/// What came of tasks in the background, a row for each in each run; nothing if there are none.
-fn tasks(runs: &[Run]) -> Option<Vec<TableColumn>> {
-    let rows: Vec<(&Run, &TaskRun)> = runs
-        .iter()
-        .flat_map(|run| run.tasks.iter().map(move |task| (run, task)))
-        .collect();
-    rows.first()?;
-    let mut before = "";
-    let labels: Vec<&str> = rows
-        .iter()
-        .map(
-            |(run, _)| match std::mem::replace(&mut before, &run.label) {
-                // Said once, in front of the first of its tasks.
-                same if same == run.label => "",
-                _ => &run.label,
-            },
-        )
-        .collect();
-    let numbers = |heading, value: &dyn Fn(&TaskRun) -> Option<f64>, places| {
-        let values = rows.iter().map(|(_, task)| fixed(value(task), places));
-        TableColumn::numbers(heading, values)
-    };
-    Some(vec![
-        TableColumn::words("scheduler", labels.into_iter().map(str::to_owned)),
-        TableColumn::words("task", rows.iter().map(|(_, task)| task.name.clone())),
-        numbers("MB/s", &|task| Some(task.mb_s), 2),
-        numbers("wanted MB", &|task| Some(task.wanted_mb), 1),
-        numbers("served MB", &|task| Some(task.served_mb), 1),
-        numbers("left MB", &|task| Some(task.left_mb), 1),
-        numbers("ended s", &|task| task.ended_s, 1),
-    ])
 }
 
 /// What the programs of each run achieved; nothing if there are none.

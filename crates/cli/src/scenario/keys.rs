@@ -3,10 +3,7 @@
 use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
 use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
-use super::task::{self, TaskKeys};
-use headtime_config::{
-    Error, KeyError, Many, Node, OneOrList, Place, Table, Value, count, read, whole,
-};
+use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
@@ -15,7 +12,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 11] = [
     "title",
     "seed",
     "schedulers",
@@ -23,7 +20,6 @@ pub(super) const KEYS: [&str; 12] = [
     "engine",
     "run",
     "freeblock",
-    "task",
     "workload",
     "trace",
     "program",
@@ -42,8 +38,6 @@ struct ScenarioKeys {
     #[serde(rename = "+loads")]
     loads: Loads,
     freeblock: Option<ScanSpec>,
-    #[serde(default)]
-    task: OneOrList<TaskKeys>,
     #[serde(default)]
     run: Runs,
 }
@@ -131,7 +125,6 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         engine,
         loads,
         freeblock,
-        task: OneOrList(tasks),
         run,
     } = read(&found, &place)?;
     let drives = drives(drive, &place)?;
@@ -161,7 +154,6 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         return error("schedulers", &problem);
     }
     let workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
-    task::check(&tasks, freeblock.as_ref()).map_err(|error| error.within(table, &place))?;
     let groups = match &workload {
         Workload::Synthetic(groups) => Some(groups),
         Workload::Replay(_) | Workload::Programs(_) => None,
@@ -185,7 +177,6 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         engines,
         workload,
         freeblock,
-        tasks,
         run,
     })
 }

@@ -9,7 +9,6 @@ mod keys;
 mod names;
 mod runs;
 mod spec;
-mod task;
 
 use headtime_config::{Node, Place, Table, to_text};
 use headtime_sched::{Needs, Spec};
@@ -24,7 +23,6 @@ pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
     Reading, Replay, Runs, Scenario, Workload,
 };
-pub use task::{TaskKeys, TaskOnWrite, TaskRange, TaskWants, TaskWork};
 
 /// The scenario that runs when none is given, as text.
 pub const DEFAULT: &str = "\
@@ -63,7 +61,7 @@ impl Scenario {
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 12] = keys::KEYS;
+    pub const KEYS: [&'static str; 11] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.
@@ -90,16 +88,11 @@ impl Scenario {
         to_text(self)
     }
 
-    /// Returns true if anything is read or written in the background.
-    pub fn has_job(&self) -> bool {
-        self.freeblock.is_some() || !self.tasks.is_empty()
-    }
-
     /// What the schedulers that are compared must know.
     pub fn needs(&self) -> Needs {
         let needs = self.schedulers.iter().map(Spec::needs);
         let mut needs = needs.fold(Needs::NOTHING, Needs::with);
-        needs.positioning |= self.has_job() || self.engines.iter().any(asks_for_arm);
+        needs.positioning |= self.freeblock.is_some() || self.engines.iter().any(asks_for_arm);
         needs
     }
 }

@@ -2,7 +2,6 @@
 
 use super::alternatives::Alternatives;
 use super::names::name;
-use super::task::TaskKeys;
 use headtime_config::{KeyError, Many, OneOrList, parse, whole};
 use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
@@ -36,9 +35,6 @@ pub struct Scenario {
     pub workload: Workload,
     /// What is read in the background, if anything is.
     pub freeblock: Option<ScanSpec>,
-    /// Who wants what in the background, in place of one scan.
-    #[serde(rename = "task", skip_serializing_if = "Vec::is_empty")]
-    pub tasks: Vec<TaskKeys>,
     /// How long, and how often.
     pub run: Runs,
 }

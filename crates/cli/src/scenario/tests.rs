@@ -418,36 +418,8 @@ fn canonical_text_reads_back() {
         to_end = true
         [[workload]]
     ";
-    let tasks = "
-        schedulers = 'sptf'
-        drive.profile = 'atlas10k'
-        freeblock.block = '8KiB'
-        run.duration = '60s'
-        [[task]]
-        name = 'backup'
-        priority = 2
-        range = ['0B..1GB', '2GB..3GB']
-        block = '64KiB'
-        on_write = 'again'
-        others_count = false
-        from = '1s'
-        suspend = '5s'
-        resume = '10s'
-        promote = '20s'
-        demote = '25s'
-        outstanding = 4
-        until = '50s'
-        [[task]]
-        wants = 'written'
-        on_write = 'again'
-        [[task]]
-        work = 'write'
-        range = '4GB..5GB'
-        on_write = 'satisfied'
-        [[workload]]
-    ";
     let closed = trace.replace("speed = 0.5", "replay = 'closed'\noutstanding = 32");
-    for text in [DEFAULT, everything, trace, programs, scan, tasks, &closed] {
+    for text in [DEFAULT, everything, trace, programs, scan, &closed] {
         let scenario = read_ok(text);
         let written = scenario.to_toml();
         assert_eq!(read_ok(&written), scenario, "{written}");
@@ -494,74 +466,4 @@ fn every_number_of_host_and_benchmarks_has_a_key() {
         }
         assert!(count > 14, "{fields}");
     }
-}
-
-#[test]
-fn what_does_not_fit_together_in_a_task_is_an_error_that_names_it() {
-    let refused = |lines: &str| {
-        let text = format!(
-            "schedulers = 'sptf'\ndrive.profile = 'atlas10k'\nrun.duration = '60s'\n{lines}\n[[workload]]\n"
-        );
-        let table = Table::parse("s.toml", &text).unwrap();
-        let error = Scenario::from_table(&table, Place::Line("s.toml".into(), 0));
-        error.expect_err(lines).to_string()
-    };
-    for (lines, problem) in [
-        (
-            "[[task]]\nsuspend = '0s'",
-            "task[0].suspend: allowed is a time after that of from",
-        ),
-        (
-            "[[task]]\nfrom = '5s'\nuntil = '5s'",
-            "task[0].until: allowed is a time after that of from",
-        ),
-        (
-            "[[task]]\npromote = '5s'\nuntil = '4s'",
-            "task[0].promote: allowed is a time up to that of until",
-        ),
-        (
-            "[[task]]\nresume = '5s'",
-            "task[0].resume: allowed is a time after that of suspend",
-        ),
-        (
-            "[[task]]\npromote = '5s'\ndemote = '5s'",
-            "task[0].demote: allowed is a time after that of promote",
-        ),
-        (
-            "[[task]]\nwants = 'written'",
-            "task[0].wants: written needs on_write = \"again\"",
-        ),
-        (
-            "[[task]]\nwork = 'write'\non_write = 'again'",
-            "task[0].on_write: again is for tasks that read",
-        ),
-        (
-            "[[task]]\nname = 'task 2'\n[[task]]",
-            "task[1].name: \"task 2\" is the name of another already",
-        ),
-        (
-            "freeblock.range = '0B..1GB'\n[[task]]",
-            "freeblock.range: is for a scan without [[task]]",
-        ),
-        (
-            "freeblock.p99 = 5\n[[task]]",
-            "freeblock.p99: is for a scan without [[task]]",
-        ),
-        ("[[task]]\npriority = 256", "task[0].priority:"),
-        (
-            "[[task]]\nrange = '5GB..4GB'",
-            "task[0].range: \"5GB..4GB\": the first end must be below",
-        ),
-        (
-            "[[task]]\noutstanding = 2",
-            "task[0].outstanding: is for tasks with promote",
-        ),
-        ("[[task]]\nrange = []", "task[0].range: is an empty list"),
-        ("[[task]]\ncolour = 'red'", "task[0].colour: unknown"),
-    ] {
-        let error = refused(lines);
-        assert!(error.contains(problem), "{lines}: {error}");
-    }
-    let many = "[[task]]\n".repeat(65);
-    assert!(refused(&many).contains("task: more than 64 tasks"));
 }

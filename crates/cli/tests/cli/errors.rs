@@ -126,40 +126,6 @@ fn a_wrong_command_line_is_an_error_that_says_what_is_allowed() {
 }
 
 #[test]
-fn a_bound_in_time_that_the_drive_cannot_keep_is_refused_with_the_shortest_that_it_can() {
-    let refused = |bound: &str| {
-        let gate = format!("rsd:bound={bound}");
-        let output = run(&[
-            "sim",
-            "run",
-            "small.toml",
-            "--gate",
-            &gate,
-            "--set",
-            "drive.profile=wd5000aaks",
-        ]);
-        (
-            output.status.success(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
-    };
-    let (_, first) = refused("1ms");
-    let start = "error: engine.gate: \"rsd:bound=1ms:longest=";
-    assert!(first.starts_with(start), "{first}");
-    let shortest = first
-        .split(" or ")
-        .nth(1)
-        .and_then(|rest| rest.split(' ').next());
-    let shortest = shortest.expect("what is allowed");
-    let (_, second) = refused("200ms");
-    assert!(
-        second.contains(&format!(" or {shortest} and more")),
-        "{first}{second}"
-    );
-    assert_eq!(refused(shortest), (true, String::new()));
-}
-
-#[test]
 fn a_wrong_input_file_is_an_error_that_says_where() {
     for (name, args) in [
         (

@@ -1,6 +1,6 @@
 //! Scans beside a workload.
 
-use super::common::{ended, json, number, run, scratch, stdout};
+use super::common::{ended, json, number, run, scratch};
 
 /// Each request finds the drive idle: what is read before it is chosen before it goes.
 #[test]
@@ -135,65 +135,4 @@ fn a_scan_does_not_believe_in_a_drive_that_is_too_small_for_it() {
     assert!(stderr.contains(said), "{stderr}");
     let (code, stderr) = run("freeblock.range=0B..16MB");
     assert_eq!(code, 0, "{stderr}");
-}
-
-/// Two that begin at once, and one that never does.
-#[test]
-fn tasks_of_a_scenario_have_rows_and_fields_of_their_own() {
-    let file = scratch("tasks").join("tasks.toml");
-    let scenario = "
-        schedulers = 'sptf'
-        drive.profile = 'atlas10k'
-        drive.override.queue.depth = 2
-        engine.depth = 2
-        freeblock = { block = '8KiB', to_end = true }
-        run = { duration = '40s', repeats = 2 }
-        [[task]]
-        name = 'small'
-        priority = 1
-        range = ['0B..1MiB', '4GiB..4097MiB']
-        promote = '1s'
-        outstanding = 4
-        [[task]]
-        [[task]]
-        name = 'late'
-        from = '1000s'
-        [[workload]]
-        processes = 4
-    ";
-    std::fs::write(&file, scenario).unwrap();
-    let file = file.to_str().unwrap();
-    let text = stdout(&["sim", "run", file]);
-    let table = text.lines().find(|line| line.contains("wanted MB"));
-    assert!(
-        table.is_some_and(|line| line.contains("served MB")),
-        "{text}"
-    );
-    let report = json(&["sim", "run", file, "--format", "json"]);
-    let tasks = &report["runs"][0]["tasks"];
-    let names = [0, 1, 2].map(|task| tasks[task]["name"].clone());
-    assert_eq!(names, ["small", "task 2", "late"]);
-    let of = |task: usize, key: &str| number(&tasks[task][key]);
-    assert!((of(0, "wanted_mb") - 2.097_152).abs() < 1e-6, "{tasks}");
-    assert!(of(0, "ended_s") > 1.0 && of(0, "left_mb") == 0.0, "{tasks}");
-    assert!(
-        tasks[1]["ended_s"].is_null() && of(1, "served_mb") > 1.0,
-        "{tasks}"
-    );
-    assert_eq!((of(2, "wanted_mb"), of(2, "served_mb")), (0.0, 0.0));
-    let set = [
-        "sim",
-        "run",
-        file,
-        "--set",
-        "task.0.range=0B..8KiB",
-        "--set",
-        "task.0.promote=0ns",
-    ];
-    let refused = run(&set);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(
-        said.contains("task[0].promote: allowed is a time after that of from"),
-        "{said}"
-    );
 }

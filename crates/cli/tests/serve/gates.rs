@@ -229,51 +229,6 @@ fn a_gate_that_cannot_be_is_refused_with_what_is_allowed() {
     assert_eq!(server.status()["disks"][1]["gate"], "depth");
 }
 
-#[test]
-fn a_gate_with_a_bound_is_told_of_the_drive_at_the_start_by_control_and_by_the_file() {
-    let config = CONFIG.replacen("rsd-priority:ranks=1/4:age_th=5", "rsd:bound=1s", 1);
-    let mut server = Server::start("bound-gate", &config, &[]);
-    let gate = |start: &str| {
-        let there = || {
-            server.status()["disks"][0]["gate"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned()
-        };
-        wait_until(
-            || there().starts_with(start),
-            || format!("the gate is {}", there()),
-        );
-    };
-    gate("rsd:bound=1s:longest=121.");
-    let output = server.control(&["gate", "disk0", "rsd:bound=50ms"]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("bound is 50ms; allowed is 0s"), "{error}");
-    // Of a device nothing is known.
-    let output = server.control(&["gate", "disk1", "rsd:bound=1s"]);
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains("longest"), "{error}");
-    server.told(&["gate", "disk0", "rsd:bound=900ms"]);
-    gate("rsd:bound=900ms:longest=121.");
-    for _ in 0..2 {
-        // The file is in force again, and the second time nothing changes.
-        server.signal("HUP");
-        gate("rsd:bound=1s:longest=121.");
-    }
-    assert_eq!(server.terminate(), Some(0));
-    let log = fs::read_to_string(server.path("events.log.disk0")).unwrap();
-    assert_eq!(log.lines().filter(|line| line.starts_with("G ")).count(), 2);
-    let output = run(
-        &server.directory,
-        &["sim", "replay-log", "events.log.disk0"],
-    );
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-}
-
 /// By how many later commands each was overtaken, and which starved, counted from a log by the definitions; by class.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {

@@ -115,16 +115,3 @@ fn the_rest_of_the_track_is_in_the_buffer_and_no_more() {
     assert_eq!(hit(&mut drive.clone(), 246), Hit::Full);
     assert_eq!(hit(&mut drive, 260), Hit::Miss);
 }
-
-#[test]
-fn a_bounded_command_has_time_for_the_rest_of_a_track() {
-    use headtime_disk::{Layout, Longest};
-    use headtime_units::Sectors;
-
-    let longest = |second| {
-        let profile = drive(second);
-        Longest::of(&profile, &Layout::new(&profile), Sectors::new(64)).service
-    };
-    let turn = drive(0).rotation.turn();
-    assert!(longest(1) >= longest(0) + turn);
-}

@@ -42,11 +42,6 @@ impl Kept {
         Kept::of(of, options.hits == Hits::Guarded && of.is_some())
     }
 
-    /// Of no drive, for a scan that is lent another one.
-    pub fn nothing() -> Kept {
-        Kept::of(None, false)
-    }
-
     fn of(of: Option<Buffering>, guards: bool) -> Kept {
         Kept {
             with: Buffer::new(of),

@@ -25,31 +25,23 @@
 //! that are there already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
 //! command in the drive for which an urgent request waits by order raises no ceiling.
 //!
-//! With `bound=200ms` one of the most urgent level is in the drive for no longer than that, under the conditions of
-//! `rsd`. Other levels have no such promise. One of their commands goes only if one of the most urgent
-//! level that comes the moment after could still go, and be done in time.
-//!
 //! # Source
 //!
 //! Yu et al. (ACM TOS 6(1), 2010), section 5.3, Algorithm 3. `rank()` is lower for a higher priority; a sentence of 5.3
 //! with levels of Windows Vista has it the other way round.
 
 use super::ages::Ages;
-use super::in_time::{self, InTime};
 use super::registration::{GateProblem, Registration};
 use super::rsd::{AGE_TH, age_th};
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, Counts, Op, OptionInfo, Origin, PolicyInfo, Request};
-use headtime_units::{Nanos, Time};
+use headtime_sched::{Class, Counts, OptionInfo, Origin, PolicyInfo, Request};
+use headtime_units::Time;
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |options, config| {
-        check(options.counts("ranks"), config.depth)?;
-        in_time::check(options, 2)
-    },
+    check: |options, config| check(options.counts("ranks"), config.depth),
     build: |options, config| {
         let queue = match options.choice("queue") {
             "single" => Queueing::Single,
@@ -57,14 +49,14 @@ pub(super) const ENTRY: Registration = Registration {
         };
         let ranks = options.counts("ranks");
         let gate = RsdPriority::new(config, age_th(options), ranks, queue);
-        Some(Box::new(gate.within(InTime::new(options))))
+        Some(Box::new(gate))
     },
 };
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "rsd-priority",
     idea: "reserves tags for urgent commands",
-    bound: "as rsd; never overtaken by a less urgent command; with bound, an urgent one is in the drive no longer",
+    bound: "as rsd; never overtaken by a less urgent command",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.3",
     avoid: "all requests are of one class",
     options: &[
@@ -82,9 +74,6 @@ const INFO: PolicyInfo = PolicyInfo {
             "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue, as \
              in the paper",
         ),
-        in_time::BOUND,
-        in_time::LONGEST,
-        in_time::PAUSE,
     ],
     ..PolicyInfo::PLAIN
 };
@@ -125,7 +114,6 @@ pub struct RsdPriority {
     levels: [u8; DriveTag::DEPTH_MAX as usize],
     /// Commands in the drive by level, of which `prio_ceiling` is the first that has any.
     in_drive: [u32; Counts::MAX],
-    in_time: InTime,
 }
 
 impl RsdPriority {
@@ -138,13 +126,7 @@ impl RsdPriority {
             queueing,
             levels: [0; DriveTag::DEPTH_MAX as usize],
             in_drive: [0; Counts::MAX],
-            in_time: InTime::of(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
         }
-    }
-
-    /// The same with a bound in time for the most urgent level.
-    pub(super) fn within(self, in_time: InTime) -> RsdPriority {
-        RsdPriority { in_time, ..self }
     }
 
     /// `getPrio`.
@@ -159,18 +141,17 @@ impl RsdPriority {
         self.ages.active() == 0 || has_room()
     }
 
-    /// Whether one of this level may go that is not below the ceiling: the other lines of Algorithm 3, and the bound in
-    /// time, for what [`RsdPriority::admits_any`].
+    /// Whether one of this level may go that is not below the ceiling: the other lines of Algorithm 3, for
+    /// what [`RsdPriority::admits_any`].
     #[inline]
-    fn admits(&self, now: Time, level: Level) -> bool {
-        self.ages.active() == 0 || !self.is_reserved(level) && self.leaves_time(now, level)
+    fn admits(&self, level: Level) -> bool {
+        self.ages.active() == 0 || !self.is_reserved(level)
     }
 
     /// Whether one of this level may go behind what is read before it, for what [`RsdPriority::admits_any`]. The two take the drive no longer than it
     /// alone. So neither a more urgent request that came meanwhile nor a tag that is kept for one parts them, if nothing else is in the drive.
-    fn follows_pick(&self, now: Time, level: Level) -> bool {
-        self.ages.active() == 1 && self.leaves_time(now, level)
-            || self.is_below_ceiling(level) && self.admits(now, level)
+    fn follows_pick(&self, level: Level) -> bool {
+        self.ages.active() == 1 || self.is_below_ceiling(level) && self.admits(level)
     }
 
     /// Whether nothing more urgent is in the drive.
@@ -182,27 +163,18 @@ impl RsdPriority {
         u32::from(self.ranks.as_slice()[level]) >= self.room.free()
     }
 
-    fn leaves_time(&self, now: Time, level: Level) -> bool {
-        self.in_time.has_time(now, RsdPriority::leaves(level))
-    }
-
-    /// For how many commands one of this level leaves time, itself included: one that is less urgent also for an urgent one that comes now.
-    fn leaves(level: Level) -> u64 {
-        if level == 0 { 1 } else { 2 }
-    }
-
     /// The lane of the most urgent level that may go.
     #[inline]
-    fn next_lane(&self, now: Time, lanes: &dyn Lanes) -> Option<Lane> {
+    fn next_lane(&self, lanes: &dyn Lanes) -> Option<Lane> {
         let mut behind_picks = self.all_lanes().filter(|lane| lanes.is_behind_pick(*lane));
         if let Some(lane) = behind_picks.next()
-            && self.follows_pick(now, lane.index())
+            && self.follows_pick(lane.index())
         {
             return Some(lane);
         }
         for lane in self.all_lanes() {
             let level = lane.index();
-            if lanes.is_ready(lane) && self.admits(now, level) {
+            if lanes.is_ready(lane) && self.admits(level) {
                 return Some(lane);
             }
             // The ceiling.
@@ -237,18 +209,18 @@ impl Gate for RsdPriority {
         lane < other
     }
 
-    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+    fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
         if !self.admits_any() {
             return Next::Hold(None);
         }
         let may = match self.queueing {
-            Queueing::Lanes => self.next_lane(now, lanes),
+            Queueing::Lanes => self.next_lane(lanes),
             Queueing::Single => {
                 let state = lanes.state(Lane(0));
                 let may = state.first.is_some_and(|class| {
                     let level = self.level(class);
-                    let follows = || state.behind_pick && self.follows_pick(now, level);
-                    self.is_below_ceiling(level) && (self.admits(now, level) || follows())
+                    let follows = || state.behind_pick && self.follows_pick(level);
+                    self.is_below_ceiling(level) && (self.admits(level) || follows())
                 });
                 may.then_some(Lane(0))
             }
@@ -266,11 +238,7 @@ impl Gate for RsdPriority {
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {
-        let level = match self.queueing {
-            Queueing::Lanes => lane.index(),
-            Queueing::Single => self.level(class),
-        };
-        self.room.follows(lane, class) && self.in_time.most(RsdPriority::leaves(level)) > 1
+        self.room.follows(lane, class)
     }
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
@@ -282,14 +250,11 @@ impl Gate for RsdPriority {
         self.ages.assign(command.tag);
         self.levels[command.tag.index()] = level as u8;
         self.in_drive[level] += 1;
-        let is_promised = level == 0 && command.op != Op::Flush;
-        self.in_time.assign(now, command.tag, is_promised);
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.room.returned(now, tag);
         self.ages.free(tag);
-        self.in_time.free(tag);
         self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
     }
 

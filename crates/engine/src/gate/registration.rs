@@ -3,7 +3,6 @@
 use super::Gate;
 use crate::config::Config;
 use headtime_sched::{Counts, Options, PolicyInfo, SpecErrorKind};
-use headtime_units::Nanos;
 
 /// A gate that can be named.
 pub(super) struct Registration {
@@ -32,29 +31,11 @@ pub enum GateProblem {
         /// The depth of the engine.
         depth: u32,
     },
-    /// The bound in time leaves too little for the commands that must be able to go.
-    #[error(
-        "bound is {bound}; allowed is 0s, which is none, or {least} and more, for {commands} of the longest commands \
-         and the pauses of the drive"
-    )]
-    BoundShort {
-        /// The bound.
-        bound: Nanos,
-        /// The shortest one.
-        least: Nanos,
-        /// So many commands must be able to go.
-        commands: u64,
-    },
     /// No class has a target of latency.
     #[error(
         "there is no target; give one of real_time, best_effort and idle, as in real_time=20ms"
     )]
     NoTarget,
-    /// Nobody says how long a command takes.
-    #[error(
-        "longest is missing, and there is no profile of the drive that would tell; bound needs it, as in longest=60ms"
-    )]
-    NoLongest,
 }
 
 /// What is wrong with the text, of which a scheduler's is read by the same code.

@@ -17,40 +17,32 @@
 //! No command is overtaken more than `age_th` + depth - 1 times: when the gate closes, at most depth - 2 others are in
 //! the drive. A change of the threshold counts from then on.
 //!
-//! With `bound=200ms` no command is in the drive for longer than that, as long as no command takes longer than
-//! `longest` and the drive has no fault: n commands, and one that goes now, are done within n + 1 of the longest
-//! service times. So a command goes only if that leaves all in time that are there. A flush has no such promise.
-//!
 //! # Source
 //!
 //! Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler: Preventing Unexpected Misbehaviors (ACM TOS 6(1), 2010), section 5.2,
 //! Algorithm 2.
 
 use super::ages::Ages;
-use super::in_time::{self, InTime};
 use super::registration::Registration;
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, Op, OptionInfo, Options, Origin, PolicyInfo, Request};
-use headtime_units::{Nanos, Time};
+use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_units::Time;
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |options, _| in_time::check(options, 1),
-    build: |options, config| {
-        let gate = Rsd::new(config, age_th(options));
-        Some(Box::new(gate.within(InTime::new(options))))
-    },
+    check: |_, _| Ok(()),
+    build: |options, config| Some(Box::new(Rsd::new(config, age_th(options)))),
 };
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "rsd",
     idea: "closes while a command starves",
-    bound: "a command in the drive is overtaken at most age_th + depth - 1 times; with bound, it is there no longer",
+    bound: "a command in the drive is overtaken at most age_th + depth - 1 times",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.2",
     avoid: "throughput alone counts, or the drive has one command at a time",
-    options: &[AGE_TH, in_time::BOUND, in_time::LONGEST, in_time::PAUSE],
+    options: &[AGE_TH],
     ..PolicyInfo::PLAIN
 };
 
@@ -72,7 +64,6 @@ pub(super) fn age_th(options: Options<'_>) -> u64 {
 pub struct Rsd {
     room: FixedDepth,
     ages: Ages,
-    in_time: InTime,
 }
 
 impl Rsd {
@@ -81,13 +72,7 @@ impl Rsd {
         Rsd {
             room: FixedDepth::new(config),
             ages: Ages::new(age_th),
-            in_time: InTime::of(Nanos::ZERO, Nanos::ZERO, Nanos::ZERO),
         }
-    }
-
-    /// The same with a bound in time.
-    pub(super) fn within(self, in_time: InTime) -> Rsd {
-        Rsd { in_time, ..self }
     }
 }
 
@@ -100,9 +85,8 @@ impl Gate for Rsd {
         Lane(0)
     }
 
-    fn next(&mut self, now: Time, _: &dyn Lanes) -> Next {
-        let has_room = self.room.has_room() && !self.ages.any_starves();
-        match has_room && (self.ages.active() == 0 || self.in_time.has_time(now, 1)) {
+    fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
+        match self.room.has_room() && !self.ages.any_starves() {
             true => Next::Take(Lane(0)),
             false => Next::Hold(None),
         }
@@ -113,20 +97,17 @@ impl Gate for Rsd {
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {
-        self.room.follows(lane, class) && self.in_time.most(1) > 1
+        self.room.follows(lane, class)
     }
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         self.room.taken(now, command, lane);
         self.ages.assign(command.tag);
-        let is_promised = command.op != Op::Flush;
-        self.in_time.assign(now, command.tag, is_promised);
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.room.returned(now, tag);
         self.ages.free(tag);
-        self.in_time.free(tag);
     }
 
     fn starved(&self, nth: usize) -> Option<DriveTag> {

@@ -8,7 +8,6 @@ use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
 use headtime_sched::{OptionInfo, Options, PolicyInfo, Spec, Value};
-use headtime_units::Nanos;
 
 /// The gates, in the order in which help and documentation show them. A new one is a line here.
 const ALL: &[Registration] = &[DEPTH, rsd::ENTRY, ranked::ENTRY, iolatency::ENTRY];
@@ -90,30 +89,6 @@ impl GateSpec {
         Some(self.0.values().count(option.key))
     }
 
-    /// The bound in time that it is to keep, if it does not say how long a command takes.
-    pub fn lacks_longest(&self) -> Option<Nanos> {
-        self.info().option("bound")?;
-        let [bound, longest] = ["bound", "longest"].map(|key| self.0.values().duration(key));
-        (!bound.is_zero() && longest.is_zero()).then_some(bound)
-    }
-
-    /// The same gate, told how long a command takes at most, and how long the drive may in all serve none within the
-    /// bound.
-    ///
-    /// # Panics
-    ///
-    /// If it [lacks](GateSpec::lacks_longest) nothing, or if it is told a time of zero or of more than a day.
-    #[must_use]
-    pub fn with_longest(&self, longest: Nanos, pause: Nanos) -> GateSpec {
-        assert!(self.lacks_longest().is_some() && !longest.is_zero());
-        let mut text = format!("{self}:longest={longest}");
-        if !text.contains(":pause=") {
-            text = format!("{text}:pause={pause}");
-        }
-        text.parse()
-            .expect("these are options of a gate with a bound")
-    }
-
     /// Checks what depends on the engine.
     ///
     /// # Errors
@@ -134,9 +109,6 @@ impl GateSpec {
             problem,
         };
         self.check(config).map_err(refused)?;
-        if self.lacks_longest().is_some() {
-            return Err(refused(GateProblem::NoLongest));
-        }
         Ok((self.entry().build)(self.0.values(), config))
     }
 

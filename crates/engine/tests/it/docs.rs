@@ -30,12 +30,6 @@ emptied the drive for them.
 A gate can be changed in flight, see [serve](serve.md#signals). With nothing but another `age_th` it keeps what it knows of the commands in the
 drive. Else a new gate begins, which takes them as sent at that moment, and each lane gets a new scheduler. Bounds hold from then on.
 
-A *bound in time* (`rsd:bound=1s`) counts on the longest service of a command. The drive's profile says it, with all that the drive may read ahead,
-hold, or write from its buffer before. So the shortest bound is long: 369 ms on `wd5000aaks` and 371 ms on `exos-x18`, with requests of 512 KiB; a
-shorter one is refused with the shortest that can be kept. A drive that stays with no stream and sweeps its buffer (`st3400620as`) may go on with that
-for as long as it likes, so that no bound can be kept. With `longest=75ms` in the gate's text that time is believed in place of the profile's, with no pause but
-that of `pause=`: the bound is as good as these numbers.
-
 What gates cost and what becomes of the tail, on recorded traces: [replays](replays/README.md#gates-and-tails).
 ";
 

@@ -29,18 +29,6 @@ pub struct CfqConfig {
     pub back_seek_max: u64,
     /// How many times as much a sector behind costs as one ahead. At least 1.
     pub back_seek_penalty: u64,
-    /// What is believed of the drive's own queue to begin with.
-    pub hw_tag: HwTag,
-}
-
-/// What is believed at first of whether the drive queues requests by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HwTag {
-    /// What samples would have shown while the device was busy with one queue of requests.
-    #[default]
-    Sampled,
-    /// That it does, as a kernel believes before it has seen a request.
-    Cold,
 }
 
 impl CfqConfig {
@@ -56,10 +44,9 @@ impl CfqConfig {
         fifo_expire_async: Nanos::from_millis(250),
         back_seek_max: 16_384,
         back_seek_penalty: 2,
-        hw_tag: HwTag::Sampled,
     };
 
-    pub(super) const OPTIONS: [OptionInfo; 11] = [
+    pub(super) const OPTIONS: [OptionInfo; 10] = [
         OptionInfo::count(
             "hz",
             Self::DEFAULT.hz.get(),
@@ -123,14 +110,6 @@ impl CfqConfig {
             (1, 1_000_000),
             "how many times as much a sector behind costs as one ahead; higher goes back less often",
         ),
-        OptionInfo::choice(
-            "hw_tag",
-            &["sampled", "cold"],
-            "whether the drive is believed at first to queue by itself, which ends waiting for \
-             processes that seek: sampled has it as completions would have shown it before (if the \
-             device takes 5 at a time, or if that is not known), cold believes it, as a kernel does \
-             that has just booted",
-        ),
     ];
 
     pub(super) fn from_options(options: &Options<'_>) -> CfqConfig {
@@ -145,10 +124,6 @@ impl CfqConfig {
             fifo_expire_async: options.duration("fifo_expire_async"),
             back_seek_max: options.count("back_seek_max"),
             back_seek_penalty: options.count("back_seek_penalty"),
-            hw_tag: match options.choice("hw_tag") {
-                "cold" => HwTag::Cold,
-                _ => HwTag::Sampled,
-            },
         }
     }
 }

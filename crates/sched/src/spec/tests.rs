@@ -218,8 +218,8 @@ fn what_a_policy_chooses_among_is_read_written_and_needed() {
         ("nise", "nise"),
         ("nise(noop)", "nise(noop)"),
         (
-            "nise( noop , as : hz=1000 @ 1 ) : hysteresis=5",
-            "nise(noop,anticipatory:hz=1000@1):hysteresis=5",
+            "nise( noop , as : hz=1000 @ 1 ) : alpha=5",
+            "nise(noop,anticipatory:hz=1000@1):alpha=5",
         ),
         (
             "nise(stream(sstf)@3,noop,sptf-sw60@256):th2=1/2",

@@ -26,16 +26,9 @@ pub trait Foresight {
     /// Returns true if [`Foresight::arrived`] would say yes to `request`.
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// A request is handed out while the head is at `head`, and is the tail from now on. Returns
-    /// the number of the run that it belongs to. As long as this number stays the same, the disk
-    /// serves one stream.
-    fn handed_out(
-        &mut self,
-        now: Time,
-        head: Lba,
-        request: &Request,
-        pending: impl Fn() -> Option<Lba>,
-    ) -> u64;
+    /// A request is handed out, and is the tail from now on. Returns the number of the run that it
+    /// belongs to. As long as this number stays the same, the disk serves one stream.
+    fn handed_out(&mut self, now: Time, request: &Request) -> u64;
 
     /// A request that was handed out is over.
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
@@ -202,11 +195,9 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     fn hand_out(&mut self, now: Time, request: Request, stage: Stage) -> Dispatch {
         self.members[request.tag.index()].stage = stage;
         self.waits.end(self.came.take() == Some(request.tag));
-        let before = self.head.lba;
         self.head = HeadState::behind(&request);
         self.tracked = None;
-        let pending = pending(&self.elevator, now, &self.head);
-        let run = self.foresight.handed_out(now, before, &request, pending);
+        let run = self.foresight.handed_out(now, &request);
         if run != self.run.0 {
             self.run = (run, now);
         }

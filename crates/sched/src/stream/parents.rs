@@ -4,7 +4,6 @@ use crate::jiffies::Hz;
 use crate::{ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 use headtime_units::{Lba, Millionths, Nanos, Time};
 
 /// A request that was handed out and has no child so far.
@@ -22,8 +21,6 @@ pub(crate) struct Parent {
     /// The service time of what the elevator would have served instead of its child; not known
     /// while it is the tail and in the drive.
     pub limit: Option<Nanos>,
-    /// True if nothing was pending, so that the limit is a substitute.
-    pub alone: bool,
     /// How many requests its stream has, up to it.
     pub size: u64,
     /// Which stream that is.
@@ -106,12 +103,11 @@ impl Parents {
         parent.size >= self.threshold
     }
 
-    /// The limit behind `from` if the elevator would serve what is at `pending`, and whether that is
-    /// nothing.
-    pub fn limit(&self, from: Lba, pending: Option<Lba>) -> (Nanos, bool) {
+    /// The limit behind `from` if the elevator would serve what is at `pending`.
+    pub fn limit(&self, from: Lba, pending: Option<Lba>) -> Nanos {
         match pending {
-            Some(to) => (self.service(from, to), false),
-            None => (self.mean, true),
+            Some(to) => self.service(from, to),
+            None => self.mean,
         }
     }
 
@@ -208,28 +204,6 @@ impl Parents {
             }
         }
         nearest.map(|(_, at)| at)
-    }
-
-    /// A request came at `start`. The child of each parent that was alone has to be nearer than
-    /// that request.
-    pub fn no_longer_alone(&mut self, start: Lba) {
-        let Parents {
-            curve,
-            least,
-            hz,
-            all,
-            ..
-        } = self;
-        let mut changed = false;
-        for parent in all.iter_mut().filter(|parent| parent.alone) {
-            parent.limit = Some(curve.service(parent.end, start));
-            parent.alone = false;
-            parent.schedule(*least, *hz);
-            changed = true;
-        }
-        if changed {
-            all.sort_unstable_by_key(|parent| Reverse((parent.deadline, parent.turn)));
-        }
     }
 
     /// Gives a stream that is longer than it need be more time once. The stream has to earn that

@@ -287,12 +287,11 @@ fn what_expires_goes_at_once() {
 }
 
 #[test]
-fn a_wait_runs_from_dispatch_completion_or_the_time_expected() {
-    let steps = |wait_from, depth, slow_ms| {
+fn a_wait_runs_from_completion() {
+    let steps = |depth, slow_ms| {
         let config = StreamConfig {
             threshold: 1,
             tolerance: Millionths::ZERO,
-            wait_from,
             ..StreamConfig::DEFAULT
         };
         let mut world = noop(config);
@@ -305,64 +304,32 @@ fn a_wait_runs_from_dispatch_completion_or_the_time_expected() {
     };
     // Request 11 is in the drive from 11 ms on, for 1 ms by the curve and 1 or 3 in truth; 1 is 15 ms
     // away, less the 1 that a child takes.
-    for (wait_from, slow_ms, until) in [
-        (WaitFrom::Dispatch, 0, 25),
-        (WaitFrom::Completion, 0, 26),
-        (WaitFrom::Expected, 0, 26),
-        (WaitFrom::Dispatch, 2, 25),
-        (WaitFrom::Completion, 2, 28),
-        (WaitFrom::Expected, 2, 26),
-    ] {
+    for (slow_ms, until) in [(0, 26), (2, 28)] {
         for depth in [1, 2, 8] {
             // With room in the drive, it is held back from there as well.
             let from = if depth == 1 { 12 + slow_ms } else { 11 };
             assert_eq!(
-                steps(wait_from, depth, slow_ms),
+                steps(depth, slow_ms),
                 format!("10@0 11@11 {from}-{until} 1@{until}"),
-                "{wait_from:?} at depth {depth}"
+                "at depth {depth}"
             );
         }
     }
 }
 
 #[test]
-fn the_estimate_starts_anew_when_the_drive_is_free() {
+fn with_nothing_pending_a_child_beats_the_mean() {
     let config = StreamConfig {
         threshold: 1,
         tolerance: Millionths::ZERO,
-        wait_from: WaitFrom::Expected,
         ..StreamConfig::DEFAULT
     };
-    let mut world = noop(config);
-    world.arrive(at(0), &[read(10, 500_000, 0)]);
-    world.run(at(5));
-    assert_eq!(world.sched.open().next().unwrap().since, Some(at(10)));
-    // It is done before its time.
-    let (_, request) = world.drive.remove(0);
-    world.sched.completed(at(5), &request);
-    world.arrive(at(6), &[read(11, 500_008, 6)]);
-    let newest = world.sched.open().find(|open| open.tag == Tag(11)).unwrap();
-    assert_eq!(newest.since, Some(at(7)));
-}
-
-#[test]
-fn with_nothing_pending_a_child_beats_the_mean_or_what_comes_first() {
-    let steps = |alone| {
-        let config = StreamConfig {
-            threshold: 1,
-            tolerance: Millionths::ZERO,
-            alone,
-            ..StreamConfig::DEFAULT
-        };
-        // Done at 1 ms; a request that takes 7 ms comes at 7 ms, and the mean is 12.
-        noop(config).through(&[(10, 0, 0), (1, 40_606, 7)])
-    };
+    // Done at 1 ms; a request that takes 7 ms comes at 7 ms, and the mean is 12.
+    let steps = noop(config).through(&[(10, 0, 0), (1, 40_606, 7)]);
     let mean = curve().mean();
     assert!(mean < Nanos::from_millis(13), "{mean}");
     let until = ms(at(1) + mean - Nanos::from_millis(1));
-    assert_eq!(steps(Alone::Mean), format!("10@0 7-{until} 1@{until}"));
-    // It is not the child: 6 ms and 7. So it is what a child has to beat, and none can.
-    assert_eq!(steps(Alone::Defer), "10@0 1@7");
+    assert_eq!(steps, format!("10@0 7-{until} 1@{until}"));
 }
 
 #[test]
@@ -374,7 +341,6 @@ fn a_request_extends_the_nearest_stream() {
         end: Lba::new(end),
         since: at(since),
         limit: Some(Nanos::from_millis(10)),
-        alone: false,
         size,
         stream: turn,
         deadline: Time::NEVER,
@@ -592,24 +558,6 @@ fn two_readers_in_turn_are_not_each_others_stream() {
 }
 
 #[test]
-fn the_disk_is_not_held_up_to_the_time_expected_if_nothing_can_be_nearer() {
-    let config = StreamConfig {
-        threshold: 1,
-        wait_from: WaitFrom::Expected,
-        burst: false,
-        ..StreamConfig::DEFAULT
-    };
-    let mut world = noop(config);
-    world.depth = 2;
-    // 11 is where nothing can be nearer; behind it 2 is far.
-    world.arrive(
-        at(0),
-        &[read(10, 8, 0), read(11, 16, 0), read(2, 900_000, 0)],
-    );
-    assert_eq!(world.through(&[]), "10@0 11@0 1-11 2@11");
-}
-
-#[test]
 fn without_a_slice_it_is_its_elevator() {
     let config = StreamConfig {
         threshold: 1,
@@ -627,25 +575,10 @@ fn every_word_of_an_option_is_read_as_what_it_says() {
         StreamConfig::from_options(&Options::new(&INFO, None, given))
     };
     assert_eq!(read(&[]), StreamConfig::DEFAULT);
-    for (word, wait_from) in [
-        ("completion", WaitFrom::Completion),
-        ("dispatch", WaitFrom::Dispatch),
-        ("expected", WaitFrom::Expected),
-    ] {
-        let config = read(&[("wait_from", Value::Choice(word))]);
-        assert_eq!(config.wait_from, wait_from, "{word}");
-    }
-    for (word, alone) in [("mean", Alone::Mean), ("defer", Alone::Defer)] {
-        let config = read(&[("alone", Value::Choice(word))]);
-        assert_eq!(config.alone, alone, "{word}");
-    }
     for (word, hz) in [("exact", None), ("250", Hz::new(250))] {
         let config = read(&[("hz", Value::Choice(word))]);
         assert_eq!(config.hz, hz, "{word}");
     }
-    // No word is left out above.
-    let words = |key| INFO.option(key).expect("it has this option").words.len();
-    assert_eq!(["wait_from", "alone"].map(words), [3, 2]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
-use headtime_engine::Residual;
 use headtime_linux::clock::Wall;
 use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value, json};
@@ -23,20 +22,6 @@ pub(super) fn render(page: &Page) -> String {
 
 /// So many reads of a scrub that fail in a row say that none succeeds.
 const FAILING: u32 = 3;
-
-/// How far predictions of some commands were off, if there were any; as in the report of a simulation.
-fn of_residual(of: &Value, residual: &Residual) -> Option<Value> {
-    let micros = |share| residual.margin(share).map(Nanos::as_micros_f64);
-    (residual.commands() > 0).then(|| {
-        json!({
-            "of": of,
-            "commands": residual.commands(),
-            "mean_us": residual.mean() as f64 / 1e3,
-            "margin_95_us": micros(0.95),
-            "margin_99_us": micros(0.99),
-        })
-    })
-}
 
 fn disk(labelled: &Labelled) -> Value {
     let snapshot = &labelled.snapshot;
@@ -72,18 +57,7 @@ fn disk(labelled: &Labelled) -> Value {
     });
     let predictions = snapshot.predictions.map(|all| {
         let [near, off, far] = all.within;
-        let residuals = snapshot.residuals.iter();
-        let by_seek = residuals.clone().flat_map(|all| {
-            let seeks = all.by_seek();
-            seeks.filter_map(|(upto, residual)| of_residual(&json!(upto.as_millis_f64()), residual))
-        });
-        let by_region = residuals.flat_map(|all| {
-            let regions = all.by_region();
-            regions.filter_map(|(from, residual)| of_residual(&json!(from.get()), residual))
-        });
         json!({
-            "by_seek": by_seek.collect::<Vec<_>>(),
-            "by_region": by_region.collect::<Vec<_>>(),
             "commands": all.commands,
             "within_50us": near,
             "within_150us": off,

@@ -54,7 +54,6 @@ impl Fixture {
                 exports: (0..1000).map(|number| format!("export{number}")).collect(),
                 faults: false,
                 scrubs: Arc::new(Scrubs::new(disk.clone(), "null", None, None)),
-                parse_gate: Arc::new(|text| text.parse()),
                 parse_scheduler: Arc::new(|text| Err(format!("`{text}`: no such scheduler"))),
             }],
             nbd: None,

@@ -6,7 +6,6 @@ mod writer;
 use super::{CLASS_NAMES, ExportMetrics, OPS, Snapshot, Times};
 use crate::nbd::Counts;
 use crate::scrub::{Gaps, ScrubState, ScrubStatus};
-use headtime_engine::Residual;
 use headtime_units::Nanos;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
@@ -43,11 +42,6 @@ const BOUNDS_US: [u64; 18] = [
 /// Bounds for lateness: what spinning reaches, to what nobody wants to see.
 const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
-];
-
-/// Classes of predicted seeks, by their longest in milliseconds; the last is open.
-const SEEKS_MS: [&str; 16] = [
-    "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "any",
 ];
 
 /// Bounds for delay counts: from none to more than a threshold for gates would be.
@@ -515,34 +509,6 @@ impl Page {
                         ("behind", all.after_surprise),
                     ]
                 })
-            }),
-        )?;
-        let by_seek = |disk: &Labelled| {
-            let residuals = disk.snapshot.residuals.clone().into_iter();
-            let classes = residuals.flat_map(|all| {
-                let of: Vec<Residual> = all.by_seek().map(|(_, of)| of.clone()).collect();
-                SEEKS_MS.into_iter().zip(of)
-            });
-            classes.filter(|(_, of)| of.commands() > 0)
-        };
-        out.gauges(
-            (
-                "prediction_error_mean",
-                "How much later than predicted commands ended whose arm should have moved for so many milliseconds at most",
-                Some(Unit::Seconds),
-            ),
-            self.parts("seek_ms", by_seek)
-                .map(|(labels, of)| (labels, of.mean() as f64 / 1e9)),
-        )?;
-        out.gauges(
-            (
-                "prediction_margin",
-                "How much later than predicted 95 % of them ended at most",
-                Some(Unit::Seconds),
-            ),
-            self.parts("seek_ms", by_seek).filter_map(|(labels, of)| {
-                let margin = of.margin(0.95)?;
-                Some((labels, margin.as_secs_f64()))
             }),
         )
     }

@@ -12,8 +12,6 @@ fn a_new_one_believes_of_the_drive_what_its_device_would_have_shown() {
         ("", Some(4), false),
         ("", Some(5), true),
         ("", Some(32), true),
-        (":hw_tag=cold", Some(2), true),
-        (":hw_tag=cold", None, true),
         // Four quanta of a queue that is alone are what is ever in the drive.
         (":quantum=1", Some(32), false),
         (":quantum=2", Some(32), true),
@@ -24,10 +22,6 @@ fn a_new_one_believes_of_the_drive_what_its_device_would_have_shown() {
                 ":quantum=1" => 1,
                 ":quantum=2" => 2,
                 _ => 4,
-            },
-            hw_tag: match options {
-                ":hw_tag=cold" => HwTag::Cold,
-                _ => HwTag::Sampled,
             },
             ..CfqConfig::DEFAULT
         };

@@ -188,7 +188,6 @@ fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) 
     }
     let only = core.engines().only();
     let predictions = only.and_then(|engine| engine.predictions());
-    let residuals = predictions.map(|all| all.residuals().clone());
     let predictions = predictions.map(Predictions::counts);
     let (head_time, head_time_estimated) = match &mut live.stations[..] {
         [station] => {
@@ -214,7 +213,6 @@ fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) 
         head_time,
         head_time_estimated,
         predictions,
-        residuals,
         capacity: live.shared.geometry.capacity,
     })
 }

@@ -67,25 +67,9 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
                 elsewhere: 1,
                 after_surprise: 6,
             }),
-            residuals: (disk == "real").then(residuals),
             capacity: Sectors::new(2048),
         }),
     }
-}
-
-/// A thousand commands for which the arm moved for 1.5 ms, and which came 35 us late.
-fn residuals() -> headtime_engine::Residuals {
-    let mut all = headtime_engine::Residuals::default();
-    for _ in 0..1_000 {
-        all.add(&headtime_sched::Predicting {
-            observed: Nanos::from_micros(5_035),
-            predicted: Nanos::from_micros(5_000),
-            surprise: headtime_sched::Surprise::None,
-            seek: Nanos::from_micros(1_500),
-            lba: headtime_units::Lba::ZERO,
-        });
-    }
-    all
 }
 
 /// What a reader of the format finds: values by name and labels. Refuses what breaks its rules.
@@ -145,14 +129,6 @@ fn a_scrape_has_every_metric_of_two_disks() {
         (
             "headtime_commands_surprising_total{disk=\"real\",how=\"destaging\"}",
             2.0,
-        ),
-        (
-            "headtime_prediction_error_mean_seconds{disk=\"real\",seek_ms=\"2\"}",
-            35e-6,
-        ),
-        (
-            "headtime_prediction_margin_seconds{disk=\"real\",seek_ms=\"2\"}",
-            40e-6,
         ),
         ("headtime_build_info{version=\"1.2.3\"}", 1.0),
         ("headtime_uptime_seconds{}", 1.5),
