@@ -248,10 +248,10 @@ fn requests_do_not_allocate() {
     opened.size = Some(SECTORS * 512);
     opened.create = true;
     opened.direct = false;
-    through("file", 100_000, move || file::open(&opened).expect("opens"));
+    through("file", 20_000, move || file::open(&opened).expect("opens"));
     // In real time, so there are fewer.
-    through("emulated in memory", 1500, || drive(StoreSpec::Memory));
+    through("emulated in memory", 1000, || drive(StoreSpec::Memory));
     let store = StoreSpec::File(folder.join("store"));
-    through("emulated in a file", 1500, move || drive(store));
-    over_nbd(&folder, 100_000);
+    through("emulated in a file", 1000, move || drive(store));
+    over_nbd(&folder, 20_000);
 }

@@ -16,6 +16,9 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 use std::sync::Arc;
 
+/// Random runs of a test.
+pub const SEEDS: u64 = 600;
+
 pub struct Random(Pcg64Mcg);
 
 impl Random {

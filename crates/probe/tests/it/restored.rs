@@ -365,7 +365,6 @@ fn settings() -> impl Strategy<Value = [Setting; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
     fn switches_are_as_they_were_whatever_ends_a_probe(
         // The last two take ten times as long.
