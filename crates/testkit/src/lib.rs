@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod broken;
+mod cases;
 mod check;
 mod counted;
 mod data;
@@ -27,6 +28,7 @@ mod waits;
 
 pub use arrivals::{Arrival, CAPACITY, Scenario, plain_scenarios, scenarios, starving};
 pub use broken::{Broken, BrokenWaiter, Fault, WaitFault};
+pub use cases::cases;
 pub use check::{Served, check, check_elevator, check_patiently, check_waits};
 pub use counted::Counted;
 pub use data::data;

@@ -2,6 +2,7 @@
 
 use super::{shipped, with_its_buffer};
 use headtime_engine::{FreeblockStats, Hits};
+use headtime_testkit::cases;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
 
@@ -22,7 +23,7 @@ fn left(each: &ProcessSpec, hits: Hits) -> (f64, FreeblockStats) {
 
 #[test]
 fn clients_that_ask_for_what_lies_near_keep_their_hits() {
-    for mib in [300, 600] {
+    for mib in cases(1, [300, 600]) {
         let (share, stats) = left(&near(mib), Hits::Guarded);
         assert!(share > 0.98, "{mib}: {share}, {stats:?}");
         assert!(stats.spared > 2 * stats.gaps, "{mib}: {stats:?}");
@@ -36,11 +37,12 @@ fn clients_that_ask_for_what_lies_near_keep_their_hits() {
 
 #[test]
 fn they_keep_them_whatever_the_drive_and_the_order() {
-    for (drive, scheduler, depth, mib) in [
+    let all = [
+        ("wd5000aaks", "clook", 1, 30),
         ("exos-x18", "sptf", 2, 300),
         ("exos-x18", "sstf", 1, 300),
-        ("wd5000aaks", "clook", 1, 30),
-    ] {
+    ];
+    for (drive, scheduler, depth, mib) in cases(1, all) {
         let [guarded, spared] = [Hits::Guarded, Hits::Spared].map(|hits| {
             let ([alone, beside], _) =
                 with_its_buffer(&shipped(drive), scheduler, depth, &near(mib), hits);
@@ -54,7 +56,7 @@ fn they_keep_them_whatever_the_drive_and_the_order() {
 /// Clients who ask anywhere have no hits to lose.
 #[test]
 fn random_reads_and_writes_have_no_rest() {
-    for read_share in [1.0, 0.5] {
+    for read_share in cases(1, [0.5, 1.0]) {
         let random = ProcessSpec {
             read_share,
             ..ProcessSpec::default()
@@ -76,7 +78,7 @@ fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_re
         size: SizeDistribution::Constant(Bytes(4 << 10)),
         ..ProcessSpec::default()
     };
-    for drive in ["exos-x18", "nearline-20tb"] {
+    for drive in cases(1, ["exos-x18", "nearline-20tb"]) {
         let few = shipped(drive).with(|spec| spec.cache.destage_runs = 64);
         let few = few.expect("it can be");
         let left = |hits| {

@@ -14,6 +14,7 @@ use headtime_engine::{
 };
 use headtime_sched::{Class, Flags, NoPositioning, Op, Spec};
 use headtime_sim::{Setup, run};
+use headtime_testkit::cases;
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
     Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
@@ -294,14 +295,15 @@ fn what_the_buffer_serves_leaves_no_gap() {
         read_share: 0.5,
         ..ProcessSpec::default()
     };
-    for (drive, scheduler, depth, each) in [
-        ("wd5000aaks", "noop", 1, &in_order),
+    let all = [
         ("wd5000aaks", "noop", 2, &in_order),
+        ("exos-x18", "sptf", 2, &writing),
+        ("wd5000aaks", "noop", 1, &in_order),
         ("wd5000aaks", "sptf", 1, &in_order),
         ("exos-x18", "sptf", 2, &in_order),
         ("exos-x18", "deadline", 1, &writing),
-        ("exos-x18", "sptf", 2, &writing),
-    ] {
+    ];
+    for (drive, scheduler, depth, each) in cases(2, all) {
         let ([alone, beside], stats) =
             with_its_buffer(&shipped(drive), scheduler, depth, each, Hits::Spared);
         assert!(
@@ -331,14 +333,14 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
             with_its_buffer(&shipped(drive), scheduler, depth, &random, hits);
         (beside as f64 / alone as f64, stats)
     };
-    for scheduler in ["noop", "sptf"] {
+    for scheduler in cases(1, ["noop", "sptf"]) {
         let (share, stats) = of("wd5000aaks", scheduler, 2, Hits::Spared);
         assert!(share > 0.97, "{scheduler}: {share}");
         assert!(stats.spared > 9 * stats.gaps, "{scheduler}: {stats:?}");
         let (share, _) = of("wd5000aaks", scheduler, 2, Hits::Ignored);
         assert!(share < 0.9, "what is to be spared is a lot: {share}");
     }
-    for (drive, depth) in [("wd5000aaks", 1), ("exos-x18", 1), ("exos-x18", 2)] {
+    for (drive, depth) in cases(1, [("wd5000aaks", 1), ("exos-x18", 1), ("exos-x18", 2)]) {
         let (share, stats) = of(drive, "noop", depth, Hits::Spared);
         assert!(share > 0.97, "{drive}, {depth}: {share}");
         assert!(
@@ -357,8 +359,8 @@ fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
         count: Some(600),
         ..SyntheticSpec::alike(1, 12, &ProcessSpec::default())
     };
-    for depth in [2, 3, 8] {
-        for hits in [Hits::Spared, Hits::Ignored] {
+    for depth in cases(2, [3, 2, 8]) {
+        for hits in cases(1, [Hits::Spared, Hits::Ignored]) {
             let options = FreeblockOptions {
                 block: Sectors::new(128),
                 hits,
@@ -457,7 +459,7 @@ fn urgent_requests_keep_their_tail_and_others_their_share_beside_a_scan() {
 #[test]
 fn random_reads_have_all_their_gaps() {
     let random = ProcessSpec::default();
-    for drive in ["wd5000aaks", "exos-x18"] {
+    for drive in cases(1, ["wd5000aaks", "exos-x18"]) {
         let ([alone, beside], stats) =
             with_its_buffer(&shipped(drive), "noop", 1, &random, Hits::Spared);
         // The request goes when the pick is done, and the drive begins to process it then.

@@ -5,6 +5,7 @@ use headtime_disk::profile::{self, Profile, WriteBack};
 use headtime_engine::{FreeblockOptions, Hits, Idle};
 use headtime_sched::Flags;
 use headtime_sim::Setup;
+use headtime_testkit::cases;
 use headtime_units::{Extent, Lba, Nanos, Sectors};
 use headtime_workload::{Pacing, TimeDistribution};
 use proptest::prelude::*;
@@ -40,13 +41,14 @@ fn of_flushes(timeline: &Timeline) -> [f64; 2] {
 /// That nothing is read while one waits [`simulate`] asserts. What was read before it came has no part in how long it takes, either.
 #[test]
 fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
-    for (drive, scheduler, write_back, most) in [
+    let all = [
         ("atlas10k", "noop", false, 1.005),
         // A flush waits for the one that the scheduler puts off longest, which is another one each time.
         ("atlas10k", "sptf-sw60", false, 1.04),
         ("exos-x18", "sptf-sw60", false, 1.04),
         ("exos-x18", "deadline", true, 1.015),
-    ] {
+    ];
+    for (drive, scheduler, write_back, most) in cases(1, all) {
         let drive = match drive {
             "atlas10k" => super::noisy(),
             other => noisy(other, write_back),
@@ -85,7 +87,7 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 16, ..ProptestConfig::default() })]
 
     #[test]
     fn with_endless_conservatism_nobody_sees_a_difference(
