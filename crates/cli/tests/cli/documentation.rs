@@ -12,7 +12,7 @@ fn the_scenarios_of_the_documentation_are_scenarios() {
         .skip(1)
         .map(|block| block.split("```").next().unwrap())
         .collect();
-    assert_eq!(blocks.len(), 5);
+    assert_eq!(blocks.len(), 4);
     for (number, block) in blocks.into_iter().enumerate() {
         let path = directory.join(format!("{number}.toml"));
         std::fs::write(&path, block).unwrap();

@@ -101,7 +101,7 @@ fn a_log_is_repeated_with_the_same_decisions() {
     }
 }
 
-/// Drives, schedulers, gates, swaps and faults as they are drawn; every third seed draws at the ends of what may be set.
+/// Drives, schedulers, gates, swaps and faults as they are drawn; a third of the seeds draw at the ends of what may be set.
 #[test]
 fn the_log_of_a_random_run_is_repeated_with_the_same_decisions() {
     let folder = scratch("random");
