@@ -7,7 +7,7 @@
 
 use super::common::{data, scratch, stdout};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// When a command runs that is not run each time.
