@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that the numbers and pictures of README and docs are those that the program prints now (docs/design/2026-11-27-pages.md). Takes half a
-# minute.
+# Checks that the numbers and pictures of README and docs are those that the program prints now (docs/design/2026-11-27-pages.md). Takes one or
+# two minutes.
 #
 #   docs/check.sh [--full] [--bless]
 #

@@ -222,7 +222,7 @@ fn a_stale_number_and_a_record_without_a_commit_are_noticed() {
     assert!(is_rounding("0.80", &[0.8049]) && !is_rounding("0.80", &[0.8051]));
     assert!(is_rounding("1234", &[-1234.4]));
     assert_eq!(
-        numbers("`a 1` 2.5 (99 % at 31: 9,981)"),
+        numbers_of_cell("`a 1` 2.5 (99 % at 31: 9,981)"),
         ["2.5", "99", "31", "9981"]
     );
     assert!(is_record(
