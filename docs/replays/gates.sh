@@ -38,7 +38,11 @@ table() {
     printf '\n## %s\n\n' "$name"
     if [ ! -e "$file" ]; then
         echo "$name: no trace, its table stays" >&2
-        awk -v name="## $name" '$0 == name { on = 1; next } /^## / { on = 0 } on && NF' gates.md
+        awk -v name="## $name" '
+            $0 == name { on = 1; next }
+            /^## / { on = 0 }
+            on && NF { print gap $0; gap = ""; seen = 1 }
+            on && !NF && seen { gap = gap "\n" }' gates.md
         return
     fi
     echo "$name" >&2

@@ -23,6 +23,8 @@ mod help;
 mod logs;
 #[path = "cli/new.rs"]
 mod new;
+#[path = "cli/numbers.rs"]
+mod numbers;
 #[path = "cli/pictures.rs"]
 mod pictures;
 #[path = "cli/printed.rs"]

@@ -38,7 +38,7 @@ fn check(name: &str, profile: &Profile, text: &str, disksim: f64, stated: f64) {
     assert!(
         (demerit - stated).abs() <= UNSTATED * stated,
         "{name}: demerit {demerit:.4} ms where {stated} is stated: a regression, or else a change to \
-         state in CHANGELOG.md under \"Simulated results\", in the README's table and here"
+         state in CHANGELOG.md under \"Simulated results\", in docs/validation.md and here"
     );
 }
 

@@ -1,59 +1,81 @@
 //! Every command that README, documentation and help print runs, and what is printed below it is what it
-//! says.
+//! says. A table in Markdown is checked too if a comment above it has its command: `<!-- $ headtime .. -->`.
+//! A picture that a command draws is compared with the file of that name in docs/pictures.
 //!
-//! `HEADTIME_BLESS=1 cargo test -p headtime-cli --test cli printed` writes the outputs into the pages anew.
+//! `docs/check.sh` runs the commands with the release build. Commands of minutes run with `HEADTIME_PAGES=full`. With
+//! `HEADTIME_BLESS=1` the pages and pictures are written anew.
 
 use super::common::{data, scratch, stdout};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// Commands that are not run, by what they contain, and why. Each must be printed somewhere.
-const NOT_RUN: [(&str, &str); 12] = [
+/// When a command runs that is not run each time.
+#[derive(Debug, PartialEq)]
+enum When {
+    /// With `HEADTIME_PAGES=full`.
+    Full,
+    Never,
+}
+
+/// Such commands, by a part of their text, and why. Each must be printed somewhere.
+const NOT_RUN: [(&str, When, &str); 13] = [
     (
         "headtime serve disk.toml &",
+        When::Never,
         "serves until it is stopped; tests/serve.rs does that",
     ),
     (
         "headtime control control.sock",
+        When::Never,
         "needs a server; tests/serve.rs has one",
     ),
     (
         "headtime scrub control.sock",
+        When::Never,
         "needs a server; tests/serve.rs has one",
     ),
     (
         "headtime attach ",
+        When::Never,
         "needs root or FUSE; tests/attach.rs has both where they are",
     ),
-    ("headtime detach ", "needs what is attached"),
+    ("headtime detach ", When::Never, "needs what is attached"),
     (
         "headtime trace record ",
+        When::Never,
         "needs root, tracefs and a disk; tests/record.rs has them where they are",
     ),
     (
         "headtime reproduce all",
-        "minutes; .ci/run makes it with the release build, checks included",
+        When::Never,
+        "minutes; .ci/run makes the quick scale and .ci/nightly the full one",
     ),
     (
         "headtime reproduce stream-",
-        "minutes in a debug build; .ci/run as well",
+        When::Never,
+        "part of `reproduce all`",
     ),
     (
         "headtime reproduce freeblock-",
-        "minutes, with whole scans; .ci/run makes what is quick of them",
+        When::Never,
+        "part of `reproduce all`",
     ),
-    (
-        "headtime sim run experiments/efs-iops.toml",
-        "a minute in a debug build; .ci/run makes the figure of it",
-    ),
+    ("experiments/efs-iops.toml", When::Full, "seconds a command"),
     (
         "headtime sweep experiments/sweep-",
-        "minutes in a debug build; sweeps_shipped.rs runs a part of each",
+        When::Full,
+        "minutes; sweeps_shipped.rs runs a part of each",
+    ),
+    (
+        "headtime sweep experiments/scrub-starvation.toml",
+        When::Full,
+        "half a minute",
     ),
     (
         "headtime drive curve mine.toml --samples 2000",
-        "half a minute in a debug build; the curve tests have others",
+        When::Full,
+        "seconds; the curve tests have others",
     ),
 ];
 
@@ -69,12 +91,33 @@ fn repository() -> PathBuf {
     data().join("../../../..")
 }
 
-/// The commands of a page's blocks, in their order. A line that ends in a backslash goes on.
+/// The commands of a page's blocks and comments, in their order. A line that ends in a backslash goes on.
 fn of_page(text: &str) -> Vec<Printed> {
     let mut printed: Vec<Printed> = Vec::new();
     let mut language: Option<&str> = None;
     let mut goes_on = false;
+    // In a comment with a command; in the table below one.
+    let (mut comment, mut table) = (false, false);
     for line in text.lines() {
+        if let Some(command) = line.strip_prefix("<!-- $ ") {
+            printed.push(Printed {
+                command: String::new(),
+                output: String::new(),
+            });
+            (comment, table) = add_comment(&mut printed, command);
+            continue;
+        }
+        if comment {
+            (comment, table) = add_comment(&mut printed, line);
+            continue;
+        }
+        if table && !line.is_empty() {
+            let last = printed.last_mut().expect("a command has begun");
+            last.output.push_str(line);
+            last.output.push('\n');
+            continue;
+        }
+        table = false;
         if let Some(rest) = line.strip_prefix("```") {
             language = match language {
                 Some(_) => None,
@@ -112,18 +155,29 @@ fn of_page(text: &str) -> Vec<Printed> {
         }
     }
     printed.retain(|one| {
-        let own = ["headtime ", "cargo run --release -- "];
+        let own = ["headtime ", "cargo run --release -- ", "for "];
         own.iter().any(|program| one.command.starts_with(program)) && !is_synopsis(&one.command)
     });
     printed
 }
 
-/// Whether it names what the reader is to put in its place.
+/// Takes a line of a comment that has a command. Returns whether the comment goes on, and whether its table begins.
+fn add_comment(printed: &mut [Printed], line: &str) -> (bool, bool) {
+    let last = printed.last_mut().expect("a command has begun");
+    let end = line.strip_suffix("-->");
+    last.command.push_str(end.unwrap_or(line));
+    last.command.push('\n');
+    (end.is_none(), end.is_some())
+}
+
+/// True if it names what the reader is to put in its place.
 fn is_synopsis(command: &str) -> bool {
-    command.split_whitespace().any(|word| {
-        let name = word.split('.').next().unwrap_or(word);
-        word == ".." || (!name.is_empty() && name.chars().all(|letter| letter.is_ascii_uppercase()))
-    })
+    !command.contains('\n')
+        && command.split_whitespace().any(|word| {
+            let name = word.split('.').next().unwrap_or(word);
+            word == ".."
+                || (!name.is_empty() && name.chars().all(|letter| letter.is_ascii_uppercase()))
+        })
 }
 
 /// The commands of a help text.
@@ -138,13 +192,36 @@ fn of_help(text: &str) -> Vec<Printed> {
     commands.collect()
 }
 
-fn not_run(command: &str) -> Option<usize> {
-    NOT_RUN.iter().position(|(part, _)| command.contains(part))
+/// Returns true if the command is left out: always, or unless all are to run.
+fn is_left_out(command: &str) -> bool {
+    let full = std::env::var("HEADTIME_PAGES").is_ok_and(|pages| pages == "full");
+    let entry = NOT_RUN.iter().find(|(part, ..)| command.contains(part));
+    entry.is_some_and(|(_, when, _)| !full || *when == When::Never)
+}
+
+/// The program: `HEADTIME` if that is set, else the one built for this test.
+fn program() -> PathBuf {
+    let named = std::env::var_os("HEADTIME").map(PathBuf::from);
+    named.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_headtime")))
+}
+
+/// The files that a command draws.
+fn plots(command: &str) -> impl Iterator<Item = &str> {
+    let words = command.split_whitespace();
+    words
+        .clone()
+        .zip(words.skip(1))
+        .filter(|(option, _)| *option == "--plot")
+        .map(|(_, file)| file)
 }
 
 /// Runs what a source prints, one after the other in a directory of its own that has the examples, and
-/// the files that its pages write out. Returns what is said now where something is printed.
-fn run(source: &str, printed: &[Printed], files: &[(String, String)]) -> Vec<Option<String>> {
+/// the files that its pages write out. Returns what is said now where something is printed, and the directory.
+fn run(
+    source: &str,
+    printed: &[Printed],
+    files: &[(String, String)],
+) -> (Vec<Option<String>>, PathBuf) {
     let directory = scratch(&format!("printed-{}", source.replace(['/', ' '], "-")));
     stdout(&["generate", "examples", directory.to_str().unwrap()]);
     std::os::unix::fs::symlink(
@@ -168,20 +245,26 @@ fn run(source: &str, printed: &[Printed], files: &[(String, String)]) -> Vec<Opt
     for (name, content) in files {
         fs::write(directory.join(name), content).unwrap();
     }
-    let bin = Path::new(env!("CARGO_BIN_EXE_headtime")).parent().unwrap();
+    let program = program();
+    let bin = program.parent().unwrap();
     // So that it finds the program as if it were installed.
-    let script = "PATH=\"$1:$PATH\"; eval \"$2\"";
+    let script = "set -e; PATH=\"$1:$PATH\"; eval \"$2\"";
     let mut outputs = Vec::new();
     for one in printed {
-        if not_run(&one.command).is_some() {
+        let needs_data = one.command.contains("$HEADTIME_DATA");
+        if is_left_out(&one.command) || needs_data && headtime_testkit::data("traces").is_none() {
             outputs.push(None);
             continue;
         }
         let command = one
             .command
             .replacen("cargo run --release -- ", "headtime ", 1);
-        let done = Command::new("sh")
-            .args(["-c", script, "sh", bin.to_str().unwrap(), &command])
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh", bin.to_str().unwrap(), &command]);
+        if let Some(traces) = headtime_testkit::data("traces") {
+            shell.env("HEADTIME_DATA", traces.parent().unwrap());
+        }
+        let done = shell
             .env_remove("COLUMNS")
             .current_dir(&directory)
             .stdin(Stdio::null())
@@ -192,7 +275,7 @@ fn run(source: &str, printed: &[Printed], files: &[(String, String)]) -> Vec<Opt
         let said = String::from_utf8(done.stdout).unwrap();
         outputs.push((!one.output.is_empty()).then_some(said));
     }
-    outputs
+    (outputs, directory)
 }
 
 /// The files that a page shows with `# NAME` in their first line, and the first configuration of a server.
@@ -216,13 +299,18 @@ fn files(text: &str) -> Vec<(String, String)> {
     files
 }
 
-fn pages() -> Vec<PathBuf> {
-    let docs = fs::read_dir(repository().join("docs")).unwrap();
-    let docs = docs.map(|entry| entry.unwrap().path());
-    let mut pages: Vec<PathBuf> = docs
-        .filter(|path| path.extension().is_some_and(|end| end == "md"))
-        .collect();
-    pages.push(repository().join("README.md"));
+/// README and the pages of docs. `docs/check.sh` compares the generated pages of docs/replays.
+pub fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![repository().join("README.md")];
+    for folder in ["docs", "docs/replays", "docs/replays/live"] {
+        let files = fs::read_dir(repository().join(folder)).unwrap();
+        let paths = files.map(|entry| entry.unwrap().path());
+        pages.extend(paths.filter(|path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            let generated = folder != "docs" && name != "README.md";
+            name.ends_with(".md") && !generated
+        }));
+    }
     pages.sort();
     pages
 }
@@ -260,13 +348,16 @@ fn help(verb: &str) -> Vec<Printed> {
 }
 
 #[test]
+#[ignore = "docs/check.sh runs it with the release build"]
 fn what_the_pages_print_runs_and_says_that() {
+    let bless = std::env::var_os("HEADTIME_BLESS").is_some();
     let mut stale = Vec::new();
     for page in pages() {
-        let name = page.file_name().unwrap().to_str().unwrap().to_owned();
+        let name = page.strip_prefix(repository()).unwrap();
+        let name = name.to_str().unwrap();
         let text = fs::read_to_string(&page).unwrap();
         let printed = of_page(&text);
-        let outputs = run(&name, &printed, &files(&text));
+        let (outputs, directory) = run(name, &printed, &files(&text));
         let mut now = text.clone();
         for (one, said) in printed.iter().zip(outputs) {
             let Some(said) = said.filter(|said| *said != one.output) else {
@@ -275,19 +366,34 @@ fn what_the_pages_print_runs_and_says_that() {
             stale.push(format!("{name}: {}\n{said}", one.command));
             now = now.replacen(&one.output, &said, 1);
         }
-        if std::env::var_os("HEADTIME_BLESS").is_some() && now != text {
+        if bless && now != text {
             fs::write(&page, now).unwrap();
         }
+        for one in printed.iter().filter(|one| !is_left_out(&one.command)) {
+            for plot in plots(&one.command) {
+                let shown = repository().join("docs/pictures").join(plot);
+                if !shown.exists() {
+                    continue;
+                }
+                let drawn = fs::read(directory.join(plot)).unwrap();
+                if drawn != fs::read(&shown).unwrap() {
+                    stale.push(format!("docs/pictures/{plot}: {}", one.command));
+                    if bless {
+                        fs::write(&shown, drawn).unwrap();
+                    }
+                }
+            }
+        }
     }
-    let blessed = std::env::var_os("HEADTIME_BLESS").is_some();
     assert!(
-        stale.is_empty() || blessed,
-        "printed was something else: {}",
+        stale.is_empty() || bless,
+        "stale, `docs/check.sh --bless` writes them anew: {}",
         stale.join("\n")
     );
 }
 
 #[test]
+#[ignore = "docs/check.sh runs it with the release build"]
 fn what_help_prints_runs() {
     let mut count = 0;
     for verb in VERBS {
@@ -298,21 +404,39 @@ fn what_help_prints_runs() {
     assert!(count > 25, "{count}");
 }
 
-/// What is excused is printed, so that no excuse outlives its command.
-#[test]
-fn every_command_that_is_not_run_is_printed() {
+fn commands_of_pages() -> Vec<Printed> {
     let texts = pages()
         .into_iter()
         .map(|page| fs::read_to_string(page).unwrap());
-    let mut all: Vec<Printed> = texts.flat_map(|text| of_page(&text)).collect();
+    texts.flat_map(|text| of_page(&text)).collect()
+}
+
+/// What is excused is printed, so that no excuse outlives its command.
+#[test]
+fn every_command_that_is_not_run_is_printed() {
+    let mut all = commands_of_pages();
     all.extend(VERBS.iter().flat_map(|verb| help(verb)));
-    for (part, why) in NOT_RUN {
+    for (part, _, why) in NOT_RUN {
         let printed = all.iter().any(|one| one.command.contains(part));
         assert!(printed, "{part} ({why}) is printed nowhere");
     }
-    let run = all
-        .iter()
-        .filter(|one| not_run(&one.command).is_none())
-        .count();
+    let run = all.iter().filter(|one| !is_left_out(&one.command)).count();
     assert!(run > 35, "{run}");
+}
+
+/// So that no picture grows stale unnoticed. Each must be drawn by a command that a page prints.
+#[test]
+fn every_picture_is_drawn_by_a_printed_command() {
+    let all = commands_of_pages();
+    // A golden picture of crates/sched/tests/figure1.rs.
+    let mut drawn = vec!["stream-fig1.svg"];
+    drawn.extend(all.iter().flat_map(|one| plots(&one.command)));
+    for picture in fs::read_dir(repository().join("docs/pictures")).unwrap() {
+        let name = picture.unwrap().file_name();
+        let name = name.to_str().unwrap();
+        assert!(
+            drawn.contains(&name),
+            "docs/pictures/{name}: no page has its command"
+        );
+    }
 }
