@@ -24,6 +24,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, yield_now};
+use std::time::{Duration, Instant};
 
 const SECTORS: u64 = 1 << 20;
 
@@ -227,6 +228,29 @@ fn a_full_disk_pushes_back() {
     let mut back: Vec<u64> = (0..64).map(|_| inbox.wait().cookie).collect();
     back.sort_unstable();
     assert!(back.into_iter().eq(0..64));
+    disk.stop().expect("stops");
+}
+
+#[test]
+fn what_happens_is_in_the_log_in_time_though_the_disk_goes_on() {
+    let sink = Sink::default();
+    let mut options = Options::new("log", Clock::start(), ("noop".into(), build("noop")));
+    options.log = Some(Box::new(sink.clone()));
+    let disk = Disk::start(options, || {
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(1 << 13), 1)) as Box<dyn Device>)
+    });
+    let disk = disk.expect("starts");
+    assert_eq!(ask(&disk, Op::Read, 8), Ok(()));
+    let since = Instant::now();
+    let has = |line: &str| String::from_utf8_lossy(&sink.0.lock().expect("whole")).contains(line);
+    // A killed server would lose it.
+    while !has("\nF ") {
+        assert!(
+            since.elapsed() < Duration::from_millis(500),
+            "not in half a second"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
     disk.stop().expect("stops");
 }
 

@@ -11,6 +11,7 @@ use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
+use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
@@ -168,7 +169,7 @@ fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
         None => ("built-in baseline".to_owned(), BASELINE.to_owned()),
         Some(path) => {
             let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-            (path.display().to_string(), text)
+            (path.shown().to_string(), text)
         }
     };
     Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
@@ -194,7 +195,7 @@ fn bless(
                 known.series,
                 known.x,
                 known.metric,
-                path.display()
+                path.shown()
             ));
         }
     }
