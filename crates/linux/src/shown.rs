@@ -12,7 +12,7 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// A path in a message, which stays on its line whatever its name has.
+/// A path in a message. A line break in its name is escaped.
 #[derive(Clone, Copy, Debug)]
 pub struct ShownPath<'a>(&'a Path);
 
@@ -24,7 +24,7 @@ impl Display for ShownPath<'_> {
 
 /// Shows paths in messages.
 pub trait PathShown {
-    /// The path as text, with escapes for all that would leave its line.
+    /// The path as text, with escapes for line breaks and control characters.
     fn shown(&self) -> ShownPath<'_>;
 }
 

@@ -64,8 +64,12 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     };
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
     let settings = match LogSettings::from_settings(name, &settings) {
-        Err(_) if reader.is_cut() => return nothing(name, context),
-        settings => settings.map_err(Fault::input)?,
+        Ok(settings) => settings,
+        // Settings may lack where nothing follows them.
+        Err(error) => match reader.next_record().map_err(fault)? {
+            None => return nothing(name, context),
+            Some(_) => return Err(Fault::input(error)),
+        },
     };
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
     let builder = |text: &str| builder(text, &known, &settings);

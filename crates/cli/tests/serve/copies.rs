@@ -245,7 +245,7 @@ fn finds_no_room(name: &str, part: Option<Range<usize>>) {
     let (exit, error) = refused(&server, &["--copy", "other"]);
     assert_eq!(exit, Some(1), "{error}");
     assert!(error.contains("another copy"), "{error}");
-    // Without room it is held again, which whoever resumes it is told, and clients are served.
+    // Without room `resume` fails, the scrub is held again, and clients are served.
     let (exit, error) = refused(&server, &["resume"]);
     assert_eq!(exit, Some(1), "{error}");
     assert!(error.contains("image: File too large"), "{error}");

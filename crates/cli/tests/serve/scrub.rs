@@ -383,7 +383,7 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     let said = String::from_utf8_lossy(&said.stderr);
     assert!(said.contains("the scrub is held up: "), "{said}");
     assert!(held["left"].as_u64().unwrap() > 2_500, "{held:#}");
-    // Without room it is held again, which whoever resumes it is told, and clients are served.
+    // Without room `resume` fails, the scrub is held again, and clients are served.
     let resumed = scrub(&server, &["resume"]);
     assert_eq!(resumed.status.code(), Some(1), "{resumed:?}");
     let said = String::from_utf8_lossy(&resumed.stderr);

@@ -42,7 +42,7 @@ const ORDERS_EVERY: u32 = 1024;
 /// For so many events one reading of the clock says what is due: reading it costs a tenth of what an event does.
 const CLOCK_EVERY: u32 = 8;
 
-/// What happens is handed to the thread that writes the log after so long at most, or as soon as it fills a piece: a server that is killed loses no more.
+/// Events reach the thread that writes the log after this time at most, or when they fill a piece. A killed server loses no more events.
 const LOG_EVERY: Nanos = Nanos::from_millis(5);
 
 /// Where the sectors of a volume lie, and the schedulers of its members after the first.

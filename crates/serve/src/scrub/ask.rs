@@ -52,7 +52,7 @@ pub enum ScrubError {
         /// What that one has.
         is: String,
     },
-    /// What was in its way still is.
+    /// The scrub cannot go on for the same reason as before.
     #[error("the scrub is held up: {0}; then resume it")]
     Held(String),
     /// There is nothing to be told.

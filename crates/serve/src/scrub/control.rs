@@ -61,7 +61,7 @@ struct Now {
     hashed: Option<Arc<Watch>>,
     /// Who notices writes for a copy that is not done: as long as somebody does, since the image is nobody's here when it is done.
     copied: Weak<Watch>,
-    /// Why what a former server has hashed cannot be compared, and why what one has copied does not count.
+    /// Reasons why hashes of a former server cannot be compared, and why its copy does not count.
     why_not: Option<String>,
     why_anew: Option<String>,
 }
@@ -175,7 +175,7 @@ impl Scrubs {
         Ok(())
     }
 
-    /// What there is of a scrub on file. Damage is said.
+    /// Opens the file of a scrub, and says if it is damaged.
     fn open_progress(
         &self,
         file: &Path,

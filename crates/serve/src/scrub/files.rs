@@ -270,7 +270,7 @@ pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// Reads the beginning of a file of this format, which is `what`. Returns what the pages of the file are sealed with, too.
+/// Reads the beginning of a file of this format, which is `what`. Returns the seal of the other pages of the file, too.
 pub(super) fn read_header(
     file: &File,
     path: &Path,
@@ -306,7 +306,7 @@ pub(super) fn read_header(
     Err(wrong(path, what, problem))
 }
 
-/// What is said of a beginning whose checksum does not fit.
+/// Problem of a beginning whose checksum does not fit.
 const DAMAGED: &str = "its beginning is damaged";
 
 /// A disk, as the beginnings of files have it.

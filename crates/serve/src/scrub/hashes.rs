@@ -6,7 +6,7 @@
 //! 4 KiB ..   511 hashes, XXH64 of a block each; a hash of zero is none
 //! ```
 //!
-//! Each page ends with a checksum ([`Seal`]), that of a page of hashes by the watch, too. A page that was never written is a hole.
+//! Each page ends with a checksum ([`Seal`]). The checksum of a page of hashes counts the name of the watch in. Pages that were never written are holes.
 //!
 //! Which of them are still to be those of the disk is no business of this file ([`Watch`](super::watch::Watch)).
 
@@ -35,7 +35,7 @@ pub(super) struct HashFile {
     path: PathBuf,
     file: File,
     id: FileId,
-    /// What its beginning names, and what its hashes are sealed with.
+    /// Seal of the page that names the watch, and seal of the pages of hashes.
     seal: Seal,
     hashes: Mutex<Seal>,
 }
@@ -86,7 +86,7 @@ impl HashFile {
         let blocks = disk.capacity.get().div_ceil(block.get());
         let len = file.metadata().map_err(failed)?.len();
         if len < end(blocks) {
-            // What is missing is a hole, which is noticed where there is to be a hash.
+            // The missing pages become holes. A compare notices a hole in place of a hash.
             file.set_len(end(blocks)).map_err(failed)?;
         }
         HashFile::of(path, file, seal)
@@ -161,7 +161,7 @@ impl HashFile {
         self.file.sync_all()
     }
 
-    /// The page in which the hash of a block is, and whether it is damaged: it has none then. One that was never written is a hole.
+    /// The page in which the hash of a block is, and true if the page is damaged. A damaged page counts as empty, and a page that was never written is a hole.
     fn page(&self, block: u64) -> io::Result<([u8; PAGE], bool)> {
         let mut page = [0; PAGE];
         match self.file.read_exact_at(&mut page, at(block)) {
@@ -270,7 +270,7 @@ mod tests {
         place(b"x", at(511) + 100);
         assert_eq!((has(&hashes, 600), has(&hashes, 511)), (None, None));
         assert_eq!(has(&hashes, 0), Some(7));
-        // What is new there does not make good what was.
+        // A new hash does not bring back the others.
         assert!(hashes.set(600, 1).expect("room"));
         assert_eq!((has(&hashes, 600), has(&hashes, 511)), (Some(1), None));
         // A page at the place of another one.

@@ -59,7 +59,7 @@ pub enum ProgressError {
     InUse {
         /// The file.
         path: PathBuf,
-        /// Who has it.
+        /// The owner of the lock.
         by: &'static str,
     },
     /// It is something else.

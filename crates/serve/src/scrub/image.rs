@@ -208,7 +208,7 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Writes something into what is copied again, to see whether there is room for it.
+    /// Writes zeroes where a block is to be copied again, as a test for room.
     pub fn try_room(&self, at: u64, len: u64) -> io::Result<()> {
         match self.part.within(at, len) {
             Some((at, bytes)) => self.write_zeroes(at, bytes.len() as u64),

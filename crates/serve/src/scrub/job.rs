@@ -89,10 +89,10 @@ pub(super) struct Scrub<P: Passing> {
     sink: Option<Sink>,
     /// It takes nothing until it is told to.
     sink_has_failed: bool,
-    /// It was told to go on, and whoever told it waits: until it has tried to write, and the sink has.
+    /// A caller of `resume` waits until the job has tried to write, and the sink, too.
     is_asked: bool,
     waits_for_sink: bool,
-    /// Its file is not where it was.
+    /// The file of progress was removed or replaced: the message.
     is_gone: Option<String>,
     /// Blocks whose data have been handed over and are not done, and by which read.
     sinking: BTreeMap<u64, u64>,

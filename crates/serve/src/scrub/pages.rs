@@ -36,7 +36,7 @@ impl Pages {
         self.at + (number * PAGE) as u64
     }
 
-    /// What they are sealed with.
+    /// Seal of the pages.
     pub fn seal(&self) -> Seal {
         self.seal
     }
@@ -63,7 +63,7 @@ impl Pages {
         Extent::at(start, sectors.min(capacity.get() - start))
     }
 
-    /// All of them, and which are damaged: none of their bits is set.
+    /// Words of all pages, and numbers of the damaged pages, which have no bit set.
     pub fn read(&self, file: &File) -> io::Result<(Vec<u64>, Vec<usize>)> {
         let mut words = vec![0; self.words()];
         let mut damaged = Vec::new();
@@ -90,7 +90,7 @@ impl Pages {
         file.write_all_at(&page, self.place(number))
     }
 
-    /// Writes all of them.
+    /// Writes every page.
     pub fn write_all(&self, file: &File, word: impl Fn(usize) -> u64) -> io::Result<()> {
         (0..self.pages).try_for_each(|number| self.write(file, number, &word))
     }

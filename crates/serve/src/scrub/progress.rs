@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 12 KiB     what is scrubbed and how, as JSON, written once
-//! 4 KiB      the summary: `unreadable SECTORS beyond SECTORS changed SECTORS lines BYTES`: all sectors that cannot be read; those of them that are in no line,
+//! 4 KiB      the summary: `unreadable SECTORS beyond SECTORS changed SECTORS lines BYTES`: all sectors that cannot be read; the sectors among these in no line,
 //!            since there are too many; all sectors that have changed; how long the lines are
 //! 4 KiB ..   a bit for each block of the disk, set if the block is done and no line has a sector of the block that cannot be read
 //! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused`, `state done DATE`,
@@ -10,8 +10,8 @@
 //!            `looked BLOCK SECTORS` (a block is done, and so many of its sectors are in lines), `compared BLOCKS WHY-NOT`
 //! ```
 //!
-//! Each part and each page of bits ends with a checksum ([`Seal`]), and so does each line. Pages of bits are written as they are, whenever blocks were done: the
-//! kernel has them then, whatever becomes of the server. A page of bits that is damaged costs its blocks, and a line the block that it is of: they are read again. A
+//! Each part and each page of bits ends with a checksum ([`Seal`]), and so does each line. Pages of bits are written whole, whenever blocks were done. The
+//! kernel keeps these pages when the server is killed. A page of bits that is damaged costs its blocks, and a line the block that it is of: they are read again. A
 //! file that has such is written anew when it is opened. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
 
 mod lines;
@@ -64,7 +64,7 @@ pub(super) struct Plan {
     pub promises: Promises,
 }
 
-/// What a file says that was there, or is to say.
+/// State of a scrub in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Restored {
     /// What is scrubbed.
@@ -81,14 +81,14 @@ pub(super) struct Restored {
     pub verdict: Option<(Verdict, Wall)>,
     /// When it was done, if it is.
     pub done_at: Option<Wall>,
-    /// How many blocks were compared when it was done, and why none was.
+    /// Blocks that were compared until the end, and the reason if none could be.
     pub compared: Option<(u64, Option<String>)>,
-    /// What was damaged.
+    /// Damage that was found in the file.
     pub damage: Damage,
 }
 
 impl Restored {
-    /// What is said of a scrub that begins. One that begins anew may have found changes before.
+    /// State of a scrub that begins. A scrub that begins anew may have found changes before.
     pub fn new(plan: Plan, changed: &FoundSectors, state: ScrubState) -> Restored {
         Restored {
             done: Vec::new(),
@@ -241,7 +241,7 @@ impl Plan {
 }
 
 impl ProgressFile {
-    /// A file that says this, in place of one that is there.
+    /// Makes a file with this state, in place of an earlier file.
     pub fn create(path: &Path, says: &Restored) -> Result<ProgressFile, ProgressError> {
         let failed = |error| files::failed(path, error);
         let (plan, changed, unreadable) = (&says.plan, &says.changed, &says.unreadable);
@@ -309,7 +309,7 @@ impl ProgressFile {
         Ok(progress)
     }
 
-    /// The file of a scrub of this disk; `None` if there is none. One that is damaged is written anew.
+    /// The file of a scrub of this disk; `None` if there is none. A damaged file is written anew.
     pub fn open(
         path: &Path,
         disk: &Identity,
@@ -331,7 +331,7 @@ impl ProgressFile {
         };
         for page in damaged {
             let extent = Pages::extent_of(page, says.plan.block, says.plan.identity.capacity);
-            // Of a copy the bits say nothing.
+            // A copy does not use the bits.
             let extent = if says.plan.is_copy() {
                 Extent::at(0, 0)
             } else {
@@ -362,7 +362,7 @@ impl ProgressFile {
         says.is_done_as_it_says();
         let counts = Counts::of(&says.unreadable, &says.changed);
         if says.damage.pages > 0 {
-            // Its place is taken by a whole one.
+            // A whole file takes the place of the damaged file.
             return Ok(Some((ProgressFile::create(path, &says)?, says)));
         }
         file.set_len(pages.end() + lines.len() as u64)
@@ -482,7 +482,7 @@ impl ProgressFile {
         self.catch_up()
     }
 
-    /// A block is done, and these sectors cannot be read. What cannot be written is written later.
+    /// A block is done, and these sectors cannot be read. Lines that cannot be written are written later.
     pub fn looked(&mut self, number: u64, unreadable: &FoundSectors) -> io::Result<()> {
         match unreadable.within(self.plan.extent_of(number)) {
             0 => Ok(()),
@@ -493,7 +493,7 @@ impl ProgressFile {
         }
     }
 
-    /// So many sectors were found. It is written if the file does not say so.
+    /// Writes numbers of sectors that were found, if the file has others.
     pub fn counts(&mut self, counts: Counts) -> io::Result<()> {
         self.counts = counts;
         self.catch_up()
@@ -505,7 +505,7 @@ impl ProgressFile {
         self.catch_up()
     }
 
-    /// The scrub is done, at this time. So many blocks were compared, if any are, or why none.
+    /// The scrub is done, at this time. `compared` is the number of blocks that were compared, and the reason if none could be.
     pub fn done(&mut self, at: Wall, compared: Option<(u64, Option<&str>)>) -> io::Result<()> {
         if let Some((compared, why_not)) = compared {
             self.line(&compared_line(compared, why_not))?;
@@ -532,10 +532,10 @@ impl ProgressFile {
     }
 }
 
-/// How many sectors were found.
+/// Numbers of sectors that were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// That cannot be read, and those of them that are in no line.
+    /// Sectors that cannot be read, and the part of these sectors that is in no line.
     all: u64,
     beyond: u64,
     changed: u64,

@@ -1,33 +1,33 @@
 //! Pages that end with a checksum.
 //!
-//! The checksum of a page counts in where the page lies and in which file. So a page that is damaged, torn, lies where another one was, or is that of an earlier
-//! file is told from a whole one. An earlier version of the same page of the same file is not.
+//! The checksum of a page counts in where the page lies and in which file. So damage, a torn write, a page at the place of another page, and a page of an earlier
+//! file all show. An earlier version of the same page of the same file does not show.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use twox_hash::XxHash64;
 
-/// Bytes of what is written at once: a process that is killed has written all of a page or nothing.
+/// Bytes of a page. A killed process has written all of a page or nothing.
 pub(super) const PAGE: usize = 4096;
 
 /// Bytes of a page before its checksum.
 pub(super) const BODY: usize = PAGE - 8;
 
-/// What the pages of a file are sealed with.
+/// Start value of the checksums of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seal(u64);
 
 impl Seal {
-    /// That of the beginning of a file, which says what the others are sealed with.
+    /// Seal of the beginning of a file.
     pub const HEADER: Seal = Seal(0);
 
-    /// That of a file of this name.
+    /// Seal of the other pages of a file of this name.
     pub fn of(name: &str) -> Seal {
         Seal(XxHash64::oneshot(1, name.as_bytes()))
     }
 
-    /// That of a part of the file that has a name of its own.
+    /// Seal of a part of the file with a name of its own.
     pub fn and(self, name: &str) -> Seal {
         Seal(XxHash64::oneshot(self.0, name.as_bytes()))
     }

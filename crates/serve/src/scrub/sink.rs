@@ -37,7 +37,7 @@ enum Task {
     Keep { number: u64, read: u64, hash: u64 },
     /// All that was done is to be durable; the number tells it from others of its kind.
     Sync(u64),
-    /// What is handed over from here on is done again, if there is room for what there was none for.
+    /// Tasks are done again from here on, if the data that did not fit find room now.
     Again,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Sunk {
     Changed { number: u64, read: u64, hash: u64 },
     /// The page on which the hash of a block is to be is damaged: of all blocks on it there is no hash any more.
     Damaged { number: u64 },
-    /// What is handed over is done again.
+    /// Tasks are done again.
     Again,
     /// All before this is durable.
     Synced(u64),
@@ -303,7 +303,7 @@ impl Worker {
         }
     }
 
-    /// Tries again, if there is room now for what could not be written.
+    /// Tries again, if there is room now for the data that could not be written.
     fn again(&mut self) {
         self.has_failed = false;
         if let Some(extent) = self.failed_at.take() {
@@ -428,7 +428,7 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64, sunk: &mut Vec<Sunk>) ->
     if block.is_known {
         match hashes.hash(number)? {
             Some(has) if has == hash => return Ok(block.kept(true)),
-            // What is different is kept when it is written down that it is.
+            // The new hash is written after the line that names the change.
             Some(_) => return Ok(Sunk::Changed { number, read, hash }),
             // There is nothing to compare with.
             None => sunk.push(Sunk::Damaged { number }),
@@ -540,7 +540,7 @@ mod tests {
                 None
             )
         );
-        // What is damaged has nothing to compare with.
+        // A damaged page has no hash to compare with.
         let hashes = File::options().write(true).open(folder.join("hashes"));
         let hashes = hashes.expect("there");
         hashes.write_all_at(b"damage", 20 << 10).expect("there");

@@ -58,7 +58,7 @@ pub struct CopyStatus {
     pub part: Option<(u64, u64)>,
     /// Blocks that were copied, or were being copied, and had to be read again since somebody wrote to them; since the server started.
     pub again: u64,
-    /// Why what was copied before does not count, if there was anything.
+    /// Reason why an unfinished copy of an earlier server does not count.
     pub why_anew: Option<String>,
     /// Whether the image is settled: it will be the disk as it was at a line that is behind us, unless a read or the file fails still.
     pub is_settled: bool,
@@ -150,7 +150,7 @@ pub struct ScrubStatus {
     pub unreadable: FoundSectors,
     /// Sectors that are not what they were, though nobody has written to them.
     pub changed: FoundSectors,
-    /// What was damaged of its files, since the server started or the scrub began.
+    /// Damage of its files, since the server started or the scrub began.
     pub damage: Damage,
     /// What is compared, if anything is.
     pub hashes: Option<HashStatus>,
@@ -186,7 +186,7 @@ impl ScrubStatus {
     }
 }
 
-/// What was damaged of the files that a scrub keeps, and is made anew.
+/// Damage of the files of a scrub. The server has made these pages anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// Pages and lines whose checksums did not fit.
@@ -278,12 +278,12 @@ impl FoundSectors {
         any
     }
 
-    /// Returns true if more may have been found than it is kept where they are.
+    /// Returns true if the list is full, and more sectors may have been found.
     pub fn is_full(&self) -> bool {
         self.extents.len() >= FOUND_MAX || self.finds >= FINDS_MAX
     }
 
-    /// How many of these sectors are among those of which it is kept where they are.
+    /// Number of these sectors that are in the list.
     pub fn within(&self, extent: Extent) -> u64 {
         let (start, end) = (extent.start.get(), extent.end().get());
         let overlaps = self.extents.range(..end).rev();

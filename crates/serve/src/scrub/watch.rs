@@ -47,7 +47,7 @@ pub(super) struct Watch {
     blocks: BlocksFile,
     disk: Disk,
     known: Mutex<Known>,
-    /// What was damaged of the file when it was read, until somebody is told.
+    /// Damage of the file when it was read, until a scrub tells the user.
     damage: Mutex<Damage>,
     is_lost: AtomicBool,
     /// The disk has ended, and this has noticed all until then.
@@ -288,7 +288,7 @@ impl Watch {
         file_in(&about, keeps).ok()
     }
 
-    /// What of its file was damaged, which is told once.
+    /// Returns the damage of the file, once.
     pub fn take_damage(&self) -> Damage {
         let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut damage)
@@ -466,7 +466,7 @@ impl Drop for Watch {
     }
 }
 
-/// Marks as they were read, and which pages of them are damaged.
+/// Marks of a file, and numbers of the damaged pages.
 type Marks = (Pages, Vec<u64>, Vec<usize>);
 
 fn pages(disk: &Identity, block: Sectors, seal: Seal) -> Pages {

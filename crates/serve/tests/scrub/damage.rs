@@ -1,5 +1,5 @@
-//! Files of scrubs that are damaged at random while no server runs: never a wrong image, never a sector that cannot be read and is not named, never a change
-//! that is none; and the user is told.
+//! Files of scrubs that are damaged at random while no server runs. No image is wrong, each sector that cannot be read is named, no change is named falsely,
+//! and the user is told.
 //!
 //! `HEADTIME_DAMAGES` says how many damages are tried; `HEADTIME_DAMAGE` tries one alone.
 
@@ -24,20 +24,20 @@ use std::time::{Duration, Instant};
 
 const SECTORS: u64 = 1 << 13;
 
-/// Sectors of a block, of which 511 share a page of hashes.
+/// Sectors of a block. A page of hashes has 511 blocks.
 const BLOCK: u64 = 2;
 
 const PAGE: usize = 4096;
 
-/// What cannot be read.
+/// Sectors that cannot be read.
 const UNREADABLE: [u64; 5] = [7, 8, 1_000, 3_333, 8_000];
 
-/// What somebody changes behind the server's back.
+/// Sectors that somebody changes behind the server's back.
 const CHANGED: [u64; 4] = [20, 2_001, 4_444, 7_777];
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
 
-/// A drive that answers at once, with what is in memory, as many commands as it is allowed.
+/// A drive in memory that answers a limited number of commands, at once.
 struct Ram {
     bytes: Bytes,
     done: VecDeque<Done>,
@@ -101,7 +101,7 @@ enum Does {
     Copies,
 }
 
-/// The files of a scrub at a time.
+/// Files of a scrub at one time.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// A disk and the files of its scrubs, as a server leaves them that is killed half-way; and what an earlier scrub has left.
@@ -161,7 +161,7 @@ impl Server {
         self.allowed.store(400, Ordering::SeqCst);
         self.scrubs.begin(ask).expect("it begins");
         self.wait(|_| self.allowed.load(Ordering::SeqCst) == 0);
-        // What is done is on file after half a second.
+        // Progress is written every half a second.
         sleep(Duration::from_millis(700));
         let status = self.wait(|_| true);
         assert!((500..3_500).contains(&status.left), "{status:?}");
@@ -243,7 +243,7 @@ impl Place {
             .collect()
     }
 
-    /// Has the files be as they were. They stay the same files.
+    /// Writes the files of the killed server again, without replacing them.
     fn restore(&self) {
         for path in self.files().into_keys() {
             if !self.killed.contains_key(&path) {
@@ -278,9 +278,9 @@ impl Random {
     }
 }
 
-/// Damages one file. Returns what was done, and true if anything was that matters.
+/// Damages one file. Returns a text for messages, and true if a server reads the bytes that have changed.
 fn damage(place: &Place, random: &mut Random) -> (String, bool) {
-    // What is copied is no file of the server's own.
+    // The image has no checksums.
     let own = |path: &&PathBuf| place.does != Does::Copies || **path != place.file();
     let paths: Vec<&PathBuf> = place.killed.keys().filter(own).collect();
     let path = paths[random.below(paths.len())];
@@ -327,7 +327,7 @@ fn damage(place: &Place, random: &mut Random) -> (String, bool) {
         },
     };
     write(path, &bytes);
-    // Of the last page of the beginning nobody reads anything in these.
+    // The last page of the beginning is unused in these files.
     let unread = match path.extension().is_some_and(|ending| ending == "scrub") {
         true => 0..0,
         false => 3 * PAGE..4 * PAGE,
@@ -362,7 +362,7 @@ fn case(place: &Place, what: &str, matters: bool) {
         let begun = server.scrubs.begin(&ask);
         begun.map_err(|error| error.to_string())
     });
-    // The user does what the message says.
+    // The user follows the message.
     for _ in 0..3 {
         let Err(problem) = &begun else { break };
         is_refused = true;

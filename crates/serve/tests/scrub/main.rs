@@ -447,7 +447,7 @@ fn a_file_that_is_no_progress_is_refused_and_left_as_it_is() {
         assert_eq!(std::fs::read(&file).expect("there"), bytes);
         rig.stop();
     }
-    // Half a line is none, and one that nobody has written is damage.
+    // Half a line does not count, and a line without a checksum is damage.
     for (line, pages) in [("unreadable 7", 0), ("unreadable 7 1\n", 1)] {
         std::fs::write(&file, [whole.as_slice(), line.as_bytes()].concat()).expect("writable");
         let rig = Rig::emulated(of);

@@ -262,7 +262,7 @@ pub fn write_page(path: &Path, text: &str, at: u64) {
     file.write_all_at(&page, at).expect("written");
 }
 
-/// Has a page end with its checksum.
+/// Writes the checksum of a page into its end.
 pub fn close(page: &mut [u8], seed: u64) {
     let (body, check) = page.split_at_mut(page.len() - 8);
     check.copy_from_slice(&XxHash64::oneshot(seed, body).to_le_bytes());

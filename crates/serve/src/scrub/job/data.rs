@@ -97,7 +97,7 @@ impl<P: Passing> Scrub<P> {
                 self.sinking.remove(&number);
                 self.compared += u64::from(compared);
                 let sink = self.sink.as_ref();
-                // Of a copy nothing but lines says which sectors of a block are holes since they cannot be read. The next server reads the block again.
+                // Lines alone name the holes of a copy. The next server reads such a block again, in case a line is damaged.
                 let is_listed = self.plan.is_copy()
                     && self.face.status().unreadable.within(self.extent_of(number)) > 0;
                 let learns = !is_listed && !self.rewritten.contains(&number);
@@ -129,7 +129,7 @@ impl<P: Passing> Scrub<P> {
             .within(self.extent_of(number))
             > 0
         {
-            // That is told.
+            // The status has this page already.
             return;
         }
         tell_damage(self.disk.name(), sink.watch().blocks().path(), extent);

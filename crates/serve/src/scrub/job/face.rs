@@ -27,7 +27,7 @@ pub(crate) struct Face {
     answered: Flag,
 }
 
-/// What somebody waits for.
+/// A condition to wait for.
 #[derive(Debug, Default)]
 struct Flag(Mutex<bool>, Condvar);
 
@@ -89,7 +89,7 @@ impl Face {
         self.let_go.wait(limit)
     }
 
-    /// It is to go on, whatever held it.
+    /// Tells the job to go on.
     pub fn go_on(&self) {
         self.answered.set(false);
         self.goes_on.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What the lines of a file of progress say.
+//! Lines and summary of a file of progress.
 
 use super::{Restored, Seal};
 use crate::scrub::promises::Promises;
@@ -36,7 +36,7 @@ fn is_whole(line: &str, at: u64, seal: Seal) -> bool {
 }
 
 impl Restored {
-    /// What a line says. Returns a block that is done though sectors cannot be read, and how many of them are in lines. The error is that nobody has written such a line.
+    /// Takes over a line. Returns a block that is done, and the number of its sectors that lines name as unreadable. Fails on a line that no server writes.
     pub(super) fn take_line(&mut self, line: &str) -> Result<Option<(u64, u64)>, ()> {
         let mut words = line.split(' ');
         let first = words.next();
@@ -90,7 +90,7 @@ impl Restored {
         Ok(None)
     }
 
-    /// What the summary says that lines do not, or not any more: how many sectors were found. The error is that nobody has written such a summary.
+    /// Takes over the numbers of sectors that no line names, or that lost lines have named. Fails on a summary that no server writes.
     pub(super) fn take_summary(&mut self, summary: Option<&str>, lines: u64) -> Result<(), ()> {
         let Some(summary) = summary else {
             self.damage.add(Extent::at(0, 0));
@@ -122,7 +122,7 @@ impl Restored {
         Ok(())
     }
 
-    /// A scrub is not done if there is a block of which that is not known any more. What is in a copy is no business of the bits.
+    /// Continues a finished scrub if damage has cost a block that was done. A copy does not use the bits.
     pub(super) fn is_done_as_it_says(&mut self) {
         let lacks = |number: u64| !self.is_done(number);
         if self.state == ScrubState::Done

@@ -137,7 +137,7 @@ fn a_line_that_cannot_be_written_is_no_part_of_what_is_written_again() {
     );
 }
 
-/// A file of a scrub of which all is done, with three sectors that cannot be read in two blocks, and one that has changed.
+/// A file of a finished scrub. Three sectors in two blocks cannot be read, and eight have changed.
 fn all_done(path: &Path) -> u64 {
     let unreadable = found(&[(5, 1), (9, 1), (70, 1)]);
     let mut says = Restored::new(plan(), &found(&[(800, 8)]), ScrubState::Done);
