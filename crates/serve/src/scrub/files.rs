@@ -411,6 +411,13 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_a_file_stays_on_the_line_of_an_error() {
+        let error = open(Path::new("no\nfile")).expect_err("it is not there");
+        let text = error.to_string();
+        assert!(text.starts_with("no\\nfile: No such file"), "{text}");
+    }
+
+    #[test]
     fn what_is_not_durable_is_told_to_all_until_it_is_written_again() {
         // The kernel refuses to make this one durable.
         let path = Path::new("/dev/null");
