@@ -124,6 +124,9 @@ impl Restored {
 
     /// Continues a finished scrub if damage has cost a block that was done. A copy does not use the bits.
     pub(super) fn is_done_as_it_says(&mut self) {
+        if self.damage.pages == 0 {
+            return;
+        }
         let lacks = |number: u64| !self.is_done(number);
         if self.state == ScrubState::Done
             && !self.plan.is_copy()
