@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
 use crate::fault::Fault;
-use headtime_linux::shown::PathShown as _;
+use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
 use std::io;
 use std::path::Path;
@@ -35,7 +35,10 @@ pub(super) fn disk_target(disk: &str, what: &str) -> Result<String, Fault> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match !disk.is_empty() && disk.bytes().all(plain) {
         true => Ok(format!("/disks/{disk}/{what}")),
-        false => Err(Fault::Usage(format!("no disk can be called `{disk}`"))),
+        false => Err(Fault::Usage(format!(
+            "no disk can be called `{}`",
+            one_line(disk)
+        ))),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
-use headtime_linux::shown::PathShown as _;
+use headtime_linux::shown::{PathShown as _, one_line};
 use std::fs;
 use std::path::Path;
 
@@ -110,7 +110,8 @@ fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
         let all: Vec<&str> = ids.collect();
         let all = all.join(", ");
         return Err(Fault::Usage(format!(
-            "no figure is called `{name}`{guess} There are {all}; or give `all`, or a file"
+            "no figure is called `{}`{guess} There are {all}; or give `all`, or a file",
+            one_line(name)
         )));
     }
     let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
