@@ -73,8 +73,7 @@ impl Restored {
             }
             Some("verdict") => {
                 let name = words.next();
-                let said = Verdict::ALL.into_iter();
-                let said = said.into_iter().find(|said| Some(said.name()) == name);
+                let said = (Verdict::ALL.into_iter()).find(|said| Some(said.name()) == name);
                 let at = words.next().and_then(|word| word.parse().ok());
                 let (said, at) = said.zip(at).ok_or(())?;
                 self.verdict = Some((said, Wall(at)));
