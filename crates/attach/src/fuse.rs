@@ -45,6 +45,7 @@ use filesystem::{Files, Gone};
 pub use filesystem::{MAX_BACKGROUND, MAX_REQUEST_BYTES};
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use headtime_linux::mounts;
+use headtime_linux::shown::PathShown as _;
 use headtime_serve::disk::Export;
 use rustix::time::{ClockId, clock_gettime};
 use slow::Slow;
@@ -262,7 +263,7 @@ impl Mounted {
             return true;
         }
         if let Err(error) = mounts::unmount(&self.mountpoint, true) {
-            tracing::warn!("{}: cannot unmount: {error}", self.mountpoint.display());
+            tracing::warn!("{}: cannot unmount: {error}", self.mountpoint.shown());
         }
         // Its handle would unmount by path again, which may be somebody else's by now.
         std::mem::forget(self.session.take());

@@ -24,7 +24,7 @@
 mod ioctl;
 
 use headtime_linux::mounts;
-use headtime_linux::shown::one_line;
+use headtime_linux::shown::{PathShown as _, one_line};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -268,7 +268,7 @@ impl LoopDevice {
     pub fn reset(&self) {
         let try_set = |name: &str, value: &str| {
             if let Err(error) = self.set(name, value) {
-                tracing::debug!("{}: {name} stays: {error}", self.path().display());
+                tracing::debug!("{}: {name} stays: {error}", self.path().shown());
             }
         };
         try_set("scheduler", "none");
@@ -283,7 +283,7 @@ impl LoopDevice {
     fn reset_depth(&self) {
         for requests in ["127", "128"] {
             if let Err(error) = self.set("nr_requests", requests) {
-                tracing::debug!("{}: nr_requests stays: {error}", self.path().display());
+                tracing::debug!("{}: nr_requests stays: {error}", self.path().shown());
             }
         }
     }

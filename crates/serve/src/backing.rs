@@ -35,6 +35,7 @@ pub use place::may_make;
 pub(crate) use making::{New, Way, may_have_size, set_size};
 pub(crate) use place::{Place, keep_found_name, keep_name};
 
+use headtime_linux::shown::PathShown as _;
 use rustix::event::{Timespec, poll};
 use rustix::fs::{
     Access, AtFlags, CWD, FileType, FlockOperation, SeekFrom, Stat, accessat, flock, fstat, lstat,
@@ -145,7 +146,7 @@ impl Claim {
             Err(errno) => Err(errno.into()),
         };
         if let Err(error) = removed {
-            let path = self.path.display();
+            let path = self.path.shown();
             tracing::warn!("{path}, which was made in vain, stays: {error}");
         }
     }

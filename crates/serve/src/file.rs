@@ -36,8 +36,10 @@ pub use safety::Use;
 
 use crate::backing::{Claim, Lost, Made};
 use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
+use crate::metrics::op_name;
 use crate::request::{Data, Failure, Kind};
 use headtime_engine::DriveTag;
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Flags, Op, Request};
 use headtime_units::{Extent, Sectors, Time};
 use opening::Opening;
@@ -244,8 +246,8 @@ impl File {
         let mut slot = self.slots[usize::from(index)].expect("the slot is in use");
         if slot.abandoned {
             tracing::warn!(
-                path = %self.path.display(),
-                op = ?slot.op,
+                path = %self.path.shown(),
+                op = op_name(slot.op),
                 sectors = %slot.extent,
                 result,
                 "a command that was given up on has ended"
@@ -297,7 +299,7 @@ impl File {
                 if got == 0 {
                     let at = slot.extent.start + Sectors::new(slot.progress / sector);
                     tracing::error!(
-                        path = %self.path.display(),
+                        path = %self.path.shown(),
                         "the file ends before sector {at}, or takes no more"
                     );
                     return Next::Ended(Err(Failure {

@@ -248,9 +248,10 @@ async fn inject(
     let watched = site.find(&name)?;
     watched.may_fail()?;
     let geometry = watched.disk.geometry();
-    let fault = fault::from_query(&query.unwrap_or_default(), geometry.capacity)
+    let query = query.unwrap_or_default();
+    let fault = fault::from_query(&query, geometry.capacity)
         .map_err(|error| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()))?;
-    tracing::warn!(disk = name, ?fault, "a fault is injected");
+    tracing::warn!(disk = name, fault = query, "a fault is injected");
     watched.control(Control::Fault(fault)).await?;
     Ok(())
 }

@@ -20,6 +20,11 @@ pub const OPS: [(Op, &str); 4] = [
     (Op::Discard, "discard"),
 ];
 
+/// The name of a kind of request, in messages too.
+pub fn op_name(op: Op) -> &'static str {
+    OPS[op as usize].1
+}
+
 /// The classes of requests, in the order of counts by class.
 pub const CLASS_NAMES: [&str; CLASSES] = ["real-time", "best-effort", "idle"];
 

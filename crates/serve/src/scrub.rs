@@ -28,6 +28,7 @@ mod job;
 mod pages;
 mod progress;
 mod promises;
+mod seal;
 mod sink;
 mod status;
 mod watch;
@@ -36,4 +37,6 @@ pub use ask::{ScrubAsk, ScrubError};
 pub use control::Scrubs;
 pub use identity::ProgressError;
 pub use promises::{FinishBy, PromiseStatus, Promises};
-pub use status::{CopyStatus, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};
+pub use status::{
+    CopyStatus, Damage, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus,
+};

@@ -231,6 +231,29 @@ fn a_full_disk_pushes_back() {
 }
 
 #[test]
+fn what_happens_is_in_the_log_in_time_though_the_disk_goes_on() {
+    let sink = Sink::default();
+    let mut options = Options::new("log", Clock::start(), ("noop".into(), build("noop")));
+    options.log = Some(Box::new(sink.clone()));
+    let disk = Disk::start(options, || {
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(1 << 13), 1)) as Box<dyn Device>)
+    });
+    let disk = disk.expect("starts");
+    assert_eq!(ask(&disk, Op::Read, 8), Ok(()));
+    let has = |line: &str| String::from_utf8_lossy(&sink.0.lock().expect("whole")).contains(line);
+    let clock = Clock::start();
+    // A killed server would lose it.
+    while !has("\nF ") {
+        assert!(
+            clock.now() < Time::ZERO + Nanos::from_millis(500),
+            "not in half a second"
+        );
+        yield_now();
+    }
+    disk.stop().expect("stops");
+}
+
+#[test]
 fn schedulers_swap_under_load_and_the_log_replays() {
     let config = EngineSpec {
         depth: 4,

@@ -3,6 +3,7 @@
 use crate::StackError;
 use headtime_disk::profile::{self, Profile};
 use headtime_disksim::ImportError;
+use headtime_linux::shown::one_line;
 use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
@@ -46,6 +47,7 @@ pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), StackError>
     }
     let content = fs::read(path).map_err(|error| StackError::reading(path, &error))?;
     let content = String::from_utf8(content).map_err(|_| {
+        let text = one_line(text);
         StackError::Input(format!("{text}: is not text in UTF-8; a profile is TOML"))
     })?;
     Profile::from_toml(text, &content)
@@ -62,6 +64,7 @@ fn unknown(text: &str) -> String {
         || ".".to_owned(),
         |guess| format!("; did you mean `{guess}`?"),
     );
+    let text = one_line(text);
     format!(
         "no drive is called `{text}`{guess} There are {}, each also as NAME-4kn, and plausible-SEED, drawn from a number; or give a file, FILE.toml or FILE.parv",
         names.join(", ")
@@ -104,6 +107,8 @@ mod tests {
             text.starts_with("no drive is called `atlas10`; did you mean `atlas10k`? There are "),
             "{text}"
         );
+        let text = open("a\nb").unwrap_err().to_string();
+        assert!(text.starts_with("no drive is called `a\\nb`. "), "{text}");
         let text = open("foo").unwrap_err().to_string();
         assert!(
             text.starts_with("no drive is called `foo`. There are "),

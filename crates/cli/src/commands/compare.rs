@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::report::{Host, Report, round, text};
 use crate::scenario::Scenario;
 use crate::stock::Stock;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::Nanos;
 use std::io::Write;
 use std::path::Path;
@@ -84,7 +85,7 @@ pub(super) fn compare(
     if let Some(output) = &mut picture {
         let text = comparison::draw(&draw(&prepared, &report, marks, options));
         if let Some(left_out) = left_out(&report.runs) {
-            context.note(&format!("{}: {left_out}", output.path().display()));
+            context.note(&format!("{}: {left_out}", output.path().shown()));
         }
         output
             .write_all(text.as_bytes())
@@ -142,7 +143,7 @@ pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
     if !is_svg && !path.starts_with("/dev") {
         return Err(Fault::Usage(format!(
             "--plot {}: pictures are SVG; allowed is a name that ends in .svg",
-            path.display()
+            path.shown()
         )));
     }
     Ok(())

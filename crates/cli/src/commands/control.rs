@@ -3,6 +3,7 @@
 use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
 use crate::fault::Fault;
+use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
 use std::io;
 use std::path::Path;
@@ -34,7 +35,10 @@ pub(super) fn disk_target(disk: &str, what: &str) -> Result<String, Fault> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match !disk.is_empty() && disk.bytes().all(plain) {
         true => Ok(format!("/disks/{disk}/{what}")),
-        false => Err(Fault::Usage(format!("no disk can be called `{disk}`"))),
+        false => Err(Fault::Usage(format!(
+            "no disk can be called `{}`",
+            one_line(disk)
+        ))),
     }
 }
 
@@ -58,7 +62,7 @@ fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
         // It does not know what it is asked: it is of another version, or none of ours.
         (status, "") => Err(Fault::Check(format!(
             "{}: refused with HTTP's {status}, without a reason",
-            socket.display()
+            socket.shown()
         ))),
         (_, why) => Err(Fault::Check(why.to_owned())),
     }
@@ -79,7 +83,7 @@ fn unanswered(socket: &Path, error: &io::Error) -> Fault {
         }
         _ => String::new(),
     };
-    Fault::File(format!("{}: {error}{hint}", socket.display()))
+    Fault::File(format!("{}: {error}{hint}", socket.shown()))
 }
 
 fn fault(

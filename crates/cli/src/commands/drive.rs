@@ -12,6 +12,7 @@ use crate::output::{self, TableColumn, object, table};
 use crate::report::round;
 use headtime_disk::profile::{self, FirmwarePolicy, Profile, QueueSpec};
 use headtime_disk::{Mechanics, validate as compare};
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::Op;
 use headtime_stack::drives;
 use headtime_units::{Bytes, Nanos};
@@ -346,7 +347,7 @@ pub(super) fn import(args: &Import, context: &mut Context<'_>) -> Result<(), Fau
 /// Compares a model with its drive: how well they agree.
 pub(super) fn validate(args: &Validate, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.drive(&args.profile)?;
-    let file = args.trace.display().to_string();
+    let file = args.trace.shown().to_string();
     let content = fs::read(&args.trace).map_err(|error| Fault::reading(&args.trace, &error))?;
     let text = String::from_utf8_lossy(&content);
     let trace = compare::parse(&file, &text).map_err(Fault::input)?;

@@ -1,6 +1,7 @@
 //! The files that printed examples use: `headtime generate examples`.
 
 use crate::fault::Fault;
+use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
@@ -52,7 +53,7 @@ pub(super) fn examples(directory: &Path) -> Result<(), Fault> {
             Ok(_) => {
                 return Err(Fault::File(format!(
                     "{}: is there already, and is another; give another directory",
-                    path.display()
+                    path.shown()
                 )));
             }
             Err(_) => fs::write(&path, content).map_err(fault)?,

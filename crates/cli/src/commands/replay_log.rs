@@ -4,9 +4,10 @@ use super::context::Context;
 use crate::args::ReplayLog;
 use crate::fault::Fault;
 use headtime_engine::log::{
-    Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_record,
+    Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_header, write_record,
 };
 use headtime_engine::{Engine, Member};
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Scheduler, Spec};
 use headtime_stack::{Builder, Known, LogSettings, Unbuilt};
 use headtime_units::Time;
@@ -24,7 +25,7 @@ pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<
         return replay(io::stdin().lock(), "standard input", context);
     }
     let file = File::open(path).map_err(|error| Fault::reading(path, &error))?;
-    let name = path.display().to_string();
+    let name = path.shown().to_string();
     replay(BufReader::with_capacity(1 << 17, file), &name, context)
 }
 
@@ -53,9 +54,23 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
         LogError::Read { .. } => Fault::File(format!("{name}: {error}")),
         _ => Fault::Input(format!("{name}: {error}")),
     };
-    let settings = reader.settings().map_err(fault)?;
+    let mut header = String::new();
+    write_header(&mut header);
+    let settings = match reader.settings() {
+        Err(LogError::NotALog) if reader.is_cut() && header.starts_with(&*reader.line()) => {
+            return nothing(name, context);
+        }
+        settings => settings.map_err(fault)?,
+    };
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
-    let settings = LogSettings::from_settings(name, &settings).map_err(Fault::input)?;
+    let settings = match LogSettings::from_settings(name, &settings) {
+        Ok(settings) => settings,
+        // Settings may lack where nothing follows them.
+        Err(error) => match reader.next_record().map_err(fault)? {
+            None => return nothing(name, context),
+            Some(_) => return Err(Fault::input(error)),
+        },
+    };
     let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
     let builder = |text: &str| builder(text, &known, &settings);
     let queue = builder(&settings.scheduler).map_err(|problem| bad(&problem))?;
@@ -154,6 +169,15 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     for note in notes {
         context.note(&note);
     }
+    Ok(())
+}
+
+/// A log of a server that was stopped before anything happened.
+fn nothing(name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
+    context.print(&format!("{name}: 0 events, 0 decisions, identical\n"))?;
+    context.note(&format!(
+        "{name} ends before the first event: whoever wrote it was stopped before anything happened"
+    ));
     Ok(())
 }
 

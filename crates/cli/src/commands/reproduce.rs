@@ -11,6 +11,7 @@ use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
+use headtime_linux::shown::{PathShown as _, one_line};
 use std::fs;
 use std::path::Path;
 
@@ -109,7 +110,8 @@ fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
         let all: Vec<&str> = ids.collect();
         let all = all.join(", ");
         return Err(Fault::Usage(format!(
-            "no figure is called `{name}`{guess} There are {all}; or give `all`, or a file"
+            "no figure is called `{}`{guess} There are {all}; or give `all`, or a file",
+            one_line(name)
         )));
     }
     let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
@@ -168,7 +170,7 @@ fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
         None => ("built-in baseline".to_owned(), BASELINE.to_owned()),
         Some(path) => {
             let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-            (path.display().to_string(), text)
+            (path.shown().to_string(), text)
         }
     };
     Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
@@ -194,7 +196,7 @@ fn bless(
                 known.series,
                 known.x,
                 known.metric,
-                path.display()
+                path.shown()
             ));
         }
     }

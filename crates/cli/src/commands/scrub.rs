@@ -6,6 +6,7 @@ use super::context::Context;
 use super::control::{ask_server, disk_target};
 use crate::args::{FinishWithin, P99More, Scrub, ScrubVerb, TextFormat};
 use crate::fault::Fault;
+use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_units::{Bytes, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Map, Value, json};
@@ -99,9 +100,9 @@ fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
 /// A file, as a server knows it that may run elsewhere.
 fn path_of(key: &str, file: &Path) -> Result<String, Fault> {
     let path = std::path::absolute(file);
-    let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.display())))?;
+    let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.shown())))?;
     let text = path.to_str().map(str::to_owned);
-    text.ok_or_else(|| Fault::Usage(format!("--{key}: {}: not UTF-8", path.display())))
+    text.ok_or_else(|| Fault::Usage(format!("--{key}: {}: not UTF-8", path.shown())))
 }
 
 fn parse(answer: &str) -> Result<Value, Fault> {
@@ -287,12 +288,19 @@ fn table(disk: &str, status: &Value) -> String {
             format!("{again} blocks were wanted again by writes; {outright} were read outright at the end"),
         ));
     }
+    if let Some(why) = copy["why_anew"].as_str() {
+        rows.push((
+            "anew",
+            format!("what was copied before does not count: {why}"),
+        ));
+    }
     let mut out = format!("disk {disk}\n");
     for (key, value) in rows {
-        let _ = writeln!(out, "  {key:<11} {value}");
+        // Names of files stand in some.
+        let _ = writeln!(out, "  {key:<11} {}", one_line(&value));
     }
-    let mut list = |key: &str, sectors: u64| {
-        let _ = writeln!(out, "  {key:<11} {}", sectors_of(sectors));
+    let mut list = |key: &str, what: String| {
+        let _ = writeln!(out, "  {key:<11} {what}");
         let extents = status[key].as_array();
         let extents = extents.map_or(&[][..], Vec::as_slice);
         for extent in extents.iter().take(LISTED) {
@@ -303,9 +311,19 @@ fn table(disk: &str, status: &Value) -> String {
             let _ = writeln!(out, "    and {more} more; see --format json");
         }
     };
-    list("unreadable", unreadable(status));
+    list("unreadable", sectors_of(unreadable(status)));
     if let sectors @ 1.. = changed(status) {
-        list("changed", sectors);
+        list("changed", sectors_of(sectors));
+    }
+    if let pages @ 1.. = number(&status["damaged_pages"]) {
+        let pages = match pages {
+            1 => "1 page or line".to_owned(),
+            _ => format!("{pages} pages or lines"),
+        };
+        let what = format!(
+            "{pages} of the files that the server keeps of the scrub; what they said does not count"
+        );
+        list("damaged", what);
     }
     out
 }

@@ -8,7 +8,7 @@ use crate::live::disks::{self, PreparedDisk, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_linux::clock::Clock;
-use headtime_linux::shown::one_line;
+use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use std::path::Path;
 
 pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;
-    let file = args.config.display();
+    let file = args.config.shown();
     if config.listen.nbd.is_empty() {
         return Err(Fault::Input(format!(
             "{file}: listen.nbd: missing; give for example nbd = \"unix:headtime.sock\""

@@ -17,6 +17,7 @@ use crate::sweep::plan::Making;
 use crate::sweep::run::{RunOptions, run};
 use crate::sweep::{Plan, Results, Sweep, output};
 use headtime_config::{Error as TreeError, Place, Table, Value};
+use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -145,7 +146,7 @@ fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
         Some(journal) => format!(
             "ended early; {} of {all} combinations are kept in {}, and the same command goes on there",
             had + journal.added(),
-            journal.path().display()
+            journal.path().shown()
         ),
         None => "ended early; nothing is kept, as there is no --out".to_owned(),
     })
@@ -208,7 +209,7 @@ impl Targets {
                     return Err(Fault::Usage(format!(
                         "--out {}: in which format? Name it .csv or .json, or give --format csv or \
                          json; a directory that is to be made ends in a slash",
-                        out.display()
+                        out.shown()
                     )));
                 }
             }
@@ -237,7 +238,7 @@ impl Targets {
             return Ok((None, Kept::default()));
         };
         let (journal, kept) = Journal::open(path, plan, restart)?;
-        let name = path.display();
+        let name = path.shown();
         if kept.damaged > 0 {
             let what = match kept.damaged {
                 1 => "1 line of it is damaged, and is made again".to_owned(),

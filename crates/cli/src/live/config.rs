@@ -16,6 +16,7 @@ pub use sections::{
 
 use crate::fault::Fault;
 use headtime_config::{Error, OneOrList, Place, Placed, Table};
+use headtime_linux::shown::PathShown as _;
 use seen::Seen;
 use serde::Deserialize;
 use std::fs;
@@ -52,7 +53,7 @@ impl Config {
     ///
     /// If it cannot be read, or says what does not fit together: with file, line and key.
     pub fn open(path: &Path) -> Result<Config, Fault> {
-        let file = path.display().to_string();
+        let file = path.shown().to_string();
         let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
         let text = String::from_utf8(content).map_err(|_| {
             Fault::Input(format!(

@@ -7,6 +7,7 @@ use crate::fault::Fault;
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::EngineSpec;
 use headtime_linux::clock::Clock;
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::Spec;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{self, Disk, Export, Options, StartError};
@@ -135,9 +136,9 @@ impl PreparedDisk {
         match &self.config.backend {
             Backend::Emulated(emulated) => match &emulated.store {
                 None => format!("{} in memory", emulated.profile),
-                Some(path) => format!("{} in {}", emulated.profile, path.display()),
+                Some(path) => format!("{} in {}", emulated.profile, path.shown()),
             },
-            Backend::Device { path, .. } => path.display().to_string(),
+            Backend::Device { path, .. } => path.shown().to_string(),
             Backend::Null { .. } => "null".to_owned(),
         }
     }

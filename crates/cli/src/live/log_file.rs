@@ -1,6 +1,7 @@
 //! The file of a disk's events and decisions.
 
 use crate::fault::{Fault, name};
+use headtime_linux::shown::PathShown as _;
 use headtime_serve::backing::{MakeError, may_make};
 use rustix::fs::{FlockOperation, OFlags, fcntl_setfl, flock};
 use rustix::io::Errno;
@@ -57,7 +58,7 @@ impl LogFile {
                         return Err(refused(path, "another server writes its log there"));
                     }
                     // Not every file system has locks.
-                    Err(error) => tracing::debug!("{}: cannot lock: {error}", path.display()),
+                    Err(error) => tracing::debug!("{}: cannot lock: {error}", path.shown()),
                 }
                 if !is(fs::metadata(path), &file) {
                     continue;
@@ -171,7 +172,7 @@ impl OpenedLog {
             && is(fs::symlink_metadata(path), &self.lock)
             && let Err(error) = fs::remove_file(path)
         {
-            tracing::warn!("{}: is left behind: {error}", path.display());
+            tracing::warn!("{}: is left behind: {error}", path.shown());
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{messages, sockets};
 use crate::fault::Fault;
 use headtime_engine::GateSpec;
 use headtime_linux::clock::Clock;
-use headtime_linux::shown::one_line;
+use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::disk::{BuildScheduler, Disk};
 use headtime_serve::http::{Site, Sockets, Watched, snapshot};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
@@ -216,7 +216,7 @@ async fn serve(
     ready: Ready<'_>,
 ) -> Result<(), Fault> {
     let listen = reload.listen.clone();
-    let file = reload.file.display().to_string();
+    let file = reload.file.shown().to_string();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
     let clients = sockets::nbd(&listen);
     let nbd = nbd::Server::bind(&clients, exports.collect(), nbd::Limits::default())
@@ -232,7 +232,7 @@ async fn serve(
         let _ = write!(text, " metrics={address}");
     }
     if let Some(path) = &listen.control {
-        let _ = write!(text, " control=unix:{}", path.display());
+        let _ = write!(text, " control=unix:{}", path.shown());
     }
     let disks: Vec<Watched> = running.iter().map(watched).collect();
     // Before anybody asks for anything, so that a scrub misses nothing.

@@ -2,6 +2,7 @@
 
 use super::config::{AccessConfig, ListenConfig, Socket, group_error};
 use crate::fault::Fault;
+use headtime_linux::shown::PathShown as _;
 use headtime_serve::listen::{JOIN_GROUP, UnixSocket};
 use headtime_serve::nbd::Listen;
 use std::path::Path;
@@ -55,7 +56,7 @@ pub fn look(listen: &ListenConfig) -> Result<Vec<String>, Fault> {
         if let Some(folder) = socket.closed_by() {
             notes.push(format!(
                 "{socket}{access}: who is let in cannot get there, as {} is closed to them (chmod g+x or o+x)",
-                folder.display()
+                folder.shown()
             ));
         }
     }

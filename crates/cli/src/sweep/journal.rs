@@ -11,6 +11,7 @@ use crate::fault::Fault;
 use crate::files::{lock, sync_directory};
 use crate::hash::hash_of;
 use crate::report::columns::{self, Field};
+use headtime_linux::shown::PathShown as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -206,7 +207,7 @@ impl JournalText {
         };
         let head = text(first).and_then(|text| serde_json::from_str::<Head>(text).ok());
         let head = head.ok_or_else(|| {
-            let name = path.display();
+            let name = path.shown();
             Fault::Input(format!(
                 "{name}: is no journal of a sweep; remove it, or give another --out"
             ))
@@ -316,7 +317,7 @@ impl Head {
         Err(Fault::Input(format!(
             "{}: has {has} of {} combinations of another sweep: {}. --restart drops them and starts \
              anew, another --out keeps them",
-            path.display(),
+            path.shown(),
             self.combinations,
             self.changes(now).join("; ")
         )))

@@ -328,3 +328,22 @@ fn every_member_of_a_volume_is_repeated_alone_and_said_to_be() {
     );
     assert!(notes.contains(&format!("  got      {missing}")), "{notes}");
 }
+
+#[test]
+fn the_log_of_a_server_that_was_killed_before_anything_happened_has_no_events() {
+    let path = scratch("killed").join("events.log");
+    let settings = "headtime-log 3\n# scheduler noop\n# dep";
+    for cut in [0, 5, 14, 15, 20, settings.len()] {
+        std::fs::write(&path, &settings[..cut]).unwrap();
+        let out = stdout(&["sim", "replay-log", path.to_str().unwrap()]);
+        assert!(
+            out.contains(": 0 events, 0 decisions, identical"),
+            "{cut}: {out}"
+        );
+    }
+    for other in ["\n", "headtime-lo\n", "another text"] {
+        std::fs::write(&path, other).unwrap();
+        let output = run(&["sim", "replay-log", path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(3), "{other}");
+    }
+}

@@ -245,8 +245,10 @@ fn finds_no_room(name: &str, part: Option<Range<usize>>) {
     let (exit, error) = refused(&server, &["--copy", "other"]);
     assert_eq!(exit, Some(1), "{error}");
     assert!(error.contains("another copy"), "{error}");
-    // Without room it is held again, and clients are served.
-    done(&server, &["resume"]);
+    // Without room `resume` fails, the scrub is held again, and clients are served.
+    let (exit, error) = refused(&server, &["resume"]);
+    assert_eq!(exit, Some(1), "{error}");
+    assert!(error.contains("image: File too large"), "{error}");
     reaches(&server, "held");
     let mut back = [0; 4096];
     assert_eq!(client.ask(Ask::Read, 1 << 20, &mut back).unwrap(), 0);

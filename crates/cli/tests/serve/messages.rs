@@ -41,7 +41,7 @@ fn refused(server: &Server, count: usize) {
 
 fn dropped(server: &Server) -> u64 {
     let dropped = server.status()["log_messages_dropped"].as_u64().unwrap();
-    let line = format!("headtime_log_messages_dropped_total{{}} {dropped}");
+    let line = format!("headtime_log_messages_dropped_total {dropped}");
     let metrics = server.told(&["metrics"]);
     assert!(metrics.lines().any(|found| found == line), "{metrics}");
     dropped

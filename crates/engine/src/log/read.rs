@@ -123,7 +123,7 @@ impl<R: BufRead> Reader<R> {
         self.lines.number
     }
 
-    /// Returns true if the last line has no end; it was left out.
+    /// Returns true if the last line has no end, or there is no line at all; it was left out.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
@@ -158,7 +158,7 @@ impl<R: BufRead> Reader<R> {
             }
             if self.line.last() != Some(&b'\n') {
                 self.over = true;
-                self.cut = !self.line.is_empty() && self.lines.number > 0;
+                self.cut = !self.line.is_empty() || self.lines.number == 0;
                 if self.lines.number > 0 {
                     return Ok(None);
                 }

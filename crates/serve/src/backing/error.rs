@@ -1,5 +1,6 @@
 //! Errors of making a file, and what may happen to a served file.
 
+use headtime_linux::shown::PathShown as _;
 use headtime_units::Bytes;
 use std::fmt;
 use std::io;
@@ -10,21 +11,21 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum MakeError {
     /// Nobody has asked for it.
-    #[error("{} is not there{hint}", path.display())]
+    #[error("{} is not there{hint}", path.shown())]
     Missing {
         path: PathBuf,
         /// What would make it.
         hint: Hint,
     },
     /// It is there, and nothing is in it: a file that is about to be made, or was left so.
-    #[error("{} is empty; with create = true it becomes a file of {wanted}", path.display())]
+    #[error("{} is empty; with create = true it becomes a file of {wanted}", path.shown())]
     Empty {
         path: PathBuf,
         /// Its size then.
         wanted: Bytes,
     },
     /// It would be where the kernel and its helpers have theirs.
-    #[error("{} is not there, and no file is made under {root}{}", path.display(), within(folder))]
+    #[error("{} is not there, and no file is made under {root}{}", path.shown(), within(folder))]
     Forbidden {
         path: PathBuf,
         /// Which of those places it is.
@@ -35,7 +36,7 @@ pub enum MakeError {
     /// It would be made behind a symbolic link, where nobody has asked for it.
     #[error(
         "{} is a link to {}, which is not there; no file is made behind a link",
-        path.display(), to.display()
+        path.shown(), to.shown()
     )]
     Link {
         path: PathBuf,
@@ -43,15 +44,15 @@ pub enum MakeError {
         to: PathBuf,
     },
     /// The path ends like that of a folder.
-    #[error("{} is no name for a file", path.display())]
+    #[error("{} is no name for a file", path.shown())]
     Name { path: PathBuf },
     /// The folder that it would be in is not to be had.
-    #[error("{}: {error}", folder.display())]
+    #[error("{}: {error}", folder.shown())]
     Folder { folder: PathBuf, error: io::Error },
     /// The process may not have files so large.
     #[error(
         "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
-        path.display()
+        path.shown()
     )]
     Limit {
         path: PathBuf,
@@ -61,17 +62,17 @@ pub enum MakeError {
         limit: u64,
     },
     /// The file system has no files so large.
-    #[error("{} would have {wanted} bytes, more than its file system allows", path.display())]
+    #[error("{} would have {wanted} bytes, more than its file system allows", path.shown())]
     TooLarge {
         path: PathBuf,
         /// Bytes that it would have.
         wanted: u64,
     },
     /// Others make and remove it all the time.
-    #[error("{} is replaced or removed again and again by somebody else", path.display())]
+    #[error("{} is replaced or removed again and again by somebody else", path.shown())]
     Unsteady { path: PathBuf },
     /// The kernel refuses something else.
-    #[error("{}: {doing}: {error}", path.display())]
+    #[error("{}: {doing}: {error}", path.shown())]
     Io {
         path: PathBuf,
         /// What was tried.
@@ -105,7 +106,7 @@ impl fmt::Display for Hint {
 
 fn within(folder: &Option<PathBuf>) -> String {
     match folder {
-        Some(folder) => format!(": its folder is {}", folder.display()),
+        Some(folder) => format!(": its folder is {}", folder.shown()),
         None => String::new(),
     }
 }
@@ -118,19 +119,19 @@ fn within(folder: &Option<PathBuf>) -> String {
 #[non_exhaustive]
 pub enum Lost {
     /// It has no name any more, and is gone when the disk stops.
-    #[error("{} was deleted", path.display())]
+    #[error("{} was deleted", path.shown())]
     Deleted { path: PathBuf },
     /// Its name leads to another file or device, and whoever opens the path gets that.
-    #[error("{} is another file now", path.display())]
+    #[error("{} is another file now", path.shown())]
     Replaced {
         /// The file or device.
         path: PathBuf,
     },
     /// Its name leads nowhere, but it has another.
-    #[error("{} was moved: the file that is served has another name", path.display())]
+    #[error("{} was moved: the file that is served has another name", path.shown())]
     Moved { path: PathBuf },
     /// Somebody has made it shorter; a block device without its medium has no bytes.
-    #[error("{} has {found} bytes, {served} were served", path.display())]
+    #[error("{} has {found} bytes, {served} were served", path.shown())]
     Truncated {
         /// The file or device.
         path: PathBuf,
@@ -142,7 +143,7 @@ pub enum Lost {
     /// The kernel does not tell.
     #[error(
         "{}: whether it is still there cannot be found out: {}",
-        path.display(), io::Error::from_raw_os_error(*errno)
+        path.shown(), io::Error::from_raw_os_error(*errno)
     )]
     Unknown {
         /// The file or device.

@@ -1,6 +1,7 @@
 //! Finds the folder in which a file is made.
 
 use super::error::MakeError;
+use headtime_linux::shown::PathShown as _;
 use rustix::fs::{
     Access, AtFlags, FsWord, Mode, OFlags, PROC_SUPER_MAGIC, accessat, fstat, fstatfs, fsync, open,
     readlink, readlinkat, stat,
@@ -121,7 +122,7 @@ pub(crate) fn keep_name(path: &Path) -> Result<(), MakeError> {
 pub(crate) fn keep_found_name(path: &Path) {
     let real = fs::canonicalize(path);
     if let Err(error) = keep_name(real.as_deref().unwrap_or(path)) {
-        let path = path.display();
+        let path = path.shown();
         tracing::warn!("{path}: may lose its name if the machine crashes: {error}");
     }
 }

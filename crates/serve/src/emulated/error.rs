@@ -1,6 +1,7 @@
 //! Why a drive cannot be emulated.
 
 use crate::backing::MakeError;
+use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -27,22 +28,22 @@ pub enum EmulateError {
     #[error("no memory for a store: {0}")]
     Memory(io::Error),
     /// A file of the store cannot be opened.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", path.shown())]
     File { path: PathBuf, error: io::Error },
     /// It is something else.
-    #[error("{} is not a regular file", path.display())]
+    #[error("{} is not a regular file", path.shown())]
     NotAFile { path: PathBuf },
     /// Somebody else has it open as a store.
-    #[error("{} is in use by another server", path.display())]
+    #[error("{} is in use by another server", path.shown())]
     Locked { path: PathBuf },
     /// It is used for something else beside.
-    #[error("{} is in use: {what}", path.display())]
+    #[error("{} is in use: {what}", path.shown())]
     InUse {
         path: PathBuf,
         what: crate::file::Use,
     },
     /// It was made for another size.
-    #[error("{} is a store of {found} bytes, not of {wanted}", path.display())]
+    #[error("{} is a store of {found} bytes, not of {wanted}", path.shown())]
     OtherSize {
         path: PathBuf,
         /// Its size, bytes.
@@ -51,11 +52,11 @@ pub enum EmulateError {
         wanted: u64,
     },
     /// There is one file more than the size needs.
-    #[error("{} belongs to a larger store; this one ends before it", path.display())]
+    #[error("{} belongs to a larger store; this one ends before it", path.shown())]
     Beyond { path: PathBuf },
     /// Some of its files are there, and not all.
     #[error(
-        "{} is there, but {}, which belongs to it, is not", holds.display(), missing.display()
+        "{} is there, but {}, which belongs to it, is not", holds.shown(), missing.shown()
     )]
     InPart {
         /// One that is there.
@@ -69,7 +70,7 @@ pub enum EmulateError {
     /// The file system has no locks.
     #[error(
         "{}: its file system has no locks, without which another server could write to it too: {error}",
-        path.display()
+        path.shown()
     )]
     NoLock {
         path: PathBuf,

@@ -11,6 +11,7 @@ use crate::backing::{
     may_have_size, may_write, set_size, still_named,
 };
 use crate::file::use_of_file;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::Bytes;
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, open, stat};
 use rustix::io::Errno;
@@ -338,7 +339,7 @@ fn refuse_used(path: &Path, stat: &Stat) -> Result<(), EmulateError> {
             what,
         }),
         Err(error) => {
-            let path = path.display();
+            let path = path.shown();
             tracing::warn!("{path}: whether it is in use otherwise cannot be found out: {error}");
             Ok(())
         }

@@ -2,6 +2,7 @@
 
 use super::safety::Use;
 use crate::backing::MakeError;
+use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum OpenError {
     /// The kernel refuses something.
-    #[error("{}: {doing}: {error}", .path.display())]
+    #[error("{}: {doing}: {error}", .path.shown())]
     Io {
         path: PathBuf,
         /// What was tried.
@@ -24,7 +25,7 @@ pub enum OpenError {
     #[error(
         "{}: its file system has no locks, without which another server could write to it too: {error}; \
          `force` opens it all the same",
-        .path.display()
+        .path.shown()
     )]
     NoLock {
         path: PathBuf,
@@ -32,19 +33,19 @@ pub enum OpenError {
         error: io::Error,
     },
     /// It is not something that a disk can be made of.
-    #[error("{} is {is}; allowed is a regular file or a block device", .path.display())]
+    #[error("{} is {is}; allowed is a regular file or a block device", .path.shown())]
     Kind { path: PathBuf, is: &'static str },
     /// The file system does no direct I/O.
     #[error(
         "{}: its file system does no direct I/O; with `direct = false` the data go through the page cache",
-        .path.display()
+        .path.shown()
     )]
     NoDirect { path: PathBuf },
     /// Another program has it locked, a server most likely, and both would write it.
-    #[error("{} is in use: another program has locked it", .path.display())]
+    #[error("{} is in use: another program has locked it", .path.shown())]
     Locked { path: PathBuf },
     /// It is used for something else, and writing to it would do damage.
-    #[error("{} is in use: {what}; `force` opens it all the same", .path.display())]
+    #[error("{} is in use: {what}; `force` opens it all the same", .path.shown())]
     InUse {
         /// The file or device.
         path: PathBuf,
@@ -53,7 +54,7 @@ pub enum OpenError {
     /// The kernel does not tell whether it is used for something else.
     #[error(
         "{}: whether it is in use cannot be found out: {error}; `force` opens it all the same",
-        .path.display()
+        .path.shown()
     )]
     Unknown {
         /// The file or device.
@@ -63,7 +64,7 @@ pub enum OpenError {
     /// It is not made of whole sectors.
     #[error(
         "{} has {bytes} bytes; allowed is a multiple of {sector_bytes}, the bytes of a sector, from {sector_bytes} on",
-        .path.display()
+        .path.shown()
     )]
     Size {
         path: PathBuf,
@@ -71,7 +72,7 @@ pub enum OpenError {
         sector_bytes: u32,
     },
     /// It exists, and is not as large as it should be.
-    #[error("{} exists and has {bytes} bytes, not {asked}", .path.display())]
+    #[error("{} exists and has {bytes} bytes, not {asked}", .path.shown())]
     OtherSize {
         path: PathBuf,
         bytes: u64,
@@ -79,7 +80,7 @@ pub enum OpenError {
         asked: u64,
     },
     /// Its sectors are of a size that disks do not have.
-    #[error("{} has sectors of {bytes} bytes; allowed is 512 to 4096", .path.display())]
+    #[error("{} has sectors of {bytes} bytes; allowed is 512 to 4096", .path.shown())]
     Sector {
         /// The file or device.
         path: PathBuf,

@@ -8,6 +8,7 @@ use crate::backing::{
 };
 use crate::buffer::Pool;
 use crate::device::Geometry;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::{Bytes, Sectors};
 use rustix::fs::{
     AtFlags, FallocateFlags, FileType, Mode, OFlags, SeekFrom, Stat, StatxFlags, fallocate,
@@ -316,12 +317,12 @@ fn refuse_used(
     match used {
         Ok(None) => Ok(()),
         Ok(Some(what)) if options.force => {
-            tracing::warn!("{} is used all the same: {what}", path.display());
+            tracing::warn!("{} is used all the same: {what}", path.shown());
             Ok(())
         }
         Ok(Some(what)) => Err(in_use(path, what)),
         Err(error) if options.force => {
-            let path = path.display();
+            let path = path.shown();
             tracing::warn!("{path}: whether it is in use cannot be found out: {error}");
             Ok(())
         }
@@ -339,7 +340,7 @@ fn may_be_unlocked(options: &FileOptions, locked: Result<(), Errno>) -> Result<(
     let path = &options.path;
     match locked {
         Err(error) if options.force && (options.read_only || error != Errno::WOULDBLOCK) => {
-            tracing::warn!("{} is used without a lock: {error}", path.display());
+            tracing::warn!("{} is used without a lock: {error}", path.shown());
             Ok(())
         }
         locked => locked.map_err(|error| unlocked(path, error)),

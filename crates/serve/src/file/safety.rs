@@ -2,7 +2,7 @@
 //! swapped to, held by another driver, partitioned or behind a loop device.
 
 use headtime_linux::mounts::{self, Mount};
-use headtime_linux::shown::one_line;
+use headtime_linux::shown::{PathShown as _, one_line};
 use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
 use std::fmt;
 use std::fs;
@@ -243,7 +243,7 @@ impl Machine {
                 return Ok(Some(Use::Loop { device }));
             }
         }
-        let what = || path.display().to_string();
+        let what = || path.shown().to_string();
         if self.swaps()?.iter().any(|swap| same(swap)) {
             return Ok(Some(Use::Swap { what: what() }));
         }

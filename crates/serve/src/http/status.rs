@@ -159,6 +159,8 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         "unreadable": list(&status.unreadable),
         "changed_sectors": status.changed.sectors(),
         "changed": list(&status.changed),
+        "damaged_pages": status.damage.pages,
+        "damaged": list(&status.damage.sectors),
         "hashes": status.hashes.as_ref().map(|hashes| json!({
             "file": hashes.file,
             "compared": hashes.compared,
@@ -168,6 +170,7 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
             "file": copy.file,
             "bytes": copy.part.map(|(start, end)| [start, end]),
             "again": copy.again,
+            "why_anew": copy.why_anew,
             "settled": copy.is_settled,
         })),
         "gaps": status.gaps.text(),

@@ -1,5 +1,6 @@
 //! Where to listen, as text and as a value, and why that fails.
 
+use headtime_linux::shown::PathShown as _;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -52,7 +53,7 @@ impl<P: Into<PathBuf>> From<P> for UnixSocket {
 
 impl fmt::Display for UnixSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unix:{}", self.path.display())
+        write!(f, "unix:{}", self.path.shown())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Unix sockets whose permissions hold from the first moment on.
 
 use super::address::{BindError, LOCK_AGAIN, LOCK_WITHIN, Listen, UnixSocket};
+use headtime_linux::shown::PathShown as _;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -202,7 +203,7 @@ fn remove(path: &Path, file: (u64, u64)) {
         && (found.dev(), found.ino()) == file
         && let Err(error) = std::fs::remove_file(path)
     {
-        tracing::warn!("cannot remove {}: {error}", path.display());
+        tracing::warn!("cannot remove {}: {error}", path.shown());
     }
 }
 

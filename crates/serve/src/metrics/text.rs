@@ -386,7 +386,12 @@ impl Page {
 
     fn write_scrubs(&self, out: &mut Writer<'_>) -> fmt::Result {
         type ScrubGauge = fn(&ScrubStatus) -> f64;
-        let gauges: [(&str, &str, ScrubGauge); 6] = [
+        let gauges: [(&str, &str, ScrubGauge); 7] = [
+            (
+                "scrub_damaged_pages",
+                "Pages and lines of the files of the last scrub that were damaged and are made anew",
+                |scrub| scrub.damage.pages as f64,
+            ),
             (
                 "scrub_changed_sectors",
                 "Sectors that the last scrub found to be others than before, though nobody had written to them",

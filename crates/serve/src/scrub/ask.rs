@@ -52,6 +52,9 @@ pub enum ScrubError {
         /// What that one has.
         is: String,
     },
+    /// The scrub cannot go on for the same reason as before.
+    #[error("the scrub is held up: {0}; then resume it")]
+    Held(String),
     /// There is nothing to be told.
     #[error("no scrub is under way")]
     None,

@@ -10,13 +10,16 @@ use super::identity::{Identity, ProgressError, serial_of};
 use super::job::{Face, Files, Scrub};
 use super::progress::{Plan, ProgressFile, Restored};
 use super::sink::{Sink, SinkThread};
-use super::status::{CopyStatus, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus};
+use super::status::{
+    CopyStatus, Damage, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus,
+};
 use super::watch::Watch;
 use crate::disk::{Disk, MakeJob};
 use headtime_disk::Model;
 use headtime_disk::profile::Profile;
 use headtime_engine::{Freeblock, FreeblockOptions, Idle, Member};
 use headtime_linux::clock::Wall;
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::Passing;
 use headtime_units::{Bytes, Sectors};
 use std::fmt;
@@ -58,8 +61,9 @@ struct Now {
     hashed: Option<Arc<Watch>>,
     /// Who notices writes for a copy that is not done: as long as somebody does, since the image is nobody's here when it is done.
     copied: Weak<Watch>,
-    /// Why what a former server has hashed cannot be compared.
+    /// Reasons why hashes of a former server cannot be compared, and why its copy does not count.
     why_not: Option<String>,
+    why_anew: Option<String>,
 }
 
 struct Last {
@@ -81,6 +85,7 @@ struct BeginsWith<'a> {
     /// That of what it keeps of blocks.
     watch: Option<Arc<Watch>>,
     why_not: Option<String>,
+    why_anew: Option<String>,
 }
 
 impl Scrubs {
@@ -156,8 +161,7 @@ impl Scrubs {
         for resumed in resumed {
             resumed?;
         }
-        let kept = ProgressFile::open(file, &self.identity)?;
-        if let Some((progress, restored)) = kept {
+        if let Some((progress, restored)) = self.open_progress(file)? {
             let unfinished = !restored.state.is_over();
             if !unfinished || !restored.plan.is_copy() {
                 self.end_copy(&mut now);
@@ -169,6 +173,27 @@ impl Scrubs {
             self.show(&mut now, last);
         }
         Ok(())
+    }
+
+    /// Opens the file of a scrub, and says if it is damaged.
+    fn open_progress(
+        &self,
+        file: &Path,
+    ) -> Result<Option<(ProgressFile, Restored)>, ProgressError> {
+        let opened = ProgressFile::open(file, &self.identity)?;
+        if let Some((_, restored)) = &opened
+            && restored.damage.pages > 0
+        {
+            let (disk, path, pages) = (self.disk.name(), file.shown(), restored.damage.pages);
+            let sectors = restored.damage.sectors.sectors();
+            tracing::warn!(
+                disk,
+                pages,
+                sectors,
+                "{path}: pages or lines are damaged; what they said does not count"
+            );
+        }
+        Ok(opened)
     }
 
     /// Begins a scrub, or goes on with an unfinished one of the same kind, also if it was paused.
@@ -193,7 +218,7 @@ impl Scrubs {
             return Ok(());
         };
         // It may have been put there, or taken away, since the server started.
-        if let Some((kept, restored)) = ProgressFile::open(file, &self.identity)?
+        if let Some((kept, restored)) = self.open_progress(file)?
             && !restored.state.is_over()
         {
             self.fits(&restored.plan, ask)?;
@@ -262,9 +287,13 @@ impl Scrubs {
                 let (watch, why_not) =
                     self.watch_for(now, (*keeps, path), plan.part, plan.block)?;
                 (from.watch, from.why_not) = (Some(watch), why_not);
+                if *keeps == Keeps::Image {
+                    from.why_anew = now.why_anew.take();
+                }
             }
             from.watches = now.watches();
-            from.progress = Some(ProgressFile::create(file, &plan, changed, &state)?);
+            let says = Restored::new(plan.clone(), changed, state.clone());
+            from.progress = Some(ProgressFile::create(file, &says)?);
         }
         from.changed.clone_from(changed);
         from.state = Some(state);
@@ -329,6 +358,7 @@ impl Scrubs {
         Ok(())
     }
 
+    /// Waits until that has shown whether it can be, a while at most.
     fn go_on(&self, now: &mut Now) -> Result<(), ScrubError> {
         let Some(Last { plan, face, .. }) = &now.last else {
             return Err(ScrubError::None);
@@ -350,12 +380,16 @@ impl Scrubs {
                 return Ok(());
             }
             face.paused.store(false, Ordering::SeqCst);
-            face.goes_on.store(true, Ordering::SeqCst);
+            face.go_on();
             // Whoever looks before the job does is not to see what is over.
             status.state = ScrubState::Running;
         }
         self.disk.ask_jobs();
-        Ok(())
+        face.wait_for_answer(LET_GO);
+        match &face.status().state {
+            ScrubState::Held(why) => Err(ScrubError::Held(why.clone())),
+            _ => Ok(()),
+        }
     }
 
     /// Whether what is asked is what an unfinished one does.
@@ -369,7 +403,7 @@ impl Scrubs {
         })?;
         let of = |keeps: Keeps| plan.keeps.as_ref().filter(|(kept, _)| *kept == keeps);
         let file = |keeps: Keeps| match of(keeps) {
-            Some((_, file)) => file.display().to_string(),
+            Some((_, file)) => file.shown().to_string(),
             None => "none".to_owned(),
         };
         let idle = || match plan.idle() {
@@ -414,7 +448,7 @@ impl Scrubs {
                 };
                 let problem = format!(
                     "{}: lies where the server keeps what it knows of scrubs; allowed is any other directory",
-                    file.display()
+                    file.shown()
                 );
                 Err(ScrubError::Value { key, problem })
             }
@@ -463,7 +497,12 @@ impl Scrubs {
             watches,
             watch,
             why_not,
+            why_anew,
         } = from;
+        let mut damage = restored.map_or_else(Damage::default, |restored| restored.damage.clone());
+        if let Some(watch) = &watch {
+            damage.add_all(&watch.take_damage());
+        }
         let kept = progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
         let found = |of: fn(&Restored) -> &FoundSectors| restored.map(of).cloned();
@@ -482,11 +521,10 @@ impl Scrubs {
                 compared: 0,
                 why_not,
             }),
+            damage,
             copy: keeps(Keeps::Image).map(|file| CopyStatus {
-                file,
-                part: plan.copied_part().map(|part| (part.start, part.end)),
-                again: 0,
-                is_settled: false,
+                why_anew,
+                ..copy_status(&plan, file)
             }),
             gaps: self.expected(may),
             ..blank(&plan, kept)
@@ -551,9 +589,26 @@ impl Scrubs {
     /// One that has ended before this server started.
     fn over(&self, restored: Restored) -> Last {
         let kept = self.file.as_ref().map(|file| file.display().to_string());
+        let (plan, compared) = (&restored.plan, restored.compared.unwrap_or_default());
+        let (hashes, copy) = match plan.keeps.clone() {
+            Some((Keeps::Hashes, file)) => {
+                let (compared, why_not) = compared;
+                let hashes = HashStatus {
+                    file,
+                    compared,
+                    why_not,
+                };
+                (Some(hashes), None)
+            }
+            Some((Keeps::Image, file)) => (None, Some(copy_status(plan, file))),
+            None => (None, None),
+        };
         let status = ScrubStatus {
             state: restored.state,
             left: 0,
+            damage: restored.damage,
+            hashes,
+            copy,
             unreadable: restored.unreadable,
             changed: restored.changed,
             gaps: self.expected(self.gaps()),
@@ -581,6 +636,17 @@ fn are_side_by_side(one: &Path, other: &Path) -> bool {
     directory(one) == directory(other)
 }
 
+/// The status of a copy that has done nothing.
+fn copy_status(plan: &Plan, file: PathBuf) -> CopyStatus {
+    CopyStatus {
+        file,
+        part: plan.copied_part().map(|part| (part.start, part.end)),
+        again: 0,
+        is_settled: false,
+        why_anew: None,
+    }
+}
+
 /// The status of a scrub that has done nothing.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
@@ -599,6 +665,7 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         unreadable: FoundSectors::default(),
         changed: FoundSectors::default(),
         outright: 0,
+        damage: Damage::default(),
         hashes: None,
         copy: None,
         gaps: Gaps::NoBelief,

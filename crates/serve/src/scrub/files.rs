@@ -1,7 +1,10 @@
 //! Files of scrubs: opened so that nothing of anybody else is touched, with a beginning that says what they are of.
+//!
+//! The beginning ends with a checksum, and has a name that no other file has. All checksums behind the beginning count that name in ([`Seal`]).
 
 use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
+use super::seal::{BODY, PAGE, Seal};
 use headtime_units::Sectors;
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags, fallocate};
 use rustix::io::{Errno, retry_on_intr};
@@ -15,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes of the beginning, which is JSON and then zeroes.
 pub(super) const HEADER: usize = 16 << 10;
 
-/// Bytes of what is written at once.
-pub(super) const PAGE: usize = 4096;
+/// Bytes of the header: the JSON, zeroes and a checksum. The last page of the beginning is for what changes.
+const SEALED: usize = HEADER - PAGE;
 
 /// Makes a file so long, and has the file system keep room for all of it where it can: what is marked later is not to fail because
 /// others have filled it.
@@ -167,7 +170,7 @@ pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
     let file = made.map_err(|error| failed(path, error))?;
     lock(&file, path).inspect_err(|error| {
         // Where there are no locks it would be in the way of whoever asks again. Whoever else has it already has use for it.
-        if !matches!(error, ProgressError::InUse(_)) {
+        if !matches!(error, ProgressError::InUse { .. }) {
             let _ = std::fs::remove_file(path);
         }
     })?;
@@ -214,9 +217,31 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ProgressError::InUse(path.to_owned())),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(ProgressError::InUse {
+            path: path.to_owned(),
+            by: match is_locked_here(file) {
+                true => "this server, for another disk or another scrub",
+                false => "another server",
+            },
+        }),
         Err(error) => Err(failed(path, error.into())),
     }
+}
+
+/// Returns true if this process has the lock of a file, as far as the kernel says.
+fn is_locked_here(file: &File) -> bool {
+    let (Ok(metadata), Ok(locks)) = (file.metadata(), std::fs::read_to_string("/proc/locks"))
+    else {
+        return false;
+    };
+    let (process, inode) = (std::process::id().to_string(), metadata.ino().to_string());
+    locks.lines().any(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, owner, place, ..] = words[..] else {
+            return false;
+        };
+        owner == process && place.rsplit(':').next() == Some(inode.as_str())
+    })
 }
 
 /// Lets the next one have it, though somebody may still make it durable.
@@ -237,21 +262,21 @@ pub(super) fn wrong(path: &Path, what: &'static str, problem: impl Into<String>)
 /// The beginning of a file.
 pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
     let mut header = about.to_string().into_bytes();
-    // The last page of it is for what changes.
-    if header.len() >= HEADER - PAGE {
+    if header.len() >= SEALED - 8 {
         return Err(ErrorKind::InvalidFilename.into());
     }
-    header.resize(HEADER, 0);
+    header.resize(SEALED, 0);
+    Seal::HEADER.close(0, &mut header);
     Ok(header)
 }
 
-/// Reads the beginning of a file of this format, which is `what`.
+/// Reads the beginning of a file of this format, which is `what`. Returns the seal of the other pages of the file, too.
 pub(super) fn read_header(
     file: &File,
     path: &Path,
     (format, what): (&str, &'static str),
-) -> Result<Value, ProgressError> {
-    let mut header = vec![0; HEADER];
+) -> Result<(Value, Seal), ProgressError> {
+    let mut header = vec![0; SEALED];
     match file.read_exact_at(&mut header, 0) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             return Err(wrong(path, what, "it is too short"));
@@ -263,22 +288,36 @@ pub(super) fn read_header(
         return Err(wrong(path, what, "it begins with zeroes"));
     }
     let text = &header[..end.unwrap_or(header.len())];
-    let value: Value =
-        serde_json::from_slice(text).map_err(|error| wrong(path, what, error.to_string()))?;
-    match value["format"] == format {
-        true => Ok(value),
-        false => Err(wrong(path, what, format!("its format is not \"{format}\""))),
-    }
+    let kind = |format: &str| format.rsplit_once(' ').map(|(kind, _)| kind.to_owned());
+    let problem = match serde_json::from_slice::<Value>(text) {
+        Err(error) => format!("{DAMAGED}, or it is something else: {error}"),
+        Ok(about) => match about["format"].as_str().unwrap_or_default() {
+            has if has == format && Seal::HEADER.fits(0, &header) => {
+                let seal = Seal::of(about["id"].as_str().unwrap_or_default());
+                return Ok((about, seal));
+            }
+            has if has == format => DAMAGED.to_owned(),
+            has if kind(has) == kind(format) => {
+                format!("it is \"{has}\", of another version of headtime, which had no checksums")
+            }
+            _ => format!("its format is not \"{format}\""),
+        },
+    };
+    Err(wrong(path, what, problem))
 }
 
+/// Problem of a beginning whose checksum does not fit.
+const DAMAGED: &str = "its beginning is damaged";
+
 /// A disk, as the beginnings of files have it.
-pub(super) fn about(format: &str, disk: &Identity) -> Value {
-    json!({
+pub(super) fn about(format: &str, disk: &Identity) -> Result<Value, ProgressError> {
+    Ok(json!({
         "format": format,
+        "id": unique()?,
         "device": disk.device,
         "sectors": disk.capacity.get(),
         "sector_bytes": disk.sector_bytes,
-    })
+    }))
 }
 
 /// A number in the beginning of a file.
@@ -316,19 +355,23 @@ pub(super) fn disk_of(about: &Value) -> Result<Identity, String> {
 }
 
 /// A page of text, the rest zeroes.
-pub(super) fn write_text(file: &File, text: &str, at: u64) -> io::Result<()> {
+pub(super) fn write_text(file: &File, seal: Seal, text: &str, at: u64) -> io::Result<()> {
     let mut page = [0; PAGE];
-    let bytes = &text.as_bytes()[..text.len().min(PAGE - 1)];
+    let bytes = &text.as_bytes()[..text.len().min(BODY - 1)];
     page[..bytes.len()].copy_from_slice(bytes);
+    seal.close(at, &mut page);
     file.write_all_at(&page, at)
 }
 
-/// The text of a page.
-pub(super) fn read_text(file: &File, at: u64) -> io::Result<String> {
-    let mut page = [0; PAGE];
-    file.read_exact_at(&mut page, at)?;
+/// The text of a page; `None` if its checksum does not fit.
+pub(super) fn read_text(file: &File, seal: Seal, at: u64) -> io::Result<Option<String>> {
+    let Some(page) = seal.read(file, at)? else {
+        return Ok(None);
+    };
     let end = page.iter().position(|byte| *byte == 0);
-    Ok(String::from_utf8_lossy(&page[..end.unwrap_or(PAGE)]).into_owned())
+    Ok(Some(
+        String::from_utf8_lossy(&page[..end.unwrap_or(BODY)]).into_owned(),
+    ))
 }
 
 /// The machine's boot, if it is known.
@@ -365,6 +408,13 @@ mod tests {
         assert!(!keeps || found.blocks() * 512 >= 1 << 20);
         // Longer than any file.
         assert!(make_room(&file, i64::MAX as u64).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_file_stays_on_the_line_of_an_error() {
+        let error = open(Path::new("no\nfile")).expect_err("it is not there");
+        let text = error.to_string();
+        assert!(text.starts_with("no\\nfile: No such file"), "{text}");
     }
 
     #[test]

@@ -3,26 +3,31 @@
 //! ```text
 //! 16 KiB     which disk and which blocks, as JSON, written once
 //! 4 KiB      the watch that this is of
-//! 4 KiB ..   511 hashes, XXH64 of a block each, and the XXH64 of those
+//! 4 KiB ..   511 hashes, XXH64 of a block each; a hash of zero is none
 //! ```
+//!
+//! Each page ends with a checksum ([`Seal`]). The checksum of a page of hashes counts the name of the watch in. Pages that were never written are holes.
 //!
 //! Which of them are still to be those of the disk is no business of this file ([`Watch`](super::watch::Watch)).
 
-use super::files::{self, FileId, HEADER, PAGE};
+use super::files::{self, FileId, HEADER};
 use super::identity::{Identity, ProgressError, same_disk};
+use super::seal::{BODY, PAGE, Seal};
 use headtime_units::Sectors;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use twox_hash::XxHash64;
 
-const FORMAT: &str = "headtime hashes 1";
+const FORMAT: &str = "headtime hashes 2";
 const WHAT: &str = "the hashes of a scrub";
 
-/// Hashes of a page; behind them is one of them all.
-const HASHES: u64 = (PAGE / 8 - 1) as u64;
+/// Hashes of a page.
+const HASHES: u64 = (BODY / 8) as u64;
 
 /// A file of hashes.
 #[derive(Debug)]
@@ -30,11 +35,14 @@ pub(super) struct HashFile {
     path: PathBuf,
     file: File,
     id: FileId,
+    /// Seal of the page that names the watch, and seal of the pages of hashes.
+    seal: Seal,
+    hashes: Mutex<Seal>,
 }
 
-/// The hash of some bytes.
+/// The hash of some bytes, which is never zero.
 pub(super) fn hash_of(bytes: &[u8]) -> u64 {
-    XxHash64::oneshot(0, bytes)
+    XxHash64::oneshot(0, bytes).max(1)
 }
 
 impl HashFile {
@@ -63,7 +71,7 @@ impl HashFile {
     ) -> Result<HashFile, ProgressError> {
         let failed = |error| files::failed(path, error);
         let wrong = |problem: String| files::wrong(path, WHAT, problem);
-        let about = files::read_header(&file, path, (FORMAT, WHAT))?;
+        let (about, seal) = files::read_header(&file, path, (FORMAT, WHAT))?;
         same_disk(path, &files::disk_of(&about).map_err(wrong)?, disk)?;
         let has = files::number(&about, "block").map_err(wrong)?;
         if has != block.get() {
@@ -77,30 +85,30 @@ impl HashFile {
         }
         let blocks = disk.capacity.get().div_ceil(block.get());
         let len = file.metadata().map_err(failed)?.len();
-        if len == at(0) {
-            // Nothing came behind its being emptied.
+        if len < end(blocks) {
+            // The missing pages become holes. A compare notices a hole in place of a hash.
             file.set_len(end(blocks)).map_err(failed)?;
-        } else if len < end(blocks) {
-            return Err(wrong("it was cut short".to_owned()));
         }
-        HashFile::of(path, file)
+        HashFile::of(path, file, seal)
     }
 
     fn create(path: &Path, disk: &Identity, block: Sectors) -> Result<HashFile, ProgressError> {
         let failed = |error| files::failed(path, error);
-        let mut about = files::about(FORMAT, disk);
+        let mut about = files::about(FORMAT, disk)?;
         about["block"] = json!(block.get());
         let header = files::header(&about).map_err(failed)?;
+        let seal = Seal::of(about["id"].as_str().unwrap_or_default());
         let file = files::create(path)?;
         let blocks = disk.capacity.get().div_ceil(block.get());
         let made = (|| {
             file.set_len(end(blocks))?;
             file.write_all_at(&header, 0)?;
+            files::write_text(&file, seal, "", HEADER as u64)?;
             file.sync_all()?;
             files::sync_folder(path)
         })();
         match made {
-            Ok(()) => HashFile::of(path, file),
+            Ok(()) => HashFile::of(path, file, seal),
             Err(error) => {
                 // There is nothing in it.
                 let _ = std::fs::remove_file(path);
@@ -109,13 +117,22 @@ impl HashFile {
         }
     }
 
-    fn of(path: &Path, file: File) -> Result<HashFile, ProgressError> {
-        let id = FileId::of(&file).map_err(|error| files::failed(path, error))?;
-        Ok(HashFile {
+    fn of(path: &Path, file: File, seal: Seal) -> Result<HashFile, ProgressError> {
+        let failed = |error| files::failed(path, error);
+        let hashes = HashFile {
             path: path.to_owned(),
+            id: FileId::of(&file).map_err(failed)?,
             file,
-            id,
-        })
+            seal,
+            hashes: Mutex::new(seal),
+        };
+        let watch = hashes.watch().map_err(failed)?;
+        *hashes.sealed() = seal.and(&watch);
+        Ok(hashes)
+    }
+
+    fn sealed(&self) -> MutexGuard<'_, Seal> {
+        self.hashes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn path(&self) -> &Path {
@@ -126,14 +143,16 @@ impl HashFile {
         self.id
     }
 
-    /// The watch that it is of.
+    /// The watch that it is of; empty if that is damaged.
     pub fn watch(&self) -> io::Result<String> {
-        files::read_text(&self.file, HEADER as u64)
+        let text = files::read_text(&self.file, self.seal, HEADER as u64)?;
+        Ok(text.unwrap_or_default())
     }
 
     /// It is of another one from now on. What it has is forgotten, and so are pages that are damaged.
     pub fn set_watch(&self, name: &str) -> io::Result<()> {
-        files::write_text(&self.file, name, HEADER as u64)?;
+        files::write_text(&self.file, self.seal, name, HEADER as u64)?;
+        *self.sealed() = self.seal.and(name);
         // Before that, what it has may count.
         self.file.sync_all()?;
         let len = self.file.metadata()?.len();
@@ -142,35 +161,49 @@ impl HashFile {
         self.file.sync_all()
     }
 
-    /// The page in which the hash of a block is.
-    fn page(&self, block: u64) -> io::Result<[u8; PAGE]> {
+    /// The page in which the hash of a block is, and true if the page is damaged. A damaged page counts as empty, and a page that was never written is a hole.
+    fn page(&self, block: u64) -> io::Result<([u8; PAGE], bool)> {
         let mut page = [0; PAGE];
-        self.file.read_exact_at(&mut page, at(block))?;
-        let (hashes, check) = page.split_at(PAGE - 8);
-        // One that was never written to is a hole.
-        let is_new = page.iter().all(|byte| *byte == 0);
-        match is_new || check == hash_of(hashes).to_le_bytes() {
-            true => Ok(page),
-            false => Err(io::Error::new(
-                ErrorKind::InvalidData,
-                format!("it is damaged at byte {}", at(block)),
-            )),
+        match self.file.read_exact_at(&mut page, at(block)) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Ok(([0; PAGE], false));
+            }
+            read => read?,
         }
+        let is_whole = self.sealed().fits(at(block), &page) || page == [0; PAGE];
+        Ok(if is_whole {
+            (page, false)
+        } else {
+            ([0; PAGE], true)
+        })
     }
 
-    /// The hash of a block.
-    pub fn hash(&self, block: u64) -> io::Result<u64> {
-        let page = self.page(block)?;
+    /// The hash of a block, if there is one.
+    pub fn hash(&self, block: u64) -> io::Result<Option<u64>> {
+        let (page, _) = self.page(block)?;
         let bytes = &page[(block % HASHES) as usize * 8..][..8];
-        Ok(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
+        let hash = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        Ok(Some(hash).filter(|hash| *hash != 0))
     }
 
-    /// Another one.
-    pub fn set(&self, block: u64, hash: u64) -> io::Result<()> {
-        let mut page = self.page(block)?;
+    /// Another one. Returns true if the page was damaged: the other blocks on it have none any more.
+    pub fn set(&self, block: u64, hash: u64) -> io::Result<bool> {
+        let (mut page, is_damaged) = self.page(block)?;
         page[(block % HASHES) as usize * 8..][..8].copy_from_slice(&hash.to_le_bytes());
-        let check = hash_of(&page[..PAGE - 8]);
-        page[PAGE - 8..].copy_from_slice(&check.to_le_bytes());
+        self.sealed().close(at(block), &mut page);
+        self.file.write_all_at(&page, at(block))?;
+        Ok(is_damaged)
+    }
+
+    /// The blocks whose hashes are on the page of a block.
+    pub fn beside(block: u64) -> Range<u64> {
+        let first = block / HASHES * HASHES;
+        first..first + HASHES
+    }
+
+    /// Writes the page of a block as it is, to see whether there is room for it.
+    pub fn write_again(&self, block: u64) -> io::Result<()> {
+        let (page, _) = self.page(block)?;
         self.file.write_all_at(&page, at(block))
     }
 
@@ -214,26 +247,41 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_kept_and_a_damaged_page_is_named() {
+    fn hashes_are_kept_and_a_damaged_page_costs_its_blocks_alone() {
         let folder = Folder::new();
         let path = folder.join("hashes");
         let block = Sectors::new(8);
         let hashes = HashFile::open_or_create(&path, &disk(), block).expect("new");
+        hashes.set_watch("first").expect("room");
+        let has = |hashes: &HashFile, number| hashes.hash(number).expect("can be read");
+        assert_eq!(has(&hashes, 0), None, "a hole");
         for number in [0, 510, 511, 2047] {
-            assert_eq!(hashes.hash(number).expect("a hole"), 0);
-            hashes.set(number, number + 7).expect("room");
+            assert!(!hashes.set(number, number + 7).expect("room"));
         }
         drop(hashes);
         let hashes = HashFile::open(&path, &disk(), block).expect("there");
         for number in [0, 510, 511, 2047] {
-            assert_eq!(hashes.hash(number).expect("kept"), number + 7);
+            assert_eq!(has(&hashes, number), Some(number + 7));
         }
-        hashes.file.write_all_at(b"x", at(511) + 100).expect("room");
-        let problem = hashes.hash(600).expect_err("damaged").to_string();
-        assert_eq!(problem, "it is damaged at byte 24576");
-        // The others are not made good by one that is new.
-        assert!(hashes.set(600, 1).is_err());
-        assert!(hashes.hash(0).is_ok());
+        assert_eq!(has(&hashes, 1), None);
+        let page = |number| at(number) as usize..at(number) as usize + PAGE;
+        let before = std::fs::read(&path).expect("there");
+        let place = |bytes: &[u8], at| hashes.file.write_all_at(bytes, at).expect("room");
+        place(b"x", at(511) + 100);
+        assert_eq!((has(&hashes, 600), has(&hashes, 511)), (None, None));
+        assert_eq!(has(&hashes, 0), Some(7));
+        // A new hash does not bring back the others.
+        assert!(hashes.set(600, 1).expect("room"));
+        assert_eq!((has(&hashes, 600), has(&hashes, 511)), (Some(1), None));
+        // A page at the place of another one.
+        place(&before[page(0)], at(511));
+        assert_eq!(has(&hashes, 511), None);
+        assert!(hashes.set(511, 5).expect("room"));
+        // A page from before the file was begun anew.
+        hashes.set_watch("second").expect("room");
+        place(&before[page(0)], at(0));
+        assert_eq!(has(&hashes, 0), None);
+        assert!(hashes.set(0, 5).expect("room"));
     }
 
     #[test]
@@ -266,9 +314,12 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).expect("room");
         assert!(refused(&link, &disk(), 8).contains("a symbolic link"));
         assert!(refused(&folder.join("."), &disk(), 8).contains("directory"));
-        let whole = std::fs::metadata(&path).expect("there").len();
-        let file = File::options().write(true).open(&path).expect("there");
-        file.set_len(whole - 1).expect("shorter");
-        assert!(refused(&path, &disk(), 8).contains("it was cut short"));
+        // One of an earlier version has no checksums.
+        let text = std::fs::read(&path).expect("there");
+        let older = String::from_utf8_lossy(&text).replace("hashes 2", "hashes 1");
+        std::fs::write(&path, older.as_bytes()).expect("room");
+        let text = refused(&path, &disk(), 8);
+        assert!(text.contains("of another version of headtime"), "{text}");
+        assert!(text.contains("move it away to begin anew"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! Of which disk a file of a scrub is, and what may be wrong with it.
 
 use crate::probed::disk_and_names;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::Sectors;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,18 +47,23 @@ impl Identity {
 #[derive(Debug, thiserror::Error)]
 pub enum ProgressError {
     /// The file cannot be read or written.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", path.shown())]
     Io {
         /// The file.
         path: PathBuf,
         /// The kernel's reason.
         error: io::Error,
     },
-    /// Another server has it.
-    #[error("{}: in use by another server", .0.display())]
-    InUse(PathBuf),
+    /// Somebody has it.
+    #[error("{}: in use by {by}", path.shown())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// The owner of the lock.
+        by: &'static str,
+    },
     /// It is something else.
-    #[error("{}: not {what}: {problem}; it is left as it is", path.display())]
+    #[error("{}: not {what}: {problem}; it is left as it is: move it away to begin anew", path.shown())]
     Format {
         /// The file.
         path: PathBuf,
@@ -69,7 +75,7 @@ pub enum ProgressError {
     /// It is of blocks of another size.
     #[error(
         "{}: of blocks of {has}, and {asked} are asked for; give --block {has}, or another file",
-        path.display()
+        path.shown()
     )]
     OtherBlocks {
         /// The file.
@@ -80,7 +86,7 @@ pub enum ProgressError {
         asked: String,
     },
     /// It is of another disk.
-    #[error("{}: of another disk: {problem}; move it away, or scrub that disk", path.display())]
+    #[error("{}: of another disk: {problem}; move it away, or scrub that disk", path.shown())]
     OtherDisk {
         /// The file.
         path: PathBuf,

@@ -7,6 +7,7 @@
 use super::byte_range::ByteRange;
 use super::files::{self, FileId};
 use super::identity::ProgressError;
+use headtime_linux::shown::PathShown as _;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -108,7 +109,7 @@ impl ImageFile {
             && self.id.is_at(&self.path)
             && let Err(error) = std::fs::remove_file(&self.path)
         {
-            tracing::warn!("{}: {error}", self.path.display());
+            tracing::warn!("{}: {error}", self.path.shown());
         }
     }
 
@@ -205,6 +206,14 @@ impl ImageFile {
             (at, len) = (at + part, len - part);
         }
         Ok(())
+    }
+
+    /// Writes zeroes where a block is to be copied again, as a test for room.
+    pub fn try_room(&self, at: u64, len: u64) -> io::Result<()> {
+        match self.part.within(at, len) {
+            Some((at, bytes)) => self.write_zeroes(at, bytes.len() as u64),
+            None => Ok(()),
+        }
     }
 
     /// Lets another one have it.

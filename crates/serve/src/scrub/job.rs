@@ -22,6 +22,7 @@ use headtime_engine::{
     Verdict,
 };
 use headtime_linux::clock::Wall;
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Passing, Track};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use heard::{Heard, OnFile};
@@ -88,6 +89,11 @@ pub(super) struct Scrub<P: Passing> {
     sink: Option<Sink>,
     /// It takes nothing until it is told to.
     sink_has_failed: bool,
+    /// A caller of `resume` waits until the job has tried to write, and the sink, too.
+    is_asked: bool,
+    waits_for_sink: bool,
+    /// The file of progress was removed or replaced: the message.
+    is_gone: Option<String>,
     /// Blocks whose data have been handed over and are not done, and by which read.
     sinking: BTreeMap<u64, u64>,
     /// Blocks that were written to since they were asked for, and whose data count nevertheless.
@@ -185,6 +191,9 @@ impl<P: Passing> Scrub<P> {
             watches,
             sink,
             sink_has_failed: false,
+            is_asked: false,
+            waits_for_sink: false,
+            is_gone: None,
             sinking: BTreeMap::new(),
             rewritten: BTreeSet::new(),
             compared: 0,
@@ -288,10 +297,15 @@ impl<P: Passing> Scrub<P> {
             self.keep_at = now.saturating_add(KEEP_EVERY);
         }
         self.end_if_over(now);
+        if self.is_asked && !self.waits_for_sink {
+            self.is_asked = false;
+            self.face.answers();
+        }
     }
 
     /// It is told to go on, whatever was in its way.
     fn goes_on(&mut self, now: Time) {
+        self.is_asked = true;
         // What it can only begin anew it does not go on with.
         if !self.face.must_begin_anew.load(Ordering::SeqCst) {
             (self.held, self.rests) = (None, Rests::default());
@@ -306,8 +320,9 @@ impl<P: Passing> Scrub<P> {
             }
             if let Some(sink) = &self.sink {
                 sink.again();
-                self.sink_has_failed = false;
+                (self.sink_has_failed, self.waits_for_sink) = (false, true);
             }
+            self.keep();
         }
         self.publish(now);
     }
@@ -315,17 +330,25 @@ impl<P: Passing> Scrub<P> {
     /// Writes down what is done.
     fn keep(&mut self) {
         self.keep_marks();
-        self.keep_beyond();
+        self.keep_counts();
         self.keep_promises();
         let Some(progress) = self.progress.as_mut().filter(|kept| kept.is_dirty()) else {
             return;
         };
+        if let Err(error) = progress.is_in_place() {
+            self.is_gone = Some(format!("{}: {error}", progress.path().shown()));
+            return;
+        }
+        let unreadable = self.face.status().unreadable.clone();
         let (wanted, open) = (self.scan.wanted().bits(), &self.open);
+        let plan = &self.plan;
         let written = progress.write(|word| {
             let from = word as u64 * 64;
             let open = open.range(from..from + 64);
             let open = open.fold(0, |bits, (block, _)| bits | 1 << (block - from));
-            !(wanted.get(word).copied().unwrap_or(u64::MAX) | open)
+            // Lines say of these that they are done.
+            let listed = plan.with_any(&unreadable, word);
+            !(wanted.get(word).copied().unwrap_or(u64::MAX) | open | listed)
         });
         self.kept(Some(written));
         let synced = self.syncs.as_ref().map(Syncs::ask);
@@ -335,7 +358,7 @@ impl<P: Passing> Scrub<P> {
     /// Goes on if its progress could be written.
     fn kept(&mut self, written: Option<io::Result<()>>) {
         if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
-            let problem = format!("{}: {error}", progress.path().display());
+            let problem = format!("{}: {error}", progress.path().shown());
             self.hold(problem);
         }
     }
@@ -351,6 +374,9 @@ impl<P: Passing> Scrub<P> {
         self.open.remove(&block);
         self.rewritten.remove(&block);
         self.timeouts.remove(&block);
+        let progress = self.progress.as_mut().filter(|_| !self.plan.is_copy());
+        let written = progress.map(|kept| kept.looked(block, &self.face.status().unreadable));
+        self.kept(written);
         self.changed(block, 1);
     }
 

@@ -1,32 +1,44 @@
-//! Bits in a file, written by pages.
+//! Bits in a file, written by pages that end with a checksum.
 
-use super::files::PAGE;
+use super::seal::{BODY, PAGE, Seal};
+use headtime_units::{Extent, Sectors};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Words of a page.
-const WORDS: usize = PAGE / 8;
+const WORDS: usize = BODY / 8;
 
-/// A bit for each block of a disk, from somewhere in a file on: bit `n % 8` of byte `n / 8`.
+/// A bit for each block of a disk, from somewhere in a file on: bit `n % 8` of byte `n / 8`, but for the checksums, which are no part of this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
     at: u64,
     pages: usize,
+    seal: Seal,
 }
 
 impl Pages {
     /// Bits of so many blocks, from this byte on.
-    pub fn new(at: u64, blocks: u64) -> Pages {
+    pub fn new(at: u64, blocks: u64, seal: Seal) -> Pages {
         Pages {
             at,
-            pages: (blocks as usize).div_ceil(PAGE * 8),
+            pages: (blocks as usize).div_ceil(BODY * 8),
+            seal,
         }
     }
 
     /// The byte behind them.
     pub fn end(&self) -> u64 {
-        self.at + (self.pages * PAGE) as u64
+        self.place(self.pages)
+    }
+
+    fn place(&self, number: usize) -> u64 {
+        self.at + (number * PAGE) as u64
+    }
+
+    /// Seal of the pages.
+    pub fn seal(&self) -> Seal {
+        self.seal
     }
 
     /// How many there are.
@@ -44,26 +56,42 @@ impl Pages {
         (block / 64) as usize / WORDS
     }
 
-    /// All of them.
-    pub fn read(&self, file: &File) -> io::Result<Vec<u64>> {
-        let mut words = vec![0; self.pages * WORDS];
-        let mut page = [0; PAGE];
+    /// The sectors that a page is about, of a disk in blocks of this size.
+    pub fn extent_of(page: usize, block: Sectors, capacity: Sectors) -> Extent {
+        let sectors = (BODY * 8) as u64 * block.get();
+        let start = (page as u64 * sectors).min(capacity.get());
+        Extent::at(start, sectors.min(capacity.get() - start))
+    }
+
+    /// Words of all pages, and numbers of the damaged pages, which have no bit set.
+    pub fn read(&self, file: &File) -> io::Result<(Vec<u64>, Vec<usize>)> {
+        let mut words = vec![0; self.words()];
+        let mut damaged = Vec::new();
         for (number, words) in words.chunks_exact_mut(WORDS).enumerate() {
-            file.read_exact_at(&mut page, self.at + (number * PAGE) as u64)?;
+            let Some(page) = self.seal.read(file, self.place(number))? else {
+                damaged.push(number);
+                continue;
+            };
             for (word, bytes) in words.iter_mut().zip(page.chunks_exact(8)) {
                 *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             }
         }
-        Ok(words)
+        Ok((words, damaged))
     }
 
     /// Writes a page; `word` says which of the blocks from 64 times its number on are set.
     pub fn write(&self, file: &File, number: usize, word: impl Fn(usize) -> u64) -> io::Result<()> {
         debug_assert!(number < self.pages);
         let mut page = [0; PAGE];
-        for (index, bytes) in page.chunks_exact_mut(8).enumerate() {
+        for (index, bytes) in page[..BODY].chunks_exact_mut(8).enumerate() {
             bytes.copy_from_slice(&word(number * WORDS + index).to_le_bytes());
         }
-        file.write_all_at(&page, self.at + (number * PAGE) as u64)
+        self.seal.close(self.place(number), &mut page);
+        file.write_all_at(&page, self.place(number))
+    }
+
+    /// Writes every page.
+    pub fn write_all(&self, file: &File, word: impl Fn(usize) -> u64) -> io::Result<()> {
+        (0..self.pages).try_for_each(|number| self.write(file, number, &word))
     }
 }

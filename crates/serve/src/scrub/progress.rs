@@ -2,25 +2,33 @@
 //!
 //! ```text
 //! 12 KiB     what is scrubbed and how, as JSON, written once
-//! 4 KiB      sectors that were found and are in no line, since there are too many: `beyond UNREADABLE CHANGED`
-//! 4 KiB ..   a bit for each block of the disk, set if the block is done; block n is bit n % 8 of byte n / 8
+//! 4 KiB      the summary: `unreadable SECTORS beyond SECTORS changed SECTORS lines BYTES`: all sectors that cannot be read; the sectors among these in no line,
+//!            since there are too many; all sectors that have changed; how long the lines are
+//! 4 KiB ..   a bit for each block of the disk, set if the block is done and no line has a sector of the block that cannot be read
 //! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused`, `state done DATE`,
-//!            `promise SPAN DATE P99` (nanoseconds, milliseconds since 1970 when that was promised, `+5%`; `-` for none of it), `verdict WHAT DATE`
+//!            `promise SPAN DATE P99` (nanoseconds, milliseconds since 1970 when that was promised, `+5%`; `-` for none of it), `verdict WHAT DATE`,
+//!            `looked BLOCK SECTORS` (a block is done, and so many of its sectors are in lines), `compared BLOCKS WHY-NOT`
 //! ```
 //!
-//! Pages of bits are written as they are, whenever blocks were done: the kernel has them then, whatever becomes of the server. A
-//! line counts once its end is there. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
+//! Each part and each page of bits ends with a checksum ([`Seal`]), and so does each line. Pages of bits are written whole, whenever blocks were done. The
+//! kernel keeps these pages when the server is killed. A page of bits that is damaged costs its blocks, and a line the block that it is of: they are read again. A
+//! file that has such is written anew when it is opened. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
+
+mod lines;
 
 use super::blocks::Keeps;
 use super::byte_range::ByteRange;
-use super::files::{self, DurableFile, HEADER, PAGE};
+use super::files::{self, DurableFile, FileId, HEADER};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
 use super::promises::Promises;
-use super::status::{FoundSectors, ScrubState};
+use super::seal::{PAGE, Seal};
+use super::status::{Damage, FoundSectors, ScrubState};
 use headtime_engine::Verdict;
 use headtime_linux::clock::Wall;
-use headtime_units::{Extent, Lba, Nanos, Sectors};
+use headtime_linux::shown::one_line;
+use headtime_units::{Extent, Nanos, Sectors};
+use lines::whole_lines;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -30,12 +38,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where those are counted that are in no line.
-const BEYOND: u64 = (HEADER - PAGE) as u64;
+/// Where the summary is.
+const SUMMARY: u64 = (HEADER - PAGE) as u64;
 
 const WHAT: &str = "the progress of a scrub";
 
-const FORMAT: &str = "headtime scrub 1";
+const FORMAT: &str = "headtime scrub 2";
 
 /// What is scrubbed, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +64,8 @@ pub(super) struct Plan {
     pub promises: Promises,
 }
 
-/// What a file says that was there.
-#[derive(Debug)]
+/// State of a scrub in a file.
+#[derive(Clone, Debug)]
 pub(super) struct Restored {
     /// What is scrubbed.
     pub plan: Plan,
@@ -73,6 +81,39 @@ pub(super) struct Restored {
     pub verdict: Option<(Verdict, Wall)>,
     /// When it was done, if it is.
     pub done_at: Option<Wall>,
+    /// Blocks that were compared until the end, and the reason if none could be.
+    pub compared: Option<(u64, Option<String>)>,
+    /// Damage that was found in the file.
+    pub damage: Damage,
+}
+
+impl Restored {
+    /// State of a scrub that begins. A scrub that begins anew may have found changes before.
+    pub fn new(plan: Plan, changed: &FoundSectors, state: ScrubState) -> Restored {
+        Restored {
+            done: Vec::new(),
+            plan,
+            state,
+            unreadable: FoundSectors::default(),
+            changed: changed.clone(),
+            verdict: None,
+            done_at: None,
+            compared: None,
+            damage: Damage::default(),
+        }
+    }
+
+    /// Returns true if a block is done.
+    fn is_done(&self, number: u64) -> bool {
+        let word = self.done.get((number / 64) as usize);
+        word.is_some_and(|word| word >> (number % 64) & 1 == 1)
+    }
+
+    fn set_done(&mut self, number: u64) {
+        if let Some(word) = self.done.get_mut((number / 64) as usize) {
+            *word |= 1 << (number % 64);
+        }
+    }
 }
 
 /// A file of progress.
@@ -80,6 +121,8 @@ pub(super) struct Restored {
 pub(super) struct ProgressFile {
     path: PathBuf,
     file: File,
+    id: FileId,
+    plan: Plan,
     pages: Pages,
     /// Pages that are not as the scrub is.
     dirty: BTreeSet<usize>,
@@ -87,12 +130,13 @@ pub(super) struct ProgressFile {
     /// before them.
     lines: String,
     written: usize,
-    /// Sectors of which the file says that they are in no line, unreadable and changed; `None` if it may say nothing.
-    beyond: Option<(u64, u64)>,
+    counts: Counts,
+    /// The summary that the file has; `None` if it may have none.
+    summary: Option<String>,
 }
 
-fn to_json(plan: &Plan) -> Value {
-    let mut about = files::about(FORMAT, &plan.identity);
+fn to_json(plan: &Plan) -> Result<Value, ProgressError> {
+    let mut about = files::about(FORMAT, &plan.identity)?;
     about["start"] = json!(plan.range.start.get());
     about["len"] = json!(plan.range.len.get());
     about["block"] = json!(plan.block.get());
@@ -105,7 +149,7 @@ fn to_json(plan: &Plan) -> Value {
     if plan.is_copy() {
         files::set_part(&mut about, plan.part);
     }
-    about
+    Ok(about)
 }
 
 fn from_json(about: &Value) -> Result<Plan, String> {
@@ -173,44 +217,89 @@ impl Plan {
         self.identity.capacity.get().div_ceil(self.block.get())
     }
 
-    fn pages(&self) -> Pages {
-        Pages::new(HEADER as u64, self.blocks())
+    fn pages(&self, seal: Seal) -> Pages {
+        Pages::new(HEADER as u64, self.blocks(), seal)
+    }
+
+    /// The sectors of a block.
+    fn extent_of(&self, number: u64) -> Extent {
+        let start = number * self.block.get();
+        let left = self.identity.capacity.get().saturating_sub(start);
+        Extent::at(start, self.block.get().min(left))
+    }
+
+    /// The blocks from 64 times this number on that have any of these sectors, as bits.
+    pub fn with_any(&self, sectors: &FoundSectors, word: usize) -> u64 {
+        let first = word as u64 * 64;
+        let all = Extent::at(first * self.block.get(), 64 * self.block.get());
+        if sectors.within(all) == 0 {
+            return 0;
+        }
+        let has = |bit: &u64| sectors.within(self.extent_of(first + bit)) > 0;
+        (0..64).filter(has).fold(0, |bits, bit| bits | 1 << bit)
     }
 }
 
 impl ProgressFile {
-    /// A file for a scrub that begins, in place of one that is over. A scrub that begins anew may have found changes before.
-    pub fn create(
-        path: &Path,
-        plan: &Plan,
-        changed: &FoundSectors,
-        state: &ScrubState,
-    ) -> Result<ProgressFile, ProgressError> {
+    /// Makes a file with this state, in place of an earlier file.
+    pub fn create(path: &Path, says: &Restored) -> Result<ProgressFile, ProgressError> {
         let failed = |error| files::failed(path, error);
+        let (plan, changed, unreadable) = (&says.plan, &says.changed, &says.unreadable);
+        let about = to_json(plan)?;
+        let header = files::header(&about).map_err(failed)?;
+        let seal = Seal::of(about["id"].as_str().unwrap_or_default());
         let file = files::create_beside(path)?;
-        let header = files::header(&to_json(plan)).map_err(failed)?;
         let mut progress = ProgressFile {
             path: path.to_owned(),
+            id: FileId::of(&file).map_err(failed)?,
             file,
-            pages: plan.pages(),
+            plan: plan.clone(),
+            pages: plan.pages(seal),
             dirty: BTreeSet::new(),
             lines: String::new(),
             written: 0,
-            beyond: None,
+            counts: Counts::of(unreadable, changed),
+            summary: None,
+        };
+        let bit = |word: usize| {
+            let done = says.done.get(word).copied().unwrap_or(0);
+            done & !plan.with_any(unreadable, word)
         };
         let written = (|| {
             progress.file.write_all_at(&header, 0)?;
             files::make_room(&progress.file, progress.pages.end())?;
+            progress.pages.write_all(&progress.file, bit)?;
             for extent in changed.extents() {
-                progress.found(Finding::Changed, extent)?;
+                progress.push(&format!("changed {}", words(extent)));
             }
-            progress.beyond(0, changed.beyond())?;
-            if *state == ScrubState::Paused {
-                progress.state(state.name())?;
+            for extent in unreadable.extents() {
+                progress.push(&format!("unreadable {}", words(extent)));
+            }
+            let block = plan.block.get();
+            let blocks = unreadable
+                .extents()
+                .into_iter()
+                .flat_map(|extent| extent.start.get() / block..extent.end().get().div_ceil(block));
+            for number in blocks.collect::<BTreeSet<u64>>() {
+                if says.is_done(number) {
+                    progress.looked(number, unreadable)?;
+                }
             }
             if plan.promises.any() {
-                progress.promise(plan.promises)?;
+                progress.push(&format!("promise {}", plan.promises.to_line()));
             }
+            if let Some((verdict, at)) = says.verdict {
+                progress.push(&format!("verdict {} {}", verdict.name(), at.0));
+            }
+            if let Some((compared, why_not)) = &says.compared {
+                progress.push(&compared_line(*compared, why_not.as_deref()));
+            }
+            match (&says.state, says.done_at) {
+                (ScrubState::Done, at) => progress.push(&done_line(at)),
+                (ScrubState::Paused, _) => progress.push("state paused"),
+                _ => {}
+            }
+            progress.catch_up()?;
             files::put_in_place(&progress.file, path)
         })();
         written.map_err(|error| {
@@ -220,7 +309,7 @@ impl ProgressFile {
         Ok(progress)
     }
 
-    /// The file of a scrub of this disk; `None` if there is none.
+    /// The file of a scrub of this disk; `None` if there is none. A damaged file is written anew.
     pub fn open(
         path: &Path,
         disk: &Identity,
@@ -231,107 +320,81 @@ impl ProgressFile {
             return Ok(None);
         };
         let length = file.metadata().map_err(failed)?.len();
-        let about = files::read_header(&file, path, (FORMAT, WHAT))?;
-        let mut plan = from_json(&about).map_err(format)?;
+        let (about, seal) = files::read_header(&file, path, (FORMAT, WHAT))?;
+        let plan = from_json(&about).map_err(format)?;
         same_disk(path, &plan.identity, disk)?;
-        let lines_at = plan.pages().end();
-        if length < lines_at {
-            return Err(format("it was cut short".to_owned()));
+        let pages = plan.pages(seal);
+        let (done, damaged) = pages.read(&file).map_err(failed)?;
+        let mut says = Restored {
+            done,
+            ..Restored::new(plan, &FoundSectors::default(), ScrubState::Running)
+        };
+        for page in damaged {
+            let extent = Pages::extent_of(page, says.plan.block, says.plan.identity.capacity);
+            // A copy does not use the bits.
+            let extent = if says.plan.is_copy() {
+                Extent::at(0, 0)
+            } else {
+                extent
+            };
+            says.damage.add(extent);
         }
-        let done = plan.pages().read(&file).map_err(failed)?;
-        let mut text = vec![0; (length - lines_at) as usize];
-        file.read_exact_at(&mut text, lines_at).map_err(failed)?;
-        // Half a line is none.
-        let whole = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        text.truncate(whole);
-        let lines = String::from_utf8(text).map_err(|error| format(error.to_string()))?;
-        let (mut state, mut verdict, mut done_at) = (ScrubState::Running, None, None);
-        let (mut unreadable, mut changed) = (FoundSectors::default(), FoundSectors::default());
+        let mut text = vec![0; length.saturating_sub(pages.end()) as usize];
+        file.read_exact_at(&mut text, pages.end()).map_err(failed)?;
+        let (lines, bad) = whole_lines(&text, pages.end(), seal);
+        (0..bad).for_each(|_| says.damage.add(Extent::at(0, 0)));
+        let mut looked = Vec::new();
         for line in lines.lines() {
-            let mut words = line.split(' ');
-            let first = words.next();
-            let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
-            match first {
-                Some(what @ ("unreadable" | "readable" | "changed")) => {
-                    match (number(), number()) {
-                        (Some(start), Some(len)) => {
-                            let extent = Extent::new(Lba::new(start), Sectors::new(len));
-                            match what {
-                                "changed" => changed.add(extent),
-                                "readable" => unreadable.remove(extent),
-                                _ => unreadable.add(extent),
-                            };
-                        }
-                        _ => return Err(format(line.to_owned())),
-                    }
-                }
-                Some("state") => {
-                    state = match words.next() {
-                        Some("running") => ScrubState::Running,
-                        Some("paused") => ScrubState::Paused,
-                        Some("done") => {
-                            let at = words.next().map(str::parse).transpose();
-                            let at = at.map_err(|_| format(line.to_owned()))?;
-                            done_at = at.map(Wall);
-                            ScrubState::Done
-                        }
-                        _ => return Err(format(line.to_owned())),
-                    }
-                }
-                Some("promise") => match Promises::of_words(words) {
-                    // Nothing has been said of these.
-                    Some(promises) => (plan.promises, verdict) = (promises, None),
-                    None => return Err(format(line.to_owned())),
-                },
-                Some("verdict") => {
-                    let name = words.next();
-                    let mut said = Verdict::ALL.into_iter();
-                    let said = said.find(|verdict| Some(verdict.name()) == name);
-                    let at = words.next().and_then(|word| word.parse().ok());
-                    match said.zip(at) {
-                        Some((said, at)) => verdict = Some((said, Wall(at))),
-                        None => return Err(format(line.to_owned())),
-                    }
-                }
-                _ => return Err(format(line.to_owned())),
+            let line = line.rsplit_once(' ').map_or(line, |(line, _)| line);
+            let block = says.take_line(line).map_err(|()| format(line.to_owned()))?;
+            looked.extend(block);
+        }
+        for (number, sectors) in looked {
+            // Else a line of the block is lost, and the block is looked into again.
+            let listed = says.unreadable.within(says.plan.extent_of(number));
+            if listed == sectors {
+                says.set_done(number);
             }
         }
-        let text = files::read_text(&file, BEYOND).map_err(failed)?;
-        let mut beyond = text.split_whitespace().skip(1).map(str::parse::<u64>);
-        for found in [&mut unreadable, &mut changed] {
-            match beyond.next() {
-                Some(Ok(sectors)) => found.add_beyond(sectors),
-                Some(Err(_)) => return Err(format(text.clone())),
-                None => {}
-            }
+        let summary = files::read_text(&file, seal, SUMMARY).map_err(failed)?;
+        let is_whole = says.take_summary(summary.as_deref(), lines.len() as u64);
+        is_whole.map_err(|()| format(summary.unwrap_or_default()))?;
+        says.is_done_as_it_says();
+        let counts = Counts::of(&says.unreadable, &says.changed);
+        if says.damage.pages > 0 {
+            // A whole file takes the place of the damaged file.
+            return Ok(Some((ProgressFile::create(path, &says)?, says)));
         }
-        file.set_len(lines_at + whole as u64).map_err(failed)?;
+        file.set_len(pages.end() + lines.len() as u64)
+            .map_err(failed)?;
         let progress = ProgressFile {
             path: path.to_owned(),
+            id: FileId::of(&file).map_err(failed)?,
             file,
-            pages: plan.pages(),
+            plan: says.plan.clone(),
+            pages,
             dirty: BTreeSet::new(),
             written: lines.len(),
             lines,
-            beyond: Some((unreadable.beyond(), changed.beyond())),
+            counts,
+            summary: None,
         };
-        let restored = Restored {
-            plan,
-            done,
-            state,
-            unreadable,
-            changed,
-            verdict,
-            done_at,
-        };
-        Ok(Some((progress, restored)))
+        Ok(Some((progress, says)))
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Makes sure that the next server finds it.
+    pub fn is_in_place(&self) -> io::Result<()> {
+        match self.id.is_at(&self.path) {
+            true => Ok(()),
+            false => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it was removed, or another file is in its place",
+            )),
+        }
     }
 
     /// What makes it durable, on another thread.
@@ -342,7 +405,7 @@ impl ProgressFile {
     /// All of it is to be written again, each line where it was.
     pub fn all_changed(&mut self) {
         self.dirty.extend(0..self.pages.count());
-        (self.written, self.beyond) = (0, None);
+        (self.written, self.summary) = (0, None);
     }
 
     /// Whether a block is done has changed.
@@ -360,12 +423,23 @@ impl ProgressFile {
         self.written < self.lines.len()
     }
 
-    /// Writes the lines that could not be written before.
+    /// Writes the lines that could not be written before, and then the summary.
     pub fn catch_up(&mut self) -> io::Result<()> {
         let lacking = &self.lines.as_bytes()[self.written..];
         let end = self.pages.end() + self.written as u64;
         self.file.write_all_at(lacking, end)?;
         self.written = self.lines.len();
+        let Counts {
+            all,
+            beyond,
+            changed,
+        } = self.counts;
+        let written = self.written;
+        let summary = format!("unreadable {all} beyond {beyond} changed {changed} lines {written}");
+        if self.summary.as_ref() != Some(&summary) {
+            files::write_text(&self.file, self.pages.seal(), &summary, SUMMARY)?;
+            self.summary = Some(summary);
+        }
         Ok(())
     }
 
@@ -379,12 +453,22 @@ impl ProgressFile {
         Ok(())
     }
 
+    /// A line more, which is not written yet.
+    fn push(&mut self, text: &str) {
+        let at = self.pages.end() + self.lines.len() as u64;
+        let check = self.pages.seal().check(at, text.as_bytes());
+        self.lines.push_str(&format!("{text} {check:016x}\n"));
+    }
+
     fn line(&mut self, text: &str) -> io::Result<()> {
         self.catch_up()?;
-        self.lines.push_str(text);
         // Who asked says it again, if it is still so.
         let before = self.written;
-        self.catch_up().inspect_err(|_| self.lines.truncate(before))
+        self.push(text);
+        self.catch_up().inspect_err(|_| {
+            self.lines.truncate(before);
+            self.written = self.written.min(before);
+        })
     }
 
     /// These sectors were found. What cannot be written is written later ([`ProgressFile::catch_up`]).
@@ -394,45 +478,76 @@ impl ProgressFile {
             Finding::Readable => "readable",
             Finding::Changed => "changed",
         };
-        let (start, len) = (extent.start.get(), extent.len.get());
-        self.lines.push_str(&format!("{what} {start} {len}\n"));
+        self.push(&format!("{what} {}", words(extent)));
         self.catch_up()
     }
 
-    /// So many sectors were found that cannot be read, and that have changed, and are in no line. It is written if the file does not say so.
-    pub fn beyond(&mut self, unreadable: u64, changed: u64) -> io::Result<()> {
-        if self.beyond != Some((unreadable, changed)) {
-            let text = format!("beyond {unreadable} {changed}\n");
-            files::write_text(&self.file, &text, BEYOND)?;
-            self.beyond = Some((unreadable, changed));
+    /// A block is done, and these sectors cannot be read. Lines that cannot be written are written later.
+    pub fn looked(&mut self, number: u64, unreadable: &FoundSectors) -> io::Result<()> {
+        match unreadable.within(self.plan.extent_of(number)) {
+            0 => Ok(()),
+            sectors => {
+                self.push(&format!("looked {number} {sectors}"));
+                self.catch_up()
+            }
         }
-        Ok(())
+    }
+
+    /// Writes numbers of sectors that were found, if the file has others.
+    pub fn counts(&mut self, counts: Counts) -> io::Result<()> {
+        self.counts = counts;
+        self.catch_up()
     }
 
     /// The scrub is paused, or runs. What cannot be written is written later.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
-        self.lines.push_str(&format!("state {state}\n"));
+        self.push(&format!("state {state}"));
         self.catch_up()
     }
 
-    /// The scrub is done, at this time.
-    pub fn done(&mut self, at: Wall) -> io::Result<()> {
-        self.line(&format!("state done {}\n", at.0))
+    /// The scrub is done, at this time. `compared` is the number of blocks that were compared, and the reason if none could be.
+    pub fn done(&mut self, at: Wall, compared: Option<(u64, Option<&str>)>) -> io::Result<()> {
+        if let Some((compared, why_not)) = compared {
+            self.line(&compared_line(compared, why_not))?;
+        }
+        self.line(&done_line(Some(at)))
     }
 
     /// Something else is promised.
     pub fn promise(&mut self, promises: Promises) -> io::Result<()> {
-        self.line(&format!("promise {}\n", promises.to_line()))
+        self.line(&format!("promise {}", promises.to_line()))
     }
 
     /// Something else is said of what is promised.
     pub fn verdict(&mut self, verdict: Verdict, at: Wall) -> io::Result<()> {
-        self.line(&format!("verdict {} {}\n", verdict.name(), at.0))
+        self.line(&format!("verdict {} {}", verdict.name(), at.0))
     }
 
-    /// The scrub is given up.
+    /// The scrub is given up. Another file in its place is left alone.
     pub fn remove(&self) -> io::Result<()> {
-        std::fs::remove_file(&self.path)
+        match self.id.is_at(&self.path) {
+            true => std::fs::remove_file(&self.path),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Numbers of sectors that were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Sectors that cannot be read, and the part of these sectors that is in no line.
+    all: u64,
+    beyond: u64,
+    changed: u64,
+}
+
+impl Counts {
+    pub fn of(unreadable: &FoundSectors, changed: &FoundSectors) -> Counts {
+        Counts {
+            all: unreadable.sectors(),
+            beyond: unreadable.beyond(),
+            changed: changed.sectors(),
+        }
     }
 }
 
@@ -452,6 +567,24 @@ impl Drop for ProgressFile {
     fn drop(&mut self) {
         files::unlock(&self.file);
     }
+}
+
+fn words(extent: Extent) -> String {
+    format!("{} {}", extent.start.get(), extent.len.get())
+}
+
+fn done_line(at: Option<Wall>) -> String {
+    match at {
+        Some(at) => format!("state done {}", at.0),
+        None => "state done".to_owned(),
+    }
+}
+
+fn compared_line(compared: u64, why_not: Option<&str>) -> String {
+    format!(
+        "compared {compared} {}",
+        one_line(why_not.unwrap_or_default())
+    )
 }
 
 #[cfg(test)]

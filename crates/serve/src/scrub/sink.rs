@@ -6,6 +6,7 @@ use super::hashes::{HashFile, hash_of};
 use super::image::ImageFile;
 use super::watch::Watch;
 use crate::disk::Disk;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::Extent;
 use std::io;
 use std::path::Path;
@@ -36,7 +37,7 @@ enum Task {
     Keep { number: u64, read: u64, hash: u64 },
     /// All that was done is to be durable; the number tells it from others of its kind.
     Sync(u64),
-    /// What is handed over from here on is done again.
+    /// Tasks are done again from here on, if the data that did not fit find room now.
     Again,
 }
 
@@ -62,6 +63,10 @@ pub(super) enum Sunk {
     },
     /// A block has another hash than it was to have. On file is still the one before.
     Changed { number: u64, read: u64, hash: u64 },
+    /// The page on which the hash of a block is to be is damaged: of all blocks on it there is no hash any more.
+    Damaged { number: u64 },
+    /// Tasks are done again.
+    Again,
     /// All before this is durable.
     Synced(u64),
 }
@@ -135,6 +140,7 @@ impl Sink {
             disk,
             reached: Arc::clone(&reached),
             has_failed: false,
+            failed_at: None,
         };
         let thread = std::thread::Builder::new()
             .name("scrub-sink".to_owned())
@@ -232,6 +238,8 @@ struct Worker {
     disk: Disk,
     reached: Arc<Reached>,
     has_failed: bool,
+    /// The sectors that could not be written.
+    failed_at: Option<Extent>,
 }
 
 impl Drop for Worker {
@@ -247,7 +255,7 @@ impl Worker {
     fn run(mut self, to_do: &Receiver<Task>) {
         while let Ok(task) = to_do.recv() {
             match task {
-                Task::Again => self.has_failed = false,
+                Task::Again => self.again(),
                 Task::Data {
                     extent,
                     data,
@@ -259,13 +267,13 @@ impl Worker {
                     self.has_taken(data.len());
                 }
                 Task::Part(extent, data) => {
-                    self.with_image(|image, at| image.write(at(extent), &data));
+                    self.with_image(extent, |image, at| image.write(at(extent), &data));
                     self.has_taken(data.len());
                 }
                 _ if self.has_failed => {}
                 Task::Zero(extent) => {
                     let len = self.bytes(extent.len.get());
-                    self.with_image(|image, at| image.zero(at(extent), len));
+                    self.with_image(extent, |image, at| image.zero(at(extent), len));
                 }
                 Task::Close { number, read } => self.done(vec![Sunk::Kept {
                     number,
@@ -285,13 +293,32 @@ impl Worker {
     /// Does something with the image, if there is one; it is told where an extent begins there.
     fn with_image(
         &mut self,
+        extent: Extent,
         what: impl FnOnce(&ImageFile, &dyn Fn(Extent) -> u64) -> io::Result<()>,
     ) {
         if let (BlocksFile::Image(image), false) = (self.watch.blocks(), self.has_failed)
             && let Err(error) = what(image, &|extent| self.bytes(extent.start.get()))
         {
-            self.fail_with_blocks(&error);
+            self.fail_with_blocks(extent, &error);
         }
+    }
+
+    /// Tries again, if there is room now for the data that could not be written.
+    fn again(&mut self) {
+        self.has_failed = false;
+        if let Some(extent) = self.failed_at.take() {
+            let (at, len) = (self.bytes(extent.start.get()), self.bytes(extent.len.get()));
+            let made = match self.watch.blocks() {
+                BlocksFile::Hashes(hashes) => {
+                    hashes.write_again(extent.start.get() / self.watch.block().get())
+                }
+                BlocksFile::Image(image) => image.try_room(at, len),
+            };
+            if let Err(error) = made {
+                return self.fail_with_blocks(extent, &error);
+            }
+        }
+        self.done(vec![Sunk::Again]);
     }
 
     fn keep(&mut self, number: u64, read: u64, hash: u64) {
@@ -299,12 +326,15 @@ impl Worker {
             return;
         };
         match hashes.set(number, hash) {
-            Ok(()) => self.done(vec![Sunk::Kept {
+            Ok(_) => self.done(vec![Sunk::Kept {
                 number,
                 read,
                 compared: true,
             }]),
-            Err(error) => self.fail_with_blocks(&error),
+            Err(error) => {
+                let block = self.watch.block().get();
+                self.fail_with_blocks(Extent::at(number * block, block), &error);
+            }
         }
     }
 
@@ -328,12 +358,13 @@ impl Worker {
 
     fn fail(&mut self, path: &Path, error: &io::Error, is_loss: bool) {
         self.has_failed = true;
-        let text = format!("{}: {error}", path.display());
+        let text = format!("{}: {error}", path.shown());
         *guard(&self.reached.problem) = Some(SinkProblem { text, is_loss });
         self.tell();
     }
 
-    fn fail_with_blocks(&mut self, error: &io::Error) {
+    fn fail_with_blocks(&mut self, extent: Extent, error: &io::Error) {
+        self.failed_at = Some(extent);
         let path = self.watch.blocks().path().to_owned();
         self.fail(&path, error, error.kind() == io::ErrorKind::InvalidData);
     }
@@ -345,7 +376,7 @@ impl Worker {
             let len = self.bytes(block.extent.len.get());
             let data = &data[from as usize..(from + len) as usize];
             let taken = match self.watch.blocks() {
-                BlocksFile::Hashes(hashes) => compare(hashes, block, hash_of(data)),
+                BlocksFile::Hashes(hashes) => compare(hashes, block, hash_of(data), &mut sunk),
                 BlocksFile::Image(image) => {
                     let written = image.write(self.bytes(block.extent.start.get()), data);
                     written.map(|()| block.kept(false))
@@ -355,7 +386,7 @@ impl Worker {
                 Ok(as_it_is) => sunk.push(as_it_is),
                 Err(error) => {
                     self.done(sunk);
-                    return self.fail_with_blocks(&error);
+                    return self.fail_with_blocks(block.extent, &error);
                 }
             }
         }
@@ -392,16 +423,20 @@ impl Whole {
     }
 }
 
-fn compare(hashes: &HashFile, block: &Whole, hash: u64) -> io::Result<Sunk> {
+fn compare(hashes: &HashFile, block: &Whole, hash: u64, sunk: &mut Vec<Sunk>) -> io::Result<Sunk> {
     let (number, read) = (block.number, block.read);
     if block.is_known {
-        // What is different is kept when it is written down that it is.
-        return Ok(match hashes.hash(number)? == hash {
-            true => block.kept(true),
-            false => Sunk::Changed { number, read, hash },
-        });
+        match hashes.hash(number)? {
+            Some(has) if has == hash => return Ok(block.kept(true)),
+            // The new hash is written after the line that names the change.
+            Some(_) => return Ok(Sunk::Changed { number, read, hash }),
+            // There is nothing to compare with.
+            None => sunk.push(Sunk::Damaged { number }),
+        }
     }
-    hashes.set(number, hash)?;
+    if hashes.set(number, hash)? && !block.is_known {
+        sunk.push(Sunk::Damaged { number });
+    }
     Ok(block.kept(false))
 }
 
@@ -472,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_does_not_take_is_not_done_and_neither_is_what_comes_behind_it() {
+    fn a_block_is_compared_with_its_hash_and_hashed_where_that_is_damaged() {
         let (folder, disk) = (Folder::new(), disk());
         let watch = watch(&folder, &disk);
         let progress = File::create(folder.join("progress")).expect("room");
@@ -505,24 +540,22 @@ mod tests {
                 None
             )
         );
+        // A damaged page has no hash to compare with.
         let hashes = File::options().write(true).open(folder.join("hashes"));
         let hashes = hashes.expect("there");
         hashes.write_all_at(b"damage", 20 << 10).expect("there");
-        for number in 0..3 {
-            hand_over(&sink, number, false);
-        }
-        sink.keep(7, 9, 7);
-        sink.sync(5);
-        let (sunk, problem) = next(&sink);
-        let problem = problem.expect("damaged");
-        assert!(
-            problem.is_loss && problem.text.contains("damaged"),
-            "{problem:?}"
-        );
-        assert_eq!((sunk, sink.take()), (vec![], (vec![], None)));
-        // Told to do so, it tries again.
-        hashes.write_all_at(&[0; 4096], 20 << 10).expect("there");
-        sink.again();
+        hand_over(&sink, 3, true);
+        let compared = false;
+        let anew = Sunk::Kept {
+            number,
+            read: 9,
+            compared,
+        };
+        assert_eq!(next(&sink), (vec![Sunk::Damaged { number }, anew], None));
+        let hash = hash_of(&[3; 4096]) + 1;
+        sink.keep(number, 9, hash);
+        let compared = true;
+        assert!(matches!(next(&sink).0[..], [Sunk::Kept { .. }]));
         hand_over(&sink, 3, true);
         let hash = hash_of(&[3; 4096]);
         assert_eq!(

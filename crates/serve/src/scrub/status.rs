@@ -58,6 +58,8 @@ pub struct CopyStatus {
     pub part: Option<(u64, u64)>,
     /// Blocks that were copied, or were being copied, and had to be read again since somebody wrote to them; since the server started.
     pub again: u64,
+    /// Reason why an unfinished copy of an earlier server does not count.
+    pub why_anew: Option<String>,
     /// Whether the image is settled: it will be the disk as it was at a line that is behind us, unless a read or the file fails still.
     pub is_settled: bool,
 }
@@ -148,6 +150,8 @@ pub struct ScrubStatus {
     pub unreadable: FoundSectors,
     /// Sectors that are not what they were, though nobody has written to them.
     pub changed: FoundSectors,
+    /// Damage of its files, since the server started or the scrub began.
+    pub damage: Damage,
     /// What is compared, if anything is.
     pub hashes: Option<HashStatus>,
     /// What is copied, if anything is.
@@ -179,6 +183,33 @@ impl ScrubStatus {
         let seconds = self.left as f64 / rate;
         let runs = self.state == ScrubState::Running && seconds < 1e9;
         runs.then(|| Nanos::from_millis((seconds * 1e3) as u64))
+    }
+}
+
+/// Damage of the files of a scrub. The server has made these pages anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Pages and lines whose checksums did not fit.
+    pub pages: u64,
+    /// The sectors that the pages were about.
+    pub sectors: FoundSectors,
+}
+
+impl Damage {
+    /// A page is damaged that is about these sectors.
+    pub fn add(&mut self, extent: Extent) {
+        self.pages += 1;
+        if !extent.is_empty() {
+            self.sectors.add(extent);
+        }
+    }
+
+    /// All of this is damaged, too.
+    pub fn add_all(&mut self, other: &Damage) {
+        for extent in other.sectors.extents() {
+            self.sectors.add(extent);
+        }
+        self.pages += other.pages;
     }
 }
 
@@ -245,6 +276,21 @@ impl FoundSectors {
             }
         }
         any
+    }
+
+    /// Returns true if the list is full, and more sectors may have been found.
+    pub fn is_full(&self) -> bool {
+        self.extents.len() >= FOUND_MAX || self.finds >= FINDS_MAX
+    }
+
+    /// Number of these sectors that are in the list.
+    pub fn within(&self, extent: Extent) -> u64 {
+        let (start, end) = (extent.start.get(), extent.end().get());
+        let overlaps = self.extents.range(..end).rev();
+        let overlaps = overlaps.take_while(|(_, until)| **until > start);
+        overlaps
+            .map(|(from, until)| (*until).min(end) - (*from).max(start))
+            .sum()
     }
 
     /// So many more were found elsewhere.

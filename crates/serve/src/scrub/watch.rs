@@ -6,15 +6,20 @@
 //! 4 KiB ..   a mark for each block, a bit that is set if the file has the block's hash, or the block, and nobody has written to the block since
 //! ```
 //!
+//! Each page ends with a checksum. On a page that is damaged no mark counts. If the first or the second part is damaged, none counts at all.
+//!
 //! A mark is cleared on file before a write to its block reaches the disk. What a killed server has written the kernel has; when the machine went
 //! down, no mark counts unless the disk had ended in order. So a mark never says too much. docs/design/2026-11-23-scrub-hash.md goes through it.
 
 use super::blocks::{BlocksFile, Keeps};
 use super::byte_range::ByteRange;
-use super::files::{self, FileId, HEADER, PAGE};
+use super::files::{self, FileId, HEADER};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
+use super::seal::{PAGE, Seal};
+use super::status::Damage;
 use crate::disk::Disk;
+use headtime_linux::shown::PathShown as _;
 use headtime_units::{Extent, Sectors};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -25,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const FORMAT: &str = "headtime watch 1";
+const FORMAT: &str = "headtime watch 2";
 const WHAT: &str = "the watch of a scrub";
 
 /// What nobody who starts a server has promised.
@@ -42,6 +47,8 @@ pub(super) struct Watch {
     blocks: BlocksFile,
     disk: Disk,
     known: Mutex<Known>,
+    /// Damage of the file when it was read, until a scrub tells the user.
+    damage: Mutex<Damage>,
     is_lost: AtomicBool,
     /// The disk has ended, and this has noticed all until then.
     has_ended: AtomicBool,
@@ -80,7 +87,8 @@ impl Watch {
         match Watch::make(path, identity, block, &blocks) {
             Ok((file, pages)) => {
                 let bits = vec![0; pages.words()];
-                Ok(Watch::of(path, file, (pages, bits), block, blocks, disk))
+                let marks = (pages, bits, Vec::new());
+                Ok(Watch::of(path, file, marks, block, blocks, disk))
             }
             Err(error) => {
                 // Else it would be in the way of whoever asks again.
@@ -101,7 +109,7 @@ impl Watch {
         let name = blocks.begin(&files::unique()?);
         let name = name.map_err(|error| files::failed(blocks.path(), error))?;
         let key = blocks.keeps().key();
-        let mut about = files::about(FORMAT, identity);
+        let mut about = files::about(FORMAT, identity)?;
         about["block"] = json!(block.get());
         about[key] = json!(blocks.path());
         about[format!("{key}_device")] = json!(blocks.id().device);
@@ -112,11 +120,13 @@ impl Watch {
         about["name"] = json!(name);
         let header = files::header(&about).map_err(failed)?;
         let file = files::create_beside(path)?;
-        let pages = pages(identity, block);
+        let seal = Seal::of(about["id"].as_str().unwrap_or_default());
+        let pages = pages(identity, block, seal);
         let made = (|| {
             files::make_room(&file, pages.end())?;
             file.write_all_at(&header, 0)?;
-            write_text(&file, &watched()?)?;
+            pages.write_all(&file, |_| 0)?;
+            write_text(&file, seal, &watched()?)?;
             files::put_in_place(&file, path)
         })();
         made.map_err(|error| {
@@ -129,11 +139,17 @@ impl Watch {
     fn of(
         path: &Path,
         file: File,
-        (pages, bits): (Pages, Vec<u64>),
+        (pages, bits, damaged): Marks,
         block: Sectors,
         blocks: BlocksFile,
         disk: &Disk,
     ) -> Watch {
+        let mut damage = Damage::default();
+        for page in &damaged {
+            let extent = Pages::extent_of(*page, block, disk.geometry().capacity);
+            damage.add(extent);
+            tell_damage(disk.name(), path, extent);
+        }
         Watch {
             path: path.to_owned(),
             file,
@@ -143,9 +159,10 @@ impl Watch {
             disk: disk.clone(),
             known: Mutex::new(Known {
                 bits,
-                dirty: BTreeSet::new(),
+                dirty: damaged.into_iter().collect(),
                 lost: None,
             }),
+            damage: Mutex::new(damage),
             is_lost: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
         }
@@ -165,38 +182,38 @@ impl Watch {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(Resumed::None),
             // It is another server's.
-            Err(error @ ProgressError::InUse(_)) => return Err(error),
+            Err(error @ ProgressError::InUse { .. }) => return Err(error),
             // One that nobody can look into now could be believed another time.
             Err(error) => {
                 remove(path);
                 return Ok(Resumed::Lost(error.to_string()));
             }
         };
-        let lost = |why: String| {
-            make_lost(path, &file, &why);
+        let lost = |seal: Seal, why: String| {
+            make_lost(path, &file, seal, &why);
             if let Err(error) = file.sync_all() {
-                tracing::error!("{}: {error}", path.display());
+                tracing::error!("{}: {error}", path.shown());
             }
             Ok(Resumed::Lost(why))
         };
-        let about = match files::read_header(&file, path, (FORMAT, WHAT)) {
-            Ok(about) => about,
-            Err(error) => return lost(error.to_string()),
+        let (about, seal) = match files::read_header(&file, path, (FORMAT, WHAT)) {
+            Ok(read) => read,
+            Err(error) => return lost(Seal::HEADER, error.to_string()),
         };
         match files::disk_of(&about) {
             Ok(then) => {
                 if let Err(other) = same_disk(path, &then, identity) {
                     // Of a disk that is another one this says nothing, and what is written to it means nothing here.
                     return match then.device == identity.device {
-                        true => lost(other.to_string()),
+                        true => lost(seal, other.to_string()),
                         false => Err(other),
                     };
                 }
             }
-            Err(problem) => return lost(problem),
+            Err(problem) => return lost(seal, problem),
         }
-        match Watch::trusted((path, keeps), &file, &about, identity, sole_writer) {
-            Err(why) => lost(why),
+        match Watch::trusted((path, keeps), &file, (&about, seal), identity, sole_writer) {
+            Err(why) => lost(seal, why),
             Ok((marks, block, blocks)) => {
                 let watch = Watch::of(path, file, marks, block, blocks, disk);
                 Ok(Resumed::Watch(Arc::new(watch)))
@@ -205,23 +222,22 @@ impl Watch {
     }
 
     /// The marks of a file, if they can be believed; from then on the file says that somebody notices writes. The error says why not.
-    #[allow(clippy::type_complexity, reason = "its only caller takes it apart")]
     fn trusted(
         (path, keeps): (&Path, Keeps),
         file: &File,
-        about: &Value,
+        (about, seal): (&Value, Seal),
         disk: &Identity,
         sole_writer: bool,
-    ) -> Result<((Pages, Vec<u64>), Sectors, BlocksFile), String> {
-        let text = |error: io::Error| format!("{}: {error}", path.display());
+    ) -> Result<(Marks, Sectors, BlocksFile), String> {
+        let text = |error: io::Error| format!("{}: {error}", path.shown());
         let block = files::number(about, "block")?;
         if block == 0 {
-            return Err(format!("{}: blocks of nothing", path.display()));
+            return Err(format!("{}: blocks of nothing", path.shown()));
         }
-        let (block, pages) = (Sectors::new(block), pages(disk, Sectors::new(block)));
-        let state = files::read_text(file, HEADER as u64).map_err(text)?;
+        let (block, pages) = (Sectors::new(block), pages(disk, Sectors::new(block), seal));
+        let state = files::read_text(file, seal, HEADER as u64).map_err(text)?;
         let now = watched().map_err(text)?;
-        match state.trim_end() {
+        match state.unwrap_or_default().as_str() {
             "clean" => {}
             state if state == now => {}
             state => {
@@ -230,7 +246,7 @@ impl Watch {
                     Some(("watched", _)) => {
                         "the machine went down while the disk was served".to_owned()
                     }
-                    _ => format!("{}: it is damaged", path.display()),
+                    _ => format!("{}: it is damaged", path.shown()),
                 });
             }
         }
@@ -245,16 +261,13 @@ impl Watch {
         let blocks = blocks.map_err(|error| error.to_string())?;
         let name = blocks.name().map_err(text)?;
         if file_in(about, keeps)? != (blocks.id(), name) {
-            return Err(format!("{}: another file than before", kept.display()));
+            return Err(format!("{}: another file than before", kept.shown()));
         }
-        if file.metadata().map_err(text)?.len() < pages.end() {
-            return Err(format!("{}: it was cut short", path.display()));
-        }
-        let bits = pages.read(file).map_err(text)?;
+        let (bits, damaged) = pages.read(file).map_err(text)?;
         // A machine that goes down from now on is not to leave behind that all is well.
-        write_text(file, &now).map_err(text)?;
+        write_text(file, seal, &now).map_err(text)?;
         file.sync_all().map_err(text)?;
-        Ok(((pages, bits), block, blocks))
+        Ok(((pages, bits, damaged), block, blocks))
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -269,10 +282,16 @@ impl Watch {
     /// The file that a watch of a disk says is its own, and its name, whether or not what it says of blocks can be believed.
     pub fn file_of(path: &Path, keeps: Keeps, disk: &Identity) -> Option<(FileId, String)> {
         let file = File::open(path).ok()?;
-        let about = files::read_header(&file, path, (FORMAT, WHAT)).ok()?;
+        let (about, _) = files::read_header(&file, path, (FORMAT, WHAT)).ok()?;
         // What was begun for another disk is not this one's to overwrite.
         same_disk(path, &files::disk_of(&about).ok()?, disk).ok()?;
         file_in(&about, keeps).ok()
+    }
+
+    /// Returns the damage of the file, once.
+    pub fn take_damage(&self) -> Damage {
+        let mut damage = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut damage)
     }
 
     /// Sectors of a block.
@@ -335,7 +354,7 @@ impl Watch {
             }
         }
         if let Err(error) = self.write_pages(&mut known, &cleared) {
-            let why = format!("{}: {error}", self.path.display());
+            let why = format!("{}: {error}", self.path.shown());
             self.lose_all(&mut known, why);
         }
     }
@@ -358,10 +377,10 @@ impl Watch {
 
     fn lose_all(&self, known: &mut Known, why: String) {
         if known.lost.is_none() {
-            let (disk, path) = (self.disk.name(), self.path.display());
+            let (disk, path) = (self.disk.name(), self.path.shown());
             let loss = self.blocks.keeps().loss();
             tracing::warn!(disk, "{path}: {loss}: {why}");
-            make_lost(&self.path, &self.file, &why);
+            make_lost(&self.path, &self.file, self.pages.seal(), &why);
             known.lost = Some(why);
             self.is_lost.store(true, Ordering::SeqCst);
         }
@@ -431,19 +450,34 @@ impl Drop for Watch {
             return;
         }
         let closed = self.sync().and_then(|()| {
-            let said = write_text(&self.file, "clean").and_then(|()| self.file.sync_all());
+            let said = write_text(&self.file, self.pages.seal(), "clean")
+                .and_then(|()| self.file.sync_all());
             said.map_err(|error| (self.path.clone(), error))
         });
         if let Err((path, error)) = closed {
-            make_lost(&self.path, &self.file, &error.to_string());
-            tracing::warn!("{}: {error}", path.display());
+            make_lost(
+                &self.path,
+                &self.file,
+                self.pages.seal(),
+                &error.to_string(),
+            );
+            tracing::warn!("{}: {error}", path.shown());
         }
     }
 }
 
-fn pages(disk: &Identity, block: Sectors) -> Pages {
+/// Marks of a file, and numbers of the damaged pages.
+type Marks = (Pages, Vec<u64>, Vec<usize>);
+
+fn pages(disk: &Identity, block: Sectors, seal: Seal) -> Pages {
     let blocks = disk.capacity.get().div_ceil(block.get());
-    Pages::new((HEADER + PAGE) as u64, blocks)
+    Pages::new((HEADER + PAGE) as u64, blocks, seal)
+}
+
+/// Says that a page of a file is damaged that is about these sectors.
+pub(super) fn tell_damage(disk: &str, path: &Path, sectors: Extent) {
+    let path = path.shown();
+    tracing::warn!(disk, %sectors, "{path}: a page is damaged; what it said of these sectors does not count");
 }
 
 /// The file that is kept and its name, as the beginning of a watch has them.
@@ -467,13 +501,13 @@ fn watched() -> io::Result<String> {
     }
 }
 
-fn write_text(file: &File, state: &str) -> io::Result<()> {
-    files::write_text(file, state, HEADER as u64)
+fn write_text(file: &File, seal: Seal, state: &str) -> io::Result<()> {
+    files::write_text(file, seal, state, HEADER as u64)
 }
 
 /// Has a file say that nothing is known: in words; or else by having nothing in it, or by not being there.
-fn make_lost(path: &Path, file: &File, why: &str) {
-    if write_text(file, &format!("lost {why}")).is_ok() || file.set_len(0).is_ok() {
+fn make_lost(path: &Path, file: &File, seal: Seal, why: &str) {
+    if write_text(file, seal, &format!("lost {why}")).is_ok() || file.set_len(0).is_ok() {
         return;
     }
     remove(path);
@@ -483,7 +517,7 @@ fn remove(path: &Path) {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(
             "{}: remove it before the server starts again, or what it says is believed wrongly: it cannot be written or removed: {error}",
-            path.display()
+            path.shown()
         ),
         _ => {}
     }

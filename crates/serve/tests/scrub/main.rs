@@ -10,6 +10,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod copy;
+mod damage;
 mod hash;
 mod promises;
 mod rig;
@@ -433,12 +434,8 @@ fn a_file_that_is_no_progress_is_refused_and_left_as_it_is() {
     rig.wait(|status| status.state == ScrubState::Paused);
     rig.stop();
     let whole = std::fs::read(&file).expect("there");
-    let mut broken: Vec<Vec<u8>> = [0, 10, 16 << 10, whole.len() / 2]
-        .iter()
-        .map(|len| whole[..*len].to_vec())
-        .collect();
+    let mut broken = vec![Vec::new(), whole[..10].to_vec()];
     broken.push([b"[1, 2]".as_slice(), &[0; 1 << 16]].concat());
-    broken.push([whole.as_slice(), b"nonsense 1\n"].concat());
     for bytes in broken {
         std::fs::write(&file, &bytes).expect("writable");
         let rig = Rig::emulated(of);
@@ -450,10 +447,35 @@ fn a_file_that_is_no_progress_is_refused_and_left_as_it_is() {
         assert_eq!(std::fs::read(&file).expect("there"), bytes);
         rig.stop();
     }
-    // Half a line is none.
-    std::fs::write(&file, [whole.as_slice(), b"unreadable 7"].concat()).expect("writable");
-    let rig = Rig::emulated(of);
-    rig.begin(&ScrubAsk::default());
-    assert_eq!(rig.to_the_end().unreadable.sectors(), 0);
+    // Half a line does not count, and a line without a checksum is damage.
+    for (line, pages) in [("unreadable 7", 0), ("unreadable 7 1\n", 1)] {
+        std::fs::write(&file, [whole.as_slice(), line.as_bytes()].concat()).expect("writable");
+        let rig = Rig::emulated(of);
+        rig.begin(&ScrubAsk::default());
+        let done = rig.to_the_end();
+        assert_eq!((done.unreadable.sectors(), done.damage.pages), (0, pages));
+        rig.stop();
+    }
+}
+
+#[test]
+fn a_scrub_whose_file_is_gone_is_held_and_begins_anew_when_it_is_told_to() {
+    let folder = Folder::new();
+    let rig = Rig::emulated(Of {
+        folder: Some(&folder),
+        ..USUAL
+    });
+    rig.begin(&soon());
+    rig.wait(|status| status.left < 2_000);
+    std::fs::remove_dir_all(folder.join("state")).expect("there");
+    let held = rig.wait(|status| status.state != ScrubState::Running);
+    let ScrubState::Held(why) = held.state else {
+        panic!("{held:?}");
+    };
+    assert!(why.contains("disk0.scrub: it was removed"), "{why}");
+    rig.scrubs.resume().expect("held");
+    let done = rig.to_the_end();
+    assert_eq!(done.in_idle_time, 2_048);
     rig.stop();
+    assert!(folder.join("state/disk0.scrub").exists());
 }

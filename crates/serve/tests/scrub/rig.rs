@@ -15,11 +15,14 @@ use headtime_serve::request::Data;
 use headtime_serve::scrub::{ScrubAsk, ScrubState, ScrubStatus, Scrubs};
 use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos, Sectors, Time};
+use std::fs::File;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use twox_hash::XxHash64;
 
 pub const DRIVE: &str = "atlas10k";
 
@@ -243,4 +246,24 @@ impl Rig {
         );
         assert_eq!(inbox.wait().result, Ok(()));
     }
+}
+
+/// Writes a page of text into a file of a scrub, with the checksum that a server would give it.
+pub fn write_page(path: &Path, text: &str, at: u64) {
+    let bytes = std::fs::read(path).expect("there");
+    let header = bytes.split(|byte| *byte == 0).next().expect("there");
+    let header: serde_json::Value = serde_json::from_slice(header).expect("JSON");
+    let id = header["id"].as_str().expect("a name");
+    let mut page = [0; 4096];
+    page[..text.len()].copy_from_slice(text.as_bytes());
+    let seed = XxHash64::oneshot(1, id.as_bytes()).wrapping_add(at);
+    close(&mut page, seed);
+    let file = File::options().write(true).open(path).expect("there");
+    file.write_all_at(&page, at).expect("written");
+}
+
+/// Writes the checksum of a page into its end.
+pub fn close(page: &mut [u8], seed: u64) {
+    let (body, check) = page.split_at_mut(page.len() - 8);
+    check.copy_from_slice(&XxHash64::oneshot(seed, body).to_le_bytes());
 }

@@ -7,6 +7,7 @@ use crate::live::front::Front;
 use headtime_attach::fuse::{self, Mounted};
 use headtime_attach::loopdev::{self, LoopDevice, Settings};
 use headtime_linux::mounts;
+use headtime_linux::shown::PathShown as _;
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
@@ -31,7 +32,7 @@ pub(super) struct Attached {
 /// If it is not empty, or cannot be looked into. What is a mount already is for [`fuse::mount`] to
 /// refuse: what that shows is another's.
 pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
-    let at = mountpoint.display();
+    let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: cannot mount: {error}"));
     let whole = mounts::canonical(mountpoint).map_err(failed)?;
     if mounts::at(&whole).map_err(failed)?.is_some() {
@@ -44,7 +45,7 @@ pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
     Err(Fault::File(format!(
         "{at}: is not empty: `{}` and whatever else is there could not be seen while the disks are; \
          give an empty directory",
-        first.display()
+        Path::new(&first).shown()
     )))
 }
 
@@ -107,9 +108,9 @@ impl Attached {
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, file, device) in &self.files {
-            let _ = write!(text, "{name} {}", file.display());
+            let _ = write!(text, "{name} {}", file.shown());
             if let Some(device) = device {
-                let _ = write!(text, " {}", device.path().display());
+                let _ = write!(text, " {}", device.path().shown());
             }
             text.push('\n');
         }
@@ -137,7 +138,7 @@ impl Attached {
                     // Nothing is mounted there any more.
                     && error.kind() != io::ErrorKind::InvalidInput
                 {
-                    tracing::warn!("{}: cannot unmount: {error}", mountpoint.display());
+                    tracing::warn!("{}: cannot unmount: {error}", mountpoint.shown());
                 }
             }),
         }
@@ -151,7 +152,7 @@ fn release(devices: &[LoopDevice]) {
         if let Err(error) = device.detach() {
             tracing::warn!(
                 "{}: cannot take its file away: {error}",
-                device.path().display()
+                device.path().shown()
             );
         }
     }
@@ -161,7 +162,7 @@ fn release(devices: &[LoopDevice]) {
 fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
     let failed = |device: &LoopDevice| {
         let path = device.path();
-        move |error: io::Error| Fault::File(format!("{}: {error}", path.display()))
+        move |error: io::Error| Fault::File(format!("{}: {error}", path.shown()))
     };
     let mut worst = Ok(());
     for device in devices {
@@ -173,7 +174,7 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
             }
             if users != said {
                 for user in &users {
-                    tracing::warn!("waiting: {} is {user}", device.path().display());
+                    tracing::warn!("waiting: {} is {user}", device.path().shown());
                 }
                 said = users;
             }
@@ -185,7 +186,7 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
         let mut said = false;
         while !device.detach().map_err(failed(device))? {
             if !said {
-                tracing::warn!("waiting: {} is open", device.path().display());
+                tracing::warn!("waiting: {} is open", device.path().shown());
                 said = true;
             }
             pause();
@@ -200,13 +201,13 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
                 if !said {
                     tracing::warn!(
                         "waiting: something is open in {}",
-                        mounted.mountpoint().display()
+                        mounted.mountpoint().shown()
                     );
                     said = true;
                 }
             }
             Err(error) => {
-                let path = mounted.mountpoint().display();
+                let path = mounted.mountpoint().shown();
                 return worst.and(Err(Fault::File(format!("{path}: cannot unmount: {error}"))));
             }
         }

@@ -5,6 +5,7 @@ use crate::args::Detach;
 use crate::fault::Fault;
 use headtime_attach::loopdev::{self, LoopDevice, User};
 use headtime_linux::mounts::{self, Held};
+use headtime_linux::shown::PathShown as _;
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
@@ -12,7 +13,7 @@ use std::path::Path;
 pub(in super::super) fn detach(args: &Detach, context: &mut Context<'_>) -> Result<(), Fault> {
     let mountpoint = mounts::canonical(&args.mountpoint)
         .map_err(|error| Fault::reading(&args.mountpoint, &error))?;
-    let at = mountpoint.display();
+    let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));
     let mount = mounts::at(&mountpoint).map_err(failed)?;
     let devices = loopdev::backed_by(&mountpoint).map_err(failed)?;
@@ -50,7 +51,7 @@ fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Resul
             .users()
             .map_err(|error| Fault::reading(&path, &error))?;
         for user in users {
-            let device = path.display();
+            let device = path.shown();
             match &user {
                 User::Mounted(at) if force => {
                     context.note(&format!("{device} is {user}; unmounting"));
@@ -75,13 +76,13 @@ fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Resul
 
 /// Unmounts, lazily if need be.
 fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
-    let failed = |error: io::Error| Fault::File(format!("{}: {error}", at.display()));
+    let failed = |error: io::Error| Fault::File(format!("{}: {error}", at.shown()));
     match mounts::unmount(at, false) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
             context.note(&format!(
                 "{}: in use; nobody finds it any more, and it goes with the last who has it open",
-                at.display()
+                at.shown()
             ));
             mounts::unmount(at, true).map_err(failed)
         }
@@ -91,7 +92,7 @@ fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
 
 /// Ends the server, which undoes what it has set up.
 fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
-    let at = mountpoint.display();
+    let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: its server: {error}"));
     held.terminate().map_err(failed)?;
     if held.wait(args.timeout).map_err(failed)? {
@@ -112,11 +113,11 @@ fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
 
 /// Clears away what a server has left that could not end well.
 fn clear(mountpoint: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
-    let at = mountpoint.display();
+    let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));
     for device in loopdev::backed_by(mountpoint).map_err(failed)? {
         let path = device.path();
-        let path = path.display();
+        let path = path.shown();
         device.reset();
         let gone = device
             .detach()

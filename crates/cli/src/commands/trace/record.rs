@@ -6,6 +6,7 @@ use crate::commands::context::Context;
 use crate::commands::signals::signals;
 use crate::fault::Fault;
 use crate::files::Output;
+use headtime_linux::shown::PathShown as _;
 use headtime_record::{Going, RecordError, RecordOptions, Recorder, Recording, Target};
 use headtime_workload::WriteError;
 use std::io::Write;
@@ -33,7 +34,7 @@ pub(in crate::commands) fn record(args: &Record, context: &mut Context<'_>) -> R
     if name.to != To::Csv {
         return Err(Fault::Usage(format!(
             "{}: a recording is csv, which alone has a place for processes and completions; name it .csv or .csv.gz",
-            args.out.display()
+            args.out.shown()
         )));
     }
     let target = Target::new(&args.device).map_err(fault)?;
@@ -62,7 +63,7 @@ pub(in crate::commands) fn record(args: &Record, context: &mut Context<'_>) -> R
     if recording.trace.requests.is_empty() {
         return Err(Fault::File(format!(
             "{}: nothing to write: {}",
-            args.out.display(),
+            args.out.shown(),
             remainder(&recording).first().map_or_else(
                 || format!("no request was made to {}", target.path()),
                 |rest| format!("no request was both made and completed meanwhile; {rest}")
@@ -154,7 +155,7 @@ fn write(
     match name.write(output, put) {
         Ok(_) => Ok(()),
         Err(WriteError::Io(error)) => Err(Fault::writing(path, &error)),
-        Err(other) => Err(Fault::File(format!("{}: {other}", path.display()))),
+        Err(other) => Err(Fault::File(format!("{}: {other}", path.shown()))),
     }
 }
 
@@ -186,7 +187,7 @@ fn summary(recording: &Recording, out: &Path, context: &mut Context<'_>) {
     let total = recording.trace.info().total;
     context.note(&format!(
         "{}: {} requests in {:.3} s ({}) of {} threads",
-        out.display(),
+        out.shown(),
         total.requests(),
         recording.span.as_secs_f64(),
         kinds(&total),

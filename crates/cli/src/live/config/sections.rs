@@ -3,6 +3,7 @@
 use super::access::AccessConfig;
 use crate::fault::Fault;
 use headtime_config::Placed;
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::Class;
 use headtime_stack::{Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos};
@@ -141,7 +142,7 @@ pub enum Socket {
 impl std::fmt::Display for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Socket::Unix(path) => write!(f, "unix:{}", path.display()),
+            Socket::Unix(path) => write!(f, "unix:{}", path.shown()),
             Socket::Tcp(address) => write!(f, "tcp:{address}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::apart::{Thing, canonical, thing};
 use headtime_config::{Error, Place, Placed};
+use headtime_linux::shown::PathShown as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ pub(super) fn in_use_once<T>(
     section: &Placed<T>,
     key: &str,
 ) -> Result<(), Error> {
-    let what = format!("{} is in use already", path.display());
+    let what = format!("{} is in use already", path.shown());
     once(&mut seen.files, canonical(path), section, key, &what)?;
     match thing(path) {
         Some(thing) => {

@@ -5,7 +5,7 @@ use super::super::shared::Shared;
 use super::latch::{Latch, Mark};
 use crate::device::{Aborted, Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, op_name};
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{
     Arrival, Asked, Background, Broken, DelayCounts, Done, DriveTag, Engine, Finished, GaveUp,
@@ -341,7 +341,7 @@ impl Live {
     fn failed(&mut self, request: &Request<()>, failure: &Failure) {
         tracing::warn!(
             disk = self.shared.name,
-            op = ?request.op,
+            op = op_name(request.op),
             sectors = %request.extent,
             "{failure}"
         );

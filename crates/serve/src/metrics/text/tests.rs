@@ -131,8 +131,8 @@ fn a_scrape_has_every_metric_of_two_disks() {
             2.0,
         ),
         ("headtime_build_info{version=\"1.2.3\"}", 1.0),
-        ("headtime_uptime_seconds{}", 1.5),
-        ("headtime_log_messages_dropped_total{}", 7.0),
+        ("headtime_uptime_seconds", 1.5),
+        ("headtime_log_messages_dropped_total", 7.0),
         ("headtime_disk_up{disk=\"disk0\"}", 1.0),
         ("headtime_disk_up{disk=\"stuck\"}", 0.0),
         (

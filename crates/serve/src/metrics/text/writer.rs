@@ -29,6 +29,10 @@ impl Writer<'_> {
         }
         let mut encoder = self.0.encode_descriptor(name, help, unit.as_ref(), kind)?;
         for (labels, value) in values {
+            if labels.is_empty() {
+                // An empty set of labels would be written as `{}`.
+                return value.encode(encoder);
+            }
             value.encode(encoder.encode_family(&labels.as_slice())?)?;
         }
         Ok(())

@@ -66,8 +66,9 @@ impl Scrubs {
             Resumed::Lost(why) => {
                 let (disk, loss) = (self.disk.name(), keeps.loss());
                 tracing::warn!(disk, "{loss}: {why}");
-                if keeps == Keeps::Hashes {
-                    now.why_not = Some(why);
+                match keeps {
+                    Keeps::Hashes => now.why_not = Some(why),
+                    Keeps::Image => now.why_anew = Some(why),
                 }
             }
             Resumed::None => {}

@@ -1,7 +1,9 @@
 //! What a scrub does with data, and what writes do to that.
 
-use super::super::progress::Finding;
+use super::super::hashes::HashFile;
+use super::super::progress::{Counts, Finding};
 use super::super::sink::{Sunk, Whole};
+use super::super::watch::tell_damage;
 use super::Scrub;
 use headtime_sched::Passing;
 use headtime_units::{Extent, Lba, Time};
@@ -58,7 +60,7 @@ impl<P: Passing> Scrub<P> {
             self.is_sunk(sunk);
         }
         if let Some(problem) = problem {
-            self.sink_has_failed = true;
+            (self.sink_has_failed, self.waits_for_sink) = (true, false);
             // It is read again, when somebody says that the way is free.
             for (number, _) in std::mem::take(&mut self.sinking) {
                 self.want_again(number);
@@ -82,6 +84,8 @@ impl<P: Passing> Scrub<P> {
     fn is_sunk(&mut self, sunk: Sunk) {
         match sunk {
             Sunk::Synced(nth) => self.ending = self.ending.synced(nth),
+            Sunk::Again => self.waits_for_sink = false,
+            Sunk::Damaged { number } => self.is_damaged(number),
             Sunk::Kept {
                 number,
                 read,
@@ -93,7 +97,11 @@ impl<P: Passing> Scrub<P> {
                 self.sinking.remove(&number);
                 self.compared += u64::from(compared);
                 let sink = self.sink.as_ref();
-                if let Some(sink) = sink.filter(|_| !self.rewritten.contains(&number)) {
+                // Lines alone name the holes of a copy. The next server reads such a block again, in case a line is damaged.
+                let is_listed = self.plan.is_copy()
+                    && self.face.status().unreadable.within(self.extent_of(number)) > 0;
+                let learns = !is_listed && !self.rewritten.contains(&number);
+                if let Some(sink) = sink.filter(|_| learns) {
                     sink.watch().learn(number);
                 }
                 self.close(number);
@@ -106,6 +114,28 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
+    /// The page is damaged on which the hash of a block was: all blocks on it are hashed anew.
+    fn is_damaged(&mut self, number: u64) {
+        let Some(sink) = &self.sink else { return };
+        let (blocks, block) = (HashFile::beside(number), self.plan.block.get());
+        let capacity = self.plan.identity.capacity.get();
+        let (start, end) = (blocks.start * block, (blocks.end * block).min(capacity));
+        let extent = Extent::at(start, end - start);
+        if self
+            .face
+            .status()
+            .damage
+            .sectors
+            .within(self.extent_of(number))
+            > 0
+        {
+            // The status has this page already.
+            return;
+        }
+        tell_damage(self.disk.name(), sink.watch().blocks().path(), extent);
+        self.face.status().damage.add(extent);
+    }
+
     /// A block is another one than it was to be. That is written down before it is forgotten what it was.
     fn is_changed(&mut self, (number, read): (u64, u64), hash: u64) {
         let extent = self.extent_of(number);
@@ -113,7 +143,7 @@ impl<P: Passing> Scrub<P> {
         tracing::warn!(disk, sectors = %extent, "the scrub finds another content, though nobody has written");
         let is_new = self.face.status().changed.add(extent);
         self.is_found(is_new, Finding::Changed, extent);
-        self.keep_beyond();
+        self.keep_counts();
         match &self.sink {
             Some(sink) if self.held.is_none() => sink.keep(number, read, hash),
             _ => {
@@ -164,8 +194,9 @@ impl<P: Passing> Scrub<P> {
     /// Without its watch what was hashed or copied says nothing.
     pub(super) fn look_at_watches(&mut self, now: Time) {
         self.watches.iter().for_each(|watch| watch.look_at_disk());
-        let why = match &self.sink {
-            Some(sink) if sink.watch().is_lost() => sink.watch().lost().unwrap_or_default(),
+        let why = match (&self.is_gone, &self.sink) {
+            (Some(why), _) => why.clone(),
+            (None, Some(sink)) if sink.watch().is_lost() => sink.watch().lost().unwrap_or_default(),
             _ => return,
         };
         if !self.face.must_begin_anew.swap(true, Ordering::SeqCst) {
@@ -191,14 +222,13 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down how many sectors were found of which it is not kept where they are.
-    pub(super) fn keep_beyond(&mut self) {
-        let (unreadable, changed) = {
+    /// Writes down how many sectors were found.
+    pub(super) fn keep_counts(&mut self) {
+        let counts = {
             let status = self.face.status();
-            (status.unreadable.beyond(), status.changed.beyond())
+            Counts::of(&status.unreadable, &status.changed)
         };
-        let written = self.progress.as_mut();
-        let written = written.map(|kept| kept.beyond(unreadable, changed));
+        let written = self.progress.as_mut().map(|kept| kept.counts(counts));
         self.kept(written);
     }
 }

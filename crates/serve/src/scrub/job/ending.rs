@@ -5,6 +5,7 @@ use super::super::status::ScrubState;
 use super::syncs::Ending;
 use super::{Resting, Scrub};
 use headtime_engine::{Background, Member};
+use headtime_linux::shown::PathShown as _;
 use headtime_sched::Passing;
 use headtime_units::Time;
 
@@ -24,6 +25,7 @@ impl<P: Passing> Scrub<P> {
             let told = self.progress.as_ref().map(ProgressFile::remove);
             self.kept(told);
         } else if !self.is_written_down(now) {
+            self.look_at_watches(now);
             self.publish(now);
             return;
         }
@@ -54,7 +56,8 @@ impl<P: Passing> Scrub<P> {
             Ending::Said => return true,
             Ending::NotYet => {
                 self.keep();
-                if self.held.is_some() {
+                self.look_whether_gone();
+                if self.held.is_some() || self.is_gone.is_some() {
                     return false;
                 }
                 if self.sink.is_some() {
@@ -65,7 +68,11 @@ impl<P: Passing> Scrub<P> {
             Ending::Synced => {}
         }
         let date = self.end_promises(now);
-        let told = self.progress.as_mut().map(|kept| kept.done(date));
+        let hashes = self.face.status().hashes.clone();
+        let compared = hashes
+            .as_ref()
+            .map(|hashes| (self.compared, hashes.why_not.as_deref()));
+        let told = self.progress.as_mut().map(|kept| kept.done(date, compared));
         self.kept(told);
         if self.held.is_some() {
             return false;
@@ -76,6 +83,15 @@ impl<P: Passing> Scrub<P> {
                 false
             }
             None => true,
+        }
+    }
+
+    /// Notices that its file is not where the next server looks for it.
+    fn look_whether_gone(&mut self) {
+        if let Some(progress) = &self.progress
+            && let Err(error) = progress.is_in_place()
+        {
+            self.is_gone = Some(format!("{}: {error}", progress.path().shown()));
         }
     }
 

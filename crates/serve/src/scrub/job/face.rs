@@ -3,7 +3,7 @@
 use super::super::promises::Promises;
 use super::super::status::{ScrubState, ScrubStatus};
 use headtime_linux::clock::Wall;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,8 +22,27 @@ pub(crate) struct Face {
     /// What is promised from now on, until the job has heard of it.
     promises: Mutex<Option<Promises>>,
     /// The job has let go of all it had, though the scrub is not over.
-    let_go: Mutex<bool>,
-    lets_go: Condvar,
+    let_go: Flag,
+    /// The job was told to go on, and has looked whether that can be.
+    answered: Flag,
+}
+
+/// A condition to wait for.
+#[derive(Debug, Default)]
+struct Flag(Mutex<bool>, Condvar);
+
+impl Flag {
+    fn set(&self, is_so: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = is_so;
+        self.1.notify_all();
+    }
+
+    /// Waits for a while. Returns true if it is so.
+    fn wait(&self, limit: Duration) -> bool {
+        let is_so = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = (self.1).wait_timeout_while(is_so, limit, |is_so| !*is_so);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
 impl Face {
@@ -34,8 +53,8 @@ impl Face {
             stopped: AtomicBool::new(false),
             must_begin_anew: AtomicBool::new(false),
             promises: Mutex::new(None),
-            let_go: Mutex::new(false),
-            lets_go: Condvar::new(),
+            let_go: Flag::default(),
+            answered: Flag::default(),
             status: Mutex::new(status),
         }
     }
@@ -62,14 +81,27 @@ impl Face {
     }
 
     pub fn has_let_go(&self) {
-        *self.let_go.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.lets_go.notify_all();
+        self.let_go.set(true);
     }
 
     /// Waits for the job to let go of what it has, for a while. Returns true if it has.
     pub fn wait_for_job(&self, limit: Duration) -> bool {
-        let let_go = self.let_go.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = (self.lets_go).wait_timeout_while(let_go, limit, |let_go| !*let_go);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
+        self.let_go.wait(limit)
+    }
+
+    /// Tells the job to go on.
+    pub fn go_on(&self) {
+        self.answered.set(false);
+        self.goes_on.store(true, Ordering::SeqCst);
+    }
+
+    /// The job has looked whether it can go on.
+    pub fn answers(&self) {
+        self.answered.set(true);
+    }
+
+    /// Waits for that, for a while.
+    pub fn wait_for_answer(&self, limit: Duration) {
+        self.answered.wait(limit);
     }
 }

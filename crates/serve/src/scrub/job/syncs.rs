@@ -1,6 +1,7 @@
 //! What makes progress durable.
 
 use super::super::files::DurableFile;
+use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -20,7 +21,7 @@ impl Syncs {
             .spawn(move || {
                 while told.recv().is_ok() {
                     if let Err(error) = file.sync() {
-                        tracing::warn!("{}: {error}", file.path().display());
+                        tracing::warn!("{}: {error}", file.path().shown());
                     }
                 }
             })?;

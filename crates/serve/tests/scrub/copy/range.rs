@@ -1,5 +1,6 @@
 //! Copies of a part of a disk.
 
+use super::super::rig::close;
 use super::*;
 
 #[test]
@@ -170,6 +171,7 @@ fn a_part_that_is_not_the_one_that_was_copied_is_not_taken_for_it() {
         let changed = format!("\"copy_bytes\":{to}");
         let mut text = text.replace(&bytes, &changed).into_bytes();
         text.resize(12 << 10, 0);
+        close(&mut text, 0);
         let file = File::options().write(true).open(path).expect("there");
         file.write_all_at(&text, 0).expect("room");
     };
