@@ -4,6 +4,7 @@ pub mod around;
 pub mod configs;
 pub mod disksim;
 pub mod drive;
+pub mod fio;
 pub mod log;
 pub mod mutate;
 pub mod nbd;
