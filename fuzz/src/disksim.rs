@@ -18,7 +18,7 @@ pub fn check(bytes: &[u8]) {
             None => Err(std::io::ErrorKind::NotFound.into()),
         }
     };
-    match import_text("FILE", run, beside) {
+    match import_text("FILE", run, &Default::default(), beside) {
         Ok(import) => {
             formed.expect("what can be imported has the form");
             profile::same_when_written(&import.profile);

@@ -4,6 +4,7 @@ pub mod around;
 pub mod configs;
 pub mod disksim;
 pub mod drive;
+pub mod fio;
 pub mod log;
 pub mod mutate;
 pub mod nbd;
@@ -30,6 +31,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("configs", configs::check),
     ("drive", drive::check),
     ("event_log", log::check),
+    ("fio", fio::check),
     ("nbd_handshake", nbd::handshake),
     ("nbd_messages", nbd::messages),
     ("profile", profile::check),

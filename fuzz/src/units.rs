@@ -1,7 +1,7 @@
 //! Checks on durations, sizes and numbers as text.
 
 use headtime_units::{Bytes, Millionths, Nanos};
-use headtime_workload::{SizeDistribution, Speed, TimeDistribution};
+use headtime_workload::{Places, SizeDistribution, Speed, TimeDistribution};
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
@@ -15,6 +15,7 @@ pub fn check(bytes: &[u8]) {
     same_when_written::<Millionths>(text);
     same_when_written::<TimeDistribution>(text);
     same_when_written::<SizeDistribution>(text);
+    same_when_written::<Places>(text);
     same_when_written::<Speed>(text);
 }
 

@@ -13,6 +13,7 @@ pub mod execute;
 pub mod fault;
 pub mod figure;
 pub mod files;
+pub mod fio;
 mod hash;
 pub mod live;
 pub mod output;

@@ -27,6 +27,7 @@ mod text;
 use headtime_config::{lines, number};
 use headtime_units::{Nanos, Sectors, SignedNanos};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -124,10 +125,10 @@ pub struct Geometry {
     pub cylinders: u32,
     /// Surfaces with data. 1 to 255.
     pub heads: u16,
-    /// Bytes in a logical sector: 512 or 4096.
+    /// Bytes in a logical sector: 256, 512 or 4096.
     #[serde(rename = "sector", default = "form::sector", with = "form::bytes")]
     pub sector_bytes: u32,
-    /// Bytes in a sector on the medium: the logical size (512n, 4Kn) or 4096 (512e).
+    /// Bytes in a sector on the medium: the logical size (256, 512n, 4Kn) or 4096 (512e).
     #[serde(rename = "physical_sector", default, with = "form::bytes")]
     pub physical_sector_bytes: u32,
 }
@@ -208,6 +209,45 @@ impl LayoutSpec {
         });
         let all = zones.chain(tracks);
         [all.clone().min(), all.max()].map(|slots| slots.unwrap_or(0))
+    }
+
+    /// The shortest and the longest full track, in slots. A table of tracks gives a track at the end of a zone only the
+    /// slots of its part. Such lengths are rare: a length counts if more tracks than `heads` have it, or if none is
+    /// as frequent.
+    pub fn sectors_per_full_track(&self, heads: u64) -> [u32; 2] {
+        let Some(map) = &self.map else {
+            return self.sectors_per_track();
+        };
+        // The number of tracks of each length, by group; the last group is the disk.
+        let mut groups: Vec<BTreeMap<u32, u64>> = Vec::with_capacity(map.groups.len());
+        for group in &map.groups {
+            let mut tracks: BTreeMap<u32, u64> = BTreeMap::new();
+            for strip in group {
+                let times = strip.run.div_ceil(strip.places.max(1));
+                let mut add = |slots: u32, count: u64| {
+                    let sum = tracks.entry(slots).or_default();
+                    *sum = sum.saturating_add(count.saturating_mul(times));
+                };
+                match strip.of {
+                    MapPart::Track {
+                        sectors_per_track, ..
+                    } => add(sectors_per_track, 1),
+                    MapPart::Group(of) => {
+                        let inner = groups.get(of).into_iter().flatten();
+                        inner.for_each(|(slots, count)| add(*slots, *count));
+                    }
+                }
+            }
+            groups.push(tracks);
+        }
+        let full = groups.last().into_iter().flatten();
+        let full = full
+            .filter(|(_, count)| **count > heads)
+            .map(|(slots, _)| *slots);
+        match (full.clone().min(), full.max()) {
+            (Some(least), Some(most)) => [least, most],
+            _ => self.sectors_per_track(),
+        }
     }
 
     /// Places that are slipped: sectors, or tracks where slips count those.

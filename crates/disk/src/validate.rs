@@ -208,7 +208,7 @@ pub fn validate(
     }
     let profile = profile.with(|spec| spec.noise = NoiseSpec::default())?;
     let mut drive = Drive::new(&profile, 0);
-    let per = u64::from(profile.geometry.sector_bytes) / BLOCK_BYTES;
+    let sector_bytes = u64::from(profile.geometry.sector_bytes);
     let mut now = Time::ZERO;
     let mut modelled = Vec::with_capacity(trace.len());
     for (tag, request) in (0..).zip(trace) {
@@ -218,13 +218,14 @@ pub fn validate(
                 line: request.line,
             });
         }
-        let extent =
-            on_drive(request, per, drive.capacity().get()).map_err(|what| TraceError::Unfit {
+        let extent = on_drive(request, sector_bytes, drive.capacity().get()).map_err(|what| {
+            TraceError::Unfit {
                 file: file.to_owned(),
                 line: request.line,
                 blocks: request.blocks,
                 what,
-            })?;
+            }
+        })?;
         drive.submit(
             now,
             Command {
@@ -254,23 +255,23 @@ pub fn validate(
     })
 }
 
-/// The sectors of a drive with `per` blocks each that a request asks for.
-fn on_drive(request: &Measured, per: u64, capacity: u64) -> Result<Extent, String> {
-    let (block, count) = (request.blocks.start.get(), request.blocks.len.get());
-    if block % per != 0 || count % per != 0 {
+/// The sectors of a request, with `sector_bytes` bytes each.
+fn on_drive(request: &Measured, sector_bytes: u64, capacity: u64) -> Result<Extent, String> {
+    let bytes = [request.blocks.start.get(), request.blocks.len.get()]
+        .map(|blocks| u128::from(blocks) * u128::from(BLOCK_BYTES));
+    let sector = u128::from(sector_bytes);
+    if bytes.iter().any(|bytes| bytes % sector != 0) {
+        return Err(format!("are not whole sectors of {sector_bytes} bytes"));
+    }
+    let [start, len] = bytes.map(|bytes| bytes / sector);
+    if start + len > u128::from(capacity) {
+        let blocks = u128::from(capacity) * sector / u128::from(BLOCK_BYTES);
         return Err(format!(
-            "are not whole sectors of {} bytes",
-            per * BLOCK_BYTES
+            "reach past the end of the drive, which has {blocks}"
         ));
     }
-    let extent = Extent::at(block / per, count / per);
-    if extent.end().get() > capacity {
-        return Err(format!(
-            "reach past the end of the drive, which has {}",
-            capacity * per
-        ));
-    }
-    Ok(extent)
+    // Less than the capacity.
+    Ok(Extent::at(start as u64, len as u64))
 }
 
 fn mean_ms(times: &[Nanos]) -> f64 {

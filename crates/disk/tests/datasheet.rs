@@ -338,7 +338,9 @@ fn a_sheet_that_no_drive_has_is_an_error_with_item_value_and_what_is_allowed() {
     );
     is(
         |sheet| sheet.rate = mb(9000.0),
-        "rate: 9000MB/s is not allowed; allowed is 1MB/s to 1000MB/s",
+        "rate: 9000MB/s is not allowed; allowed is 1MB/s to 420MB/s; more comes of two actuators, which are not \
+         modelled: describe one of them, with half of the capacity, of the heads and of the rate, and the seeks as they \
+         are",
     );
     is(
         |sheet| sheet.rpm = f64::NAN,

@@ -1,5 +1,6 @@
 //! Converts parameters to a profile.
 
+use crate::Choice;
 use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
@@ -31,14 +32,20 @@ pub struct Import {
 pub(crate) fn import(
     file: &str,
     text: &str,
+    choice: &Choice,
     mut beside: impl FnMut(&str) -> std::io::Result<String>,
 ) -> Result<Import, ImportError> {
     let mut run = Run::new(&mut beside);
     run.load(file, text)?;
-    let (disk, path) = run.disk(file)?;
+    let (disk, path) = run.disk(file, choice.drive.as_deref())?;
     let disk = run.expanded(disk)?;
     let bus = run.bus(&path)?;
-    let spec = run.spec(file, &disk, bus)?;
+    let mut spec = run.spec(file, &disk, bus)?;
+    if let Some(drive) = &choice.drive {
+        spec.name = format!("{}-{}", spec.name, slug(drive));
+    }
+    spec.geometry.sector_bytes = choice.block_bytes;
+    spec.geometry.physical_sector_bytes = choice.block_bytes;
     let model = Fields::new(&disk).block("Model")?.file.to_string();
     let profile = spec.check().map_err(|source| ImportError::Profile {
         file: model,
@@ -51,13 +58,15 @@ pub(crate) fn import(
     })
 }
 
-/// A name for the profile: the file's without its ending, in the letters that a name may have.
-fn slug(file: &str) -> String {
-    let stem = Path::new(file)
-        .file_stem()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let letters = stem.chars().map(|c| {
+/// A name for the profile: the file's without its ending.
+fn stem(file: &str) -> String {
+    let stem = Path::new(file).file_stem().unwrap_or_default();
+    slug(&stem.to_string_lossy())
+}
+
+/// A name in the letters that one may have.
+fn slug(name: &str) -> String {
+    let letters = name.chars().map(|c| {
         let c = c.to_ascii_lowercase();
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
             c
@@ -83,88 +92,137 @@ struct Laid {
     room: Option<u64>,
 }
 
+/// A disk of a run, with its name, its block, and the instances above it, nearest first.
+struct FoundDisk<'r> {
+    name: &'r str,
+    block: &'r Block,
+    above: Vec<String>,
+}
+
 impl Run<'_> {
     fn block_of(&self, instance: &str) -> Option<&Block> {
         let name = self.instances.get(instance)?;
         self.blocks.iter().find(|block| block.name == *name)
     }
 
-    /// The disk of the run, and the instances above it, nearest first.
-    fn disk(&self, file: &str) -> Result<(Block, Vec<String>), ImportError> {
-        let mut above = Vec::new();
+    /// The chosen disk of the run, and the instances above it, nearest first.
+    fn disk(&self, file: &str, wanted: Option<&str>) -> Result<(Block, Vec<String>), ImportError> {
+        let mut disks = Vec::new();
         for tree in &self.topology {
-            if let Some(path) = self.find_disk(tree, &mut above) {
-                let (disk, above) = path;
-                return Ok((disk.clone(), above));
+            self.find_disks(tree, &mut Vec::new(), &mut disks);
+        }
+        // A block outside of the topology is taken only if its name is asked for, or if there is no other disk.
+        let is_meant = wanted.is_some() || disks.is_empty();
+        for block in &self.blocks {
+            let known = |disk: &FoundDisk<'_>| disk.block.name == block.name;
+            if block.kind == "disksim_disk" && is_meant && !disks.iter().any(known) {
+                disks.push(FoundDisk {
+                    name: &block.name,
+                    block,
+                    above: Vec::new(),
+                });
             }
         }
-        let mut disks = self
-            .blocks
-            .iter()
-            .filter(|block| block.kind == "disksim_disk");
-        match (disks.next(), disks.next()) {
-            (Some(disk), None) => Ok((disk.clone(), Vec::new())),
-            (Some(_), Some(second)) => Err(ImportError::Parameter {
-                file: second.file.to_string(),
-                line: second.line,
-                key: second.name.clone(),
-                message: "a second disk, and no topology says which one is meant".to_string(),
-            }),
-            (None, _) => {
-                // Say what is there instead, if it is a device of another kind.
-                const OTHERS: [&str; 4] = [
-                    "disksim_simpledisk",
-                    "memsmodel_mems",
-                    "ssdmodel_ssd",
-                    "dm_disk",
-                ];
-                let other = self
-                    .blocks
-                    .iter()
-                    .find(|block| OTHERS.contains(&block.kind.as_str()));
-                let (file, line, message) = match other {
-                    Some(block) => (
-                        block.file.to_string(),
-                        block.line,
-                        format!(
-                            "{} {} is not supported; only a disksim_disk is",
-                            block.kind, block.name
-                        ),
-                    ),
-                    None => (
-                        file.to_string(),
-                        1,
-                        "there is no disksim_disk block".to_string(),
-                    ),
-                };
-                Err(ImportError::Parameter {
-                    file,
-                    line,
-                    key: "disksim_disk".to_string(),
-                    message,
-                })
+        let found = match (wanted, disks.first()) {
+            (_, None) => return Err(self.no_disk(file)),
+            (None, Some(first)) => {
+                let alike = |disk: &FoundDisk<'_>| disk.block.name == first.block.name;
+                disks.iter().all(alike).then_some(first)
             }
+            (Some(wanted), _) => {
+                let is = |disk: &&FoundDisk<'_>| disk.name == wanted;
+                let is_block = |disk: &&FoundDisk<'_>| disk.block.name == wanted;
+                disks
+                    .iter()
+                    .find(is)
+                    .or_else(|| disks.iter().find(is_block))
+            }
+        };
+        if let Some(found) = found {
+            return Ok((found.block.clone(), found.above.clone()));
+        }
+        /// More names say less.
+        const NAMED: usize = 32;
+        let last = disks.last().expect("there is a first one");
+        let names = disks
+            .iter()
+            .take(NAMED)
+            .map(|disk| match disk.name == disk.block.name {
+                true => disk.name.to_string(),
+                false => format!("{} ({})", disk.name, disk.block.name),
+            });
+        let mut names: Vec<String> = names.collect();
+        if disks.len() > NAMED {
+            names.push(format!("{} more", disks.len() - NAMED));
+        }
+        let what = match wanted {
+            Some(wanted) => format!("no drive is called {wanted}"),
+            None => "several drives that differ; say which with --drive NAME, or as FILE#NAME \
+                     where a drive is named"
+                .to_string(),
+        };
+        Err(ImportError::Parameter {
+            file: last.block.file.to_string(),
+            line: last.block.line,
+            key: "disksim_disk".to_string(),
+            message: format!("{what}; there are {}", names.join(", ")),
+        })
+    }
+
+    /// The error of a run without a disk. Names a device of another kind, if there is one.
+    fn no_disk(&self, file: &str) -> ImportError {
+        const OTHERS: [&str; 4] = [
+            "disksim_simpledisk",
+            "memsmodel_mems",
+            "ssdmodel_ssd",
+            "dm_disk",
+        ];
+        let is_other = |block: &&Block| OTHERS.contains(&block.kind.as_str());
+        let (file, line, message) = match self.blocks.iter().find(is_other) {
+            Some(block) => (
+                block.file.to_string(),
+                block.line,
+                format!(
+                    "{} {} is not supported; only a disksim_disk is",
+                    block.kind, block.name
+                ),
+            ),
+            None => (
+                file.to_string(),
+                1,
+                "there is no disksim_disk block".to_string(),
+            ),
+        };
+        ImportError::Parameter {
+            file,
+            line,
+            key: "disksim_disk".to_string(),
+            message,
         }
     }
 
-    /// Goes down a tree to the first disk.
-    fn find_disk<'t>(
+    /// Goes down a tree to all disks.
+    fn find_disks<'t>(
         &'t self,
         tree: &'t Tree,
         above: &mut Vec<String>,
-    ) -> Option<(&'t Block, Vec<String>)> {
+        disks: &mut Vec<FoundDisk<'t>>,
+    ) {
         if let Some(block) = self.block_of(&tree.instance)
             && block.kind == "disksim_disk"
         {
-            return Some((block, above.iter().rev().cloned().collect()));
+            disks.push(FoundDisk {
+                name: &tree.instance,
+                block,
+                above: above.iter().rev().cloned().collect(),
+            });
+            return;
         }
         above.push(tree.instance.clone());
-        let found = tree
-            .below
-            .iter()
-            .find_map(|tree| self.find_disk(tree, above));
+        for tree in &tree.below {
+            self.find_disks(tree, above, disks);
+        }
         above.pop();
-        found
     }
 
     /// What the buses and controllers between disk and host add up to: as data pass through all of
@@ -248,7 +306,7 @@ impl Run<'_> {
         bus.hold_for_write = fields.flag("Hold bus entire write xfer")?;
         bus.never_disconnect = fields.flag("Never disconnect")?;
         let mut spec = Spec {
-            name: slug(file),
+            name: stem(file),
             model: disk.name.clone(),
             provenance: format!("Imported from the DiskSim parameter file {file}."),
             trust: Vec::new(),

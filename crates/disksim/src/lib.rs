@@ -29,12 +29,32 @@ pub use error::ImportError;
 
 use std::path::Path;
 
+/// The choice of a drive among several in the files, and its block size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The name of the drive: of an instance in the topology, or of a `disksim_disk` block. Needed where there are
+    /// several drives that differ.
+    pub drive: Option<String>,
+    /// Bytes of a block: 256, 512 or 4096. Parameter files count blocks without a size. Each block becomes one sector of
+    /// this size, and times for each block stay.
+    pub block_bytes: u32,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            drive: None,
+            block_bytes: 512,
+        }
+    }
+}
+
 /// Reads a drive from a `.parv` file (or a `.diskspecs` file, then with no bus).
 ///
 /// # Errors
 ///
-/// Files that are missing or malformed, and whatever is not supported.
-pub fn import(parv: &Path) -> Result<Import, ImportError> {
+/// If a file is missing, malformed or not supported, or if several drives differ and `choice` names none.
+pub fn import(parv: &Path, choice: &Choice) -> Result<Import, ImportError> {
     let file = parv
         .file_name()
         .unwrap_or_default()
@@ -56,7 +76,7 @@ pub fn import(parv: &Path) -> Result<Import, ImportError> {
             None => read(&literal),
         }
     };
-    import_text(&file, &text, beside)
+    import_text(&file, &text, choice, beside)
 }
 
 /// Parameter files are from before UTF-8; comments may have any bytes.
@@ -72,9 +92,10 @@ fn read(path: &Path) -> std::io::Result<String> {
 pub fn import_text(
     file: &str,
     text: &str,
+    choice: &Choice,
     beside: impl FnMut(&str) -> std::io::Result<String>,
 ) -> Result<Import, ImportError> {
-    convert::import(file, text, beside)
+    convert::import(file, text, choice, beside)
 }
 
 /// Reads one parameter file for its form alone: blocks, keys and values, without looking at what

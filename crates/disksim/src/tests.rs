@@ -24,7 +24,8 @@ fn the_measured_drives_import_with_their_capacities() {
         ("ibm18es", 17_916_240, 18_033_753),
         ("hp_c2247a", 2_054_864, 2_054_864),
     ] {
-        let import = import(&data.join(format!("{name}.parv"))).unwrap_or_else(|e| panic!("{e}"));
+        let import = import(&data.join(format!("{name}.parv")), &Choice::default())
+            .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(import.notes, [""; 0], "{name}");
         // The layouts have room for more than the drives offer, but for one of them.
         assert_eq!(import.warnings.len(), usize::from(room > blocks), "{name}");
@@ -165,7 +166,9 @@ impl Files {
     }
 
     fn import(&self) -> Result<Import, ImportError> {
-        import_text("My drive.parv", &self.run, |name| self.beside(name))
+        import_text("My drive.parv", &self.run, &Choice::default(), |name| {
+            self.beside(name)
+        })
     }
 
     /// Replaces in whichever file has it, which exactly one does.
@@ -716,7 +719,10 @@ fn every_type_of_seek_curve_imports() {
 #[test]
 fn a_disk_without_a_run_has_no_bus() {
     let files = Files::new();
-    let import = import_text("drive.diskspecs", SPECS, |name| files.beside(name)).unwrap();
+    let import = import_text("drive.diskspecs", SPECS, &Choice::default(), |name| {
+        files.beside(name)
+    })
+    .unwrap();
     assert_eq!(
         import.notes,
         ["no bus: sectors take only the drive's own transfer time"]
@@ -726,7 +732,7 @@ fn a_disk_without_a_run_has_no_bus() {
 
 #[test]
 fn a_missing_file_is_named_in_the_error() {
-    let error = import(Path::new("no/such/drive.parv"))
+    let error = import(Path::new("no/such/drive.parv"), &Choice::default())
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("no/such/drive.parv: "), "{error}");
@@ -737,7 +743,9 @@ fn deep_nesting_is_an_error() {
     let deep = "a = [".repeat(100_000);
     assert!(parse_str("deep", &format!("x y {{ {deep}")).is_err());
     assert!(parse_str("deep", &"a b [".repeat(100_000)).is_err());
-    let round = import_text("a", "source b", |_| Ok("source b".to_string()));
+    let round = import_text("a", "source b", &Choice::default(), |_| {
+        Ok("source b".to_string())
+    });
     let error = round.unwrap_err().to_string();
     assert_eq!(error, "b:1: files that name files more than 8 deep");
 }
@@ -747,7 +755,7 @@ fn deep_nesting_is_an_error() {
 #[test]
 fn many_files_are_an_error() {
     let next = |name: &str| name.parse::<u32>().map_or(0, |number| number + 1);
-    let at_top = import_text("a", "source 0", |name| {
+    let at_top = import_text("a", "source 0", &Choice::default(), |name| {
         let named = format!("source {}\n", next(name));
         Ok(if next(name) < 8 {
             named.repeat(16)
@@ -757,16 +765,21 @@ fn many_files_are_an_error() {
     });
     let error = at_top.unwrap_err().to_string();
     assert_eq!(error, "6:9: more than 100 files are named in all");
-    let as_values = import_text("a", "disksim_disk D { Model = source 0 }", |name| {
-        let named = format!("k = source {},\n", next(name));
-        let last = "k = 1".to_owned();
-        let params = if next(name) < 6 {
-            named.repeat(16)
-        } else {
-            last
-        };
-        Ok(format!("a b {{\n{params}\n}}"))
-    });
+    let as_values = import_text(
+        "a",
+        "disksim_disk D { Model = source 0 }",
+        &Choice::default(),
+        |name| {
+            let named = format!("k = source {},\n", next(name));
+            let last = "k = 1".to_owned();
+            let params = if next(name) < 6 {
+                named.repeat(16)
+            } else {
+                last
+            };
+            Ok(format!("a b {{\n{params}\n}}"))
+        },
+    );
     let error = as_values.unwrap_err().to_string();
     assert!(
         error.ends_with("more than 100 files are named in all"),
@@ -791,7 +804,7 @@ proptest! {
         ),
     ) {
         let text = tokens.join(" ");
-        let _ = import_text("any", &text, |_| Ok(text.clone()));
+        let _ = import_text("any", &text, &Choice::default(), |_| Ok(text.clone()));
     }
 
     /// With any number in place of any number, and any line left out, importing ends in a profile

@@ -1,7 +1,7 @@
 //! The profiles that ship for the drives of DiskSim's release.
 
 use headtime_disk::profile::{Trust, by_name};
-use headtime_disksim::import;
+use headtime_disksim::{Choice, import};
 use std::path::Path;
 
 /// What the importer cannot know: shipped name, file, model, provenance.
@@ -71,7 +71,7 @@ fn shipped_profiles_are_the_imported_ones() {
         return;
     };
     for (name, file, model, text) in MEASURED {
-        let import = import(&files.join(format!("{file}.parv"))).unwrap();
+        let import = import(&files.join(format!("{file}.parv")), &Choice::default()).unwrap();
         assert_eq!(import.notes, [""; 0], "{name}");
         let restated = import
             .profile

@@ -48,7 +48,9 @@ fn imported_drives_agree_with_the_measured_traces() {
         return;
     };
     for (name, _, disksim, stated) in DRIVES {
-        let import = headtime_disksim::import(&valid.join(format!("{name}.parv"))).unwrap();
+        let import =
+            headtime_disksim::import(&valid.join(format!("{name}.parv")), &Default::default())
+                .unwrap();
         let text = std::fs::read_to_string(valid.join(format!("{name}.trace"))).unwrap();
         check(name, &import.profile, &text, disksim, stated);
     }

@@ -223,7 +223,10 @@ fn a_run_in_which_nothing_happens_accounts_for_its_time() {
 fn a_queue_that_only_grows_ends_the_run() {
     let gap = TimeDistribution::Constant(Nanos::from_millis(1));
     let process = ProcessSpec {
-        pacing: Pacing::Open { gap },
+        pacing: Pacing::Open {
+            gap,
+            outstanding: None,
+        },
         ..ProcessSpec::default()
     };
     let spec = SyntheticSpec::alike(1, 1, &process);

@@ -34,7 +34,13 @@ fn clients(load: Load, seed: u64) -> SyntheticSpec {
         Load::Open(rate) => {
             let mean = Nanos::from_millis_f64(8.0e3 / rate);
             let gap = TimeDistribution::Exponential(mean);
-            (8, Pacing::Open { gap })
+            (
+                8,
+                Pacing::Open {
+                    gap,
+                    outstanding: None,
+                },
+            )
         }
         Load::Closed(count, think) => {
             let think = match think {

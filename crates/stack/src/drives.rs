@@ -2,6 +2,7 @@
 
 use crate::StackError;
 use headtime_disk::profile::{self, Profile};
+pub use headtime_disksim::Choice;
 use headtime_disksim::ImportError;
 use headtime_linux::shown::one_line;
 use headtime_units::nearest;
@@ -9,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 /// The profile that a text names: one that comes with the program, a profile file (TOML), or
-/// DiskSim's parameter file.
+/// DiskSim's parameter file. `FILE#NAME` names a drive of a parameter file with several.
 ///
 /// # Errors
 ///
@@ -43,7 +44,16 @@ pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), StackError>
         return Err(StackError::Input(unknown(text)));
     }
     if is_disksim(path) {
-        return import(path);
+        return import(path, &Choice::default());
+    }
+    if let Some((file, drive)) = text.rsplit_once('#')
+        && is_disksim(Path::new(file))
+    {
+        let choice = Choice {
+            drive: Some(drive.to_owned()),
+            ..Choice::default()
+        };
+        return import(Path::new(file), &choice);
     }
     let content = fs::read(path).map_err(|error| StackError::reading(path, &error))?;
     let content = String::from_utf8(content).map_err(|_| {
@@ -71,18 +81,19 @@ fn unknown(text: &str) -> String {
     )
 }
 
-fn is_disksim(path: &Path) -> bool {
+/// Returns true if a file is one of DiskSim, by its name.
+pub fn is_disksim(path: &Path) -> bool {
     path.extension()
         .is_some_and(|end| end == "parv" || end == "diskspecs")
 }
 
-/// Reads DiskSim's parameter files.
+/// Reads a drive of DiskSim's parameter files.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or says what cannot be imported.
-pub fn import(path: &Path) -> Result<(Profile, Findings), StackError> {
-    let import = headtime_disksim::import(path).map_err(|error| match error {
+pub fn import(path: &Path, choice: &Choice) -> Result<(Profile, Findings), StackError> {
+    let import = headtime_disksim::import(path, choice).map_err(|error| match error {
         ImportError::Read { .. } => StackError::File(error.to_string()),
         _ => StackError::input(error),
     })?;

@@ -20,6 +20,7 @@ fn spec() -> SyntheticSpec {
         &ProcessSpec {
             pacing: Pacing::Open {
                 gap: TimeDistribution::Exponential(Nanos::from_millis(200)),
+                outstanding: None,
             },
             read_share: 0.8,
             size: SizeDistribution::Exponential(Bytes(8192)),

@@ -19,13 +19,13 @@ names!(Fit, "way to fit addresses", { Refuse => "error", Wrap => "wrap" });
 
 /// Converts sectors of 512 bytes into the sectors of a drive, and maps them below its end.
 ///
-/// On a drive with larger sectors a request that does not begin and end with one of them is widened
-/// until it does. What a real drive would do beyond that (reading before writing) is not modelled.
+/// A drive with smaller sectors gets more of them for the same bytes. A drive with larger sectors gets requests widened to
+/// whole sectors. What a real drive would do beyond that (reading before writing) is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitter {
     capacity: Sectors,
-    /// Trace sectors in a sector of the drive.
-    ratio: u64,
+    /// Bytes in a sector of the drive.
+    sector_bytes: u32,
     fit: Fit,
 }
 
@@ -45,16 +45,18 @@ impl Fitter {
     ///
     /// # Panics
     ///
-    /// If the capacity is zero, or the sector no multiple of 512 bytes.
+    /// If the capacity is zero, or the sector neither a multiple nor a part of 512 bytes.
     pub fn new(capacity: Sectors, sector_bytes: u32, fit: Fit) -> Fitter {
         assert!(capacity > Sectors::ZERO, "a drive has sectors");
         assert!(
-            sector_bytes > 0 && sector_bytes.is_multiple_of(TRACE_SECTOR),
-            "sectors of {sector_bytes} bytes: a multiple of 512 is wanted"
+            sector_bytes > 0
+                && (sector_bytes.is_multiple_of(TRACE_SECTOR)
+                    || TRACE_SECTOR.is_multiple_of(sector_bytes)),
+            "sectors of {sector_bytes} bytes: a multiple or a part of 512 is wanted"
         );
         Fitter {
             capacity,
-            ratio: u64::from(sector_bytes / TRACE_SECTOR),
+            sector_bytes,
             fit,
         }
     }
@@ -66,7 +68,7 @@ impl Fitter {
 
     /// Bytes in a sector of the drive.
     pub fn sector_bytes(&self) -> u32 {
-        self.ratio as u32 * TRACE_SECTOR
+        self.sector_bytes
     }
 
     /// The sectors of the drive for these sectors of 512 bytes.
@@ -78,9 +80,12 @@ impl Fitter {
     /// With [`Fit::Refuse`], the extent as the drive would count it, if it does not lie on the drive.
     pub fn fit(&self, extent: Extent) -> Result<Fitted, Extent> {
         let (start, len) = (extent.start.get(), extent.len.get());
-        let first = start / self.ratio;
-        let sectors = (start % self.ratio + len).div_ceil(self.ratio);
-        let widened = sectors * self.ratio != len;
+        // Trace sectors in a drive sector, and drive sectors in a trace sector; one of them is 1.
+        let ratio = u64::from(self.sector_bytes / TRACE_SECTOR).max(1);
+        let parts = u64::from(TRACE_SECTOR / self.sector_bytes).max(1);
+        let first = (start / ratio).saturating_mul(parts);
+        let sectors = (start % ratio + len).div_ceil(ratio).saturating_mul(parts);
+        let widened = sectors.saturating_mul(ratio) != len.saturating_mul(parts);
         let capacity = self.capacity.get();
         if first < capacity && sectors <= capacity - first {
             return Ok(Fitted {
@@ -111,6 +116,17 @@ mod tests {
 
     fn wrap(capacity: u64, sector_bytes: u32) -> Fitter {
         Fitter::new(Sectors::new(capacity), sector_bytes, Fit::Wrap)
+    }
+
+    #[test]
+    fn on_a_drive_with_smaller_sectors_a_request_has_more_of_them() {
+        let fitter = Fitter::new(Sectors::new(100), 256, Fit::Refuse);
+        let fitted = fitter.fit(Extent::at(10, 4)).unwrap();
+        assert_eq!((fitted.extent, fitted.widened), (Extent::at(20, 8), false));
+        assert!(fitter.fit(Extent::at(48, 2)).is_ok());
+        assert_eq!(fitter.fit(Extent::at(49, 2)), Err(Extent::at(98, 4)));
+        assert!(fitter.fit(Extent::at(u64::MAX / 2, 4)).is_err());
+        assert_eq!(fitter.sector_bytes(), 256);
     }
 
     #[test]

@@ -66,8 +66,8 @@ pub use replay::{
 pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
 pub use source::{NewRequest, Returned, Source};
 pub use synthetic::{
-    Cycle, DistributionError, First, Pacing, ProcessSpec, SizeDistribution, Sizes, SpecError,
-    Synthetic, SyntheticSpec, TimeDistribution,
+    Cycle, DistributionError, First, Pacing, Places, ProcessSpec, SizeDistribution, Sizes,
+    SpecError, Synthetic, SyntheticSpec, TimeDistribution,
 };
 pub use trace::{
     ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, TRACE_SECTOR, TimeUnit,

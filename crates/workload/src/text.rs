@@ -1,8 +1,8 @@
 //! What stands as text in configuration.
 
 use crate::{
-    ArrivalEvent, Fit, Format, Pacing, ProcessSpec, SizeDistribution, Speed, TimeDistribution,
-    TimeUnit,
+    ArrivalEvent, Fit, Format, Pacing, Places, ProcessSpec, SizeDistribution, Speed,
+    TimeDistribution, TimeUnit,
 };
 use headtime_config::{KeyError, verbatim, whole};
 use headtime_units::{Nanos, serde_as_text};
@@ -17,6 +17,7 @@ serde_as_text!(
     SizeDistribution,
     "a size or a distribution of sizes, such as \"4KiB\""
 );
+serde_as_text!(Places, "a distribution of addresses, such as \"zipf(1.1)\"");
 serde_as_text!(Format, "a trace format");
 serde_as_text!(TimeUnit, "a unit of time");
 serde_as_text!(ArrivalEvent, "\"queue\" or \"issue\"");
@@ -67,14 +68,13 @@ impl TryFrom<PacingKeys> for Pacing {
     type Error = KeyError;
 
     fn try_from(keys: PacingKeys) -> Result<Pacing, KeyError> {
-        let error = |key| {
-            let problem = "is for processes that wait; with gap they ask whatever the disk does";
-            Err(KeyError::new(key, problem))
-        };
         match (keys.gap, keys.think, keys.outstanding) {
-            (Some(_), Some(_), _) => error("think"),
-            (Some(_), None, Some(_)) => error("outstanding"),
-            (Some(gap), None, None) => Ok(Pacing::Open { gap }),
+            (Some(_), Some(_), _) => {
+                let problem =
+                    "is for processes that wait; with gap they ask whatever the disk does";
+                Err(KeyError::new("think", problem))
+            }
+            (Some(gap), None, outstanding) => Ok(Pacing::Open { gap, outstanding }),
             (None, think, outstanding) => Ok(Pacing::Closed {
                 think: think.unwrap_or(TimeDistribution::Constant(Nanos::ZERO)),
                 outstanding: outstanding.unwrap_or(1),
@@ -91,9 +91,10 @@ impl From<Pacing> for PacingKeys {
                 outstanding: Some(outstanding),
                 gap: None,
             },
-            Pacing::Open { gap } => PacingKeys {
+            Pacing::Open { gap, outstanding } => PacingKeys {
+                think: None,
+                outstanding,
                 gap: Some(gap),
-                ..PacingKeys::default()
             },
         }
     }
@@ -102,6 +103,11 @@ impl From<Pacing> for PacingKeys {
 /// Any number that TOML can hold.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     whole::<_, _, 0, { i64::MAX as u64 }>(from)
+}
+
+/// As [`count`], from 1 on.
+pub(crate) fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    whole::<_, _, 1, { i64::MAX as u64 }>(from)
 }
 
 /// Of an origin, the program; its process is counted.

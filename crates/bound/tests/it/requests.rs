@@ -132,6 +132,7 @@ fn processes(random: &mut Random, world: &World) -> SyntheticSpec {
                 },
                 false => Pacing::Open {
                     gap: TimeDistribution::Exponential(Nanos::from_millis(4)),
+                    outstanding: None,
                 },
             },
             count: Some(1 + random.below(30)),

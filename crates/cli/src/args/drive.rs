@@ -4,6 +4,7 @@ use super::new::New;
 use super::probe::Probe;
 use super::trace::TextFormat;
 use clap::{Args, Subcommand};
+use headtime_units::Bytes;
 use std::path::PathBuf;
 
 /// Drive profiles: list, show, make, import, validate, learn
@@ -39,6 +40,9 @@ pub struct Show {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(value_name = "NAME|FILE")]
     pub drive: String,
+    /// Which drive of a DiskSim file that has several
+    #[arg(long = "drive", value_name = "NAME")]
+    pub one: Option<String>,
     /// Table, JSON, or the profile itself as TOML
     #[arg(long, value_enum, default_value_t = ShowFormat::Table, value_name = "FORMAT")]
     pub format: ShowFormat,
@@ -64,6 +68,12 @@ pub struct Import {
     /// The parameter file
     #[arg(value_name = "NAME.parv")]
     pub parv: PathBuf,
+    /// Which drive of a DiskSim file that has several
+    #[arg(long = "drive", value_name = "NAME")]
+    pub one: Option<String>,
+    /// Bytes of the sectors that the file counts as blocks: 256B, 512B or 4KiB
+    #[arg(long, value_name = "SIZE", default_value = "512B")]
+    pub sector: Bytes,
     /// The profile to write; by default the standard output
     #[arg(short, long, value_name = "OUT.toml")]
     pub out: Option<PathBuf>,
@@ -80,6 +90,9 @@ pub struct Validate {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(short, long, value_name = "NAME|FILE")]
     pub profile: String,
+    /// Which drive of a DiskSim file that has several
+    #[arg(long = "drive", value_name = "NAME")]
+    pub one: Option<String>,
     /// The measured requests
     #[arg(short, long, value_name = "FILE")]
     pub trace: PathBuf,
@@ -100,6 +113,9 @@ pub struct Curve {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(value_name = "NAME|FILE")]
     pub drive: String,
+    /// Which drive of a DiskSim file that has several
+    #[arg(long = "drive", value_name = "NAME")]
+    pub one: Option<String>,
     /// Write the curve to a file, with what was measured and how
     #[arg(short, long, value_name = "FILE.toml")]
     pub out: Option<PathBuf>,

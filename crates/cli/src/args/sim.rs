@@ -20,12 +20,13 @@ pub enum SimVerb {
 /// Without a scenario, four processes read files that lie 50 GB apart on a desktop drive. Some of
 /// the schedulers wait for requests and some do not; none is told which process asks. A scenario is
 /// a TOML file; docs/scenario.md explains its keys. Where it lists several values (drives, depths,
-/// schedulers, ..), headtime runs every combination.
+/// schedulers, ..), headtime runs every combination. A job file of fio, FILE.fio, becomes a scenario;
+/// docs/fio.md says what its keys mean here.
 #[derive(Debug, Args)]
 #[command(after_long_help = run_help(), allow_negative_numbers = true)]
 pub struct SimRun {
-    /// The scenario
-    #[arg(value_name = "SCENARIO.toml")]
+    /// The scenario, or a job file of fio
+    #[arg(value_name = "SCENARIO.toml|JOB.fio")]
     pub scenario: Option<PathBuf>,
     /// Set a key of the scenario, as in engine.depth=4 or drive.profile=atlas10k,exos-x18
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -62,6 +63,7 @@ fn run_help() -> String {
          \x20 headtime sim run\n\
          \x20 headtime sim run --set engine.hide_processes=false --set program.think=50us\n\
          \x20 headtime sim run --print-scenario > mine.toml\n\
+         \x20 headtime sim run job.fio --set drive.profile=exos-x18 --scheduler noop,sptf\n\
          \x20 headtime sim run mine.toml --set program.processes=8 --format json\n\
          \x20 headtime sim run --scheduler noop,sptf --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
         schedulers_help()

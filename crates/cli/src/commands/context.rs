@@ -6,6 +6,7 @@ use headtime_disk::Profile;
 use headtime_linux::shown::one_line;
 use headtime_stack::drives::{self, Findings};
 use std::io::Write;
+use std::path::Path;
 
 /// Where a command writes to.
 pub struct Context<'a> {
@@ -50,6 +51,23 @@ impl Context<'_> {
         let (profile, findings) = drives::open_with_findings(name)?;
         self.found(&findings);
         Ok(profile)
+    }
+
+    /// Opens a drive; an option may name one of several in a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`drives::open`], and if the file is none with several drives.
+    pub fn one_drive(&mut self, file: &str, one: Option<&str>) -> Result<Profile, Fault> {
+        match one {
+            None => self.drive(file),
+            Some(one) if drives::is_disksim(Path::new(file)) => {
+                self.drive(&format!("{file}#{one}"))
+            }
+            Some(one) => Err(Fault::Usage(format!(
+                "--drive {one}: {file} is no DiskSim file (.parv, .diskspecs), which may have several drives"
+            ))),
+        }
     }
 
     /// Writes what an import has found.

@@ -58,9 +58,10 @@ impl Summary {
         })
     }
 
-    /// Sectors of the outermost and innermost tracks.
+    /// Sectors of the outermost and innermost full tracks.
     fn tracks(&self) -> [u32; 2] {
-        let [least, most] = self.profile.layout.sectors_per_track();
+        let heads = u64::from(self.profile.geometry.heads);
+        let [least, most] = self.profile.layout.sectors_per_full_track(heads);
         [most, least]
     }
 
@@ -182,7 +183,7 @@ pub(super) fn list(args: &List, context: &mut Context<'_>) -> Result<(), Fault> 
 }
 
 pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = context.drive(&args.drive)?;
+    let profile = context.one_drive(&args.drive, args.one.as_deref())?;
     match args.format {
         ShowFormat::Toml => context.print(&profile.to_toml()),
         ShowFormat::Json => output::json(context.out, &Summary::new(profile).json()),
@@ -335,7 +336,20 @@ fn describe(summary: &Summary) -> String {
 }
 
 pub(super) fn import(args: &Import, context: &mut Context<'_>) -> Result<(), Fault> {
-    let (profile, findings) = drives::import(&args.parv)?;
+    let Some(block_bytes) = [256, 512, 4096]
+        .into_iter()
+        .find(|size| args.sector == Bytes(u64::from(*size)))
+    else {
+        let sector = args.sector;
+        return Err(Fault::Usage(format!(
+            "--sector {sector}: allowed are 256B, 512B and 4KiB"
+        )));
+    };
+    let choice = drives::Choice {
+        drive: args.one.clone(),
+        block_bytes,
+    };
+    let (profile, findings) = drives::import(&args.parv, &choice)?;
     context.found(&findings);
     let text = profile.to_toml();
     match &args.out {
@@ -346,7 +360,7 @@ pub(super) fn import(args: &Import, context: &mut Context<'_>) -> Result<(), Fau
 
 /// Compares a model with its drive: how well they agree.
 pub(super) fn validate(args: &Validate, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = context.drive(&args.profile)?;
+    let profile = context.one_drive(&args.profile, args.one.as_deref())?;
     let file = args.trace.shown().to_string();
     let content = fs::read(&args.trace).map_err(|error| Fault::reading(&args.trace, &error))?;
     let text = String::from_utf8_lossy(&content);

@@ -5,15 +5,16 @@ use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
-/// What is written, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), a sweep, and a server's configuration.
-const FILES: [(&str, &[u8]); 3] = [
+/// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
+/// (docs/replays/live), a sweep, a server's configuration, and a job of fio.
+const FILES: [(&str, &[u8]); 4] = [
     (
         "database.csv.gz",
         include_bytes!("../../../../docs/replays/live/pgbench.csv.gz"),
     ),
     ("depths.toml", DEPTHS.as_bytes()),
     ("disk.toml", DISK.as_bytes()),
+    ("job.fio", JOB.as_bytes()),
 ];
 
 const DEPTHS: &str = "\
@@ -37,6 +38,33 @@ scheduler = \"stream(deadline)\"
 
 [listen]
 nbd = \"unix:disk.sock\"
+";
+
+const JOB: &str = "\
+; A file server beside the log of a database.
+[global]
+filename=/dev/sdb
+direct=1
+ioengine=libaio
+time_based
+runtime=20
+group_reporting
+
+[server]
+rw=randrw
+rwmixread=80
+bssplit=4k/60:16k/20:64k/20
+random_distribution=zipf:0.9
+size=100g
+iodepth=16
+
+[log]
+rw=write
+bs=8k
+offset=200g
+size=1g
+fsync=1
+thinktime=10ms
 ";
 
 /// Writes them into a directory.

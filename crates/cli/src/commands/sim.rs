@@ -4,6 +4,7 @@ use super::compare::{Files, compare};
 use super::context::Context;
 use crate::args::{Fuzz, Gates, Schedulers, SimRun};
 use crate::fault::Fault;
+use crate::fio;
 use crate::scenario::Scenario;
 use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::Reference;
@@ -17,6 +18,14 @@ use std::sync::Arc;
 pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
+        Some(path) if path.extension().is_some_and(|end| end == "fio") => {
+            let name = path.display().to_string();
+            let (table, notes) = fio::table(&name, &text(path)?).map_err(Fault::from)?;
+            for note in notes {
+                context.note(&note);
+            }
+            (table, Place::line(&name, 1))
+        }
         Some(path) => open(path)?,
     };
     if !args.scheduler.is_empty() {
@@ -41,11 +50,17 @@ pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> 
 /// Reads a scenario file.
 pub(super) fn open(path: &Path) -> Result<(Table, Place), Fault> {
     let file = path.display().to_string();
-    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
-    let text = String::from_utf8(content)
-        .map_err(|_| Fault::Input(format!("{file}: is not text in UTF-8; a scenario is TOML")))?;
-    let table = Table::parse(&file, &text).map_err(Fault::from)?;
+    let table = Table::parse(&file, &text(path)?).map_err(Fault::from)?;
     Ok((table, Place::Line(Arc::from(file), 1)))
+}
+
+/// The text of a scenario or a job.
+fn text(path: &Path) -> Result<String, Fault> {
+    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
+    String::from_utf8(content).map_err(|_| {
+        let file = path.display();
+        Fault::Input(format!("{file}: is not text in UTF-8; a scenario is TOML"))
+    })
 }
 
 /// Puts one value into a scenario on behalf of an option.

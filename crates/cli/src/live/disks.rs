@@ -112,6 +112,11 @@ fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
     let profile = with_firmware(&profile, simulated.firmware)
         .map_err(|fault| error_at(config, "firmware", fault))?;
     let sector_bytes = profile.geometry.sector_bytes;
+    if sector_bytes < 512 {
+        let problem =
+            format!("{name} has sectors of {sector_bytes}B, and a served disk 512B or more");
+        return Err(config.error("emulate", problem));
+    }
     let capacity = profile.geometry.capacity.bytes(sector_bytes);
     if let Some(Bytes(size)) = emulated.size {
         if size > capacity {

@@ -131,10 +131,16 @@ fn described(process: &ProcessSpec) -> String {
         _ => "mixed",
     };
     let short = |size: Bytes| size.to_string();
-    let size = match process.size {
-        SizeDistribution::Constant(size) => short(size),
-        SizeDistribution::Uniform(from, to) => format!("{}..{}", short(from), short(to)),
-        SizeDistribution::Exponential(mean) => format!("~{}", short(mean)),
+    let between = |from: Bytes, to: Bytes| format!("{}..{}", short(from), short(to));
+    let size = match &process.size {
+        SizeDistribution::Constant(size) => short(*size),
+        SizeDistribution::Uniform(from, to) => between(*from, *to),
+        SizeDistribution::Exponential(mean) => format!("~{}", short(*mean)),
+        SizeDistribution::Table(sizes) => {
+            let sizes = sizes.iter().map(|(size, _)| *size);
+            let least = sizes.clone().min().unwrap_or_default();
+            between(least, sizes.max().unwrap_or_default())
+        }
     };
     let what = match process.read_share {
         1.0 => "reads",
@@ -167,6 +173,9 @@ mod tests {
                 process.size = SizeDistribution::Exponential(Bytes(8192));
                 process.read_share = 0.0;
             }),
+            group(None, |process| {
+                process.size = "64KiB/9:512B/10".parse().unwrap();
+            }),
             // Somebody took the name of the second of the first.
             group(Some("random 4KiB reads #2"), |_| {}),
         ];
@@ -179,6 +188,7 @@ mod tests {
                 "sequential 4KiB reads",
                 "random 4KiB reads #3",
                 "mixed ~8KiB writes",
+                "random 512B..64KiB reads",
                 "random 4KiB reads #2",
             ]
         );

@@ -140,6 +140,62 @@ fn a_parameter_file_with_a_table_of_tracks_is_shown_and_simulated() {
     assert_eq!(run(&path), run(&profile));
 }
 
+/// A file with several drives names one in each command, and wherever a drive is named.
+#[test]
+fn of_a_parameter_file_with_several_drives_one_is_named() {
+    let small = include_str!("../data/small.parv");
+    let kind = small.find("disksim_disk ").unwrap() + "disksim_disk ".len();
+    let name = small[kind..].split([' ', '{']).next().unwrap();
+    let directory = scratch("import-several");
+    let path = directory.join("several.parv");
+    let (before, after) = small.split_at(small.find("topology").unwrap_or(small.len()));
+    let other = format!("{name} OTHER {{ Max queue length = 1 }}\n");
+    // Without a topology, drives have the names of their blocks.
+    std::fs::write(&path, format!("{before}{other}")).unwrap();
+    assert!(
+        after.is_empty() || after.contains("disksim_disk"),
+        "{after}"
+    );
+    let path = path.to_str().unwrap();
+    let output = run(&["drive", "import", path]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    let listed = format!(
+        "say which with --drive NAME, or as FILE#NAME where a drive is named; there are {name}, OTHER"
+    );
+    assert!(said.contains(&listed), "{said}");
+    let queue = "\nqueue       1 commands, in their order\n";
+    let named = format!("{path}#OTHER");
+    for args in [
+        &["drive", "show", path, "--drive", "OTHER"][..],
+        &["drive", "show", &named],
+    ] {
+        assert!(stdout(args).contains(queue), "{args:?}");
+    }
+    let small = stdout(&[
+        "drive", "import", path, "--drive", "OTHER", "--sector", "256B",
+    ]);
+    assert!(small.contains("\nsector = \"256B\"\n"), "{small}");
+    for (args, problem) in [
+        (
+            &["drive", "show", "atlas10k", "--drive", "x"][..],
+            "is no DiskSim file",
+        ),
+        (
+            &["drive", "import", path, "--sector", "520B"],
+            "allowed are 256B, 512B and 4KiB",
+        ),
+        (
+            &["drive", "show", path, "--drive", "x"],
+            "no drive is called x",
+        ),
+    ] {
+        let said = run(args).stderr;
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains(problem), "{said}");
+    }
+}
+
 /// The slower of the drive's own interface and the bus.
 #[test]
 fn a_drive_is_shown_with_its_bus() {

@@ -1,6 +1,6 @@
 //! What comes out of a run: fields of the report, and that it is always the same.
 
-use super::common::{data, ended, json, keys, number, scratch, stdout};
+use super::common::{data, ended, json, keys, number, run, scratch, stdout};
 
 #[test]
 fn a_report_has_its_fields() {
@@ -573,4 +573,34 @@ fn commands_that_the_drive_does_not_answer_in_time_fail_if_there_is_a_timeout() 
     assert_eq!(failed("timeout = \"off\""), 0);
     assert_eq!(failed("timeout = \"100s\""), 0);
     assert!(failed("timeout = \"100ms\"") > 50);
+}
+
+/// A job file and its printed scenario give the same results.
+#[test]
+fn a_job_file_runs_as_its_scenario_does() {
+    let directory = scratch("fio");
+    let job = directory.join("a.fio");
+    let text = "[a]\nfilename=/dev/sdb\nrw=randrw\nbssplit=4k/70:64k/30\nsize=1g\nnumber_ios=200\n\
+                random_distribution=zipf:1.2\nfsync=10\nthread\n";
+    std::fs::write(&job, text).unwrap();
+    let job = job.to_str().unwrap();
+    let printed = stdout(&["sim", "run", job, "--print-scenario", "-s", "noop,deadline"]);
+    let scenario = directory.join("a.toml");
+    std::fs::write(&scenario, printed).unwrap();
+    let csv = |file: &str| stdout(&["sim", "run", file, "-s", "noop,deadline", "--format", "csv"]);
+    assert_eq!(csv(job), csv(scenario.to_str().unwrap()));
+    let output = run(&["sim", "run", job]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("these keys do nothing here: thread (line 9)"),
+        "{said}"
+    );
+    std::fs::write(directory.join("b.fio"), "[a]\nsize=1m\nrw=trim\n").unwrap();
+    let output = run(&["sim", "run", directory.join("b.fio").to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("b.fio:3: rw: `trim`: allowed are read, "),
+        "{said}"
+    );
+    assert_eq!(output.status.code(), Some(3));
 }

@@ -84,6 +84,8 @@ impl SectorFormat {
 }
 
 pub(super) const GB: u64 = 1_000_000_000;
+/// More bytes than pass under one head in a turn: drives of 2024 have 2.4 million, those with two actuators 4.4.
+const TURN_MAX: f64 = 3.5e6;
 
 impl Capacity {
     /// Logical sectors of `sector_bytes`.
@@ -237,11 +239,18 @@ impl Datasheet {
                 &format!("1.3 to 4 times {of_seek}"),
             )?;
         }
-        // Twice the fastest drive there is, which has two arms.
-        let rates = [1_000_000, GB];
-        if !(rates[0]..=rates[1]).contains(&self.rate) {
-            let allowed = format!("{} to {}", megabytes(rates[0]), megabytes(rates[1]));
-            return Err(SheetError::new("rate", megabytes(self.rate), allowed));
+        let least = 1_000_000;
+        let most = GB.min((TURN_MAX * self.rpm / 60.0) as u64);
+        if !(least..=most).contains(&self.rate) {
+            let allowed = format!("{} to {}", megabytes(least), megabytes(most));
+            let two = "; more comes of two actuators, which are not modelled: describe one of them, with half of the \
+                       capacity, of the heads and of the rate, and the seeks as they are";
+            let hint = if self.rate > most { two } else { "" };
+            return Err(SheetError::new(
+                "rate",
+                megabytes(self.rate),
+                allowed + hint,
+            ));
         }
         // A third of the outer rate is less than any drive has; a half is usual.
         let least = self.rate.div_ceil(3);

@@ -131,19 +131,20 @@ fn geometry(spec: &Spec) -> Check {
         1,
         1 << 24,
     )?;
-    if !matches!(geometry.sector_bytes, 512 | 4096) {
+    if !matches!(geometry.sector_bytes, 256 | 512 | 4096) {
         return Err(range(
             "geometry.sector",
             format!("{}B", geometry.sector_bytes),
-            "512B or 4KiB",
+            "256B, 512B or 4KiB",
         ));
     }
     let physical = geometry.physical_sector_bytes;
-    if physical != 4096 && physical != geometry.sector_bytes {
+    let is_emulated = geometry.sector_bytes == 512 && physical == 4096;
+    if physical != geometry.sector_bytes && !is_emulated {
         return Err(range(
             "geometry.physical_sector",
             format!("{physical}B"),
-            "the size of a logical sector, or 4KiB",
+            "the size of a logical sector, or 4KiB for 512B",
         ));
     }
     let rpm = spec.rotation.rpm;

@@ -99,7 +99,7 @@ pub(super) mod bytes {
     ) -> Result<u32, D::Error> {
         match Bytes::deserialize(from)? {
             Bytes(0) => Err(D::Error::custom(
-                "0B is not allowed; allowed is 512B or 4KiB",
+                "0B is not allowed; allowed is 256B, 512B or 4KiB",
             )),
             Bytes(bytes) => Ok(u32::try_from(bytes).unwrap_or(u32::MAX)),
         }

@@ -281,7 +281,7 @@ fn errors_say_what_is_allowed() {
         (
             "sector = \"512B\"\n# Bytes in a sector on",
             "sector = \"520B\"\n# Bytes in a sector on",
-            "geometry.sector: 520B is not allowed; allowed is 512B or 4KiB",
+            "geometry.sector: 520B is not allowed; allowed is 256B, 512B or 4KiB",
         ),
         (
             "physical_sector = \"512B\"",

@@ -54,10 +54,15 @@ fn numbers(line: &str) -> [u64; 5] {
 
 fn with_extents(layout: &str, extents: &str) -> Result<Import, ImportError> {
     let files = with_layout(layout, 4, 54);
-    import_text("My drive.parv", &files.run, |name| match name {
-        "drive.map" => Ok(extents.to_string()),
-        other => files.beside(other),
-    })
+    import_text(
+        "My drive.parv",
+        &files.run,
+        &Choice::default(),
+        |name| match name {
+            "drive.map" => Ok(extents.to_string()),
+            other => files.beside(other),
+        },
+    )
 }
 
 #[test]
@@ -159,7 +164,7 @@ proptest! {
             cylinders - 1
         );
         let files = with_layout(&layout, cylinders, capacity);
-        let import = import_text("My drive.parv", &files.run, |name| match name {
+        let import = import_text("My drive.parv", &files.run, &Choice::default(), |name| match name {
             "drive.map" => Ok(text.clone()),
             other => files.beside(other),
         });

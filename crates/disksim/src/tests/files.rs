@@ -71,7 +71,8 @@ fn values_may_be_in_files_of_their_own() {
         "models/m/drive.seek" => Ok(SEEK.to_string()),
         other => files.beside(&format!("lost {other}")),
     };
-    let import = import_text("My drive.parv", RUN, beside).unwrap_or_else(|e| panic!("{e}"));
+    let import = import_text("My drive.parv", RUN, &Choice::default(), beside)
+        .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(import.profile, files.import().unwrap().profile);
     // What is wrong in such a file is said of that file.
     let wrong = |name: &str| match name {
@@ -80,7 +81,7 @@ fn values_may_be_in_files_of_their_own() {
         }
         other => beside(other),
     };
-    let error = import_text("My drive.parv", RUN, wrong).unwrap_err();
+    let error = import_text("My drive.parv", RUN, &Choice::default(), wrong).unwrap_err();
     assert_eq!(
         error.to_string(),
         "zones:5: slips: x is not allowed; allowed are integers from 0 on"
@@ -89,7 +90,7 @@ fn values_may_be_in_files_of_their_own() {
         "models/m/drive.model" => Ok("dm_disk A {}, dm_disk B {}".to_string()),
         other => beside(other),
     };
-    let error = import_text("My drive.parv", RUN, two).unwrap_err();
+    let error = import_text("My drive.parv", RUN, &Choice::default(), two).unwrap_err();
     assert_eq!(
         error.to_string(),
         "drive.diskspecs:3: Model: models/m/drive.model holds 2 values; one is needed"
@@ -98,4 +99,86 @@ fn values_may_be_in_files_of_their_own() {
 
 fn after_zones(after: &str) -> String {
     format!("    ]\n  }},{after}")
+}
+
+/// A run with another drive, of one command at a time, beside the first.
+fn two_drives() -> Files {
+    Files::new()
+        .with(
+            "instantiate [ disk0, disk1 ] as DRIVE",
+            "DRIVE OTHER { Max queue length = 1 }\ninstantiate [ disk0 ] as DRIVE\n\
+             instantiate [ disk1 ] as OTHER",
+        )
+        .with(
+            "[ disksim_disk disk0 [] ]",
+            "[ disksim_disk disk0 [], disksim_disk disk1 [] ]",
+        )
+}
+
+fn chosen(files: &Files, drive: &str) -> Result<Import, ImportError> {
+    let choice = Choice {
+        drive: Some(drive.to_string()),
+        ..Choice::default()
+    };
+    import_text("My drive.parv", &files.run, &choice, |name| {
+        files.beside(name)
+    })
+}
+
+#[test]
+fn of_several_drives_that_differ_one_is_chosen_by_name() {
+    let files = two_drives();
+    assert_eq!(
+        files.error(),
+        "My drive.parv:14: disksim_disk: several drives that differ; say which with --drive NAME, \
+         or as FILE#NAME where a drive is named; there are disk0 (DRIVE), disk1 (OTHER)"
+    );
+    // By the name of the instance or of the block, with the bus above.
+    for (name, depth) in [("disk0", 4), ("DRIVE", 4), ("disk1", 1), ("OTHER", 1)] {
+        let profile = chosen(&files, name)
+            .unwrap_or_else(|e| panic!("{e}"))
+            .profile;
+        assert_eq!(profile.queue.depth, depth, "{name}");
+        assert_eq!(profile.name, format!("my-drive-{}", name.to_lowercase()));
+        assert_eq!(profile.bus.arbitration, Nanos::from_micros(250));
+    }
+    let error = chosen(&files, "disk2").unwrap_err().to_string();
+    assert!(
+        error.ends_with("no drive is called disk2; there are disk0 (DRIVE), disk1 (OTHER)"),
+        "{error}"
+    );
+    // Several that are alike are one.
+    assert!(Files::new().import().is_ok());
+    // Without a topology there is no bus, and drives have the names of their blocks.
+    let (blocks, _) = files.run.split_once("topology").unwrap();
+    let bare = Files {
+        run: blocks.to_string(),
+        ..two_drives()
+    };
+    assert!(
+        bare.error().ends_with("there are DRIVE, OTHER"),
+        "{}",
+        bare.error()
+    );
+    assert_eq!(chosen(&bare, "OTHER").unwrap().profile.queue.depth, 1);
+}
+
+#[test]
+fn blocks_of_other_sizes_become_sectors_of_these() {
+    let choice = Choice {
+        block_bytes: 256,
+        ..Choice::default()
+    };
+    let files = Files::new();
+    let beside = |name: &str| files.beside(name);
+    let small = import_text("My drive.parv", RUN, &choice, beside)
+        .unwrap()
+        .profile;
+    let usual = files.import().unwrap().profile;
+    assert_eq!(small.geometry.sector_bytes, 256);
+    assert_eq!(small.geometry.physical_sector_bytes, 256);
+    // The number of sectors and their time on the bus stay.
+    assert_eq!(small.geometry.capacity, usual.geometry.capacity);
+    assert_eq!((&small.layout, &small.bus), (&usual.layout, &usual.bus));
+    assert_eq!(Profile::from_toml("a.toml", &small.to_toml()), Ok(small));
 }

@@ -20,6 +20,19 @@ const G4: &str = "dm_layout_g4 {
   }";
 
 #[test]
+fn a_track_on_which_a_zone_ends_is_no_full_one() {
+    let layout = G4.replace("1, 6, 9 ]", "0, 2, 3 ]").replace(
+        "150, 9, 0.0, 6, 1, 0.0, 6, 1, TRACK",
+        "150, 9, 0.0, 3, 1, 0.0, 3, 1, TRACK",
+    );
+    let layout = &with_layout(&layout, 10, 0).import().unwrap().profile.layout;
+    assert_eq!(layout.sectors_per_track(), [3, 10]);
+    assert_eq!(layout.sectors_per_full_track(2), [8, 10]);
+    // If no length has more tracks than that, all count.
+    assert_eq!(layout.sectors_per_full_track(9), [3, 10]);
+}
+
+#[test]
 fn a_table_of_tracks_imports_with_its_lists_slips_and_remaps() {
     let import = with_layout(G4, 10, 0)
         .import()

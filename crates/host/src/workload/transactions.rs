@@ -95,7 +95,7 @@ impl TransactionsSpec {
         let most = Bytes(device.min(1 << 30));
         let sizes = match self.size.sizes(Bytes(PAGE), most) {
             Ok(sizes) => sizes,
-            Err(allowed) => return Err(site.refused("size", self.size, allowed)),
+            Err(allowed) => return Err(site.refused("size", &self.size, allowed)),
         };
         let file = site.add_file(builder, 0, device)?;
         for number in 0..self.processes {
@@ -106,7 +106,7 @@ impl TransactionsSpec {
             let behaviour = Calls {
                 file: opened,
                 pages: device / PAGE,
-                sizes,
+                sizes: sizes.clone(),
                 read_share: self.read_share,
                 high_share: self.high_share,
                 think: self.think,

@@ -1,11 +1,13 @@
 //! Checks a specification in bytes and converts it to sectors of a drive.
 
+use super::places::Places;
 use super::spec::{Cycle, Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
 use crate::Random;
 use headtime_units::{Bytes, Nanos, Sectors};
+use std::sync::Arc;
 
 /// A distribution of counts of sectors, or of bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Draw {
     /// Always this.
     Constant(u64),
@@ -14,6 +16,31 @@ pub(super) enum Draw {
     /// `step` times one more than the whole part of `scale` times a unit exponential, but no more
     /// than `most` steps.
     Geometric { step: u64, scale: f64, most: u64 },
+    /// Each of these as often as its weight says.
+    Table(Weights<u64>),
+}
+
+/// Values, each with the sum of the weights up to it.
+#[derive(Clone, Debug)]
+pub(super) struct Weights<T>(Arc<[(u64, T)]>);
+
+impl<T: Copy> Weights<T> {
+    /// `None` if there are no weights.
+    pub(super) fn new(entries: impl IntoIterator<Item = (T, u32)>) -> Option<Weights<T>> {
+        let mut sum = 0;
+        let entries = entries.into_iter().map(|(value, weight)| {
+            sum += u64::from(weight);
+            (sum, value)
+        });
+        let entries: Arc<[(u64, T)]> = entries.collect();
+        (sum > 0).then_some(Weights(entries))
+    }
+
+    pub(super) fn draw(&self, stream: &mut Random) -> T {
+        let (sum, _) = self.0[self.0.len() - 1];
+        let drawn = stream.below(sum);
+        self.0[self.0.partition_point(|(upto, _)| *upto <= drawn)].1
+    }
 }
 
 /// Where a process may go, in sectors.
@@ -32,8 +59,8 @@ impl Draw {
         Draw::Geometric { step, scale, most }
     }
 
-    pub(super) fn units(self, stream: &mut Random) -> u64 {
-        match self {
+    pub(super) fn units(&self, stream: &mut Random) -> u64 {
+        match *self {
             Draw::Constant(sectors) => sectors,
             Draw::Uniform { step, least, count } => (least + stream.below(count)) * step,
             Draw::Geometric { step, scale, most } => {
@@ -41,6 +68,7 @@ impl Draw {
                 let beyond_one = (scale * stream.exponential()) as u64;
                 beyond_one.saturating_add(1).min(most) * step
             }
+            Draw::Table(ref weights) => weights.draw(stream),
         }
     }
 }
@@ -97,26 +125,31 @@ impl TimeDistribution {
     }
 }
 
-/// A distribution of sizes that was checked: what is drawn from it.
-#[derive(Clone, Copy, Debug)]
+/// A checked distribution of sizes.
+#[derive(Clone, Debug)]
 pub struct Sizes(Draw);
 
 impl Sizes {
     /// The next size.
-    pub fn draw(self, stream: &mut Random) -> Bytes {
+    pub fn draw(&self, stream: &mut Random) -> Bytes {
         Bytes(self.0.units(stream))
     }
 }
 
 impl SizeDistribution {
-    /// Sizes of 1 to `most` bytes. A constant is taken as it is; anything else gives multiples of `step`.
+    /// Sizes of 1 to `most` bytes. A constant and the sizes of a table are taken as they are; anything else gives
+    /// multiples of `step`.
     ///
     /// # Errors
     ///
     /// What is allowed in place of this.
-    pub fn sizes(self, step: Bytes, most: Bytes) -> Result<Sizes, String> {
+    pub fn sizes(&self, step: Bytes, most: Bytes) -> Result<Sizes, String> {
         let good = |size: Bytes| size.0 > 0 && size <= most;
-        Ok(Sizes(match self {
+        let table = |entries: &[(Bytes, u32)]| {
+            let entries = entries.iter().map(|(size, weight)| (size.0, *weight));
+            Weights::new(entries).map(Draw::Table)
+        };
+        Ok(Sizes(match *self {
             SizeDistribution::Constant(size) if good(size) => Draw::Constant(size.0),
             SizeDistribution::Uniform(from, to)
                 if good(from) && good(to) && from <= to && from.0.is_multiple_of(step.0) =>
@@ -129,6 +162,12 @@ impl SizeDistribution {
             }
             SizeDistribution::Exponential(mean) if mean >= step && mean <= most => {
                 Draw::geometric(step.0, mean.0 as f64 / step.0 as f64, most.0 / step.0)
+            }
+            SizeDistribution::Table(ref entries)
+                if entries.iter().all(|(size, _)| good(*size))
+                    && let Some(draw) = table(entries) =>
+            {
+                draw
             }
             _ => {
                 return Err(format!(
@@ -208,9 +247,12 @@ impl Check {
                 }
                 ("think", think)
             }
-            Pacing::Open { gap } => {
+            Pacing::Open { gap, outstanding } => {
                 if gap.is_always_zero() {
                     return Err(self.error("gap", gap, "more than no time at all"));
+                }
+                if outstanding == Some(0) {
+                    return Err(self.error("outstanding", 0, "1 to 65535"));
                 }
                 ("gap", gap)
             }
@@ -232,6 +274,20 @@ impl Check {
         match (0.0..=0.99).contains(&swing) {
             true => Ok(()),
             false => Err(self.error("cycle.swing", swing, "0 to 0.99")),
+        }
+    }
+
+    pub(super) fn places(&self, places: &Places) -> Result<(), SpecError> {
+        match places.problem() {
+            Some(allowed) => Err(self.error("places", places, allowed)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn fsync(&self, every: Option<u64>) -> Result<(), SpecError> {
+        match every {
+            Some(0) => Err(self.error("fsync", 0, "1 or more")),
+            _ => Ok(()),
         }
     }
 
@@ -262,11 +318,15 @@ impl Check {
     pub(super) fn draw(
         &self,
         key: &'static str,
-        size: SizeDistribution,
+        size: &SizeDistribution,
         step: u64,
         least: u64,
         most: u64,
     ) -> Result<Draw, SpecError> {
+        let step = match size {
+            SizeDistribution::Table(_) => 1,
+            _ => step,
+        };
         let error = |allowed: String| Err(self.error(key, size, allowed));
         let step_bytes = Bytes(step * u64::from(self.sector_bytes));
         let steps = |bytes: Bytes| {
@@ -288,7 +348,7 @@ impl Check {
             }
             Ok(sectors / step)
         };
-        match size {
+        match *size {
             SizeDistribution::Constant(bytes) => Ok(Draw::Constant(steps(bytes)? * step)),
             SizeDistribution::Uniform(from, to) => {
                 let (from, to) = (steps(from)?, steps(to)?);
@@ -310,6 +370,16 @@ impl Check {
                 let mean_steps = mean.0 as f64 / step_bytes.0 as f64;
                 Ok(Draw::geometric(step, mean_steps, most / step))
             }
+            SizeDistribution::Table(ref entries) => {
+                let entries = entries.iter();
+                let entries = entries.map(|(size, weight)| Ok((steps(*size)?, *weight)));
+                let entries: Vec<(u64, u32)> = entries.collect::<Result<_, SpecError>>()?;
+                let weights = Weights::new(entries).map(Draw::Table);
+                weights.map_or_else(
+                    || error("a table with a size".to_owned()).map(|()| Draw::Constant(0)),
+                    Ok,
+                )
+            }
         }
     }
 }
@@ -322,6 +392,20 @@ impl Area {
 
     fn first_aligned(self) -> u64 {
         self.start.next_multiple_of(self.align)
+    }
+
+    /// The number of aligned places, at least one.
+    pub(super) fn slots(self) -> u64 {
+        (self.end.saturating_sub(self.first_aligned()) / self.align).max(1)
+    }
+
+    /// The aligned place of this number; the last place with room for the request if this one has none.
+    pub(super) fn slot(self, slot: u64, len: u64) -> u64 {
+        let first = self.first_aligned();
+        match self.holds(first, len) {
+            true => first + slot.min((self.end - len - first) / self.align) * self.align,
+            false => self.start,
+        }
     }
 
     /// Anywhere, aligned; where nothing aligned fits, at the beginning.

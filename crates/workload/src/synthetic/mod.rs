@@ -6,9 +6,10 @@
 //! requests.
 
 mod compile;
-
+mod places;
 mod spec;
 
+pub use places::Places;
 pub use spec::{
     Cycle, DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError,
     SyntheticSpec, TimeDistribution,
@@ -20,6 +21,7 @@ pub use compile::Sizes;
 use compile::{Area, Check, Draw};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
+use places::Spread;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -27,8 +29,9 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     processes: Vec<Process>,
-    /// When each idle slot of each process asks next, and which process.
-    due: BinaryHeap<Reverse<(Time, u32)>>,
+    /// The next request of each idle slot: its time and its process. True marks a request that was due before and had to
+    /// wait.
+    due: BinaryHeap<Reverse<(Time, u32, bool)>>,
     /// Requests that may still be made by all together.
     left: u64,
     outstanding: u64,
@@ -39,13 +42,24 @@ struct Process {
     spec: ProcessSpec,
     area: Area,
     size: Draw,
+    write_size: Option<Draw>,
     distance: Draw,
+    spread: Spread,
     places: Random,
     sizes: Random,
     operations: Random,
     times: Random,
-    last: Option<Extent>,
+    /// The last request; with `writes_apart`, the last read and the last write.
+    last: [Option<Extent>; 2],
     made: u64,
+    /// Requests that are due and wait for a flush, or for room under the limit.
+    waiting: u64,
+    /// True while an entry of `due` stands for the first of those.
+    is_released: bool,
+    /// Writes since the last flush.
+    unflushed: u64,
+    /// The flush under way.
+    flush: Option<u64>,
     /// Requests for which a time is set or passed, at most `spec.count`.
     promised: u64,
     outstanding: u32,
@@ -93,7 +107,7 @@ impl Synthetic {
             .sum();
         let mut source = Synthetic {
             processes,
-            due: BinaryHeap::with_capacity(slots),
+            due: BinaryHeap::with_capacity(slots + spec.processes.len()),
             left: spec.count.unwrap_or(u64::MAX),
             outstanding: 0,
         };
@@ -115,7 +129,7 @@ impl Synthetic {
         }
         let wait = match process.spec.pacing {
             Pacing::Closed { think, .. } => think.draw(&mut process.times),
-            Pacing::Open { gap } => gap.draw(&mut process.times),
+            Pacing::Open { gap, .. } => gap.draw(&mut process.times),
         };
         let wait = match process.spec.cycle {
             None => wait,
@@ -124,8 +138,22 @@ impl Synthetic {
         let due = from.saturating_add(wait);
         if due < process.spec.until.unwrap_or(Time::NEVER) {
             process.promised += 1;
-            self.due.push(Reverse((due, index)));
+            self.due.push(Reverse((due, index, false)));
         }
+    }
+
+    /// Lets the next of the requests that wait be made, if there is one and nothing holds it back any more.
+    fn release(&mut self, index: u32, now: Time) {
+        let process = &mut self.processes[index as usize];
+        if process.waiting == 0 || process.is_released || process.is_held() {
+            return;
+        }
+        if process.spec.until.is_some_and(|until| now >= until) {
+            process.waiting = 0;
+            return;
+        }
+        process.is_released = true;
+        self.due.push(Reverse((now, index, true)));
     }
 }
 
@@ -138,9 +166,14 @@ impl Process {
         let step = check.step("size_step", spec.size_step)?;
         let width = area.end - area.start;
         let most = width.min(Sectors::REQUEST_MAX.get());
-        let size = check.draw("size", spec.size, step, 1, most)?;
+        check.places(&spec.places)?;
+        check.fsync(spec.fsync)?;
+        let size = check.draw("size", &spec.size, step, 1, most)?;
+        let write_size = spec.write_size.as_ref();
+        let write_size = write_size.map(|size| check.draw("write_size", size, step, 1, most));
         let distance = if spec.local_share > 0.0 {
-            check.draw("local_distance", spec.local_distance, area.align, 0, width)?
+            let distance = &spec.local_distance;
+            check.draw("local_distance", distance, area.align, 0, width)?
         } else {
             Draw::Constant(0)
         };
@@ -149,16 +182,31 @@ impl Process {
             spec: spec.clone(),
             area,
             size,
+            write_size: write_size.transpose()?,
             distance,
+            spread: Spread::new(&spec.places, area, stream(4)),
             places: stream(0),
             sizes: stream(1),
             operations: stream(2),
             times: stream(3),
-            last: None,
+            last: [None; 2],
             made: 0,
+            waiting: 0,
+            is_released: false,
+            unflushed: 0,
+            flush: None,
             promised: 0,
             outstanding: 0,
         })
+    }
+
+    /// Returns true if it may ask for nothing at the moment.
+    fn is_held(&self) -> bool {
+        let limit = match self.spec.pacing {
+            Pacing::Closed { .. } => None,
+            Pacing::Open { outstanding, .. } => outstanding,
+        };
+        self.flush.is_some() || limit.is_some_and(|limit| self.outstanding >= limit)
     }
 
     /// How many requests of it may be due at a time.
@@ -169,11 +217,14 @@ impl Process {
         }
     }
 
-    fn next_extent(&mut self) -> Extent {
-        let len = self.size.units(&mut self.sizes);
-        let start = match self.last {
+    fn next_extent(&mut self, is_read: bool) -> Extent {
+        let size = self.write_size.as_ref().filter(|_| !is_read);
+        let len = size.unwrap_or(&self.size).units(&mut self.sizes);
+        let last = &mut self.last[usize::from(self.spec.writes_apart && !is_read)];
+        let random = |places: &mut Random| self.spread.draw(self.area, len, places);
+        let start = match *last {
             None => match self.spec.first {
-                First::Anywhere => self.area.anywhere(len, &mut self.places),
+                First::Anywhere => random(&mut self.places),
                 First::Beginning => self.area.start,
             },
             Some(last) => {
@@ -185,13 +236,42 @@ impl Process {
                     let up = self.places.chance(0.5);
                     self.area.near(last.start.get(), distance, up, len)
                 } else {
-                    self.area.anywhere(len, &mut self.places)
+                    random(&mut self.places)
                 }
             }
         };
         let extent = Extent::new(Lba::new(start), Sectors::new(len));
-        self.last = Some(extent);
+        *last = Some(extent);
         extent
+    }
+
+    /// Makes a request, or a flush that has to be done first.
+    fn next(&mut self, index: u32, arrival: Time) -> NewRequest {
+        let is_flush = self.spec.fsync.is_some_and(|every| self.unflushed >= every);
+        let cookie = (u64::from(index) << COOKIE_SHIFT) | (self.made % (1 << COOKIE_SHIFT));
+        let mut request = NewRequest {
+            cookie,
+            arrival,
+            op: Op::Flush,
+            extent: Extent::default(),
+            flags: Flags::NONE,
+            origin: self.spec.origin,
+            class: self.spec.class,
+        };
+        self.made += 1;
+        self.outstanding += 1;
+        if is_flush {
+            (self.flush, self.unflushed) = (Some(cookie), 0);
+            return request;
+        }
+        let is_read = self.operations.chance(self.spec.read_share);
+        request.extent = self.next_extent(is_read);
+        request.op = if is_read { Op::Read } else { Op::Write };
+        if !is_read {
+            request.flags = self.spec.write_flags;
+            self.unflushed += 1;
+        }
+        request
     }
 }
 
@@ -200,37 +280,34 @@ impl Source for Synthetic {
         if self.left == 0 {
             return None;
         }
-        self.due.peek().map(|Reverse((due, _))| *due)
+        self.due.peek().map(|Reverse((due, ..))| *due)
     }
 
     fn poll(&mut self, now: Time) -> Option<NewRequest> {
-        self.next_arrival().filter(|due| *due <= now)?;
-        let Reverse((arrival, index)) = self.due.pop()?;
-        self.left -= 1;
-        self.outstanding += 1;
-        let process = &mut self.processes[index as usize];
-        let extent = process.next_extent();
-        let is_read = process.operations.chance(process.spec.read_share);
-        let cookie = (u64::from(index) << COOKIE_SHIFT) | (process.made % (1 << COOKIE_SHIFT));
-        process.made += 1;
-        process.outstanding += 1;
-        let request = NewRequest {
-            cookie,
-            arrival,
-            op: if is_read { Op::Read } else { Op::Write },
-            extent,
-            flags: if is_read {
-                Flags::NONE
-            } else {
-                process.spec.write_flags
-            },
-            origin: process.spec.origin,
-            class: process.spec.class,
-        };
-        if matches!(process.spec.pacing, Pacing::Open { .. }) {
-            self.schedule(index, arrival);
+        loop {
+            self.next_arrival().filter(|due| *due <= now)?;
+            let Reverse((arrival, index, waited)) = self.due.pop()?;
+            let process = &mut self.processes[index as usize];
+            let is_open = matches!(process.spec.pacing, Pacing::Open { .. });
+            process.is_released &= !waited;
+            if !waited {
+                // Requests that wait already go first.
+                process.waiting += 1;
+            }
+            let is_free = !process.is_held() && (waited || process.waiting == 1);
+            let request = is_free.then(|| process.next(index, arrival));
+            let is_asked = request.is_some_and(|request| request.op != Op::Flush);
+            process.waiting -= u64::from(is_asked);
+            self.left -= u64::from(is_asked);
+            self.outstanding += u64::from(request.is_some());
+            if is_open && !waited {
+                self.schedule(index, arrival);
+            }
+            self.release(index, arrival);
+            if request.is_some() {
+                return request;
+            }
         }
-        Some(request)
     }
 
     fn completed(&mut self, now: Time, cookie: u64) {
@@ -241,9 +318,13 @@ impl Source for Synthetic {
             .checked_sub(1)
             .expect("a completion too many");
         self.outstanding -= 1;
-        if matches!(process.spec.pacing, Pacing::Closed { .. }) {
+        let is_flush = process.flush == Some(cookie);
+        if is_flush {
+            process.flush = None;
+        } else if matches!(process.spec.pacing, Pacing::Closed { .. }) {
             self.schedule(index, now);
         }
+        self.release(index, now);
     }
 
     fn done(&self) -> bool {

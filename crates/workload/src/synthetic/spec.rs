@@ -1,9 +1,11 @@
 //! The description of a synthetic workload.
 
+use super::places::Places;
 use headtime_sched::{Class, Flags, Origin};
 use headtime_units::{Bytes, Nanos, ParseUnitError, Time};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// A synthetic workload: any number of processes.
@@ -37,6 +39,16 @@ pub struct ProcessSpec {
     /// Flags of its writes. Reads have none.
     #[cfg_attr(feature = "serde", serde(with = "crate::text::write_flags"))]
     pub write_flags: Flags,
+    /// The number of writes between two flushes of the drive's cache; `None` never flushes. The process waits for each
+    /// flush.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            deserialize_with = "crate::text::at_least_one",
+            skip_serializing_if = "Option::is_none"
+        )
+    )]
+    pub fsync: Option<u64>,
     /// When it asks.
     #[cfg_attr(feature = "serde", serde(rename = "+pacing"))]
     pub pacing: Pacing,
@@ -77,12 +89,21 @@ pub struct ProcessSpec {
     /// How far from it a local request begins, in either direction with equal chance. One that
     /// would leave the range goes in the other direction, or as far as it can.
     pub local_distance: SizeDistribution,
+    /// True if reads and writes each go on from the last request of their own kind.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub writes_apart: bool,
     /// How much a request asks for.
     pub size: SizeDistribution,
-    /// Sizes are multiples of this.
+    /// The size of a write; `None` is the size of a read.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub write_size: Option<SizeDistribution>,
+    /// Sizes are multiples of this, except for the sizes of a table.
     pub size_step: Bytes,
     /// Random and local requests begin at multiples of this.
     pub align: Bytes,
+    /// The distribution of random requests over the range.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Places::is_uniform"))]
+    pub places: Places,
     /// Addresses used, from the first byte to the one behind the last; `None` is the whole drive.
     #[cfg_attr(feature = "serde", serde(with = "headtime_config::sizes"))]
     pub range: Option<(Bytes, Bytes)>,
@@ -110,6 +131,9 @@ pub enum Pacing {
     Open {
         /// Time between two requests; the first comes after one such time.
         gap: TimeDistribution,
+        /// The most requests that it has outstanding; `None` sets no limit. At the limit, a
+        /// request arrives at the next completion.
+        outstanding: Option<u32>,
     },
 }
 
@@ -186,8 +210,8 @@ pub enum TimeDistribution {
 
 /// A distribution of sizes. What is drawn is a multiple of a step that is given beside it.
 ///
-/// As text: `4KiB`, `uniform(4KiB..128KiB)`, `exponential(8KiB)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// As text: `4KiB`, `uniform(4KiB..128KiB)`, `exponential(8KiB)`, `4KiB/70:64KiB/30`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SizeDistribution {
     /// Always the same.
     Constant(Bytes),
@@ -197,6 +221,8 @@ pub enum SizeDistribution {
     /// each to the next: an exponential distribution rounded up. The mean is that of the rounded
     /// sizes.
     Exponential(Bytes),
+    /// Each of these sizes, as often as its weight among all weights says. The step does not matter.
+    Table(Arc<[(Bytes, u32)]>),
 }
 
 impl Default for ProcessSpec {
@@ -205,6 +231,7 @@ impl Default for ProcessSpec {
             origin: Origin::default(),
             class: Class::default(),
             write_flags: Flags::NONE,
+            fsync: None,
             pacing: Pacing::default(),
             cycle: None,
             start: Time::ZERO,
@@ -214,9 +241,12 @@ impl Default for ProcessSpec {
             sequential_share: 0.0,
             local_share: 0.0,
             local_distance: SizeDistribution::Constant(Bytes(0)),
+            writes_apart: false,
             size: SizeDistribution::Constant(Bytes(4096)),
+            write_size: None,
             size_step: Bytes(4096),
             align: Bytes(4096),
+            places: Places::Uniform,
             range: None,
             first: First::Anywhere,
         }
@@ -342,6 +372,39 @@ where
     }
 }
 
+/// `VALUE/WEIGHT:VALUE/WEIGHT`, with weights that are whole numbers from 1 on.
+pub(super) fn weighted<T>(text: &str) -> Result<Arc<[(T, u32)]>, String>
+where
+    T: FromStr<Err: fmt::Display>,
+{
+    let entry = |entry: &str| {
+        let (value, weight) = entry
+            .split_once('/')
+            .ok_or_else(|| format!("`{entry}` has no / before its weight"))?;
+        let value = value.trim().parse::<T>();
+        let value = value.map_err(|problem| problem.to_string())?;
+        match weight.trim().parse::<u32>() {
+            Ok(weight @ 1..) => Ok((value, weight)),
+            _ => Err(format!(
+                "the weight `{weight}` is no whole number from 1 on"
+            )),
+        }
+    };
+    text.split(':').map(entry).collect()
+}
+
+/// Writes what [`weighted`] reads.
+pub(super) fn write_weighted<T: fmt::Display>(
+    entries: &[(T, u32)],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    for (number, (value, weight)) in entries.iter().enumerate() {
+        let between = if number > 0 { ":" } else { "" };
+        write!(f, "{between}{value}/{weight}")?;
+    }
+    Ok(())
+}
+
 impl FromStr for TimeDistribution {
     type Err = DistributionError;
 
@@ -368,7 +431,15 @@ impl FromStr for SizeDistribution {
     type Err = DistributionError;
 
     fn from_str(text: &str) -> Result<SizeDistribution, DistributionError> {
-        let allowed = "4KiB, uniform(4KiB..128KiB) and exponential(8KiB)";
+        let allowed = "4KiB, uniform(4KiB..128KiB), exponential(8KiB) and 4KiB/70:64KiB/30";
+        if text.contains('/') {
+            let table = weighted(text).map_err(|problem| DistributionError {
+                found: text.to_owned(),
+                problem,
+                allowed,
+            })?;
+            return Ok(SizeDistribution::Table(table));
+        }
         Ok(match parts(text, allowed)? {
             AnyDistribution::Constant(value) => SizeDistribution::Constant(value),
             AnyDistribution::Uniform(from, to) => SizeDistribution::Uniform(from, to),
@@ -401,6 +472,7 @@ impl fmt::Display for SizeDistribution {
             SizeDistribution::Constant(value) => write!(f, "{value}"),
             SizeDistribution::Uniform(from, to) => write!(f, "uniform({from}..{to})"),
             SizeDistribution::Exponential(mean) => write!(f, "exponential({mean})"),
+            SizeDistribution::Table(entries) => write_weighted(entries, f),
         }
     }
 }
@@ -419,7 +491,12 @@ mod tests {
         ] {
             assert_eq!(text.parse::<TimeDistribution>().unwrap().to_string(), text);
         }
-        for text in ["4KiB", "uniform(4KiB..128KiB)", "exponential(8KiB)"] {
+        for text in [
+            "4KiB",
+            "uniform(4KiB..128KiB)",
+            "exponential(8KiB)",
+            "512B/10:1KiB/5:64KiB/85",
+        ] {
             assert_eq!(text.parse::<SizeDistribution>().unwrap().to_string(), text);
         }
         assert_eq!(
@@ -454,6 +531,23 @@ mod tests {
             "30".parse::<TimeDistribution>().unwrap_err().problem,
             "a duration needs its unit: ns, us, ms, s, m, h or d, as in 30ms"
         );
+        for (bad, problem) in [
+            (
+                "4KiB/0:8KiB/1",
+                "the weight `0` is no whole number from 1 on",
+            ),
+            ("4KiB/1:8KiB", "`8KiB` has no / before its weight"),
+            ("4KiB/1.5", "the weight `1.5` is no whole number from 1 on"),
+            (
+                "4/1",
+                "a size needs its unit: B, kB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 4KiB",
+            ),
+        ] {
+            assert_eq!(
+                bad.parse::<SizeDistribution>().unwrap_err().problem,
+                problem
+            );
+        }
         for bad in ["exponential(8KiB", "uniform(1KiB)", "normal(4KiB)", ""] {
             assert!(bad.parse::<SizeDistribution>().is_err(), "{bad}");
         }

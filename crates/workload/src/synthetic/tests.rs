@@ -185,6 +185,7 @@ fn an_open_process_does_not_wait() {
     let mut source = source(&one(ProcessSpec {
         pacing: Pacing::Open {
             gap: TimeDistribution::Exponential(Nanos::from_millis(2)),
+            outstanding: None,
         },
         count: Some(20_000),
         ..ProcessSpec::default()
@@ -355,6 +356,7 @@ fn what_cannot_be_is_named() {
             ProcessSpec {
                 pacing: Pacing::Open {
                     gap: TimeDistribution::Constant(Nanos::ZERO),
+                    outstanding: None,
                 },
                 ..base.clone()
             },
@@ -388,6 +390,7 @@ fn a_load_with_a_cycle_comes_and_goes_and_is_the_same_in_the_mean() {
     let process = ProcessSpec {
         pacing: Pacing::Open {
             gap: TimeDistribution::Exponential(Nanos::from_millis(10)),
+            outstanding: None,
         },
         cycle: Some(Cycle {
             period: Nanos::from_secs(1_000),
@@ -427,4 +430,262 @@ fn a_cycle_has_a_period_and_never_stops() {
     assert_eq!(key(with(Nanos::ZERO, 0.5)), "cycle.period");
     assert_eq!(key(with(Nanos::from_secs(1), 1.0)), "cycle.swing");
     assert!(with(Nanos::from_secs(1), 0.99).is_ok());
+}
+
+/// The counts of all values, the most frequent first.
+fn counts<T: Ord>(values: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut values: Vec<T> = values.collect();
+    values.sort();
+    let mut counts: Vec<usize> = values.chunk_by(T::eq).map(<[T]>::len).collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    counts
+}
+
+#[test]
+fn sizes_of_a_table_come_as_often_as_their_weights_say_and_writes_can_have_others() {
+    let process = ProcessSpec {
+        read_share: 0.5,
+        size: "512B/10:1KiB/5:2KiB/5:4KiB/60:8KiB/2:16KiB/4:32KiB/4:64KiB/10"
+            .parse()
+            .unwrap(),
+        write_size: Some(SizeDistribution::Constant(Bytes(12_288))),
+        align: Bytes(512),
+        ..ProcessSpec::default()
+    };
+    let made = run(&mut source(&one(process)), Nanos::ZERO, 40_000);
+    let (reads, writes): (Vec<NewRequest>, Vec<NewRequest>) =
+        made.into_iter().partition(|request| request.op == Op::Read);
+    assert!(writes.iter().all(|write| write.extent.len.get() == 24));
+    let count = reads.len() as f64;
+    for (sectors, percent) in [(1, 10.0), (2, 5.0), (8, 60.0), (16, 2.0), (128, 10.0)] {
+        let found = reads
+            .iter()
+            .filter(|read| read.extent.len.get() == sectors)
+            .count() as f64;
+        let (share, is) = (percent / 100.0, found / count);
+        // Five standard errors.
+        let allowed = 5.0 * (share * (1.0 - share) / count).sqrt();
+        assert!((is - share).abs() < allowed, "{sectors}: {is}");
+    }
+    // On sectors of 4 KiB a size of 512 bytes is refused, with the key.
+    let process = ProcessSpec {
+        size: "512B/1:4KiB/1".parse().unwrap(),
+        ..ProcessSpec::default()
+    };
+    let error = Synthetic::new(&one(process), CAPACITY, 4096).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "process 1: size is 512B; allowed is a multiple of the drive's sectors of 4096 bytes"
+    );
+}
+
+/// A hundred places for requests of 4 KiB.
+fn hundred(places: &str) -> ProcessSpec {
+    ProcessSpec {
+        range: Some((Bytes(1 << 20), Bytes((1 << 20) + 100 * 4096))),
+        places: places.parse().unwrap(),
+        ..ProcessSpec::default()
+    }
+}
+
+#[test]
+fn zipf_draws_places_by_rank() {
+    // A million places: a hash hardly puts two of the first ranks into one.
+    let process = ProcessSpec {
+        range: None,
+        align: Bytes(512),
+        places: Places::Zipf(1.2),
+        ..ProcessSpec::default()
+    };
+    let made = run(&mut source(&one(process)), Nanos::ZERO, 40_000);
+    let starts = || made.iter().map(|request| request.extent.start);
+    let counts = counts(starts());
+    // Measured with fio 3.33: 102,400 reads of 4 KiB of a file of 4 GiB, random_distribution=zipf:1.2.
+    for (first, share) in [(1, 0.1895), (10, 0.4864), (100, 0.6959), (1000, 0.8308)] {
+        let found = counts[..first].iter().sum::<usize>() as f64 / 40_000.0;
+        assert!((found / share - 1.0).abs() < 0.03, "{first}: {found}");
+    }
+    // Places are scattered: the most frequent ones do not lie side by side.
+    let mut near: Vec<u64> = starts().map(|start| start.get() / 100_000).collect();
+    near.sort_unstable();
+    near.dedup();
+    assert_eq!(near.len(), 10);
+}
+
+#[test]
+fn pareto_goes_with_most_requests_to_a_share_of_the_places() {
+    let process = ProcessSpec {
+        range: None,
+        align: Bytes(512),
+        ..hundred("pareto(0.2)")
+    };
+    let made = run(&mut source(&one(process)), Nanos::ZERO, 40_000);
+    let counts = counts(made.iter().map(|request| request.extent.start));
+    // A thousandth of the places has 0.001^(ln 0.8 / ln 0.2), 38.4 %, of the requests; with fio 3.33, 38.5 %.
+    let share = counts[..1000].iter().sum::<usize>() as f64 / 40_000.0;
+    assert!((share / 0.384 - 1.0).abs() < 0.05, "{share}");
+}
+
+#[test]
+fn zones_have_their_shares_and_every_request_stays_in_the_range() {
+    let process = ProcessSpec {
+        size: "4KiB/9:64KiB/1".parse().unwrap(),
+        ..hundred("zoned(60/10:30/20:0/60:10/10)")
+    };
+    let made = run(&mut source(&one(process)), Nanos::ZERO, 20_000);
+    let mut zones = [0_u32; 10];
+    for request in &made {
+        let place = (request.extent.start.get() - 2048) / 8;
+        assert!(request.extent.end().get() <= 2048 + 800, "{request:?}");
+        zones[place as usize / 10] += 1;
+    }
+    let shares = zones.map(|count| f64::from(count) / 20_000.0);
+    assert!((shares[0] - 0.6).abs() < 0.02, "{shares:?}");
+    assert!((shares[1] + shares[2] - 0.3).abs() < 0.02, "{shares:?}");
+    // A request too long for the end of the range moves to an earlier place.
+    assert!(shares[3..8].iter().all(|share| *share == 0.0), "{shares:?}");
+    assert!((shares[8] + shares[9] - 0.1).abs() < 0.02, "{shares:?}");
+}
+
+#[test]
+fn places_are_read_from_text_and_written_back_and_wrong_ones_are_named() {
+    for text in ["uniform", "zipf(1.1)", "pareto(0.2)", "zoned(60/10:40/90)"] {
+        assert_eq!(text.parse::<Places>().unwrap().to_string(), text);
+    }
+    for (text, problem) in [
+        ("zipf(1)", "it needs a number above 0, up to 10, but not 1"),
+        (
+            "zipf(NaN)",
+            "it needs a number above 0, up to 10, but not 1",
+        ),
+        ("pareto(1)", "it needs a number above 0 and below 1"),
+        ("zoned(0/10)", "it needs a part to which requests go"),
+        ("zoned(1/0)", "the weight `0` is no whole number from 1 on"),
+        ("zipf", "it is none of these"),
+    ] {
+        assert_eq!(text.parse::<Places>().unwrap_err().problem, problem);
+    }
+    // However few places there are.
+    for places in ["zipf(0.9)", "zipf(3)", "pareto(0.01)", "zoned(1/1:1/9)"] {
+        let process = ProcessSpec {
+            range: Some((Bytes(0), Bytes(4096))),
+            ..hundred(places)
+        };
+        let made = run(&mut source(&one(process)), Nanos::ZERO, 100);
+        assert!(made.iter().all(|request| request.extent.start.get() == 0));
+    }
+}
+
+/// The operations, with their times.
+fn ops(made: &[NewRequest]) -> Vec<(u64, Op)> {
+    let of = |request: &NewRequest| (request.arrival.as_nanos() / 1_000_000, request.op);
+    made.iter().map(of).collect()
+}
+
+#[test]
+fn after_so_many_writes_comes_a_flush_for_which_all_else_waits() {
+    use Op::{Flush, Write};
+    let writer = ProcessSpec {
+        read_share: 0.0,
+        fsync: Some(2),
+        count: Some(5),
+        ..ProcessSpec::default()
+    };
+    let made = run(&mut source(&one(writer.clone())), SERVICE, 99);
+    let expected = [
+        (0, Write),
+        (5, Write),
+        (10, Flush),
+        (15, Write),
+        (20, Write),
+        (25, Flush),
+        (30, Write),
+    ];
+    assert_eq!(ops(&made), expected);
+    // Three outstanding: the flush goes at once, and both free slots wait for it.
+    let deep = ProcessSpec {
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding: 3,
+        },
+        ..writer.clone()
+    };
+    let made = run(&mut source(&one(deep)), SERVICE, 99);
+    let expected = [
+        (0, Write),
+        (0, Write),
+        (0, Flush),
+        (15, Write),
+        (15, Write),
+        (15, Flush),
+        (30, Write),
+    ];
+    assert_eq!(ops(&made), expected);
+    // At fixed times: a request due during the flush comes after it, and none is lost.
+    let timed = ProcessSpec {
+        pacing: Pacing::Open {
+            gap: TimeDistribution::Constant(Nanos::from_millis(2)),
+            outstanding: None,
+        },
+        ..writer
+    };
+    let made = run(&mut source(&one(timed)), SERVICE, 99);
+    assert_eq!(made.iter().filter(|one| one.op == Write).count(), 5);
+    assert_eq!(made.iter().filter(|one| one.op == Flush).count(), 2);
+}
+
+#[test]
+fn an_open_process_with_a_limit_falls_behind_and_catches_up() {
+    let process = ProcessSpec {
+        pacing: Pacing::Open {
+            gap: TimeDistribution::Constant(Nanos::from_millis(10)),
+            outstanding: Some(2),
+        },
+        until: Some(Time::ZERO + Nanos::from_millis(100)),
+        ..ProcessSpec::default()
+    };
+    let ms = |millis| Time::ZERO + Nanos::from_millis(millis);
+    let mut source = source(&one(process));
+    let mut first = source.poll(ms(10)).unwrap();
+    let second = source.poll(ms(20)).unwrap();
+    // Two more are due until 40 ms, and wait.
+    assert_eq!(source.poll(ms(40)), None);
+    assert_eq!(source.next_arrival(), Some(ms(50)));
+    source.completed(ms(45), first.cookie);
+    first = source.poll(ms(45)).unwrap();
+    assert_eq!((first.arrival, source.poll(ms(45))), (ms(45), None));
+    source.completed(ms(46), first.cookie);
+    source.completed(ms(46), second.cookie);
+    assert_eq!(source.poll(ms(46)).unwrap().arrival, ms(46));
+    assert_eq!(source.poll(ms(46)), None);
+    // On time again.
+    let fifth = source.poll(ms(50)).unwrap();
+    assert_eq!(fifth.arrival, ms(50));
+    // Requests left over at the end of the process are dropped.
+    assert_eq!(source.poll(ms(99)), None);
+    source.completed(ms(120), fifth.cookie);
+    assert_eq!((source.poll(ms(120)), source.done()), (None, false));
+}
+
+#[test]
+fn writes_apart_go_on_from_the_last_write() {
+    let process = ProcessSpec {
+        read_share: 0.5,
+        sequential_share: 1.0,
+        first: First::Beginning,
+        writes_apart: true,
+        ..ProcessSpec::default()
+    };
+    let made = run(&mut source(&one(process)), SERVICE, 200);
+    for op in [Op::Read, Op::Write] {
+        let starts = made.iter().filter(|request| request.op == op);
+        let starts: Vec<u64> = starts.map(|request| request.extent.start.get()).collect();
+        assert!(starts.len() > 50);
+        assert!(
+            starts
+                .iter()
+                .zip(0..)
+                .all(|(start, number)| *start == 8 * number)
+        );
+    }
 }

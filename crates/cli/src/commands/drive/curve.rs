@@ -35,7 +35,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Fields> {
 }
 
 pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
-    let profile = context.drive(&args.drive)?;
+    let profile = context.one_drive(&args.drive, args.one.as_deref())?;
     // Where nothing can be written, nothing need be learned.
     let picture = args.plot.as_deref().map(compare::picture_file);
     let picture = picture.transpose()?;
