@@ -63,7 +63,7 @@ fn check_with(bytes: &[u8], options: &ReadOptions) {
             assert!(text.starts_with("FILE: "), "{text}");
             assert!(!text.chars().any(|char| char.is_control()), "{text:?}");
             if !options.lenient {
-                // What is left without the odd lines.
+                // The same without the odd lines.
                 let lenient = ReadOptions {
                     lenient: true,
                     ..options.clone()

@@ -18,8 +18,8 @@ struct Opened<'a> {
     file: String,
     lines: AnyLines<'a>,
     format: Format,
-    /// Presets that its first lines fit, if the format was recognised by content.
-    guessed: Option<Vec<&'static str>>,
+    /// Its first bytes, if the format was recognised by them.
+    guessed: Option<Vec<u8>>,
 }
 
 impl Trace {
@@ -66,12 +66,9 @@ impl Trace {
             if opened.format == Format::Blktrace {
                 records.push(opened);
             } else {
-                let guess = opened.guessed.clone().map(|fits| (opened.format, fits));
-                traces.push(
-                    opened
-                        .read(options)
-                        .map_err(|error| guessed(error, guess))?,
-                );
+                let (format, start) = (opened.format, opened.guessed.clone());
+                let read = opened.read(options);
+                traces.push(read.map_err(|error| guessed(error, format, start))?);
             }
         }
         if !records.is_empty() {
@@ -125,7 +122,7 @@ impl<'a> Opened<'a> {
             None if options.columns.is_some() => Format::Csv,
             None => {
                 let format = format::recognise(&file, &mut lines, options.lenient)?;
-                guessed = Some(format::fitting(&format::sample(&file, &mut lines)?));
+                guessed = Some(format::sample(&file, &mut lines)?);
                 format
             }
         };
@@ -169,21 +166,19 @@ fn read_records(files: Vec<Opened<'_>>, options: &ReadOptions) -> Result<Trace, 
     reader.finish()
 }
 
-/// Says as what a file was read, if that was a guess that may be to blame.
-fn guessed(error: TraceError, guess: Option<(Format, Vec<&'static str>)>) -> TraceError {
-    match (error, guess) {
-        (
-            error @ (TraceError::Open { .. }
-            | TraceError::Read { .. }
-            | TraceError::Compressed { .. }),
-            _,
-        )
-        | (error, None) => error,
-        (error, Some((format, fits))) => TraceError::Guessed {
+/// Names the format that was guessed from the `start` of a file, since the guess may be to blame.
+fn guessed(error: TraceError, format: Format, start: Option<Vec<u8>>) -> TraceError {
+    let of_the_system = matches!(
+        error,
+        TraceError::Open { .. } | TraceError::Read { .. } | TraceError::Compressed { .. }
+    );
+    match start {
+        Some(start) if !of_the_system => TraceError::Guessed {
             error: Box::new(error),
             format,
-            fits,
+            fits: format::fitting(&start),
         },
+        _ => error,
     }
 }
 

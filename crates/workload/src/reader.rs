@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds the request of a line.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {
         if let Some(arrival) = request.arrival {
             let (earliest, latest) = self.arrivals.unwrap_or((arrival, arrival));
@@ -249,7 +249,7 @@ pub(crate) fn line_error<R: Read>(file: &str, input: &Input<R>, error: LineError
 
 /// Moves to the next line that is neither blank nor a comment and counts the others. `false` at the
 /// end of the file.
-#[inline]
+#[inline(always)]
 pub(crate) fn advance<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,

@@ -201,7 +201,7 @@ fn an_error_in_a_file_says_as_what_it_was_taken() {
     assert!(!error.contains("taken for"), "{error}");
 }
 
-/// What is right of a file: requests, arrivals in ns and response times in us of the first ones.
+/// A file, its format, its requests, and arrivals in ns and response times in us of the first requests.
 type Right = (
     &'static str,
     &'static str,

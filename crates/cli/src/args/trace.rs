@@ -36,7 +36,7 @@ pub struct ReadingOptions {
     /// Columns of a CSV trace, as in time=1:ms,op=3,address=4:bytes,size=5:bytes
     ///
     /// Parts what=column or what=column:unit, joined by commas; a column is its number, from 1, or
-    /// from the end, -1 the last, or its heading. What can be given:
+    /// from the end, -1 the last, or its heading. Parts are:
     ///   time, completion            s, ms, us, 100ns, ns, date or clock; two are added: 1:s+2:ns
     ///   response                    s, ms, us, 100ns or ns, beside time or completion
     ///   op                          words, letters or SCSI codes; read1 or read0 for digits;

@@ -1,9 +1,9 @@
 //! Binary records of blktrace, as the kernel hands them out: one file for each processor.
 //!
-//! A record (linux: include/uapi/linux/blktrace_api.h, version 7) has 48 bytes, in the byte order of
-//! the recording machine: magic, sequence, time in ns, sector, bytes, action, process, device, processor,
-//! error, and the length of what follows it. The upper half of the action says what kind of request
-//! it is, the lower half what happened. The events are those of [blkparse](super::blkparse).
+//! A record has 48 bytes (linux: include/uapi/linux/blktrace_api.h, version 7) in the byte order of the
+//! recording machine. Fields: magic, sequence, time in ns, sector, bytes, action, process, device,
+//! processor, error, length of the data behind the record. The upper half of the action is the kind of
+//! request, the lower half the event. Events have the meaning of [blkparse](super::blkparse).
 //!
 //! A file is in order of time, and an event of a request may be in the file of any processor. So files
 //! given together are read together, the earliest record first.
@@ -37,7 +37,7 @@ const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
 
-/// Returns true if these are the first bytes of such a file, of whatever version.
+/// Returns true if a file of any version begins with these bytes.
 pub(crate) fn recognise(start: &[u8]) -> bool {
     let word = start.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
     word.is_some_and(|word| is_magic(word) || is_magic(word.swap_bytes()))
@@ -126,12 +126,12 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// What a record says.
+/// The fields of a record.
 struct Fields {
     time: u64,
     sector: u64,
     bytes: u32,
-    /// What happened, without the bit that says that a control group follows.
+    /// The event, without the bit for a control group behind the record.
     action: u32,
     kind: u32,
     process: u32,
@@ -264,7 +264,7 @@ mod tests {
     use headtime_sched::{Flags, Op};
     use headtime_units::{Extent, Time};
 
-    /// A record of a device 8,16 and process 7, with a few bytes behind it.
+    /// A record of device 8,16 and process 7, with five bytes behind it.
     fn record(big: bool, time: u64, sector: u64, bytes: u32, action: u32) -> Vec<u8> {
         let mut record = Vec::new();
         let mut put = |value: u64, len: usize| {

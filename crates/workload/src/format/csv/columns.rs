@@ -132,7 +132,7 @@ pub enum OpCode {
     /// As a word, letters or a SCSI operation code: read, R, WS, 28.
     #[default]
     Text,
-    /// The same. Lines where it is empty are passed over.
+    /// As `Text`. Lines without an operation are passed over.
     Optional,
     /// 1 is a read, 0 a write.
     OneReads,
@@ -255,7 +255,7 @@ impl FromStr for TimeColumn {
             let (name, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
             Ok((name.parse()?, form.parse()?))
         };
-        // A heading may have a plus sign; then the part ahead of it has no unit.
+        // A plus sign in a heading has no unit ahead of it.
         let both = text.rsplit_once('+').and_then(|(first, rest)| {
             let first = one(first).ok()?;
             Some((first, one(rest)))

@@ -31,16 +31,16 @@ struct Layout {
     separator: u8,
     /// What each column is for, up to the last one that is for anything.
     roles: Vec<Option<Role>>,
-    /// What columns counted from the end are for.
+    /// Roles of columns counted from the end.
     from_end: Vec<(usize, Role)>,
 }
 
 /// A line that is a request, or an event of one.
 struct Parsed {
     request: TraceRequest,
-    /// Whether it covers whole sectors.
+    /// True if the request covers whole sectors.
     aligned: bool,
-    /// What happened to it, if lines are events.
+    /// The event, if lines are events.
     action: Option<BlockAction>,
 }
 
@@ -57,21 +57,18 @@ pub(crate) fn recognise(line: &[u8]) -> bool {
 
 /// Names of the presets that the first lines of a file fit.
 pub(crate) fn fitting(lines: &[&[u8]]) -> Vec<&'static str> {
-    let fits = |preset: &&Preset| {
+    let is_fit = |preset: &&Preset| {
         preset.columns().iter().any(|columns| {
-            // One of them may be headings.
+            // The first may be headings.
             lines.iter().take(2).any(|line| {
                 let layout = Layout::new(columns, line, 1);
-                let parsed = layout.and_then(|(layout, _)| {
-                    parse(line, columns, &layout, &mut Names::new()).map_err(LayoutError::Line)
-                });
-                matches!(parsed, Ok(Some(_)))
+                layout.is_ok_and(|(layout, _)| fits(line, columns, &layout).is_ok_and(|is| is))
             })
         })
     };
     PRESETS
         .iter()
-        .filter(fits)
+        .filter(is_fit)
         .map(|preset| preset.name)
         .collect()
 }
@@ -176,7 +173,7 @@ fn choose<'a>(
         if choices.len() == 1 {
             return Ok(Choice::Layout(columns, layout));
         }
-        match parse(line, columns, &layout, &mut Names::new()) {
+        match fits(line, columns, &layout) {
             Ok(_) => return Ok(Choice::Layout(columns, layout)),
             Err(error) => odd = odd.or(Some(error)),
         }
@@ -253,7 +250,7 @@ impl Layout {
         Ok((layout, is_heading))
     }
 
-    /// The columns of a line by what they are for; the end of the line for those that it lacks.
+    /// The columns of a line by role. A missing column is the empty end of the line.
     #[inline]
     fn fields<'a>(&self, line: &'a [u8]) -> Result<[Field<'a>; ROLES], Box<FieldError>> {
         let end = Field {
@@ -295,7 +292,15 @@ fn guess_separator(line: &[u8]) -> u8 {
         .unwrap_or(&b' ')
 }
 
-/// The request of a line, or an event of it; `None` if it is neither.
+/// Returns true if a line is a request by a description, false if the line is passed over.
+#[cold]
+#[inline(never)]
+fn fits(line: &[u8], columns: &CsvColumns, layout: &Layout) -> Result<bool, Box<FieldError>> {
+    Ok(parse(line, columns, layout, &mut Names::new())?.is_some())
+}
+
+/// The request or the event of a line; `None` if the line is passed over.
+#[inline(always)]
 fn parse(
     line: &[u8],
     columns: &CsvColumns,
@@ -441,7 +446,7 @@ fn parse(
     }))
 }
 
-/// Returns true if an address is the largest number of 64 bits, by which the kernel means no sector.
+/// Returns true if an address is the largest number of 64 bits, the kernel's mark for no sector.
 fn is_last_sector(address: &[u8]) -> bool {
     address == b"18446744073709551615" || address == b"-1"
 }
@@ -473,7 +478,7 @@ fn time(
     }
 }
 
-/// What happened to a request; `None` for what does not matter.
+/// The event of a request; `None` for events that do not matter.
 fn action(field: Field<'_>) -> Result<Option<BlockAction>, Box<FieldError>> {
     Ok(Some(match field.text {
         b"Q" => BlockAction::Queue,
