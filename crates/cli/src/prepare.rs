@@ -365,12 +365,12 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
     let odd = &notes.odd;
     if odd.count > 0 {
         let first = match odd.first.len() as u64 {
-            shown if shown < odd.count => format!("; the first {shown} are"),
-            _ => ":".to_owned(),
+            shown if shown < odd.count => format!(", of which the first {shown} are"),
+            _ => String::new(),
         };
+        let count = odd.count;
         texts.push(format!(
-            "{file}: {} odd lines were passed over{first}",
-            odd.count
+            "{file}: odd lines that were passed over: {count}{first}"
         ));
         texts.extend(odd.first.iter().cloned());
     }
