@@ -18,7 +18,7 @@ struct Opened<'a> {
     file: String,
     lines: AnyLines<'a>,
     format: Format,
-    /// Its first bytes, if the format was recognised by them.
+    /// The first bytes of the file, if they decided the format.
     guessed: Option<Vec<u8>>,
 }
 
@@ -33,8 +33,8 @@ impl Trace {
         Trace::open_all(&[path], options)
     }
 
-    /// Reads several files as one trace, in order of arrival. Files of blktrace are read together, so that
-    /// the events of a request may be in several of them.
+    /// Reads several files as one trace, in order of arrival. All files of blktrace are read
+    /// together, since one request may have events in several files.
     ///
     /// # Errors
     ///

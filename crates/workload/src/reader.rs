@@ -40,7 +40,7 @@ pub struct Part {
     pub from: Option<Nanos>,
     /// Requests that arrive within this time from there.
     pub span: Option<Nanos>,
-    /// At most this many of them.
+    /// The largest number of requests to use.
     pub first: Option<u64>,
 }
 

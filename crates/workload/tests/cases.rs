@@ -1,5 +1,5 @@
-//! Traces as other people's tools write them: several as one, parts of them, odd lines, and the collected
-//! cases where they are.
+//! Tests of foreign traces: several files as one trace, parts of a trace, odd lines, and the collected
+//! cases if their folder exists.
 
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};

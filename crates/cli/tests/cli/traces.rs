@@ -217,7 +217,7 @@ fn several_files_and_parts_of_them_are_replayed_and_said_in_the_scenario() {
     }
     let report = json(&[&args[..], &["--format", "json"]].concat());
     assert_eq!(report["runs"][0]["requests"], 5);
-    // Files of a scenario lie beside it.
+    // A scenario finds its files in its own folder.
     let directory = scratch("several");
     std::fs::copy(data().join("tiny.trace"), directory.join("tiny.trace")).unwrap();
     let path = directory.join("two.toml");

@@ -264,7 +264,7 @@ mod tests {
     use headtime_sched::{Flags, Op};
     use headtime_units::{Extent, Time};
 
-    /// A record of device 8,16 and process 7, with five bytes behind it.
+    /// Makes a record of device 8,16 and process 7 with five bytes behind the record.
     fn record(big: bool, time: u64, sector: u64, bytes: u32, action: u32) -> Vec<u8> {
         let mut record = Vec::new();
         let mut put = |value: u64, len: usize| {

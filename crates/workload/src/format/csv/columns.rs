@@ -255,7 +255,7 @@ impl FromStr for TimeColumn {
             let (name, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
             Ok((name.parse()?, form.parse()?))
         };
-        // A plus sign in a heading has no unit ahead of it.
+        // A heading may contain a plus sign. The sign then follows no unit.
         let both = text.rsplit_once('+').and_then(|(first, rest)| {
             let first = one(first).ok()?;
             Some((first, one(rest)))
