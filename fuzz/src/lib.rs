@@ -45,6 +45,9 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("trace_blkparse", |bytes| {
         trace::check(bytes, Some(Format::Blkparse))
     }),
+    ("trace_blktrace", |bytes| {
+        trace::check(bytes, Some(Format::Blktrace))
+    }),
     ("trace_csv", trace::check_csv),
     ("trace_disksim", |bytes| {
         trace::check(bytes, Some(Format::DiskSim))

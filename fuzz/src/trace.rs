@@ -24,7 +24,7 @@ pub fn check(bytes: &[u8], format: Option<Format>) {
     );
 }
 
-/// The first line describes columns, the others are the file.
+/// The first line describes columns or names a preset, the others are the file.
 pub fn check_csv(bytes: &[u8]) {
     let mut parts = bytes.splitn(2, |byte| *byte == b'\n');
     let (columns, file) = (parts.next().unwrap_or(b""), parts.next().unwrap_or(b""));
@@ -34,9 +34,15 @@ pub fn check_csv(bytes: &[u8]) {
     let Ok(columns) = std::str::from_utf8(columns) else {
         return;
     };
+    let preset = columns.parse().ok();
+    let preset = preset.filter(|format| matches!(format, Format::Preset(_)));
     let options = ReadOptions {
-        format: Some(Format::Csv),
-        columns: columns.parse().ok(),
+        format: Some(preset.unwrap_or(Format::Csv)),
+        columns: if preset.is_some() {
+            None
+        } else {
+            columns.parse().ok()
+        },
         ..ReadOptions::default()
     };
     check_with(file, &options);
@@ -56,9 +62,18 @@ fn check_with(bytes: &[u8], options: &ReadOptions) {
             let text = error.to_string();
             assert!(text.starts_with("FILE: "), "{text}");
             assert!(!text.chars().any(|char| char.is_control()), "{text:?}");
+            if !options.lenient {
+                // The same without the odd lines.
+                let lenient = ReadOptions {
+                    lenient: true,
+                    ..options.clone()
+                };
+                check_with(bytes, &lenient);
+            }
             return;
         }
     };
+    assert!(options.lenient || trace.notes.odd.count == 0);
     assert!(!trace.requests.is_empty());
     assert!(
         trace

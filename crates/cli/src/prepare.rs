@@ -8,7 +8,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
-    CsvColumns, Fitter, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
+    CsvColumns, Fitter, Part, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let trace = match &scenario.workload {
         Workload::Replay(replay) => {
             let (trace, hash) = stock.trace(replay, || read(replay))?;
-            sources.push((replay.file.clone(), hash));
+            sources.push((replay.name(), hash));
             Some((replay, trace))
         }
         Workload::Synthetic(_) | Workload::Programs(_) => None,
@@ -181,13 +181,16 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
 pub fn read(replay: &Replay) -> Result<Trace, Fault> {
     let reading = &replay.reading;
     let options = reading.options()?;
-    Trace::open(Path::new(&replay.file), &options).map_err(trace_fault)
+    Trace::open_all(&replay.file, &options).map_err(trace_fault)
 }
 
 /// A fault for what is wrong with a trace.
 pub fn trace_fault(error: TraceError) -> Fault {
     match error {
         TraceError::Open { .. } | TraceError::Read { .. } => Fault::File(error.to_string()),
+        _ if error.is_odd_line() => {
+            Fault::Input(format!("{error}; --lenient passes over odd lines"))
+        }
         _ => Fault::input(error),
     }
 }
@@ -209,6 +212,12 @@ impl crate::scenario::Reading {
             time_unit: self.time_unit,
             arrival_event: self.arrival_event,
             columns: columns.map_err(|error| Fault::Usage(error.to_string()))?,
+            lenient: self.lenient,
+            part: Part {
+                from: self.from,
+                span: self.span,
+                first: self.first,
+            },
             ..ReadOptions::default()
         })
     }
@@ -222,7 +231,7 @@ fn chosen(replay: &Replay, trace: &Trace) -> Result<Vec<u32>, Fault> {
             let all = names(trace, &trace.devices()).join(", ");
             Fault::Input(format!(
                 "{}: no request is for device {text}; there are requests for {all}",
-                replay.file
+                replay.name()
             ))
         })?;
         devices.push(device);
@@ -235,7 +244,7 @@ fn chosen(replay: &Replay, trace: &Trace) -> Result<Vec<u32>, Fault> {
     if devices.len() > usize::from(u16::MAX) {
         return Err(Fault::Input(format!(
             "{}: {} devices; at most {} can be replayed at once, choose some",
-            replay.file,
+            replay.name(),
             devices.len(),
             u16::MAX
         )));
@@ -266,7 +275,8 @@ fn script(
     Script::new(trace, devices, &fitter).map_err(|error| {
         Fault::Input(format!(
             "{}: on drive {}: {error}",
-            replay.file, profile.name
+            replay.name(),
+            profile.name
         ))
     })
 }
@@ -292,7 +302,8 @@ fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
     let (writes, partial) = script.partial_writes(sectors);
     if partial > 0 {
         notes.push(format!(
-            "{}: {partial} of {writes} writes do not begin and end with its sectors of {} bytes; the drive reads              the rest of those first, which takes a turn (read-modify-write in the head time)",
+            "{}: {partial} of {writes} writes do not begin and end with its sectors of {} bytes; the drive reads \
+             the rest of those first, which takes a turn (read-modify-write in the head time)",
             profile.name, profile.geometry.physical_sector_bytes
         ));
     }
@@ -344,6 +355,25 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
             texts.push(format!("{file}: {count} {what}"));
         }
     }
+    if notes.outside > 0 {
+        texts.push(format!(
+            "{file}: {} of its {} requests are used",
+            trace.requests.len(),
+            trace.requests.len() as u64 + notes.outside
+        ));
+    }
+    let odd = &notes.odd;
+    if odd.count > 0 {
+        let first = match odd.first.len() as u64 {
+            shown if shown < odd.count => format!(", of which the first {shown} are"),
+            _ => String::new(),
+        };
+        let count = odd.count;
+        texts.push(format!(
+            "{file}: odd lines that were passed over: {count}{first}"
+        ));
+        texts.extend(odd.first.iter().cloned());
+    }
     texts
 }
 
@@ -363,7 +393,9 @@ fn portable(scenario: &Scenario) -> Scenario {
         believed.curve = believed.curve.as_ref().map(file_name);
     });
     if let Workload::Replay(replay) = &mut portable.workload {
-        replay.file = file_name(&replay.file);
+        for file in &mut replay.file.0 {
+            *file = file_name(file);
+        }
     }
     portable
 }

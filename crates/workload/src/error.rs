@@ -1,7 +1,7 @@
 //! Errors of reading a trace.
 
-use crate::{Compression, Format};
-use headtime_units::{Extent, Sectors};
+use crate::{Compression, Format, Odd};
+use headtime_units::{Extent, Nanos, Sectors};
 use std::io;
 use thiserror::Error;
 
@@ -62,6 +62,46 @@ pub enum TraceError {
         /// What may stand there.
         allowed: String,
     },
+    /// A binary record says something that it must not.
+    #[error("{file}: record at byte {offset}: {problem}")]
+    Record {
+        /// Name of the file.
+        file: String,
+        /// Offset of the record in bytes.
+        offset: u64,
+        /// The fault.
+        problem: String,
+    },
+    /// An error in a file whose format was recognised by its content, perhaps wrongly.
+    #[error("{error} (taken for {format}; choose another with --trace-format{})", names(.fits))]
+    Guessed {
+        /// The error.
+        error: Box<TraceError>,
+        /// The format that was guessed.
+        format: Format,
+        /// Formats whose columns its first lines fit.
+        fits: Vec<&'static str>,
+    },
+    /// Some files count time from a calendar's zero, others do not.
+    #[error(
+        "{dated} has dates and {undated} has times from another zero, so they cannot be one trace; \
+         give files with times of one kind"
+    )]
+    MixedClocks {
+        /// A file with dates.
+        dated: String,
+        /// A file without.
+        undated: String,
+    },
+    /// No request is in the part that was asked for.
+    #[error("{file}: none of its {requests} requests is in the part that was asked for; {}", within(*.duration))]
+    EmptyPart {
+        /// Name of the file.
+        file: String,
+        requests: usize,
+        /// Time from the first arrival to the last, if there are arrivals.
+        duration: Option<Nanos>,
+    },
     /// A line is longer than [`LINE_MAX`](crate::LINE_MAX).
     #[error("{file}: line {line} is longer than the {max} bytes allowed; is this a text file?")]
     LineTooLong {
@@ -77,7 +117,8 @@ pub enum TraceError {
         "{file}: line {line}: `{found}` is not the beginning of a trace in a known format; recognised are disksim \
          (arrival device block blocks flags), msr (7 columns, the 4th Read or Write), blkparse \
          (major,minor cpu sequence ..), ftrace and perf (process [cpu] seconds: event: ..), iolog \
-         (fio version 2 or 3 iolog) and csv with the headings that this program writes; {hint}"
+         (fio version 2 or 3 iolog), blktrace (binary) and csv with the headings that this program writes; {hint}{}",
+        names(.fits)
     )]
     UnknownFormat {
         /// Name of the file.
@@ -88,9 +129,11 @@ pub enum TraceError {
         found: String,
         /// What to do about it.
         hint: &'static str,
+        /// Formats whose columns the first lines fit.
+        fits: Vec<&'static str>,
     },
     /// The file holds no request.
-    #[error("{file}: no request in {lines} lines{}", why_empty(*.format, *.ignored, *.zero_length, *.unpaired))]
+    #[error("{file}: no request in {lines} lines{}", why_empty(*.format, *.ignored, *.zero_length, *.unpaired, .odd))]
     Empty {
         /// Name of the file.
         file: String,
@@ -103,6 +146,8 @@ pub enum TraceError {
         zero_length: u64,
         /// Completions without a request.
         unpaired: u64,
+        /// Lines that say something that is not allowed.
+        odd: Odd,
     },
     /// An arrival is earlier than the one before it, and the caller wants none of that.
     #[error(
@@ -143,6 +188,19 @@ pub enum TraceError {
         /// What is missing or too much, and what to give.
         problem: String,
     },
+}
+
+impl TraceError {
+    /// Returns true if one line or record is to blame, and not the choice of the format.
+    pub fn is_odd_line(&self) -> bool {
+        match self {
+            TraceError::Line { .. }
+            | TraceError::LineTooLong { .. }
+            | TraceError::Record { .. } => true,
+            TraceError::Guessed { error, fits, .. } => fits.is_empty() && error.is_odd_line(),
+            _ => false,
+        }
+    }
 }
 
 /// A request that does not fit the drive.
@@ -199,7 +257,7 @@ impl FieldError {
 }
 
 /// What became of the lines of a file without requests.
-fn why_empty(format: Format, ignored: u64, zero_length: u64, unpaired: u64) -> String {
+fn why_empty(format: Format, ignored: u64, zero_length: u64, unpaired: u64, odd: &Odd) -> String {
     let mut text = format!(", read as {format}");
     for (count, what) in [
         (
@@ -208,12 +266,31 @@ fn why_empty(format: Format, ignored: u64, zero_length: u64, unpaired: u64) -> S
         ),
         (zero_length, "of no sectors"),
         (unpaired, "completions without their request"),
+        (odd.count, "odd"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {count} {what}"));
         }
     }
+    if let Some(first) = odd.first.first() {
+        text.push_str(&format!(" ({first})"));
+    }
     text
+}
+
+/// Names of formats, for a message.
+fn names(formats: &[&str]) -> String {
+    match formats {
+        [] => String::new(),
+        some => format!("; its first lines fit {}", some.join(" or ")),
+    }
+}
+
+fn within(duration: Option<Nanos>) -> String {
+    match duration {
+        Some(duration) => format!("they arrive within {duration}"),
+        None => "they have no arrivals, so only --first can choose".to_owned(),
+    }
 }
 
 /// Bytes of unknown origin as text for a message: one line, not long, nothing that a terminal acts on.

@@ -30,12 +30,14 @@
 //! What is not here: a clock (time is an argument), the disk, printing. The only I/O is reading the
 //! trace file that a caller names.
 
+mod calendar;
 mod error;
 mod fit;
 mod format;
 mod info;
 mod input;
 mod lines;
+mod merge;
 mod number;
 mod numbered;
 mod pairing;
@@ -53,12 +55,15 @@ mod write;
 
 pub use error::{PastTheEnd, TraceError};
 pub use fit::{Fit, Fitted, Fitter};
-pub use format::csv::{Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit};
+pub use format::csv::{
+    Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, PRESETS, Preset, SizeUnit, TimeColumn,
+    TimeForm,
+};
 pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
 pub use pairing::{BlockAction, BlockEvent, Level, Paired, Pairing};
 pub use random::Random;
-pub use reader::{Backwards, ReadOptions};
+pub use reader::{Backwards, Part, ReadOptions};
 pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
     SpeedError, Start,
@@ -70,7 +75,7 @@ pub use synthetic::{
     SpecError, Synthetic, SyntheticSpec, TimeDistribution,
 };
 pub use trace::{
-    ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, TRACE_SECTOR, TimeUnit,
+    ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, Odd, TRACE_SECTOR, TimeUnit,
     TimeUnitNote, Trace, TraceRequest, UnitReason, UnknownName,
 };
 pub use write::{WriteError, Written};

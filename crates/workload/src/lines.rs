@@ -106,14 +106,44 @@ impl<R: Read> Lines<R> {
             self.fill()?;
             searched = self.start + unsearched;
         };
-        self.line += 1;
         let line = &self.buffer[from..to];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        self.current = from..from + line.len();
         if line.len() > LINE_MAX {
-            return Err(LineError::TooLong { line: self.line });
+            self.start = from;
+            return Err(LineError::TooLong {
+                line: self.line + 1,
+            });
         }
+        self.line += 1;
+        self.current = from..from + line.len();
         Ok(true)
+    }
+
+    /// Passes over the rest of a line that is too long.
+    pub(crate) fn skip_line(&mut self) -> Result<(), LineError> {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+                self.start += at + 1;
+                break;
+            }
+            self.start = self.end;
+            if self.ended {
+                break;
+            }
+            self.fill()?;
+        }
+        self.line += 1;
+        Ok(())
+    }
+
+    /// Takes the next `count` bytes, at most [`LINE_MAX`]; fewer at the end.
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&[u8], LineError> {
+        while !self.ended && self.end - self.start < count {
+            self.fill()?;
+        }
+        let from = self.start;
+        self.start = self.end.min(from + count);
+        Ok(&self.buffer[from..self.start])
     }
 
     /// The line that [`Lines::advance`] moved to, without its `\n` or `\r\n`.

@@ -1,29 +1,86 @@
 //! Reads a trace of any format.
 
 use crate::error::TraceError;
-use crate::format;
+use crate::format::{self, blktrace};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::reader::{ReadOptions, Reader, line_error};
-use crate::{Format, Notes, Trace};
+use crate::{Format, Trace};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
+/// The lines of any input.
+type AnyLines<'a> = Lines<Input<Box<dyn Read + 'a>>>;
+
+/// An input whose format is known.
+struct Opened<'a> {
+    file: String,
+    lines: AnyLines<'a>,
+    format: Format,
+    /// The first bytes of the file, if they decided the format.
+    guessed: Option<Vec<u8>>,
+}
+
 impl Trace {
-    /// Reads a file, decompressing it if it is compressed.
+    /// Reads a file, decompressing it if it is compressed. `-` is the standard input.
     ///
     /// # Errors
     ///
     /// If it cannot be opened or read, if its format is unknown, at the first line that says
     /// something that is not allowed, and if it holds no request.
     pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
-        let file = path.display().to_string();
-        let opened = File::open(path).map_err(|source| TraceError::Open {
-            file: file.clone(),
-            source,
-        })?;
-        Trace::read(&file, opened, options)
+        Trace::open_all(&[path], options)
+    }
+
+    /// Reads several files as one trace, in order of arrival. All files of blktrace are read
+    /// together, since one request may have events in several files.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file whose format
+    /// was recognised by its content says as what it was read.
+    ///
+    /// # Panics
+    ///
+    /// If there is no path.
+    pub fn open_all(
+        paths: &[impl AsRef<Path>],
+        options: &ReadOptions,
+    ) -> Result<Trace, TraceError> {
+        let mut records = Vec::new();
+        let mut traces = Vec::new();
+        for path in paths {
+            let path = path.as_ref();
+            let (file, input): (_, Box<dyn Read>) = if path == Path::new("-") {
+                ("standard input".to_owned(), Box::new(io::stdin().lock()))
+            } else {
+                let file = path.display().to_string();
+                let opened = File::open(path).map_err(|source| TraceError::Open {
+                    file: file.clone(),
+                    source,
+                })?;
+                (file, Box::new(opened))
+            };
+            let opened = Opened::new(file, input, options)?;
+            if opened.format == Format::Blktrace {
+                records.push(opened);
+            } else {
+                let (format, start) = (opened.format, opened.guessed.clone());
+                let read = opened.read(options);
+                traces.push(read.map_err(|error| guessed(error, format, start))?);
+            }
+        }
+        if !records.is_empty() {
+            traces.push(read_records(records, options)?);
+        }
+        let mut trace = if traces.len() == 1 {
+            traces.remove(0)
+        } else {
+            Trace::merged(traces)?
+        };
+        trace.keep(options.part)?;
+        Ok(trace)
     }
 
     /// Reads a stream, decompressing it if it is compressed. `file` names it in errors. The reader
@@ -33,58 +90,95 @@ impl Trace {
     ///
     /// As [`Trace::open`].
     pub fn read(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, TraceError> {
+        let opened = Opened::new(file.to_owned(), Box::new(input), options)?;
+        let mut trace = match opened.format {
+            Format::Blktrace => read_records(vec![opened], options)?,
+            _ => opened.read(options)?,
+        };
+        trace.keep(options.part)?;
+        Ok(trace)
+    }
+}
+
+impl<'a> Opened<'a> {
+    fn new(
+        file: String,
+        input: Box<dyn Read + 'a>,
+        options: &ReadOptions,
+    ) -> Result<Opened<'a>, TraceError> {
         let input = Input::new(input).map_err(|source| TraceError::Read {
-            file: file.to_owned(),
+            file: file.clone(),
             offset: 0,
             source,
         })?;
         let mut lines = Lines::new(input);
         if let Err(error) = lines.skip(BYTE_ORDER_MARK) {
-            return Err(line_error(file, lines.input(), error));
+            return Err(line_error(&file, lines.input(), error));
         }
-        let mut reader = Reader {
-            file,
-            options,
-            requests: Vec::new(),
-            notes: Notes::new(file, Format::DiskSim),
-            arrivals: None,
-            device_names: Vec::new(),
-        };
-        reader.notes.format = match options.format {
+        let mut guessed = None;
+        let format = match options.format {
             Some(format) => format,
             // Columns say that there are columns.
             None if options.columns.is_some() => Format::Csv,
-            None => format::recognise(file, &mut lines)?,
+            None => {
+                let format = format::recognise(&file, &mut lines, options.lenient)?;
+                guessed = Some(format::sample(&file, &mut lines)?);
+                format
+            }
         };
+        Ok(Opened {
+            file,
+            lines,
+            format,
+            guessed,
+        })
+    }
+
+    fn read(mut self, options: &ReadOptions) -> Result<Trace, TraceError> {
+        let mut reader = Reader::new(&self.file, self.format, options);
         reader.check_options()?;
-        match reader.notes.format {
-            Format::DiskSim => format::disksim::read(&mut lines, &mut reader)?,
-            Format::Msr => format::msr::read(&mut lines, &mut reader)?,
-            Format::Blkparse => format::blkparse::read(&mut lines, &mut reader)?,
-            Format::Ftrace | Format::Perf => format::events::read(&mut lines, &mut reader)?,
-            Format::Iolog => format::iolog::read(&mut lines, &mut reader)?,
-            Format::Csv => format::csv::read(&mut lines, &mut reader)?,
+        let lines = &mut self.lines;
+        match self.format {
+            Format::DiskSim => format::disksim::read(lines, &mut reader)?,
+            Format::Msr => format::msr::read(lines, &mut reader)?,
+            Format::Blkparse => format::blkparse::read(lines, &mut reader)?,
+            Format::Ftrace | Format::Perf => format::events::read(lines, &mut reader)?,
+            Format::Iolog => format::iolog::read(lines, &mut reader)?,
+            Format::Csv | Format::Preset(_) => format::csv::read(lines, &mut reader)?,
+            Format::Blktrace => unreachable!("records are read together"),
         }
         reader.notes.lines = lines.number();
         reader.notes.compression = lines.input().compression();
-        if reader.requests.is_empty() {
-            return Err(TraceError::Empty {
-                file: file.to_owned(),
-                lines: reader.notes.lines,
-                format: reader.notes.format,
-                ignored: reader.notes.lines_ignored,
-                zero_length: reader.notes.zero_length,
-                unpaired: reader.notes.unpaired,
-            });
-        }
-        reader.device_names.sort_unstable();
-        let mut trace = Trace {
-            requests: reader.requests,
-            notes: reader.notes,
-            device_names: reader.device_names,
-        };
-        trace.sort();
-        Ok(trace)
+        reader.finish()
+    }
+}
+
+/// Reads files of blktrace, which are one trace.
+fn read_records(files: Vec<Opened<'_>>, options: &ReadOptions) -> Result<Trace, TraceError> {
+    let names: Vec<&str> = files.iter().map(|opened| opened.file.as_str()).collect();
+    let names = names.join(", ");
+    let mut reader = Reader::new(&names, Format::Blktrace, options);
+    reader.check_options()?;
+    reader.notes.compression = files[0].lines.input().compression();
+    let files = files.into_iter();
+    let records = files.map(|opened| blktrace::Records::new(opened.file, opened.lines));
+    blktrace::read(records.collect(), &mut reader)?;
+    reader.finish()
+}
+
+/// Names the format that was guessed from the `start` of a file, since the guess may be to blame.
+fn guessed(error: TraceError, format: Format, start: Option<Vec<u8>>) -> TraceError {
+    let of_the_system = matches!(
+        error,
+        TraceError::Open { .. } | TraceError::Read { .. } | TraceError::Compressed { .. }
+    );
+    match start {
+        Some(start) if !of_the_system => TraceError::Guessed {
+            error: Box::new(error),
+            format,
+            fits: format::fitting(&start),
+        },
+        _ => error,
     }
 }
 

@@ -6,9 +6,9 @@ use crate::lines::{LINE_MAX, LineError, Lines};
 use crate::number::TIME_MAX;
 use crate::pairing::Paired;
 use crate::trace::{ADDRESS_END, LENGTH_MAX, TRACE_SECTOR};
-use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, TraceRequest};
+use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, Trace, TraceRequest};
 use headtime_sched::Op;
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Nanos, Time};
 use std::io::Read;
 
 /// How to read a trace. The default recognises the format by content and takes every file as it is.
@@ -26,6 +26,22 @@ pub struct ReadOptions {
     pub arrival_event: Option<ArrivalEvent>,
     /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub columns: Option<CsvColumns>,
+    /// Passes over lines that say something that is not allowed, and counts them in [`Notes::odd`];
+    /// otherwise one such line is an error.
+    pub lenient: bool,
+    /// Which requests to use; the default is all.
+    pub part: Part,
+}
+
+/// A part of a trace, in order of arrival.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Requests that arrive this long after the first one, or later.
+    pub from: Option<Nanos>,
+    /// Requests that arrive within this time from there.
+    pub span: Option<Nanos>,
+    /// The largest number of requests to use.
+    pub first: Option<u64>,
 }
 
 /// What to do with a request that arrives before the one ahead of it in the file.
@@ -52,17 +68,57 @@ pub(crate) struct Reader<'a> {
     pub device_names: Vec<(u32, String)>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(crate) fn new(file: &'a str, format: Format, options: &'a ReadOptions) -> Reader<'a> {
+        Reader {
+            file,
+            options,
+            requests: Vec::new(),
+            notes: Notes::new(file, format),
+            arrivals: None,
+            device_names: Vec::new(),
+        }
+    }
+
+    /// The trace.
+    pub(crate) fn finish(mut self) -> Result<Trace, TraceError> {
+        if self.requests.is_empty() {
+            return Err(TraceError::Empty {
+                file: self.file.to_owned(),
+                lines: self.notes.lines,
+                format: self.notes.format,
+                ignored: self.notes.lines_ignored,
+                zero_length: self.notes.zero_length,
+                unpaired: self.notes.unpaired,
+                odd: self.notes.odd,
+            });
+        }
+        self.device_names.sort_unstable();
+        let mut trace = Trace {
+            requests: self.requests,
+            notes: self.notes,
+            device_names: self.device_names,
+        };
+        trace.sort();
+        Ok(trace)
+    }
+
     /// Refuses options that the format has no use for: they would be a misunderstanding.
     pub fn check_options(&self) -> Result<(), TraceError> {
         let format = self.notes.format;
+        let has_events = match format {
+            Format::Blkparse | Format::Blktrace | Format::Ftrace | Format::Perf => true,
+            Format::Csv => {
+                (self.options.columns.as_ref()).is_some_and(|columns| columns.action.is_some())
+            }
+            Format::Preset(preset) => preset.has_events(),
+            _ => false,
+        };
         let problem = if self.options.columns.is_some() && format != Format::Csv {
             "columns are for csv; say so (--trace-format csv) or leave them out"
         } else if self.options.time_unit.is_some() && format != Format::DiskSim {
             "the format fixes the unit of time (csv: its columns); leave it out"
-        } else if self.options.arrival_event.is_some()
-            && !matches!(format, Format::Blkparse | Format::Ftrace | Format::Perf)
-        {
+        } else if self.options.arrival_event.is_some() && !has_events {
             "it has no queue and issue events to choose from; leave the choice out"
         } else {
             return Ok(());
@@ -75,26 +131,14 @@ impl Reader<'_> {
     }
 
     /// Adds the request of a line.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {
         if let Some(arrival) = request.arrival {
             let (earliest, latest) = self.arrivals.unwrap_or((arrival, arrival));
             let other = if arrival > earliest { earliest } else { latest };
-            if arrival.as_nanos().abs_diff(other.as_nanos()) > TIME_MAX {
-                return Err(TraceError::TooFar {
-                    file: self.file.to_owned(),
-                    line,
-                    found: arrival.to_string(),
-                    other: other.to_string(),
-                });
-            }
-            if arrival < latest && self.options.backwards == Backwards::Refuse {
-                return Err(TraceError::Backwards {
-                    file: self.file.to_owned(),
-                    line,
-                    found: arrival.to_string(),
-                    previous: latest.to_string(),
-                });
+            let is_far = arrival.as_nanos().abs_diff(other.as_nanos()) > TIME_MAX;
+            if is_far || arrival < latest && self.options.backwards == Backwards::Refuse {
+                return self.refuse_arrival(line, arrival, is_far.then_some(other), latest);
             }
             self.arrivals = Some((earliest.min(arrival), latest.max(arrival)));
         }
@@ -108,6 +152,34 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Refuses an arrival that is too far from another one, or before the latest.
+    #[cold]
+    #[inline(never)]
+    fn refuse_arrival(
+        &mut self,
+        line: u64,
+        arrival: Time,
+        far_from: Option<Time>,
+        latest: Time,
+    ) -> Result<(), TraceError> {
+        let file = self.file.to_owned();
+        let found = arrival.to_string();
+        self.refuse(match far_from {
+            Some(other) => TraceError::TooFar {
+                file,
+                line,
+                found,
+                other: other.to_string(),
+            },
+            None => TraceError::Backwards {
+                file,
+                line,
+                found,
+                previous: latest.to_string(),
+            },
+        })
+    }
+
     /// Takes what a pairing found.
     pub(crate) fn take(&mut self, paired: Paired) -> Result<(), TraceError> {
         self.notes.arrival_event = Some(paired.arrival_event);
@@ -118,8 +190,9 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Makes the first arrival the zero of all times, if they count from a calendar's.
-    pub(crate) fn subtract_date(&mut self) {
+    /// Makes the first arrival the zero of all times, if they count from a calendar's. `zero` has been
+    /// added to all of them.
+    pub(crate) fn subtract_date(&mut self, zero: u64) {
         let first = self
             .requests
             .iter()
@@ -129,13 +202,31 @@ impl Reader<'_> {
             return;
         };
         let base = first - Time::ZERO;
-        self.notes.base = base;
+        self.notes.base = base.saturating_sub(Nanos::from_nanos(zero));
         for request in &mut self.requests {
             for time in [&mut request.arrival, &mut request.completion] {
                 // A completion may be all that a request has, and earlier.
                 *time = time.map(|time| time.saturating_sub(base));
             }
         }
+    }
+
+    /// Passes over a line that says something that is not allowed, if the caller wants that.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn odd(&mut self, line: u64, error: FieldError) -> Result<(), TraceError> {
+        let error = self.field_error(line, error);
+        self.refuse(error)
+    }
+
+    /// Counts an error, or returns it.
+    #[cold]
+    pub(crate) fn refuse(&mut self, error: TraceError) -> Result<(), TraceError> {
+        if !self.options.lenient {
+            return Err(error);
+        }
+        self.notes.odd.add(error.to_string());
+        Ok(())
     }
 
     #[cold]
@@ -158,7 +249,7 @@ pub(crate) fn line_error<R: Read>(file: &str, input: &Input<R>, error: LineError
 
 /// Moves to the next line that is neither blank nor a comment and counts the others. `false` at the
 /// end of the file.
-#[inline]
+#[inline(always)]
 pub(crate) fn advance<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,
@@ -168,9 +259,28 @@ pub(crate) fn advance<R: Read>(
             Ok(false) => return Ok(false),
             Ok(true) if is_ignored(lines.current()) => reader.notes.lines_ignored += 1,
             Ok(true) => return Ok(true),
-            Err(error) => return Err(line_error(reader.file, lines.input(), error)),
+            Err(error) => skip_long(lines, reader, error)?,
         }
     }
+}
+
+/// Passes over a line that is too long, if the caller wants that.
+#[cold]
+#[inline(never)]
+fn skip_long<R: Read>(
+    lines: &mut Lines<Input<R>>,
+    reader: &mut Reader<'_>,
+    error: LineError,
+) -> Result<(), TraceError> {
+    let is_long = matches!(error, LineError::TooLong { .. });
+    let error = line_error(reader.file, lines.input(), error);
+    if !is_long {
+        return Err(error);
+    }
+    reader.refuse(error)?;
+    lines
+        .skip_line()
+        .map_err(|error| line_error(reader.file, lines.input(), error))
 }
 
 /// Returns true if a line is blank or a comment (`#`).

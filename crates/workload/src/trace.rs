@@ -1,5 +1,6 @@
 //! The contents of a trace, whatever file it came from.
 
+use crate::format::csv::{PRESETS, Preset};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::BTreeSet;
@@ -78,6 +79,29 @@ pub struct Notes {
     pub failed: u64,
     /// Events that the recorder lost, as far as the file says so.
     pub lost: u64,
+    /// Lines that say something that is not allowed, and were passed over.
+    pub odd: Odd,
+    /// Requests that the caller left out by [`ReadOptions::part`](crate::ReadOptions::part).
+    pub outside: u64,
+}
+
+/// Lines that were passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Odd {
+    pub count: u64,
+    /// The faults of the first ten.
+    pub first: Vec<String>,
+}
+
+impl Odd {
+    const SHOWN: usize = 10;
+
+    pub(crate) fn add(&mut self, problem: String) {
+        self.count += 1;
+        if self.first.len() < Odd::SHOWN {
+            self.first.push(problem);
+        }
+    }
 }
 
 /// Format of a trace file.
@@ -96,8 +120,12 @@ pub enum Format {
     Perf,
     /// What fio writes with `write_iolog` and reads with `read_iolog`, version 2 or 3.
     Iolog,
-    /// Separated columns that the reader was told of, or that name themselves.
+    /// Binary records of blktrace.
+    Blktrace,
+    /// Separated columns that the caller describes, or that name themselves.
     Csv,
+    /// Separated columns of a public trace or tool.
+    Preset(&'static Preset),
 }
 
 /// How a file was compressed.
@@ -258,7 +286,33 @@ impl Notes {
             unpaired: 0,
             failed: 0,
             lost: 0,
+            odd: Odd::default(),
+            outside: 0,
         }
+    }
+}
+
+impl Notes {
+    /// Adds the counts of another file.
+    pub(crate) fn add(&mut self, other: Notes) {
+        self.file = format!("{}, {}", self.file, other.file);
+        self.arrival_event = self.arrival_event.or(other.arrival_event);
+        for (count, more) in [
+            (&mut self.lines, other.lines),
+            (&mut self.lines_ignored, other.lines_ignored),
+            (&mut self.out_of_order, other.out_of_order),
+            (&mut self.zero_length, other.zero_length),
+            (&mut self.unaligned, other.unaligned),
+            (&mut self.unpaired, other.unpaired),
+            (&mut self.failed, other.failed),
+            (&mut self.lost, other.lost),
+            (&mut self.odd.count, other.odd.count),
+        ] {
+            *count = count.saturating_add(more);
+        }
+        self.step_back_max = self.step_back_max.max(other.step_back_max);
+        self.odd.first.extend(other.odd.first);
+        self.odd.first.truncate(Odd::SHOWN);
     }
 }
 
@@ -313,15 +367,56 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-names!(Format, "trace format", {
-    DiskSim => "disksim" | "disksim-ascii",
-    Msr => "msr",
-    Blkparse => "blkparse",
-    Ftrace => "ftrace" | "trace-cmd" | "tracefs",
-    Perf => "perf" | "perf-script",
-    Iolog => "iolog" | "fio",
-    Csv => "csv",
-});
+/// Formats that have a reader of their own, by their names; the first of each is its own.
+const FORMATS: [(Format, &[&str]); 8] = [
+    (Format::DiskSim, &["disksim", "disksim-ascii"]),
+    (Format::Msr, &["msr"]),
+    (Format::Blkparse, &["blkparse"]),
+    (Format::Blktrace, &["blktrace"]),
+    (
+        Format::Ftrace,
+        &["ftrace", "trace-cmd", "tracefs", "systrace"],
+    ),
+    (Format::Perf, &["perf", "perf-script"]),
+    (Format::Iolog, &["iolog", "fio"]),
+    (Format::Csv, &["csv"]),
+];
+
+impl Format {
+    /// The names of all formats.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let own = FORMATS.iter().map(|(_, names)| names[0]);
+        own.chain(PRESETS.iter().map(|preset| preset.name))
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Format::Preset(preset) => preset.name,
+            own => {
+                let found = FORMATS.iter().find(|(format, _)| format == own);
+                found.expect("each has a name").1[0]
+            }
+        })
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = UnknownName;
+
+    fn from_str(text: &str) -> Result<Format, UnknownName> {
+        let own = FORMATS.iter().find(|(_, names)| names.contains(&text));
+        own.map(|(format, _)| *format)
+            .or_else(|| Preset::named(text).map(Format::Preset))
+            .ok_or_else(|| UnknownName {
+                what: "trace format",
+                found: text.to_owned(),
+                allowed: Format::names().collect::<Vec<_>>().join(", "),
+            })
+    }
+}
+
 names!(TimeUnit, "unit of time", {
     Seconds => "s",
     Millis => "ms",
@@ -417,10 +512,14 @@ mod tests {
         for unit in ["s", "ms", "us", "100ns", "ns"] {
             assert_eq!(unit.parse::<TimeUnit>().unwrap().to_string(), unit);
         }
+        for name in Format::names() {
+            assert_eq!(name.parse::<Format>().unwrap().to_string(), name);
+        }
         let error = "vhd".parse::<Format>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown trace format `vhd`; allowed are disksim, msr, blkparse, ftrace, perf, iolog, csv"
+            "unknown trace format `vhd`; allowed are disksim, msr, blkparse, blktrace, ftrace, perf, iolog, csv, \
+             biosnoop, iotracer, fiu, spc, alibaba, tencent, systor, blkparse-f"
         );
     }
 }

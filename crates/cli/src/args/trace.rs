@@ -24,8 +24,8 @@ pub enum TraceVerb {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Reading the trace")]
 pub struct ReadingOptions {
-    /// Format of the trace: disksim, msr, blkparse, ftrace, perf, iolog or csv; recognised if not given
-    #[arg(long, value_name = "FORMAT")]
+    /// Format of the trace; own formats are recognised if it is not given
+    #[arg(long, value_name = "FORMAT", help = formats_help())]
     pub trace_format: Option<Format>,
     /// Unit of the times of a DiskSim trace: s, ms, us, 100ns or ns; guessed if not given
     #[arg(long, value_name = "UNIT")]
@@ -36,25 +36,48 @@ pub struct ReadingOptions {
     /// Columns of a CSV trace, as in time=1:ms,op=3,address=4:bytes,size=5:bytes
     ///
     /// Parts what=column or what=column:unit, joined by commas; a column is its number, from 1, or
-    /// its heading. What can be given:
-    ///   time, completion, response  s, ms, us, 100ns or ns (response needs time)
-    ///   op                          words or letters; read1 or read0 for digits
+    /// from the end, -1 the last, or its heading. Parts are:
+    ///   time, completion            s, ms, us, 100ns, ns, date or clock; two are added: 1:s+2:ns
+    ///   response                    s, ms, us, 100ns or ns, beside time or completion
+    ///   op                          words, letters or SCSI codes; read1 or read0 for digits;
+    ///                               optional: lines without it are passed over
+    ///   action                      Q, I, D, R or C: lines are events, joined to requests
     ///   address, size               bytes, sectors (512 bytes), or a size such as 4KiB
-    ///   device                      a number; name for any text
+    ///   device                      a number; name for any text; 1+2 for major and minor
     ///   process                     a number
     ///   flags                       the sum of 1 (FUA), 2 (preflush) and 4 (sync)
     ///   separator                   comma, semicolon, tab, bar or blank
     /// op, address and size are needed.
     #[arg(verbatim_doc_comment, long, value_name = "COLUMNS")]
     pub columns: Option<String>,
+    /// Pass over odd lines, count them and show the first ten; without it one is an error
+    #[arg(long)]
+    pub lenient: bool,
+    /// Use requests that arrive this long after the first, or later, such as 10s
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<Nanos>,
+    /// Use requests for this long only, such as 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    pub span: Option<Nanos>,
+    /// Use at most N requests
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
+    pub first: Option<u64>,
+}
+
+fn formats_help() -> String {
+    let names: Vec<&str> = Format::names().collect();
+    format!(
+        "Format of the trace, recognised if not given: {}",
+        names.join(", ")
+    )
 }
 
 /// Show what a trace holds
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The trace; may be compressed with gzip or zstd
-    #[arg(value_name = "FILE")]
-    pub trace: PathBuf,
+    /// The trace; may be compressed with gzip or zstd; - is standard input, several are one trace
+    #[arg(value_name = "FILE", required = true)]
+    pub trace: Vec<PathBuf>,
     /// Table or JSON
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
@@ -125,13 +148,13 @@ pub enum TextFormat {
 /// Names on standard error what the other format cannot hold.
 #[derive(Debug, Args)]
 pub struct Convert {
-    /// The trace; may be compressed with gzip or zstd
-    #[arg(value_name = "IN")]
-    pub from: PathBuf,
+    /// The trace; may be compressed with gzip or zstd; - is standard input, several are one trace
+    #[arg(value_name = "IN", required = true)]
+    pub trace: Vec<PathBuf>,
     /// The file to write; compressed with gzip if its name ends in .gz
     #[arg(value_name = "OUT")]
     pub out: PathBuf,
-    /// Format to write; by the name of OUT (.csv, .csv.gz, else disksim) if not given
+    /// Format to write; by the name of OUT (.csv; .trace, .disksim, .ascii) if not given
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Option<To>,
     /// How to read it.
@@ -154,9 +177,9 @@ pub enum To {
 #[derive(Debug, Args)]
 #[command(after_long_help = replay_help(), allow_negative_numbers = true)]
 pub struct ReplayArgs {
-    /// The trace; may be compressed with gzip or zstd
-    #[arg(value_name = "TRACE")]
-    pub trace: PathBuf,
+    /// The trace; may be compressed with gzip or zstd; - is standard input, several are one trace
+    #[arg(value_name = "TRACE", required = true)]
+    pub trace: Vec<PathBuf>,
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(
         short,

@@ -21,7 +21,7 @@ use headtime_units::{Nanos, Time};
 use headtime_workload::{Figures, Spread, Trace, TraceInfo, WriteError};
 use serde::Serialize;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl ReadingOptions {
     fn reading(&self) -> Reading {
@@ -30,12 +30,16 @@ impl ReadingOptions {
             time_unit: self.time_unit,
             arrival_event: self.arrival_event,
             columns: self.columns.clone(),
+            lenient: self.lenient,
+            from: self.from,
+            span: self.span,
+            first: self.first,
         }
     }
 }
 
-fn open(path: &Path, reading: &ReadingOptions) -> Result<Trace, Fault> {
-    Trace::open(path, &reading.reading().options()?).map_err(trace_fault)
+fn open(paths: &[PathBuf], reading: &ReadingOptions) -> Result<Trace, Fault> {
+    Trace::open_all(paths, &reading.reading().options()?).map_err(trace_fault)
 }
 
 pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -78,6 +82,9 @@ fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
         "lines",
         format!("{}, {} without a request", notes.lines, notes.lines_ignored),
     ));
+    if notes.odd.count > 0 {
+        lines.push(("odd lines", format!("{}, passed over", notes.odd.count)));
+    }
     lines.push((
         "requests",
         format!("{}: {}", total.requests(), kinds(total)),
@@ -260,6 +267,7 @@ fn json_of(info: &TraceInfo) -> impl Serialize {
         unpaired: notes.unpaired,
         failed: notes.failed,
         lost: notes.lost,
+        odd_lines: notes.odd.count,
         first_s: info.first.map(Time::as_secs_f64),
         last_s: info.last.map(Time::as_secs_f64),
         total: figures_json(&info.total),
@@ -291,8 +299,8 @@ fn figures_json(figures: &Figures) -> impl Serialize + use<> {
 /// What the name of a file to write asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OutName {
-    /// The format.
-    to: To,
+    /// The format, if the name says one.
+    to: Option<To>,
     /// Whether it is compressed.
     gzip: bool,
 }
@@ -317,9 +325,11 @@ impl OutName {
             path.to_owned()
         };
         let to = if ends_in(&inner, &["csv"]) {
-            To::Csv
+            Some(To::Csv)
+        } else if ends_in(&inner, &["trace", "disksim", "ascii"]) {
+            Some(To::Disksim)
         } else {
-            To::Disksim
+            None
         };
         Ok(OutName { to, gzip })
     }
@@ -343,12 +353,18 @@ impl OutName {
 
 pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
     let name = OutName::new(&args.out)?;
+    let to = args.to.or(name.to).ok_or_else(|| {
+        Fault::Usage(format!(
+            "{}: no format is known by this name; allowed are names that end in .csv (csv) or .trace, .disksim or \
+             .ascii (disksim), perhaps with .gz behind; or say the format (--to csv or --to disksim)",
+            args.out.display()
+        ))
+    })?;
     let mut output = Output::create(&args.out)?;
-    let trace = open(&args.from, &args.reading)?;
+    let trace = open(&args.trace, &args.reading)?;
     for note in reading_notes(&trace) {
         context.note(&note);
     }
-    let to = args.to.unwrap_or(name.to);
     let write = |out: &mut dyn Write| match to {
         To::Disksim => trace.write_disksim(out),
         To::Csv => trace.write_csv(out),
@@ -357,7 +373,7 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
         .write(&mut output, write)
         .map_err(|error| match error {
             WriteError::Io(error) => Fault::writing(&args.out, &error),
-            other => Fault::Input(format!("{}: {other}", args.from.display())),
+            other => Fault::Input(format!("{}: {other}", trace.notes.file)),
         })?;
     output.finish()?;
     for (count, what) in [
@@ -380,11 +396,12 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
 
 pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut table = Table::default();
-    let file = args.trace.display().to_string();
-    let name = args
-        .trace
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let names = args.trace.iter().map(|path| match path.file_name() {
+        Some(name) if name == "-" => "standard input".to_owned(),
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => path.display().to_string(),
+    });
+    let name = names.collect::<Vec<_>>().join(", ");
     let text = |text: &dyn ToString| Value::Text(text.to_string());
     let list = |option: &str, values: Vec<Value>| {
         let place = Place::Option(option.into());
@@ -394,7 +411,12 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         };
         Value::List(values.into_iter().map(node).collect())
     };
-    set(&mut table, "TRACE", "trace.file", text(&file));
+    let files: Vec<Value> = args
+        .trace
+        .iter()
+        .map(|path| text(&path.display()))
+        .collect();
+    set(&mut table, "TRACE", "trace.file", list("TRACE", files));
     set_schedulers(&mut table, &args.scheduler);
     set_gates(&mut table, &args.gate);
     let seed = Value::Integer(args.seed as i64);
@@ -425,10 +447,31 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         ("--time-unit", "trace.time_unit", unit),
         ("--arrival-event", "trace.arrival_event", event),
         ("--columns", "trace.columns", reading.columns),
+        (
+            "--from",
+            "trace.from",
+            reading.from.map(|from| from.to_string()),
+        ),
+        (
+            "--for",
+            "trace.for",
+            reading.span.map(|span| span.to_string()),
+        ),
     ] {
         if let Some(value) = value {
             set(&mut table, option, key, Value::Text(value));
         }
+    }
+    if let Some(first) = reading.first {
+        set(
+            &mut table,
+            "--first",
+            "trace.first",
+            Value::Integer(first as i64),
+        );
+    }
+    if reading.lenient {
+        set(&mut table, "--lenient", "trace.lenient", Value::Flag(true));
     }
     let pace = if let Some(outstanding) = args.closed {
         let outstanding = Value::Integer(i64::from(outstanding));
@@ -451,7 +494,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         (_, _, Some(speed)) => format!("open, speed {speed}"),
         _ => "open".to_owned(),
     };
-    let title = format!("Replay of {}, {how}", name.unwrap_or(file));
+    let title = format!("Replay of {}, {how}", name);
     set(&mut table, "TRACE", "title", Value::Text(title));
     set_all(&mut table, &args.set)?;
     let place = Place::Option("trace replay".into());

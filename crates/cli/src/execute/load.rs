@@ -86,7 +86,7 @@ pub(super) fn load(
             let script = set.script.as_ref().expect("a replay has a script");
             let goal = goal(Some(script.requests().len() as u64));
             let script = Arc::clone(script);
-            let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.file));
+            let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.name()));
             let source: Box<dyn Source + Send> = match replay.pace {
                 Pace::Open(speed) => {
                     Box::new(OpenReplay::new(script, speed, Start::AtOnce).map_err(fault)?)

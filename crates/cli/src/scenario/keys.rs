@@ -50,6 +50,8 @@ fn one() -> u64 {
 /// the command runs.
 fn beside(place: &Place, file: &str) -> String {
     match place {
+        // The standard input.
+        _ if file == "-" => file.to_owned(),
         Place::Line(scenario, _) => {
             let path = Path::new(scenario.as_ref()).with_file_name(file);
             path.to_string_lossy().into_owned()
@@ -66,15 +68,20 @@ fn is_file(drive: &str) -> bool {
 
 /// Finds the files of these keys beside the scenario; of a drive only what is no name.
 fn beside_scenario(table: &mut Table, keys: &[(&str, bool)]) -> Result<(), Error> {
-    for (key, of_drive) in keys {
-        if let Some(Node {
-            value: Value::Text(name),
-            place,
-        }) = table.at(key).cloned()
-            && (!of_drive || is_file(&name))
+    let found = |node: &mut Node, of_drive: bool| {
+        if let Value::Text(name) = &mut node.value
+            && (!of_drive || is_file(name))
         {
-            let value = Value::Text(beside(&place, &name));
-            table.set_value(key, Node { value, place })?;
+            *name = beside(&node.place, name);
+        }
+    };
+    for (key, of_drive) in keys {
+        if let Some(mut node) = table.at(key).cloned() {
+            match &mut node.value {
+                Value::List(nodes) => nodes.iter_mut().for_each(|node| found(node, *of_drive)),
+                _ => found(&mut node, *of_drive),
+            }
+            table.set_value(key, node)?;
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ use headtime_sim::Coalesce;
 use headtime_stack::{Believed, ScanSpec, Simulated, Timeout};
 use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, TimeUnit};
-use serde::de::{Deserializer, Visitor};
+use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
@@ -189,9 +189,9 @@ pub struct Program {
 /// A trace and how it is replayed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// The file.
-    #[serde(deserialize_with = "trace")]
-    pub file: String,
+    /// The files, which are one trace; `-` is the standard input.
+    #[serde(deserialize_with = "traces")]
+    pub file: OneOrList<String>,
     /// How to read it.
     #[serde(rename = "+reading")]
     pub reading: Reading,
@@ -217,6 +217,28 @@ pub struct Reading {
     pub arrival_event: Option<ArrivalEvent>,
     /// Columns of a CSV file, as text.
     pub columns: Option<String>,
+    /// True if odd lines are passed over.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub lenient: bool,
+    /// Time from the first arrival after which requests are used.
+    pub from: Option<Nanos>,
+    /// For how long requests are used.
+    #[serde(rename = "for")]
+    pub span: Option<Nanos>,
+    /// The most requests to use.
+    #[serde(deserialize_with = "whole::<_, _, 1, ANY>", default)]
+    pub first: Option<u64>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Replay {
+    /// The names of the files, for messages.
+    pub fn name(&self) -> String {
+        self.file.join(", ")
+    }
 }
 
 /// When the requests of a trace arrive.
@@ -343,11 +365,13 @@ fn bounded(groups: &[Group]) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Reads the name of a trace file.
-pub(super) fn trace<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    parse(from, "the trace to replay", |text| {
-        Ok::<_, String>(text.to_owned())
-    })
+/// Reads the names of trace files.
+pub(super) fn traces<'de, D: Deserializer<'de>>(from: D) -> Result<OneOrList<String>, D::Error> {
+    let files = OneOrList::deserialize(from)?;
+    if files.is_empty() {
+        return Err(D::Error::custom("is an empty list; give at least one file"));
+    }
+    Ok(files)
 }
 
 /// A device of a trace: a number or a name.

@@ -1,7 +1,9 @@
 //! Traces: replayed, converted, looked at.
 
-use super::common::{data, ended, json, number, run, scratch, stdout};
+use super::common::{data, ended, headtime, json, number, run, scratch, stdout};
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
 #[test]
 fn a_trace_is_replayed_in_every_way() {
@@ -119,6 +121,150 @@ fn a_conversion_is_compressed_if_its_name_says_so() {
     assert_eq!(code, 2);
     assert!(text.contains("allowed is .gz"), "{text}");
     assert!(!Path::new(&packed).exists());
+}
+
+#[test]
+fn a_conversion_to_a_name_of_no_known_format_is_refused() {
+    let directory = scratch("convert-unknown");
+    let path = directory.join("tiny.xlsx");
+    let out = path.to_str().unwrap();
+    let (code, text) = ended(&["trace", "convert", "tiny.trace", out]);
+    assert_eq!(code, 2);
+    assert!(
+        text.contains(".csv (csv) or .trace, .disksim or .ascii (disksim)"),
+        "{text}"
+    );
+    assert!(!path.exists());
+    stdout(&["trace", "convert", "tiny.trace", out, "--to", "csv"]);
+    assert!(path.exists());
+}
+
+#[test]
+fn the_standard_input_is_a_trace_for_each_command() {
+    let directory = scratch("stdin");
+    let out = directory.join("out.csv");
+    let out = out.to_str().unwrap();
+    let plain = std::fs::read(data().join("tiny.trace")).unwrap();
+    let packed = directory.join("tiny.trace.gz");
+    stdout(&["trace", "convert", "tiny.trace", packed.to_str().unwrap()]);
+    let packed = std::fs::read(packed).unwrap();
+    for (args, input) in [
+        (vec!["trace", "info", "-"], &plain),
+        (vec!["trace", "info", "-"], &packed),
+        (vec!["trace", "convert", "-", out], &packed),
+        (vec!["trace", "replay", "-", "-p", "atlas10k"], &plain),
+    ] {
+        let mut child = headtime(&args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{args:?}: {said}");
+    }
+    let (code, text) = ended(&["trace", "info", "-"]);
+    assert_eq!(code, 3);
+    assert!(
+        text.contains("standard input: no request in 0 lines"),
+        "{text}"
+    );
+}
+
+#[test]
+fn several_files_and_parts_of_them_are_replayed_and_said_in_the_scenario() {
+    let info = |extra: &[&str]| {
+        let mut args = vec!["trace", "info", "--format", "json", "tiny.trace"];
+        args.extend(extra);
+        json(&args)["total"]["requests"].clone()
+    };
+    assert_eq!(info(&[]), 8);
+    assert_eq!(info(&["tiny.trace"]), 16);
+    assert_eq!(info(&["--first", "3"]), 3);
+    assert_eq!(info(&["tiny.trace", "--from", "0ms", "--for", "1ns"]), 2);
+    let (code, text) = ended(&["trace", "info", "tiny.trace", "--from", "1h"]);
+    assert_eq!(code, 3);
+    assert!(
+        text.contains("none of its 8 requests is in the part"),
+        "{text}"
+    );
+    let args = [
+        "trace",
+        "replay",
+        "tiny.trace",
+        "tiny.trace",
+        "-p",
+        "atlas10k",
+        "--from",
+        "1ms",
+        "--for",
+        "1s",
+        "--first",
+        "5",
+        "--lenient",
+    ];
+    let scenario = stdout(&[&args[..], &["--print-scenario"]].concat());
+    for line in [
+        "file = [\"tiny.trace\", \"tiny.trace\"]",
+        "lenient = true",
+        "from = \"1ms\"",
+        "for = \"1s\"",
+        "first = 5",
+    ] {
+        assert!(scenario.contains(line), "{line} in {scenario}");
+    }
+    let report = json(&[&args[..], &["--format", "json"]].concat());
+    assert_eq!(report["runs"][0]["requests"], 5);
+    // A scenario finds its files in its own folder.
+    let directory = scratch("several");
+    std::fs::copy(data().join("tiny.trace"), directory.join("tiny.trace")).unwrap();
+    let path = directory.join("two.toml");
+    std::fs::write(&path, scenario).unwrap();
+    let report = json(&["sim", "run", path.to_str().unwrap(), "--format", "json"]);
+    assert_eq!(report["runs"][0]["requests"], 5);
+}
+
+#[test]
+fn odd_lines_are_named_by_number_and_counted() {
+    let directory = scratch("odd-lines");
+    let path = directory.join("bio.txt");
+    let text = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n0.5 fio 9 sda W 8 4096 1.0\n0.6 ? 0 R 0 0 1.0\n";
+    std::fs::write(&path, text).unwrap();
+    let args = [
+        "trace",
+        "info",
+        path.to_str().unwrap(),
+        "--trace-format",
+        "biosnoop",
+    ];
+    let (code, said) = ended(&args);
+    assert_eq!(code, 3);
+    assert!(
+        said.contains("line 3, column 5: the process is `?`"),
+        "{said}"
+    );
+    assert!(said.contains("; --lenient passes over odd lines"), "{said}");
+    let lenient = [&args[..], &["--lenient"]].concat();
+    let (code, said) = ended(&lenient);
+    assert_eq!(code, 0);
+    assert!(
+        said.contains("odd lines that were passed over: 1\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("line 3, column 5: the process is `?`"),
+        "{said}"
+    );
+    let report = json(&[&lenient[..], &["--format", "json"]].concat());
+    assert_eq!(
+        (&report["odd_lines"], &report["total"]["requests"]),
+        (&1.into(), &1.into())
+    );
+    // Without the name of the format the error has it.
+    let (_, said) = ended(&args[..3]);
+    assert!(said.contains("its first lines fit biosnoop"), "{said}");
 }
 
 /// A trace whose writes miss the sectors of a 512e drive: `info` counts them, a replay says so, and the head

@@ -59,7 +59,7 @@ pub(crate) fn read<R: Read>(
         match parse(line, &mut devices) {
             Ok(BlkparseLine::Event(event)) => pairing.event(number, &event),
             Ok(BlkparseLine::Other) => reader.notes.lines_ignored += 1,
-            Err(error) => return Err(reader.field_error(number, *error)),
+            Err(error) => reader.odd(number, *error)?,
         }
     }
     reader.take(pairing.finish())?;
@@ -129,7 +129,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
         _ => return Ok(BlkparseLine::Other),
     };
     let letters = fields.next();
-    let Some((mut op, flags)) = rwbs::read(letters.text) else {
+    let Some((op, flags)) = rwbs::read(letters.text) else {
         // Commands that are not for sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
             Ok(BlkparseLine::Other)
@@ -137,7 +137,26 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
             Err(letters.error("the operation", "letters such as R, WS, FWFS or D"))
         };
     };
-    let extent = extent(&mut fields)?;
+    let request = TraceRequest {
+        arrival: Some(Time::from_nanos(time)),
+        completion: None,
+        device: devices.number(&device, || device),
+        op,
+        extent: extent(&mut fields)?,
+        process: Some(process),
+        flags,
+    };
+    Ok(BlkparseLine::Event(block_event(action, request)))
+}
+
+/// An event of a request as blktrace records it, where flushes are empty writes.
+pub(super) fn block_event(action: BlockAction, request: TraceRequest) -> BlockEvent {
+    let TraceRequest {
+        mut op,
+        extent,
+        mut flags,
+        ..
+    } = request;
     let mut action = action;
     if op == Op::Write && extent.is_empty() && matches!(action, BlockAction::Complete(_)) {
         // The end of a flush that a process asked for; the kernel may have taken the `F` off by then.
@@ -148,29 +167,24 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
             op = Op::Flush;
         }
     }
-    let mut flags = flags;
     if extent.is_empty() && flags.has(Flags::PREFLUSH) {
         // What begins as an empty write with a flush before is the flush.
         op = Op::Flush;
         flags = Flags::NONE;
     }
-    let index = devices.number(&device, || device);
-    Ok(BlkparseLine::Event(BlockEvent {
+    BlockEvent {
         action,
         request: TraceRequest {
-            arrival: Some(Time::from_nanos(time)),
-            completion: None,
-            device: index,
             op,
             extent: if op == Op::Flush {
                 Extent::default()
             } else {
                 extent
             },
-            process: Some(process),
             flags,
+            ..request
         },
-    }))
+    }
 }
 
 /// `sector + sectors`; nothing is no sectors, and so is a sector alone.

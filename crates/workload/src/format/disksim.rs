@@ -48,7 +48,7 @@ pub(crate) fn read<R: Read>(
     while reader::advance(lines, reader)? {
         match parse(lines.current(), note) {
             Ok(request) => reader.push(lines.number(), request)?,
-            Err(error) => return Err(reader.field_error(lines.number(), *error)),
+            Err(error) => reader.odd(lines.number(), *error)?,
         }
     }
     Ok(())

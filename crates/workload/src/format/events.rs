@@ -82,7 +82,7 @@ pub(crate) fn read<R: Read>(
                 reader.notes.lost = reader.notes.lost.saturating_add(events);
             }
             Ok(EventLine::Other) => reader.notes.lines_ignored += 1,
-            Err(error) => return Err(reader.field_error(number, *error)),
+            Err(error) => reader.odd(number, *error)?,
         }
     }
     reader.take(pairing.finish())?;

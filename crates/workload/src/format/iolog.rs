@@ -67,7 +67,7 @@ pub(crate) fn read<R: Read>(
                 reader.notes.lines_ignored += 1;
             }
             Ok(IologLine::Other) => reader.notes.lines_ignored += 1,
-            Err(error) => return Err(reader.field_error(number, *error)),
+            Err(error) => reader.odd(number, *error)?,
         }
     }
     if version == Some(false) && waited.is_none() {
@@ -115,7 +115,8 @@ fn parse(
             0,
             "the line",
             line,
-            "one log in a file; fio writes that of a further run behind the one that is there, so cut it off here",
+            "one log in a file; here begins the log of a second job (numjobs=2, or two sections of the job file) or of \
+             a further run: give each job and each run a write_iolog of its own",
         ));
     }
     let mut fields = Fields::new(line);
@@ -310,7 +311,7 @@ fio version 3 iolog
             (
                 3,
                 "fio version 3 iolog",
-                "line 2, column 1: the line is `fio version 3 iolog`; allowed is one log in a file; fio writes that of a further run behind the one that is there, so cut it off here",
+                "line 2, column 1: the line is `fio version 3 iolog`; allowed is one log in a file; here begins the log of a second job (numjobs=2, or two sections of the job file) or of a further run: give each job and each run a write_iolog of its own",
             ),
             (
                 3,

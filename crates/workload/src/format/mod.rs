@@ -1,6 +1,7 @@
 //! Recognises the format of a trace.
 
 pub(crate) mod blkparse;
+pub(crate) mod blktrace;
 pub(crate) mod csv;
 pub(crate) mod disksim;
 pub(crate) mod events;
@@ -18,28 +19,61 @@ use crate::reader::{is_ignored, line_error};
 use fields::words;
 use std::io::Read;
 
-/// Recognises the format by the first line that is neither blank nor a comment.
+/// Recognises the format by the first line that is neither blank nor a comment; if `lenient`, by the
+/// first that says one.
 pub(crate) fn recognise<R: Read>(
     file: &str,
     lines: &mut Lines<Input<R>>,
+    lenient: bool,
 ) -> Result<Format, TraceError> {
-    let sample = match lines.sample() {
-        Ok(sample) => sample.to_vec(),
-        Err(error) => return Err(line_error(file, lines.input(), error)),
-    };
-    for (index, line) in sample.split(|byte| *byte == b'\n').enumerate() {
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if !is_ignored(line) {
-            return format_of(line).map_err(|hint| TraceError::UnknownFormat {
-                file: file.to_owned(),
-                line: index as u64 + 1,
-                found: shown(line),
-                hint,
-            });
+    let sample = sample(file, lines)?;
+    if blktrace::recognise(&sample) {
+        return Ok(Format::Blktrace);
+    }
+    let mut unknown = None;
+    for (index, line) in said(&sample) {
+        match format_of(line) {
+            Ok(format) => return Ok(format),
+            Err(hint) => {
+                unknown.get_or_insert_with(|| TraceError::UnknownFormat {
+                    file: file.to_owned(),
+                    line: index as u64 + 1,
+                    found: shown(line),
+                    hint,
+                    fits: fitting(&sample),
+                });
+            }
+        }
+        if !lenient {
+            break;
         }
     }
-    // Nothing but blank lines as far as can be seen; the reader will say that there is no request.
-    Ok(Format::DiskSim)
+    // Nothing but blank lines as far as can be seen: the reader will say that there is no request.
+    unknown.map_or(Ok(Format::DiskSim), Err)
+}
+
+/// The presets whose columns the first lines of a file fit.
+pub(crate) fn fitting(sample: &[u8]) -> Vec<&'static str> {
+    let first: Vec<&[u8]> = said(sample).map(|(_, line)| line).take(2).collect();
+    csv::fitting(&first)
+}
+
+/// The bytes at the start of a file.
+pub(crate) fn sample<R: Read>(
+    file: &str,
+    lines: &mut Lines<Input<R>>,
+) -> Result<Vec<u8>, TraceError> {
+    match lines.sample() {
+        Ok(sample) => Ok(sample.to_vec()),
+        Err(error) => Err(line_error(file, lines.input(), error)),
+    }
+}
+
+/// The lines of a sample that are neither blank nor comments, and their places.
+fn said(sample: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    let lines = sample.split(|byte| *byte == b'\n');
+    let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.enumerate().filter(|(_, line)| !is_ignored(line))
 }
 
 const HINT: &str = "give the format (--trace-format), and the columns if it is csv (--columns)";

@@ -62,10 +62,10 @@ pub(crate) fn read<R: Read>(
                 reader.notes.unaligned += u64::from(!aligned);
                 reader.push(number, request)?;
             }
-            Err(error) => return Err(reader.field_error(number, *error)),
+            Err(error) => reader.odd(number, *error)?,
         }
     }
-    reader.subtract_date();
+    reader.subtract_date(0);
     let (hosts, volumes) = (volumes.hosts.into_list(), volumes.list.into_list());
     let number = |index: u32| match (&hosts[..], volumes[index as usize]) {
         ([_], (_, disk)) => disk,

@@ -31,7 +31,7 @@ enum End {
 
 pub(in crate::commands) fn record(args: &Record, context: &mut Context<'_>) -> Result<(), Fault> {
     let name = OutName::new(&args.out)?;
-    if name.to != To::Csv {
+    if name.to != Some(To::Csv) {
         return Err(Fault::Usage(format!(
             "{}: a recording is csv, which alone has a place for processes and completions; name it .csv or .csv.gz",
             args.out.shown()

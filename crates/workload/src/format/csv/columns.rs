@@ -1,7 +1,7 @@
 //! Which column of a CSV trace is what.
 
 use crate::error::shown;
-use crate::trace::TimeUnit;
+use crate::trace::{TimeUnit, UnknownName};
 use headtime_units::Bytes;
 use std::fmt;
 use std::str::FromStr;
@@ -11,12 +11,19 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Arrival,
+    /// The second addend of an arrival.
+    ArrivalRest,
     Completion,
+    /// The second addend of a completion.
+    CompletionRest,
     Response,
     Op,
+    Action,
     Address,
     Size,
     Device,
+    /// The second number of a device.
+    DeviceMinor,
     Process,
     Flags,
 }
@@ -25,19 +32,20 @@ pub(super) const ROLES: usize = Role::Flags as usize + 1;
 
 /// Which column of a CSV trace is what, and in which unit.
 ///
-/// As text, parts separated by commas, each `what=column` or `what=column:unit`; a column is its
-/// number, counted from 1, or its heading:
+/// As text, parts separated by commas, each `what=column` or `what=column:unit`. A column is its
+/// number from 1, its number from the end of the line (-1 is the last), or its heading:
 ///
 /// `time=Timestamp:100ns,op=Type,address=Offset:bytes,size=Size:bytes,device=2,response=7:us`
 ///
 /// | what | unit | |
 /// |---|---|---|
-/// | `time` | `s`, `ms`, `us`, `100ns`, `ns` | when the request was made |
+/// | `time` | `s`, `ms`, `us`, `100ns`, `ns`, `date`, `clock` | when the request was made |
 /// | `completion` | the same | when it was finished |
-/// | `response` | the same | how long that took; needs `time` |
-/// | `op` | none, `read1`, `read0` | words or letters; 1 reads and 0 writes; the other way round |
+/// | `response` | `s`, `ms`, `us`, `100ns`, `ns` | how long that took; needs `time` or `completion` |
+/// | `op` | none, `read1`, `read0`, `optional` | words, letters or SCSI operation codes; 1 reads and 0 writes; the other way round; as none, and lines where it is empty are passed over |
+/// | `action` | none | `Q`, `I`, `D`, `R` or `C`: each line is an event of a request, see [`Pairing`](crate::Pairing) |
 /// | `address`, `size` | `bytes`, `sectors` (512 bytes), or a size such as `4KiB` | both needed |
-/// | `device` | none, `name` | a number; any text, numbered from 0 as they appear |
+/// | `device` | none, `name` | a number; any text, numbered from 0 as they appear; `1+2`: major and minor number |
 /// | `process` | none | a number |
 /// | `flags` | none | the sum of 1 (FUA), 2 (preflush) and 4 (sync) |
 /// | `separator` | | `comma`, `semicolon`, `tab`, `bar` or `blank` in place of a column |
@@ -45,18 +53,21 @@ pub(super) const ROLES: usize = Role::Flags as usize + 1;
 /// `op`, `address` and `size` are needed. If any column is named by its heading, the first line must
 /// be the headings; else it is skipped if its address is not a number. Without `separator` it is the
 /// first of tab, semicolon, comma and bar that the first line contains, and blanks if it has none.
+/// A time may be the sum of two columns: `time=1:s+2:ns`, `time=1:date+2:clock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CsvColumns {
     /// When the request was made.
-    pub time: Option<(Column, TimeUnit)>,
+    pub time: Option<TimeColumn>,
     /// When it was finished.
-    pub completion: Option<(Column, TimeUnit)>,
-    /// How long that took; of no effect beside `completion`.
+    pub completion: Option<TimeColumn>,
+    /// The response time; beside `time` or `completion`.
     pub response: Option<(Column, TimeUnit)>,
     /// What to do.
     pub op: Column,
     /// How that is written.
     pub op_code: OpCode,
+    /// The event of the request, if each line is an event.
+    pub action: Option<Column>,
     /// Where it begins.
     pub address: Column,
     /// What addresses count.
@@ -79,14 +90,38 @@ pub struct CsvColumns {
 pub enum Column {
     /// By its place, counted from 1.
     Number(u16),
+    /// By its place from the end of the line, counted from 1.
+    FromEnd(u16),
     /// By its heading.
     Name(String),
+}
+
+/// A column that holds times, or two whose sum is the time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeColumn {
+    pub column: Column,
+    pub form: TimeForm,
+    /// The second addend.
+    pub rest: Option<(Column, TimeForm)>,
+}
+
+/// How a time is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeForm {
+    /// A number of these.
+    Unit(TimeUnit),
+    /// A date, perhaps with the time of day.
+    Date,
+    /// The time of day.
+    Clock,
 }
 
 /// The column of the devices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceColumn {
     pub column: Column,
+    /// The minor number, if `column` is the major one.
+    pub minor: Option<Column>,
     /// Whether it holds names, to be numbered from 0 as they appear, and not numbers.
     pub named: bool,
 }
@@ -94,9 +129,11 @@ pub struct DeviceColumn {
 /// How an operation is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OpCode {
-    /// As a word or letters: read, R, WS.
+    /// As a word, letters or a SCSI operation code: read, R, WS, 28.
     #[default]
     Text,
+    /// As `Text`. Lines without an operation are passed over.
+    Optional,
     /// 1 is a read, 0 a write.
     OneReads,
     /// 0 is a read, 1 a write.
@@ -170,12 +207,10 @@ impl FromStr for Column {
     fn from_str(text: &str) -> Result<Column, String> {
         if text.is_empty() {
             Err("there is no column; give its number, from 1, or its heading".to_owned())
-        } else if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            text.parse()
-                .ok()
-                .filter(|number| (1..=COLUMN_MAX).contains(number))
-                .map(Column::Number)
-                .ok_or_else(|| format!("columns are counted from 1 to {COLUMN_MAX}"))
+        } else if is_digits(text) {
+            place(text).map(Column::Number)
+        } else if let Some(digits) = text.strip_prefix('-').filter(|rest| is_digits(rest)) {
+            place(digits).map(Column::FromEnd)
         } else {
             Ok(Column::Name(text.to_owned()))
         }
@@ -185,8 +220,59 @@ impl FromStr for Column {
 /// Last column that may be asked for.
 const COLUMN_MAX: u16 = 1000;
 
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The place of a column, from either end.
+fn place(digits: &str) -> Result<u16, String> {
+    let number = digits.parse().ok();
+    number
+        .filter(|number| (1..=COLUMN_MAX).contains(number))
+        .ok_or_else(|| format!("columns are counted from 1 to {COLUMN_MAX}"))
+}
+
+impl FromStr for TimeForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TimeForm, String> {
+        match text {
+            "date" => Ok(TimeForm::Date),
+            "clock" => Ok(TimeForm::Clock),
+            _ => text
+                .parse()
+                .map(TimeForm::Unit)
+                .map_err(|error: UnknownName| format!("{error}, date, clock")),
+        }
+    }
+}
+
+impl FromStr for TimeColumn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<TimeColumn, String> {
+        let one = |text: &str| -> Result<(Column, TimeForm), String> {
+            let (name, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
+            Ok((name.parse()?, form.parse()?))
+        };
+        // A heading may contain a plus sign. The sign then follows no unit.
+        let both = text.rsplit_once('+').and_then(|(first, rest)| {
+            let first = one(first).ok()?;
+            Some((first, one(rest)))
+        });
+        let ((column, form), rest) = match both {
+            Some((first, rest)) => (first, Some(rest?)),
+            None => (one(text)?, None),
+        };
+        Ok(TimeColumn { column, form, rest })
+    }
+}
+
+const TIME_NEEDS_UNIT: &str =
+    "a time needs its unit: s, ms, us, 100ns, ns, date or clock, as in time=1:ms";
+
 const WHAT: &str =
-    "time, completion, response, op, address, size, device, process, flags or separator";
+    "time, completion, response, op, action, address, size, device, process, flags or separator";
 
 impl FromStr for CsvColumns {
     type Err = ColumnsError;
@@ -206,16 +292,21 @@ impl FromStr for CsvColumns {
         let (op, op_code) = parts.op.ok_or_else(|| missing("op"))?;
         let (address, address_unit) = parts.address.ok_or_else(|| missing("address"))?;
         let (size, size_unit) = parts.size.ok_or_else(|| missing("size"))?;
-        if parts.response.is_some() && parts.time.is_none() {
+        let (time, completion) = (parts.time.is_some(), parts.completion.is_some());
+        let problem = match parts.response {
+            Some(_) if !time && !completion => "a response needs a time or a completion beside it",
+            Some(_) if time && completion => "of time, completion and response two at most",
+            ref response
+                if parts.action.is_some() && (response.is_some() || completion || !time) =>
+            {
+                "an action needs a time, and neither completion nor response"
+            }
+            _ => "",
+        };
+        if !problem.is_empty() {
             return Err(ColumnsError {
                 found: shown(text.as_bytes()),
-                problem: "a response needs a time to count from".to_owned(),
-            });
-        }
-        if parts.response.is_some() && parts.completion.is_some() {
-            return Err(ColumnsError {
-                found: shown(text.as_bytes()),
-                problem: "a completion or a response, not both".to_owned(),
+                problem: problem.to_owned(),
             });
         }
         Ok(CsvColumns {
@@ -224,6 +315,7 @@ impl FromStr for CsvColumns {
             response: parts.response,
             op,
             op_code,
+            action: parts.action,
             address,
             address_unit,
             size,
@@ -239,10 +331,11 @@ impl FromStr for CsvColumns {
 /// What has been read of a text so far.
 #[derive(Default)]
 struct Parts {
-    time: Option<(Column, TimeUnit)>,
-    completion: Option<(Column, TimeUnit)>,
+    time: Option<TimeColumn>,
+    completion: Option<TimeColumn>,
     response: Option<(Column, TimeUnit)>,
     op: Option<(Column, OpCode)>,
+    action: Option<Column>,
     address: Option<(Column, SizeUnit)>,
     size: Option<(Column, SizeUnit)>,
     device: Option<DeviceColumn>,
@@ -261,12 +354,9 @@ impl Parts {
             Some((name, unit)) => (name, Some(unit)),
             None => (value, None),
         };
-        let time = || -> Result<(Column, TimeUnit), String> {
-            let unit =
-                unit.ok_or("a time needs its unit: s, ms, us, 100ns or ns, as in time=1:ms")?;
-            let unit = unit
-                .parse()
-                .map_err(|error: crate::trace::UnknownName| error.to_string())?;
+        let span = || -> Result<(Column, TimeUnit), String> {
+            let unit = unit.ok_or(TIME_NEEDS_UNIT)?.parse();
+            let unit = unit.map_err(|error: UnknownName| error.to_string())?;
             Ok((name.parse()?, unit))
         };
         let size = || -> Result<(Column, SizeUnit), String> {
@@ -276,23 +366,36 @@ impl Parts {
             Ok((name.parse()?, unit.parse()?))
         };
         match what {
-            "time" => once(&mut self.time, time()?),
-            "completion" => once(&mut self.completion, time()?),
-            "response" => once(&mut self.response, time()?),
+            "time" => once(&mut self.time, value.parse()?),
+            "completion" => once(&mut self.completion, value.parse()?),
+            "response" => once(&mut self.response, span()?),
+            "action" => once(&mut self.action, value.parse()?),
             "address" => once(&mut self.address, size()?),
             "size" => once(&mut self.size, size()?),
             "op" => {
                 let (name, code) = match unit {
                     Some("read1") => (name, OpCode::OneReads),
                     Some("read0") => (name, OpCode::ZeroReads),
+                    Some("optional") => (name, OpCode::Optional),
                     _ => (value, OpCode::Text),
                 };
                 once(&mut self.op, (name.parse()?, code))
             }
             "device" => {
                 let named = unit == Some("name");
-                let column = if named { name } else { value }.parse()?;
-                once(&mut self.device, DeviceColumn { column, named })
+                let text = if named { name } else { value };
+                let (column, minor) = match text.split_once('+') {
+                    Some((major, minor)) if is_digits(major) && is_digits(minor) => {
+                        (major.parse()?, Some(minor.parse()?))
+                    }
+                    _ => (text.parse()?, None),
+                };
+                let device = DeviceColumn {
+                    column,
+                    minor,
+                    named,
+                };
+                once(&mut self.device, device)
             }
             "process" => once(&mut self.process, value.parse()?),
             "flags" => once(&mut self.flags, value.parse()?),
@@ -328,18 +431,27 @@ impl CsvColumns {
     /// The columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub(super) fn own() -> CsvColumns {
         let name = |name: &str| Column::Name(name.to_owned());
+        let time = |heading: &str| {
+            Some(TimeColumn {
+                column: name(heading),
+                form: TimeForm::Unit(TimeUnit::Nanos),
+                rest: None,
+            })
+        };
         CsvColumns {
-            time: Some((name("arrival_ns"), TimeUnit::Nanos)),
-            completion: Some((name("completion_ns"), TimeUnit::Nanos)),
+            time: time("arrival_ns"),
+            completion: time("completion_ns"),
             response: None,
             op: name("op"),
             op_code: OpCode::Text,
+            action: None,
             address: name("address_sectors"),
             address_unit: SizeUnit::SECTORS,
             size: name("size_sectors"),
             size_unit: SizeUnit::SECTORS,
             device: Some(DeviceColumn {
                 column: name("device"),
+                minor: None,
                 named: false,
             }),
             process: Some(name("process")),
@@ -349,22 +461,28 @@ impl CsvColumns {
     }
 
     pub(super) fn roles(&self) -> impl Iterator<Item = (Role, &Column)> {
+        let (time, completion) = (self.time.as_ref(), self.completion.as_ref());
+        let device = self.device.as_ref();
+        fn rest(time: &TimeColumn) -> Option<&Column> {
+            time.rest.as_ref().map(|(column, _)| column)
+        }
         [
-            (Role::Arrival, self.time.as_ref().map(|(column, _)| column)),
-            (
-                Role::Completion,
-                self.completion.as_ref().map(|(column, _)| column),
-            ),
+            (Role::Arrival, time.map(|time| &time.column)),
+            (Role::ArrivalRest, time.and_then(rest)),
+            (Role::Completion, completion.map(|time| &time.column)),
+            (Role::CompletionRest, completion.and_then(rest)),
             (
                 Role::Response,
                 self.response.as_ref().map(|(column, _)| column),
             ),
             (Role::Op, Some(&self.op)),
+            (Role::Action, self.action.as_ref()),
             (Role::Address, Some(&self.address)),
             (Role::Size, Some(&self.size)),
+            (Role::Device, device.map(|device| &device.column)),
             (
-                Role::Device,
-                self.device.as_ref().map(|device| &device.column),
+                Role::DeviceMinor,
+                device.and_then(|device| device.minor.as_ref()),
             ),
             (Role::Process, self.process.as_ref()),
             (Role::Flags, self.flags.as_ref()),
@@ -373,15 +491,8 @@ impl CsvColumns {
         .filter_map(|(role, column)| column.map(|column| (role, column)))
     }
 
-    pub(super) fn time_unit(&self) -> Option<TimeUnit> {
-        self.time.as_ref().map(|(_, unit)| *unit)
-    }
-
-    pub(super) fn completion_unit(&self) -> Option<TimeUnit> {
-        self.completion.as_ref().map(|(_, unit)| *unit)
-    }
-
-    pub(super) fn response_unit(&self) -> Option<TimeUnit> {
-        self.response.as_ref().map(|(_, unit)| *unit)
+    /// Returns true if arrivals are completions less response times.
+    pub(super) fn counts_back(&self) -> bool {
+        self.time.is_none() && self.response.is_some()
     }
 }

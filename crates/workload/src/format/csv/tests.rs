@@ -164,7 +164,7 @@ fn a_bad_line_is_named_in_the_error() {
     for (line, message) in [
         (
             "1,2,Q,0,512,0,1,0",
-            "column 5: the operation is `Q`; allowed is read, write, flush, discard, or letters as blkparse writes them (R, W, F, D, WS ..)",
+            "column 5: the operation is `Q`; allowed is read, write, flush, discard, letters as blkparse writes them (R, W, F, D, WS ..), or a SCSI operation code (28, 2a ..)",
         ),
         (
             "1,0.5,R,0,512,0,1,0",
@@ -218,7 +218,7 @@ fn a_bad_description_of_columns_is_named_in_the_error() {
         ),
         (
             "time=1:h",
-            "columns: `time=1:h`: unknown unit of time `h`; allowed are s, ms, us, 100ns, ns",
+            "columns: `time=1:h`: unknown unit of time `h`; allowed are s, ms, us, 100ns, ns, date, clock",
         ),
         (
             "op=0",
@@ -231,11 +231,11 @@ fn a_bad_description_of_columns_is_named_in_the_error() {
         ("op=1,op=2", "columns: `op=2`: it is given twice"),
         (
             "size=1:bytes,colour=2",
-            "columns: `colour=2`: `colour` is not one of time, completion, response, op, address, size, device, process, flags or separator",
+            "columns: `colour=2`: `colour` is not one of time, completion, response, op, action, address, size, device, process, flags or separator",
         ),
         (
             "op=1,address=2:bytes,size=3:bytes,response=4:ms",
-            "columns: `op=1,address=2:bytes,size=3:bytes,response=4:ms`: a response needs a time to count from",
+            "columns: `op=1,address=2:bytes,size=3:bytes,response=4:ms`: a response needs a time or a completion beside it",
         ),
     ] {
         let error = columns.parse::<CsvColumns>().unwrap_err();
@@ -268,4 +268,185 @@ fn sizes_count_in_the_unit_of_their_column() {
         assert_eq!(text.parse::<SizeUnit>().unwrap().bytes(), bytes);
     }
     assert!("0KiB".parse::<SizeUnit>().is_err() && "".parse::<SizeUnit>().is_err());
+}
+
+#[test]
+fn a_description_of_what_does_not_go_together_is_an_error() {
+    let rest = "op=1,address=2:bytes,size=3:bytes";
+    for (part, problem) in [
+        (
+            "time=4:s,completion=5:s,response=6:s",
+            "of time, completion and response two at most",
+        ),
+        (
+            "action=4",
+            "an action needs a time, and neither completion nor response",
+        ),
+        (
+            "time=5:s,response=6:s,action=4",
+            "an action needs a time, and neither",
+        ),
+        ("time=4", "a time needs its unit"),
+        ("time=4:s+x", "a time needs its unit"),
+        (
+            "response=4:date",
+            "unknown unit of time `date`; allowed are s, ms, us, 100ns, ns",
+        ),
+        ("process=-0", "columns are counted from 1 to 1000"),
+    ] {
+        let text = format!("{rest},{part}");
+        let error = text.parse::<CsvColumns>().unwrap_err().to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
+fn times_are_summed_counted_back_and_taken_from_calendars() {
+    let rest = "op=3,address=4:sectors,size=5:sectors,separator=blank";
+    let text = "12 000000345 R 8 8\n12 900000000 W 8 8\n";
+    let trace = read(text, &format!("time=1:s+2:ns,{rest}")).unwrap();
+    assert_eq!(all(&trace)[0], "Some(12000000345) None 0 Read 8+8 None 0");
+    let text = "2024-02-28 23:59:59.5 R 8 8\n2024-02-29 00:00:00.75 W 8 8\n";
+    let trace = read(text, &format!("time=1:date+2:clock,{rest}")).unwrap();
+    assert_eq!(all(&trace)[1], "Some(1250000000) None 0 Write 8+8 None 0");
+    assert_eq!(
+        trace.notes.base,
+        Nanos::from_nanos(1_709_164_799_500_000_000)
+    );
+    // The first is complete 1 ms after the zero of the file, and took longer.
+    let text = "1 3.5 R 8 8\n2 0.5 R 16 8\n";
+    let trace = read(text, &format!("completion=1:ms,response=2:ms,{rest}")).unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "Some(0) Some(3500000) 0 Read 8+8 None 0",
+            "Some(4000000) Some(4500000) 0 Read 16+8 None 0",
+        ]
+    );
+    assert_eq!(trace.notes.base, Nanos::ZERO);
+    let text = "18446744073709 1 R 8 8\n";
+    let error = read(text, &format!("completion=1:ms,response=2:ms,{rest}")).unwrap_err();
+    assert!(
+        error.to_string().contains("before the year 2400"),
+        "{error}"
+    );
+    let error = read(
+        "1  R 8 8\n",
+        &format!(
+            "completion=1:ms,response=2:ms,{}",
+            rest.replace("blank", "tab")
+        ),
+    );
+    assert!(error.is_err());
+}
+
+#[test]
+fn issue_and_completion_of_a_request_become_one_request() {
+    let columns =
+        "device=1+2,op=3,action=4,address=5:sectors,size=6:sectors,time=7:s,separator=blank";
+    let text = "8 16 W D 100 8 0.5\n8 16 N P 0 0 0.55\n8 0 R D 100 8 0.6\n8 16 W C 100 8 0.75\n\
+                8 0 FN D 0 0 0.8\n8 0 FN C 0 0 0.9\n8 0 R C 100 8 1\n8 0 R C 900 8 1\n";
+    let trace = read(text, columns).unwrap();
+    assert_eq!(
+        all(&trace),
+        [
+            "Some(500000000) Some(750000000) 0 Write 100+8 None 0",
+            "Some(600000000) Some(1000000000) 1 Read 100+8 None 0",
+            "Some(800000000) Some(900000000) 1 Flush 0+0 None 0",
+        ]
+    );
+    assert_eq!(trace.device_name(1), Some("8,0"));
+    assert_eq!((trace.notes.unpaired, trace.notes.lines_ignored), (1, 1));
+    let error = read("8 16 W 7 100 8 0.5\n", columns)
+        .unwrap_err()
+        .to_string();
+    let says = "column 8: the action is `7`; allowed is a letter such as Q, D or C";
+    assert!(error.ends_with(says), "{error}");
+    // Without a time there is no event.
+    assert!(read("8 16 W D 100 8\n", columns).is_err());
+}
+
+#[test]
+fn scsi_operation_codes_are_operations() {
+    let columns = "op=1,address=2:sectors,size=3:sectors";
+    for (code, op) in [
+        ("28", Some(Op::Read)),
+        ("0x88", Some(Op::Read)),
+        ("A8", Some(Op::Read)),
+        ("08", Some(Op::Read)),
+        ("2A", Some(Op::Write)),
+        ("8a", Some(Op::Write)),
+        ("aa", Some(Op::Write)),
+        ("0a", Some(Op::Write)),
+        ("35", Some(Op::Flush)),
+        ("91", Some(Op::Flush)),
+        ("42", Some(Op::Discard)),
+        ("12", None),
+        ("8", None),
+    ] {
+        let found = read(&format!("{code},8,8\n"), columns).ok();
+        assert_eq!(found.map(|trace| trace.requests[0].op), op, "{code}");
+    }
+}
+
+#[test]
+fn every_preset_is_read_and_stands_in_the_documentation() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/traces.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    for preset in &PRESETS {
+        assert_eq!(preset.columns().len(), preset.layouts.len());
+        assert!(
+            page.contains(&format!("`{}`", preset.name)),
+            "{}",
+            preset.name
+        );
+        for layout in preset.layouts {
+            assert!(page.contains(layout), "{}: {layout}", preset.name);
+        }
+    }
+}
+
+#[test]
+fn a_preset_finds_the_layout_that_fits() {
+    let read = |name: &str, text: &str| {
+        let options = ReadOptions {
+            format: Some(Format::Preset(Preset::named(name).unwrap())),
+            ..ReadOptions::default()
+        };
+        Trace::read("p", text.as_bytes(), &options)
+    };
+    // With and without the time in the queue; a name with blanks.
+    let heading = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
+    let short = read(
+        "biosnoop",
+        &format!("{heading}0.5 my prog 7 sda R 8 4096 1.5\n"),
+    )
+    .unwrap();
+    let long = read("biosnoop", "0.5 p 7 sda R 8 4096 0.25 1.5\n").unwrap();
+    assert_eq!(short.requests, long.requests);
+    let expected = ["Some(0) Some(1500000) 0 Read 8+8 Some(7) 0"];
+    assert_eq!(all(&short), expected);
+    let odd = read("biosnoop", "0.5 p 7 sda X 8 4096 1.5\n")
+        .unwrap_err()
+        .to_string();
+    assert!(
+        odd.contains("line 1, column 13: the operation is `X`"),
+        "{odd}"
+    );
+    // Nothing to do, and nowhere to do it.
+    let flush = "0.1 k 9 sda R 18446744073709551615 0 1\n0.5 p 7 sda R 8 512 1\n";
+    assert_eq!(read("biosnoop", flush).unwrap().notes.zero_length, 1);
+    let iotracer = "2024-01-15 10:30:45.123456,1,py,16,write,8192,1.5,5,16,0,1\n\
+                    2024-01-15 10:30:45.123456,1,py,0,flush,0,0.5,5,0,0,1\n\
+                    2024-01-15 10:30:45.123456,1,py,0,none,0,0.5,5,0,0,1\n";
+    assert_eq!(
+        all(&read("iotracer", iotracer).unwrap()),
+        [
+            "Some(0) Some(1500000) 0 Write 16+16 Some(5) 0",
+            "Some(1000000) Some(1500000) 0 Flush 0+0 Some(5) 0",
+        ]
+    );
+    let systor = "Timestamp,Response,IOType,LUN,Offset,Size\n1e9,,W,4,0,512\n1e9,,,4,0,512\n";
+    let systor = read("systor", systor).unwrap();
+    assert_eq!((systor.requests.len(), systor.notes.lines_ignored), (1, 2));
 }

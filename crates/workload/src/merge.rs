@@ -1,0 +1,132 @@
+//! Several traces as one, and a part of one.
+
+use crate::number::TIME_MAX;
+use crate::numbered::Numbered;
+use crate::{Part, Trace, TraceError};
+use headtime_units::{Nanos, Time};
+
+impl Trace {
+    /// Makes one trace of several, in order of arrival.
+    ///
+    /// Devices of one name are one device; the name of one without is its number. Times that count from a calendar's zero keep their distances; all others count from one zero.
+    ///
+    /// # Errors
+    ///
+    /// If some count from a calendar's zero and others do not, and if they lie more than 292 years apart.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub(crate) fn merged(traces: Vec<Trace>) -> Result<Trace, TraceError> {
+        let is_dated = |trace: &&Trace| !trace.notes.base.is_zero();
+        let dated = traces.iter().find(is_dated);
+        let undated = traces.iter().find(|trace| !is_dated(trace));
+        if let (Some(dated), Some(undated)) = (dated, undated) {
+            return Err(TraceError::MixedClocks {
+                dated: dated.notes.file.clone(),
+                undated: undated.notes.file.clone(),
+            });
+        }
+        let base = traces.iter().map(|trace| trace.notes.base).min();
+        let base = base.expect("there is a trace");
+        let mut devices: Numbered<String> = Numbered::new();
+        let mut traces = traces.into_iter();
+        let mut all = traces.next().expect("there is a trace");
+        all.renumber(&mut devices);
+        all.put_off(base)?;
+        for mut trace in traces {
+            trace.renumber(&mut devices);
+            trace.put_off(base)?;
+            all.requests.append(&mut trace.requests);
+            all.notes.add(trace.notes);
+        }
+        all.notes.base = base;
+        all.device_names = (0..).zip(devices.into_list()).collect();
+        // Where one file ends and the next begins nothing was out of order.
+        let counted = (all.notes.out_of_order, all.notes.step_back_max);
+        all.sort();
+        (all.notes.out_of_order, all.notes.step_back_max) = counted;
+        Ok(all)
+    }
+
+    /// Gives devices the numbers that their names have in `devices`.
+    fn renumber(&mut self, devices: &mut Numbered<String>) {
+        let mut last: Option<(u32, u32)> = None;
+        for at in 0..self.requests.len() {
+            let old = self.requests[at].device;
+            let new = match last {
+                Some((of, new)) if of == old => new,
+                _ => {
+                    let name = self
+                        .device_name(old)
+                        .map_or_else(|| old.to_string(), str::to_owned);
+                    devices.number(name.as_str(), || name.clone())
+                }
+            };
+            last = Some((old, new));
+            self.requests[at].device = new;
+        }
+    }
+
+    /// Counts times from `base` in place of the trace's own.
+    fn put_off(&mut self, base: Nanos) -> Result<(), TraceError> {
+        let later = self.notes.base.saturating_sub(base);
+        let latest = self
+            .requests
+            .iter()
+            .filter_map(|request| request.arrival)
+            .max();
+        if let Some(latest) = latest
+            && latest.as_nanos().saturating_add(later.as_nanos()) > TIME_MAX
+        {
+            return Err(TraceError::TooFar {
+                file: self.notes.file.clone(),
+                line: self.notes.lines,
+                found: self.notes.base.to_string(),
+                other: base.to_string(),
+            });
+        }
+        for request in &mut self.requests {
+            for time in [&mut request.arrival, &mut request.completion] {
+                *time = time
+                    .map(|time| Time::from_nanos(time.as_nanos().saturating_add(later.as_nanos())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the requests of a part alone.
+    ///
+    /// # Errors
+    ///
+    /// If it has none.
+    pub(crate) fn keep(&mut self, part: Part) -> Result<(), TraceError> {
+        let all = self.requests.len();
+        let mut arrivals = self.requests.iter().filter_map(|request| request.arrival);
+        let first = arrivals.next();
+        let duration = first.map(|first| arrivals.next_back().unwrap_or(first) - first);
+        if part.from.is_some() || part.span.is_some() {
+            let from = part.from.unwrap_or(Nanos::ZERO);
+            self.requests.retain(|request| {
+                let (Some(arrival), Some(first)) = (request.arrival, first) else {
+                    return false;
+                };
+                let since = arrival - first;
+                since >= from && part.span.is_none_or(|span| since - from < span)
+            });
+        }
+        if let Some(most) = part.first {
+            self.requests
+                .truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        }
+        self.notes.outside += (all - self.requests.len()) as u64;
+        if self.requests.is_empty() {
+            return Err(TraceError::EmptyPart {
+                file: self.notes.file.clone(),
+                requests: all,
+                duration,
+            });
+        }
+        Ok(())
+    }
+}
