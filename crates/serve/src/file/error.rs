@@ -60,16 +60,9 @@ pub enum OpenError {
         path: PathBuf,
         error: io::Error,
     },
-    /// It is not made of whole sectors.
-    #[error(
-        "{} has {bytes} bytes; allowed is a multiple of {sector_bytes}, the bytes of a sector, from {sector_bytes} on",
-        .path.display()
-    )]
-    Size {
-        path: PathBuf,
-        bytes: u64,
-        sector_bytes: u32,
-    },
+    /// It is empty.
+    #[error("{} has 0 bytes; a disk has at least 1", .path.display())]
+    Nothing { path: PathBuf },
     /// It exists, and is not as large as it should be.
     #[error("{} exists and has {bytes} bytes, not {asked}", .path.display())]
     OtherSize {

@@ -19,12 +19,13 @@ use super::wire::{BadMagic, Error, Head, REQUEST_BYTES, Request};
 use crate::buffer::Buffer;
 use crate::disk::Export;
 use crate::listen::Stream;
-use crate::request::{Data, Submission};
+use crate::request::{Cut, Data, Submission};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,12 +108,6 @@ struct Unanswered {
 enum Then {
     Reply,
     Flush,
-    /// More zeroes.
-    Zeroes {
-        extent: Extent,
-        may_punch: bool,
-        flags: Flags,
-    },
 }
 
 /// What is being read.
@@ -121,9 +116,12 @@ enum Receiving {
     Payload {
         request: Request,
         extent: Extent,
+        cut: Cut,
         durable: Durable,
         buffer: Buffer,
+        /// Bytes of the buffer up to which data have come, and are to come.
         filled: usize,
+        end: usize,
     },
     /// Data of a write that is refused.
     Skip {
@@ -135,19 +133,22 @@ enum Receiving {
 }
 
 /// The extent of a flush.
-const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
+const NOWHERE: (Extent, Cut) = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
 
 /// A reply that is to be written.
 struct Reply {
     head: Head,
     body: Option<Buffer>,
+    /// The bytes of the body that are sent.
+    sent: Range<usize>,
     /// Bytes that count as held until it is written.
     held: usize,
 }
 
 impl Reply {
     fn parts(&self) -> [&[u8]; 2] {
-        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
+        let body = self.body.as_deref().unwrap_or(&[]);
+        [self.head.as_bytes(), &body[self.sent.clone()]]
     }
 
     fn len(&self) -> usize {
@@ -321,8 +322,13 @@ impl Session {
         let free = IoSliceMut::new(&mut self.input[self.end..]);
         // Data of writes go where the disk takes them from, without a detour.
         let (moved, direct) = match &mut self.receiving {
-            Receiving::Payload { buffer, filled, .. } => {
-                let rest = &mut buffer[*filled..];
+            Receiving::Payload {
+                buffer,
+                filled,
+                end,
+                ..
+            } => {
+                let rest = &mut buffer[*filled..*end];
                 let direct = rest.len();
                 let moved = self.stream.read(&mut [IoSliceMut::new(rest), free])?;
                 if let Moved::Bytes(moved) = moved {
@@ -358,12 +364,17 @@ impl Session {
                         return Ok(());
                     }
                 }
-                Receiving::Payload { buffer, filled, .. } => {
-                    let more = input.len().min(buffer.len() - *filled);
+                Receiving::Payload {
+                    buffer,
+                    filled,
+                    end,
+                    ..
+                } => {
+                    let more = input.len().min(*end - *filled);
                     buffer[*filled..*filled + more].copy_from_slice(&input[..more]);
                     *filled += more;
                     self.start += more;
-                    if *filled < buffer.len() {
+                    if *filled < *end {
                         return Ok(());
                     }
                     self.write_received();
@@ -429,30 +440,34 @@ impl Session {
         self.hold(bytes);
         match action {
             Action::Read(extent) => {
-                let buffer = self.terms.export.disk.pool().take(bytes);
-                self.submit_new(request, Op::Read, extent, Flags::NONE, Data::Buffer(buffer));
+                let data = Data::Buffer(self.buffer(extent));
+                self.submit_new(request, Op::Read, (extent, Cut::NONE), Flags::NONE, data);
             }
-            Action::Write(extent, durable) => {
+            Action::Write(extent, cut, durable) => {
+                let start = cut.head as usize;
                 self.receiving = Receiving::Payload {
                     request: *request,
                     extent,
+                    cut,
                     durable,
-                    buffer: self.terms.export.disk.pool().take(bytes),
-                    filled: 0,
+                    buffer: self.buffer(extent),
+                    filled: start,
+                    end: start + bytes,
                 };
             }
             Action::Zeroes {
                 extent,
+                cut,
                 may_punch,
                 durable,
             } => {
-                let slot = self.slot(request, Then::Reply);
-                self.zeroes(slot, extent, may_punch, flags(durable));
+                let data = Data::Zeroes { may_punch };
+                self.submit_new(request, Op::Write, (extent, cut), flags(durable), data);
             }
-            Action::Trim(extent, durable) => {
+            Action::Trim(extent, cut, durable) => {
                 let then = if durable.0 { Then::Flush } else { Then::Reply };
                 let slot = self.slot(request, then);
-                self.submit(slot, Op::Discard, extent, Flags::NONE, Data::None);
+                self.submit(slot, Op::Discard, (extent, cut), Flags::NONE, Data::None);
             }
             Action::Flush => self.submit_new(request, Op::Flush, NOWHERE, Flags::NONE, Data::None),
             Action::Status { .. } => {
@@ -484,6 +499,7 @@ impl Session {
         let Receiving::Payload {
             request,
             extent,
+            cut,
             durable,
             buffer,
             ..
@@ -492,7 +508,12 @@ impl Session {
             unreachable!("data of a write were received");
         };
         let data = Data::Buffer(buffer);
-        self.submit_new(&request, Op::Write, extent, flags(durable), data);
+        self.submit_new(&request, Op::Write, (extent, cut), flags(durable), data);
+    }
+
+    fn buffer(&self, extent: Extent) -> Buffer {
+        let bytes = extent.len.bytes(self.terms.offer.sector_bytes);
+        self.terms.export.disk.pool().take(bytes as usize)
     }
 }
 
