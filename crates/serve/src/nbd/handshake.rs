@@ -31,7 +31,7 @@ pub struct Offer {
     pub name: String,
     /// For people.
     pub description: String,
-    /// Its size.
+    /// Size of the export.
     pub bytes: u64,
     /// Bytes of a sector of its disk; a power of two of at most 4096.
     pub sector_bytes: u32,

@@ -10,6 +10,7 @@
 mod disk;
 mod replies;
 
+use super::budget::Budget;
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
@@ -28,7 +29,6 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -39,11 +39,8 @@ pub(super) struct Share {
     pub(super) requests: usize,
     /// Bytes of their data; one request may have more.
     pub(super) bytes: usize,
-    /// The same for all connections together. Each may have one request more, so that no connection
-    /// waits for others or is woken by them.
-    pub(super) bytes_total: usize,
     /// What all connections hold.
-    pub(super) held: Arc<AtomicUsize>,
+    pub(super) budget: Arc<Budget>,
     /// How long nothing may come of what the client has to do.
     pub(super) stalled: Duration,
 }
@@ -119,7 +116,7 @@ enum Receiving {
         cut: Cut,
         durable: Durable,
         buffer: Buffer,
-        /// Bytes of the buffer up to which data have come, and are to come.
+        /// End of the data that have come, in the buffer, and end of all data.
         filled: usize,
         end: usize,
     },
@@ -399,21 +396,20 @@ impl Session {
         }
     }
 
-    fn fits(&self, bytes: usize) -> bool {
-        let all = self.terms.share.held.load(Ordering::Relaxed);
-        self.bytes == 0
-            || self.bytes + bytes <= self.terms.share.bytes
-                && all + bytes <= self.terms.share.bytes_total
-    }
-
-    fn hold(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        self.terms.share.held.fetch_add(bytes, Ordering::Relaxed);
+    /// Takes bytes from both shares, or from none.
+    fn hold(&mut self, bytes: usize) -> bool {
+        let Terms { share, inbox, .. } = &self.terms;
+        let fits = self.bytes == 0 || self.bytes + bytes <= share.bytes;
+        let holds = fits && share.budget.take(bytes, inbox);
+        if holds {
+            self.bytes += bytes;
+        }
+        holds
     }
 
     fn let_go(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        self.terms.share.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.terms.share.budget.give_back(bytes);
     }
 
     /// Begins with the request whose header is next; `false` if there is no room for it.
@@ -423,8 +419,8 @@ impl Session {
             Action::Read(_) | Action::Write(..) => request.len as usize,
             _ => 0,
         };
-        if self.unanswered >= self.terms.share.requests || self.room.is_some() || !self.fits(bytes)
-        {
+        let full = self.unanswered >= self.terms.share.requests || self.room.is_some();
+        if full || !self.hold(bytes) {
             return Ok(false);
         }
         self.start += REQUEST_BYTES;
@@ -437,7 +433,6 @@ impl Session {
             Action::Drop(why) => return Err(SessionError::Absurd(why)),
             _ => self.unanswered += 1,
         }
-        self.hold(bytes);
         match action {
             Action::Read(extent) => {
                 let data = Data::Buffer(self.buffer(extent));
@@ -519,7 +514,9 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.terms.inbox.leave(self.bytes, &self.terms.share.held);
+        let Terms { share, inbox, .. } = &self.terms;
+        share.budget.leave(inbox);
+        inbox.leave(self.bytes, &share.budget);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests that begin and end anywhere: what is next to them stays, whoever writes that meanwhile.
+//! Requests that begin and end anywhere keep the bytes next to them, also those that others write meanwhile.
 
 use crate::client::Client;
 use crate::device::{SECTOR, Seen};
@@ -30,7 +30,7 @@ fn ops(seen: &[Seen]) -> Vec<(Op, Extent)> {
     seen.iter().map(|seen| (seen.op, seen.extent)).collect()
 }
 
-/// What a client does to bytes that nobody else touches.
+/// Requests of a client for bytes that nobody else touches.
 #[derive(Clone, Debug)]
 enum Act {
     Write(u8),
