@@ -78,7 +78,7 @@ pub trait Device {
     /// The geometry of the device. It never changes.
     fn geometry(&self) -> Geometry;
 
-    /// Bytes of the device. The last sector may have fewer than the others: what is missing reads as zeroes, and is not
+    /// Bytes of the device. The last sector may have fewer than the others; missing bytes read as zeroes and are never
     /// written. Never changes.
     fn bytes(&self) -> u64 {
         let geometry = self.geometry();

@@ -301,7 +301,7 @@ impl File {
         }
     }
 
-    /// Takes the data of a command back. What a sector lacks reads as zeroes.
+    /// Takes the data of a command back. Missing bytes of the last sector read as zeroes.
     fn whole(&mut self, slot: &Call, index: u16) -> Parts {
         let mut parts = self.release(index);
         let missing = self.missing_of(slot.extent) as usize;

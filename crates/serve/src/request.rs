@@ -13,7 +13,7 @@ pub enum Data {
     /// A flush or a discard.
     #[default]
     None,
-    /// What to write, or where to put what is read; as long as the extent. Bytes within the [`Cut`] of a write have no
+    /// Data to write, or room for data that are read; as long as the extent. Bytes within the [`Cut`] of a write have no
     /// meaning.
     Buffer(Buffer),
     /// A write of zeroes.

@@ -75,7 +75,7 @@ impl Opening<'_> {
 pub(super) struct Opened {
     pub claim: Claim,
     pub geometry: Geometry,
-    /// Its bytes; fewer than its sectors have if the last one is not whole.
+    /// Bytes of the file; fewer than the sectors have if the last sector is not whole.
     pub bytes: u64,
     pub is_block_device: bool,
 }
@@ -460,7 +460,7 @@ fn device_discards(machine: &Machine, device: u64) -> bool {
     text.is_ok_and(|text| text.trim().parse().is_ok_and(|most: u64| most > 0))
 }
 
-/// Opens a path again without direct I/O: to ask what is allocated, or to write less than a sector.
+/// Opens a path again without direct I/O, for questions of allocation and writes of less than a sector.
 pub(super) fn again(file: &OwnedFd, how: OFlags) -> io::Result<OwnedFd> {
     let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = how | OFlags::CLOEXEC | OFlags::NOCTTY;

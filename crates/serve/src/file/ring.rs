@@ -77,12 +77,12 @@ pub(super) struct Ring {
     sector_bytes: u64,
     /// Open as long as the ring is.
     _file: Arc<OwnedFd>,
-    /// The same file without direct I/O, which writes whole sectors only.
+    /// Keeps the file open without direct I/O, for writes of less than a sector.
     _part: Option<OwnedFd>,
 }
 
 impl Ring {
-    /// A ring of so many slots. `part` is the file again, if less than a sector can be written that way only.
+    /// Makes a ring of `slots` slots. `part` is the file again, if less than a sector can be written that way only.
     pub fn new(
         file: Arc<OwnedFd>,
         part: Option<OwnedFd>,

@@ -4,11 +4,11 @@
 //! sector in between would be lost. The disk's thread takes the requests of all front ends in one order, so:
 //!
 //! - From a request's first step to its last, its sectors are *claimed*.
-//! - A request that overlaps claimed sectors waits, and a flush waits for every request that came before it.
+//! - A request that overlaps claimed sectors waits. A flush waits for earlier requests of several steps.
 //! - The engine keeps earlier requests and the steps in order where they overlap.
 //!
-//! Requests have the same effect as one at a time, to the byte, whichever front end they come from. A request of whole
-//! sectors costs a comparison here while no sectors are claimed.
+//! So requests of all front ends have the same effect as one at a time, to the byte. A request of whole sectors costs a
+//! comparison here while no sectors are claimed.
 
 use crate::buffer::{Buffer, Pool};
 use crate::disk::shared::lock;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 /// Zeroes go to the engine in steps of at most this many bytes, so that others get their turn.
 const ZEROES_BYTES_MAX: u64 = 32 << 20;
 
-/// With so many requests that wait for claimed sectors, the queue is not read: who waits is looked through at every end.
+/// Requests that may wait for claimed sectors. The queue is not read beyond that: each end looks through all of them.
 const WAITING_MAX: usize = 256;
 
 /// A request and its present step.
@@ -57,7 +57,7 @@ pub(super) struct Steps {
     running: usize,
     /// In order of arrival, with the number of each.
     waiting: VecDeque<(u64, Submission)>,
-    /// To be handed to the engine before anything of the queue.
+    /// Steps and requests for the engine, before anything of the queue.
     ready: VecDeque<Submission>,
     ends: Arc<Ends>,
     arrivals: u64,
@@ -225,7 +225,7 @@ impl Steps {
         }
     }
 
-    /// Makes the next step of a job ready. Returns false if there is none. `old` is what the step before has read.
+    /// Makes the next step of a job ready. Returns false if there is none. `old` has the data of the last step if that was a read.
     fn step(&mut self, place: usize, old: Option<Buffer>) -> bool {
         let Some(job) = &mut self.jobs[place] else {
             return false;
@@ -276,7 +276,7 @@ impl Job {
                 }
                 next = Lba::new(lba.get() + 1);
             }
-            // Both edges, then all of it.
+            // Both edges first, then the write.
             let unread = [extent.start, last].into_iter();
             let unread = unread.filter(|lba| *lba >= next && edge(*lba)).min();
             if let Some(lba) = unread {
