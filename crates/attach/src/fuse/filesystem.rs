@@ -118,9 +118,7 @@ impl Files {
         &self,
         export: &Export,
         origin: Origin,
-        op: Op,
-        (extent, cut): (Extent, Cut),
-        flags: Flags,
+        (op, (extent, cut), flags): (Op, (Extent, Cut), Flags),
         data: Data,
         answer: Answer,
     ) {
@@ -303,8 +301,8 @@ impl Filesystem for Files {
         };
         let data = Data::Buffer(buffer(export, extent));
         let origin = self.origin(request, export);
-        let whole = (extent, Cut::NONE);
-        self.submit(export, origin, Op::Read, whole, Flags::NONE, data, answer);
+        let what = (Op::Read, (extent, Cut::NONE), Flags::NONE);
+        self.submit(export, origin, what, data, answer);
     }
 
     fn write(
@@ -345,15 +343,8 @@ impl Filesystem for Files {
         let flags = write_flags(flags);
         let origin = self.origin(request, export);
         let data = Data::Buffer(buffer);
-        self.submit(
-            export,
-            origin,
-            Op::Write,
-            (extent, cut),
-            flags,
-            data,
-            answer,
-        );
+        let what = (Op::Write, (extent, cut), flags);
+        self.submit(export, origin, what, data, answer);
     }
 
     fn fsync(&self, request: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -365,8 +356,8 @@ impl Filesystem for Files {
         }
         let nothing = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
         let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
-        let (op, data) = (Op::Flush, Data::None);
-        self.submit(export, origin, op, nothing, Flags::NONE, data, answer);
+        let what = (Op::Flush, nothing, Flags::NONE);
+        self.submit(export, origin, what, Data::None, answer);
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -422,7 +413,7 @@ impl Filesystem for Files {
         let len = length.min(bytes - offset);
         let span = export.disk.span(offset, len);
         let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
-        self.submit(export, origin, op, span, Flags::NONE, data, answer);
+        self.submit(export, origin, (op, span, Flags::NONE), data, answer);
     }
 
     fn lseek(
