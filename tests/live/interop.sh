@@ -29,7 +29,7 @@ truncate --size=64M "$work/file.img"
 serve
 
 nbdinfo --json --list "nbd+unix:///?socket=$socket" >"$work/info.json"
-for word in '"disk0"' '"quiet"' '"base:allocation"' '"export-size": 67108864' '"can_multi_conn": true' '"can_df": true' '"is_rotational": true' '"block_size_minimum": 512'; do
+for word in '"disk0"' '"quiet"' '"base:allocation"' '"export-size": 67108864' '"can_multi_conn": true' '"can_df": true' '"is_rotational": true' '"block_size_minimum": 1'; do
     grep -qF "$word" "$work/info.json" || fail "nbdinfo does not show $word: $(cat "$work/info.json")"
 done
 echo 'nbdinfo: both exports, sizes, flags'
@@ -51,7 +51,10 @@ h.pwrite(b"y" * 512, 0, nbd.CMD_FLAG_FUA)
 chunks = []
 assert h.pread_structured(8192, 0, lambda data, *rest: chunks.append(len(data)), nbd.CMD_FLAG_DF)[:512] == b"y" * 512
 assert chunks == [8192], chunks
-for count, offset in ((512, 67108864), (100, 0), (512, 3)):
+h.pwrite(b"odd", 511)
+assert h.pread(4, 510) == b"yodd"
+h.pwrite(b"y", 511)
+for count, offset in ((512, 67108864), (1, 67108864), (0, 0)):
     h.set_strict_mode(0)
     try:
         h.pread(count, offset)

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `read` | read; what begins or ends within a sector is rounded out; past the end, short |
 //! | `write` | write; flagged FUA if `O_SYNC` or `O_DSYNC`; past the end `ENOSPC` |
-//! | `write` of part of a sector | read, write; atomic against whatever else comes through the mount |
+//! | `write` of part of a sector | write; the disk reads the sector before, as one with the write |
 //! | `fsync`, `fdatasync` | flush |
 //! | `fallocate` with `PUNCH_HOLE` | discard, if the disk reads zeroes from what it has forgotten; else zeroes are written; `EOPNOTSUPP` if it cannot discard |
 //! | `fallocate` with `ZERO_RANGE` | zeroes are written |
@@ -26,8 +26,7 @@
 //! # Threads
 //!
 //! One thread reads requests from the kernel and hands them to the disks. Each disk's thread
-//! answers. Another thread writes parts of sectors. If a disk's queue is full, the reading thread
-//! waits. Requests then stay with the kernel, also those for other disks of the same mount.
+//! answers. If a disk's queue is full, the reading thread waits. Requests then stay with the kernel, also those for other disks of the same mount.
 //!
 //! # The end
 //!
@@ -37,7 +36,6 @@
 //! its request does.
 
 mod filesystem;
-mod slow;
 mod submit;
 mod table;
 
@@ -48,7 +46,6 @@ use headtime_linux::mounts;
 use headtime_linux::shown::PathShown as _;
 use headtime_serve::disk::Export;
 use rustix::time::{ClockId, clock_gettime};
-use slow::Slow;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -165,7 +162,6 @@ pub fn mount(
     let files = Files {
         exports: exports.into_iter().map(Arc::new).collect(),
         table: Arc::new(Table::new(options.requests.max(1))),
-        slow: Slow::start().map_err(machine)?,
         processes: options.processes,
         owner: (
             rustix::process::getuid().as_raw(),

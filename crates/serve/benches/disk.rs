@@ -13,7 +13,7 @@ use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, WorkConse
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::estimate::HeadTimeEstimate;
 use headtime_serve::null::Null;
-use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_serve::request::{Completer, Completion, Cut, Data, Submission};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ fn submit(disk: &Disk, inbox: &Arc<Inbox>, cookie: u64) {
         op: Op::Read,
         // Far apart, so that nothing merges.
         extent: Extent::new(Lba::new(cookie * 7919 % (1 << 26) * 16), Sectors::new(8)),
+        cut: Cut::NONE,
         flags: Flags::NONE,
         origin: Origin::default(),
         class: Class::default(),

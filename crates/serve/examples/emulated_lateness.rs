@@ -12,7 +12,7 @@ use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::metrics::LATE;
-use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_serve::request::{Completer, Completion, Cut, Data, Submission};
 use headtime_units::{Extent, Time};
 use headtime_workload::Random;
 use std::error::Error;
@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             cookie,
             op: Op::Read,
             extent: Extent::at(random.below(room / sectors) * sectors, sectors),
+            cut: Cut::NONE,
             flags: Flags::NONE,
             origin: Origin::default(),
             class: Class::default(),

@@ -12,7 +12,7 @@ use headtime_sched::{Class, Flags, Noop, Op, Origin, WorkConserving};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{Disk, Options};
 use headtime_serve::file;
-use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_serve::request::{Completer, Completion, Cut, Data, Submission};
 use headtime_units::{Extent, Lba, Sectors};
 use std::sync::Arc;
 use std::thread::{self, Thread};
@@ -76,6 +76,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     Lba::new((place >> 20) % places * sectors),
                     Sectors::new(sectors),
                 ),
+                cut: Cut::NONE,
                 flags: Flags::NONE,
                 origin: Origin::default(),
                 class: Class::default(),

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// to it.
 pub const ALIGNMENT: usize = 4096;
 
-/// The largest buffer, and so the largest request: 32 MiB, what an NBD client may send at most
-/// unless it is told otherwise.
-pub const BUFFER_BYTES_MAX: usize = 32 << 20;
+/// The largest buffer: for a request of 64 MiB that begins and ends within a sector.
+pub const BUFFER_BYTES_MAX: usize = (64 << 20) + ALIGNMENT;
 
-/// The smallest and the largest class: 2^12 to 2^25 bytes.
-const CLASSES: std::ops::RangeInclusive<u32> = 12..=25;
+/// The smallest and the largest class: 2^12 to 2^26 bytes, and a sector more for requests that begin within one.
+const CLASSES: std::ops::RangeInclusive<u32> = 12..=26;
 
 /// The most bytes of buffers that a pool keeps for later, all sizes together: what FUSE may have in
 /// flight
@@ -72,7 +71,8 @@ impl Pool {
     /// If `len` is more than [`BUFFER_BYTES_MAX`].
     pub fn take(&self, len: usize) -> Buffer {
         assert!(len <= BUFFER_BYTES_MAX, "a buffer of {len} bytes");
-        let class = len.max(ALIGNMENT).next_power_of_two().trailing_zeros();
+        let most = len.saturating_sub(ALIGNMENT).max(ALIGNMENT);
+        let class = most.next_power_of_two().trailing_zeros();
         let index = (class - CLASSES.start()) as usize;
         let memory = self
             .0
@@ -90,7 +90,7 @@ impl Pool {
 
 /// Bytes of memory of a buffer: there is room to align in, in place of an allocator that does.
 fn memory_of(class: u32) -> usize {
-    (1 << class) + ALIGNMENT
+    (1 << class) + 2 * ALIGNMENT
 }
 
 impl Kept {
@@ -103,7 +103,7 @@ impl Kept {
     /// Keeps a buffer if there is room, else frees it.
     fn put(&self, memory: Vec<u8>) {
         let len = memory.len();
-        let index = ((len - ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;
+        let index = ((len - 2 * ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;
         // It is counted before it is there: what is there is never more than what is counted.
         while self.bytes.fetch_add(len, Ordering::Relaxed) + len > self.max {
             self.bytes.fetch_sub(len, Ordering::Relaxed);

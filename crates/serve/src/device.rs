@@ -78,6 +78,13 @@ pub trait Device {
     /// The geometry of the device. It never changes.
     fn geometry(&self) -> Geometry;
 
+    /// Bytes of the device. The last sector may have fewer than the others; missing bytes read as zeroes and are never
+    /// written. Never changes.
+    fn bytes(&self) -> u64 {
+        let geometry = self.geometry();
+        geometry.capacity.bytes(geometry.sector_bytes)
+    }
+
     /// Takes a command. Fewer than [`Geometry::depth`] are in it.
     ///
     /// A write with [`Flags::FUA`](headtime_sched::Flags::FUA) completes when it is on stable

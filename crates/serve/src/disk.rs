@@ -10,12 +10,12 @@ use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
-use crate::request::Submission;
+use crate::request::{Cut, Data, Submission};
 use headtime_engine::{
     self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Map, Member,
 };
 use headtime_sched::{Class, Op};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
 use shared::{Order, Shared, lock};
 use std::fmt;
@@ -125,9 +125,14 @@ impl Disk {
         self.0.geometry.sector_bytes
     }
 
-    /// Bytes of the disk.
+    /// Bytes of the disk. The last sector may have fewer than the others.
     pub fn bytes(&self) -> u64 {
-        self.0.geometry.capacity.get() * u64::from(self.0.geometry.sector_bytes)
+        self.0.bytes
+    }
+
+    /// The sectors that bytes `offset` to `offset + len` of the disk lie on, as [`Cut::of`].
+    pub fn span(&self, offset: u64, len: u64) -> (Extent, Cut) {
+        Cut::of(self.sector_bytes(), self.bytes(), offset, len)
     }
 
     /// Buffers for requests to this disk.
@@ -239,10 +244,20 @@ impl Disk {
             "sectors {} of {capacity}",
             submission.extent
         );
-        if let crate::request::Data::Buffer(buffer) = &submission.data {
+        let Cut { head, tail } = submission.cut;
+        let bytes = len.bytes(sector_bytes);
+        assert!(
+            submission.cut == Cut::NONE
+                || head.max(tail) < sector_bytes
+                    && u64::from(head) + u64::from(tail) < bytes
+                    && submission.op.changes(),
+            "{:?} of {bytes} bytes without {head} and {tail}",
+            submission.op
+        );
+        if let Data::Buffer(buffer) = &submission.data {
             assert_eq!(
                 buffer.len() as u64,
-                len.get() * u64::from(sector_bytes),
+                bytes,
                 "the buffer is of the request's size"
             );
         }
@@ -482,16 +497,4 @@ pub struct Export {
     pub read_only: bool,
     /// The disk.
     pub disk: Disk,
-}
-
-impl Export {
-    /// The sectors that bytes `offset` to `offset + len` lie on, if they are whole ones within the
-    /// disk and not none.
-    pub fn extent(&self, offset: u64, len: u64) -> Option<Extent> {
-        let bytes = u64::from(self.disk.sector_bytes());
-        let end = offset.checked_add(len)?;
-        let whole = offset.is_multiple_of(bytes) && len.is_multiple_of(bytes);
-        (whole && len > 0 && end <= self.disk.bytes())
-            .then(|| Extent::new(Lba::new(offset / bytes), Sectors::new(len / bytes)))
-    }
 }

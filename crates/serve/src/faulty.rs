@@ -163,6 +163,10 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.geometry()
     }
 
+    fn bytes(&self) -> u64 {
+        self.inner.bytes()
+    }
+
     fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {
         if self.to_lose > 0 {
             self.to_lose -= 1;

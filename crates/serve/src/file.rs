@@ -41,10 +41,10 @@ use crate::request::{Data, Failure, Kind};
 use headtime_engine::DriveTag;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Flags, Op, Request};
-use headtime_units::{Extent, Sectors, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use opening::Opening;
 use ring::{Ring, RingAction};
-use rustix::fs::Stat;
+use rustix::fs::{OFlags, Stat};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -85,8 +85,7 @@ pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
         machine: &machine,
         for_writing: false,
     };
-    let geometry = open_on(options, &looking)?.geometry();
-    Ok(geometry.capacity.bytes(geometry.sector_bytes))
+    Ok(open_on(options, &looking)?.bytes())
 }
 
 /// How a regular file is otherwise used, if at all.
@@ -102,25 +101,40 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
     let opening::Opened {
         claim,
         geometry,
+        bytes,
         is_block_device,
     } = opening::open_checked(options, opening)?;
     // What is allocated of a block device, nobody knows.
     let allocation = match is_block_device {
         true => None,
-        false => opening::again(claim.file()).ok().map(|file| {
-            let holes = allocation::Holes { file };
-            Arc::new(holes) as Arc<dyn Allocation>
-        }),
+        false => opening::again(claim.file(), OFlags::RDONLY)
+            .ok()
+            .map(|file| {
+                let holes = allocation::Holes { file };
+                Arc::new(holes) as Arc<dyn Allocation>
+            }),
     };
     // At most so many are out at a time: `depth`, and what was given up on before it was too much.
     let slots = (geometry.depth as usize + ABANDONED_MAX) as u16;
     let file = Arc::clone(claim.file());
-    let ring = Ring::new(file, slots, geometry.sector_bytes).map_err(|error| {
+    let missing = geometry.capacity.bytes(geometry.sector_bytes) - bytes;
+    let part = match missing > 0 && options.direct && opening.for_writing && !options.read_only {
+        true => Some(opening::again(&file, OFlags::RDWR)),
+        false => None,
+    };
+    let part = part.transpose().inspect_err(|_| claim.remove());
+    let part = part.map_err(|error| OpenError::Io {
+        path: options.path.clone(),
+        doing: "opening it again to write less than a sector at its end",
+        error,
+    })?;
+    let ring = Ring::new(file, part, slots, geometry.sector_bytes).map_err(|error| {
         claim.remove();
         OpenError::Ring(error)
     })?;
     Ok(File {
         geometry,
+        missing,
         is_block_device,
         path: options.path.clone(),
         ring,
@@ -140,6 +154,8 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
 /// An open file or block device.
 pub struct File {
     geometry: Geometry,
+    /// Bytes that the last sector lacks.
+    missing: u64,
     is_block_device: bool,
     path: PathBuf,
     ring: Ring,
@@ -212,6 +228,7 @@ impl File {
             Stage::Transfer => RingAction::Write {
                 offset: offset + slot.progress,
                 skip: slot.progress,
+                missing: self.missing_of(slot.extent),
                 durable: slot.durable,
             },
             Stage::Zero { punch } => {
@@ -229,6 +246,14 @@ impl File {
         };
         self.slots[usize::from(index)] = Some(slot);
         self.ring.start(index, action);
+    }
+
+    /// Bytes that the last of these sectors lacks.
+    fn missing_of(&self, extent: Extent) -> u64 {
+        match extent.end() == Lba::ZERO + self.geometry.capacity {
+            true => self.missing,
+            false => 0,
+        }
     }
 
     /// How a write of nothing but zeroes is done.
@@ -272,10 +297,24 @@ impl File {
                     tag: slot.tag,
                     at: now,
                     result,
-                    parts: self.release(index),
+                    parts: self.whole(&slot, index),
                 })
             }
         }
+    }
+
+    /// Takes the data of a command back. Missing bytes of the last sector read as zeroes.
+    fn whole(&mut self, slot: &Call, index: u16) -> Parts {
+        let mut parts = self.release(index);
+        let missing = self.missing_of(slot.extent) as usize;
+        if missing > 0
+            && slot.op == Op::Read
+            && let Some(Data::Buffer(buffer)) = parts.last_mut().map(|part| &mut part.data)
+        {
+            let there = buffer.len() - missing;
+            buffer[there..].fill(0);
+        }
+        parts
     }
 
     fn release(&mut self, index: u16) -> Parts {
@@ -289,13 +328,13 @@ impl File {
         match slot.step {
             Stage::Transfer => {
                 let sector = u64::from(self.geometry.sector_bytes);
-                let total = slot.extent.len.get() * sector;
+                let total = slot.extent.len.get() * sector - self.missing_of(slot.extent);
+                if slot.progress + bytes >= total {
+                    return Next::Ended(Ok(()));
+                }
                 // Beyond whole sectors direct I/O could not go on.
                 let got = bytes - bytes % sector;
                 slot.progress += got;
-                if slot.progress >= total {
-                    return Next::Ended(Ok(()));
-                }
                 if got == 0 {
                     let at = slot.extent.start + Sectors::new(slot.progress / sector);
                     tracing::error!(
@@ -372,6 +411,10 @@ impl File {
 impl Device for File {
     fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    fn bytes(&self) -> u64 {
+        self.geometry.capacity.bytes(self.geometry.sector_bytes) - self.missing
     }
 
     fn submit(&mut self, now: Time, command: &Request<DriveTag>, parts: Parts) {

@@ -5,12 +5,15 @@
 //! on. At the end the module removes what it has made, and nothing else.
 
 mod address;
+mod inherited;
 mod unix;
 
 pub use address::{Access, BindError, JOIN_GROUP, Listen, ParseListenError, UnixSocket};
+pub use inherited::{InheritError, Inherited, InheritedSocket};
 
 use std::future::poll_fn;
 use std::io;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -38,6 +41,10 @@ impl Listen {
                 listen: self.clone(),
                 socket: Socket::Unix(socket.bind()?),
             }),
+            Listen::Inherited(socket) => Ok(Bound {
+                listen: self.clone(),
+                socket: Socket::Inherited(Arc::clone(socket)),
+            }),
         }
     }
 }
@@ -53,6 +60,7 @@ pub(crate) struct Bound {
 enum Socket {
     Unix(unix::BoundFile),
     Tcp(std::net::TcpListener),
+    Inherited(Arc<InheritedSocket>),
 }
 
 impl Bound {
@@ -68,6 +76,7 @@ impl Bound {
                 Listener::Unix(UnixListener::from_std(bound.listener.try_clone()?)?)
             }
             Socket::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener.try_clone()?)?),
+            Socket::Inherited(socket) => socket.listener()?,
         })
     }
 }

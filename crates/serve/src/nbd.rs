@@ -4,9 +4,10 @@
 //! class; several connections to one export. TLS is not there: unix sockets and loopback addresses
 //! are all that is listened on.
 //!
-//! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. What a client sent comes to
-//!   answers, or to [`check::Action`].
-//! - `negotiation`, `session`: one connection, one task. `stream`, `inbox`, `patience`, `status`: what it is made of.
+//! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. Messages of a client become
+//!   answers, or [`check::Action`].
+//! - `negotiation`, `session`: one connection, one task. `stream`, `inbox`, `patience`, `status`: parts of both.
+//! - `budget`: bytes of all connections.
 //! - `server`: limits, the end.
 //!
 //! ```text
@@ -15,6 +16,7 @@
 //!     └── one sendmsg ◄─ replies ◄─ inbox ◄─ Completion ┘
 //! ```
 
+mod budget;
 pub mod check;
 pub mod handshake;
 mod inbox;

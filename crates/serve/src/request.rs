@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use headtime_engine::Outcome;
 use headtime_sched::{Class, Flags, Op, Origin};
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::sync::Arc;
 
 /// The data of a request. They move with it: the front end gives them away at submission and gets
@@ -13,7 +13,8 @@ pub enum Data {
     /// A flush or a discard.
     #[default]
     None,
-    /// What to write, or where to put what is read; as long as the extent.
+    /// Data to write, or room for data that are read; as long as the extent. Bytes within the [`Cut`] of a write have no
+    /// meaning.
     Buffer(Buffer),
     /// A write of zeroes.
     Zeroes {
@@ -32,6 +33,37 @@ impl Data {
     }
 }
 
+/// Bytes at both ends of a write or a discard that belong to others. The disk keeps them as they are.
+///
+/// A cut of a discard or of a write of zeroes makes the other bytes of these two sectors zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes of the first sector before the request; fewer than a sector has.
+    pub head: u32,
+    /// Bytes of the last sector behind the request; fewer than a sector has.
+    pub tail: u32,
+}
+
+impl Cut {
+    /// Whole sectors.
+    pub const NONE: Cut = Cut { head: 0, tail: 0 };
+
+    /// The sectors that bytes `offset` to `offset + len` of a disk lie on, and the cut of these sectors. The bytes are
+    /// within the disk, and at least one. Behind the end of a disk of `disk_bytes` there is nothing to keep.
+    pub fn of(sector_bytes: u32, disk_bytes: u64, offset: u64, len: u64) -> (Extent, Cut) {
+        let sector = u64::from(sector_bytes);
+        let (first, end) = (offset / sector, offset + len);
+        let sectors = end.div_ceil(sector) - first;
+        let extent = Extent::new(Lba::new(first), Sectors::new(sectors));
+        let behind = end.next_multiple_of(sector) - end;
+        let cut = Cut {
+            head: (offset % sector) as u32,
+            tail: if end == disk_bytes { 0 } else { behind as u32 },
+        };
+        (extent, cut)
+    }
+}
+
 /// A request for a disk.
 #[derive(Debug)]
 pub struct Submission {
@@ -42,6 +74,8 @@ pub struct Submission {
     /// To which sectors of [`Disk::sector_bytes`](crate::disk::Disk::sector_bytes); empty for a
     /// flush, and only for it.
     pub extent: Extent,
+    /// Bytes of these sectors that a write or a discard keeps. None for reads and flushes.
+    pub cut: Cut,
     pub flags: Flags,
     /// Who asks: at least the number of the export.
     pub origin: Origin,

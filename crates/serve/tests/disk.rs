@@ -456,9 +456,9 @@ fn a_start_that_fails_leaves_no_file_that_it_made() {
     start("file", 4).expect("starts").stop().expect("stops");
     start("file", 5).expect_err("too deep");
     assert!(folder.join("file").exists(), "it was there before");
-    // Of no whole sectors.
+    // Of no bytes.
     let mut odd = opened("odd");
-    odd.size = Some(1000);
+    odd.size = Some(0);
     file::open(&odd).expect_err("refused");
     assert!(!folder.join("odd").exists());
 

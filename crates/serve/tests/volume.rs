@@ -15,7 +15,7 @@ use headtime_serve::device::{Control, Device};
 use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
-use headtime_serve::request::{Data, Failure, Kind, Submission};
+use headtime_serve::request::{Cut, Data, Failure, Kind, Submission};
 use headtime_testkit::Striped;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::convert::Infallible;
@@ -117,6 +117,7 @@ fn round(disk: &Disk, op: Op, extents: &[Extent]) -> Vec<Result<(), Failure>> {
             cookie,
             op,
             extent: *extent,
+            cut: Cut::NONE,
             flags,
             origin: Origin::default(),
             class: Class::default(),

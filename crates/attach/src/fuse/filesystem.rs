@@ -1,6 +1,5 @@
 //! Answers what the kernel asks of the file system.
 
-use super::slow::{Job, Slow, Work, Zeroing};
 use super::submit::submit;
 use super::table::{Answer, Table};
 use fuser::{
@@ -11,8 +10,9 @@ use fuser::{
     WriteFlags,
 };
 use headtime_sched::{Flags, Op, Origin};
+use headtime_serve::buffer::Buffer;
 use headtime_serve::disk::Export;
-use headtime_serve::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_serve::request::{Completer, Completion, Cut, Data, Failure, Kind, Submission};
 use headtime_units::{Extent, Lba, Sectors};
 use std::ffi::OsStr;
 use std::io;
@@ -57,22 +57,12 @@ const FIRST_FILE: u64 = INodeNo::ROOT.0 + 1;
 pub(super) struct Files {
     pub exports: Vec<Arc<Export>>,
     pub table: Arc<Table>,
-    pub slow: Slow,
     /// Whether requests tell which process they come from.
     pub processes: bool,
     pub owner: (u32, u32),
     /// When it was mounted, since 1970.
     pub made: Duration,
     pub gone: Arc<Gone>,
-}
-
-/// Where in a file's sectors some bytes lie.
-struct Span {
-    extent: Extent,
-    /// The bytes of the extent before the first.
-    head: usize,
-    /// Bytes of the extent.
-    bytes: usize,
 }
 
 impl Files {
@@ -128,7 +118,7 @@ impl Files {
         &self,
         export: &Export,
         origin: Origin,
-        (op, extent, flags): (Op, Extent, Flags),
+        (op, (extent, cut), flags): (Op, (Extent, Cut), Flags),
         data: Data,
         answer: Answer,
     ) {
@@ -136,6 +126,7 @@ impl Files {
             cookie: self.table.put(answer),
             op,
             extent,
+            cut,
             flags,
             origin,
             class: export.class,
@@ -157,16 +148,9 @@ fn read_only(export: &Export) -> bool {
     export.read_only || export.disk.geometry().read_only
 }
 
-/// The sectors of bytes `offset` to `offset + len`, which lie within the disk and are not none.
-fn span(export: &Export, offset: u64, len: u64) -> Span {
-    let sector = u64::from(export.disk.sector_bytes());
-    let first = offset / sector;
-    let sectors = (offset + len).div_ceil(sector) - first;
-    Span {
-        extent: Extent::new(Lba::new(first), Sectors::new(sectors)),
-        head: (offset - first * sector) as usize,
-        bytes: (sectors * sector) as usize,
-    }
+fn buffer(export: &Export, extent: Extent) -> Buffer {
+    let bytes = extent.len.bytes(export.disk.sector_bytes());
+    export.disk.pool().take(bytes as usize)
 }
 
 /// The flags of a program's write at the disk: those that Linux would give it on a block device.
@@ -309,19 +293,16 @@ impl Filesystem for Files {
         if len == 0 {
             return reply.data(&[]);
         }
-        let Span {
-            extent,
-            head,
-            bytes,
-        } = span(export, offset, len);
+        let (extent, cut) = export.disk.span(offset, len);
         let answer = Answer::Data {
             reply,
-            head,
+            head: cut.head as usize,
             len: len as usize,
         };
-        let data = Data::Buffer(export.disk.pool().take(bytes));
-        let what = (Op::Read, extent, Flags::NONE);
-        self.submit(export, self.origin(request, export), what, data, answer);
+        let data = Data::Buffer(buffer(export, extent));
+        let origin = self.origin(request, export);
+        let what = (Op::Read, (extent, Cut::NONE), Flags::NONE);
+        self.submit(export, origin, what, data, answer);
     }
 
     fn write(
@@ -351,12 +332,9 @@ impl Filesystem for Files {
         if len == 0 {
             return reply.error(Errno::ENOSPC);
         }
-        let Span {
-            extent,
-            head,
-            bytes,
-        } = span(export, offset, len as u64);
-        let mut buffer = export.disk.pool().take(bytes);
+        let (extent, cut) = export.disk.span(offset, len as u64);
+        let mut buffer = buffer(export, extent);
+        let head = cut.head as usize;
         buffer[head..head + len].copy_from_slice(&data[..len]);
         let answer = Answer::Written {
             reply,
@@ -364,19 +342,9 @@ impl Filesystem for Files {
         };
         let flags = write_flags(flags);
         let origin = self.origin(request, export);
-        if len < bytes || self.slow.claims(export, extent) {
-            self.slow.push(Job {
-                export: Arc::clone(export),
-                extent,
-                flags,
-                origin,
-                work: Work::Write { buffer, head, len },
-                answer,
-            });
-        } else {
-            let what = (Op::Write, extent, flags);
-            self.submit(export, origin, what, Data::Buffer(buffer), answer);
-        }
+        let data = Data::Buffer(buffer);
+        let what = (Op::Write, (extent, cut), flags);
+        self.submit(export, origin, what, data, answer);
     }
 
     fn fsync(&self, request: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -386,10 +354,10 @@ impl Filesystem for Files {
         if read_only(export) {
             return reply.ok();
         }
-        let nothing = Extent::new(Lba::ZERO, Sectors::ZERO);
+        let nothing = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
+        let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
         let what = (Op::Flush, nothing, Flags::NONE);
-        let origin = self.origin(request, export);
-        self.submit(export, origin, what, Data::None, Answer::Empty(reply));
+        self.submit(export, origin, what, Data::None, answer);
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
@@ -418,7 +386,8 @@ impl Filesystem for Files {
             return reply.error(Errno::EROFS);
         }
         let geometry = export.disk.geometry();
-        let how = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+        let zeroes = |may_punch| (Op::Write, Data::Zeroes { may_punch });
+        let (op, data) = match mode & !libc::FALLOC_FL_KEEP_SIZE {
             // Loop devices ask for this to discard, and `mkfs` discards the whole device: zeroes
             // instead would take a drive hours. They ask for it to write zeroes, too; told that
             // there is no such thing, the kernel then writes pages of zeroes.
@@ -426,9 +395,11 @@ impl Filesystem for Files {
                 return reply.error(Errno::EOPNOTSUPP);
             }
             // For the sake of those zeroes a hole has to read as such.
-            libc::FALLOC_FL_PUNCH_HOLE if export.disk.discards_to_zeroes() => Zeroing::Discard,
-            libc::FALLOC_FL_PUNCH_HOLE => Zeroing::Write { may_punch: true },
-            libc::FALLOC_FL_ZERO_RANGE => Zeroing::Write { may_punch: false },
+            libc::FALLOC_FL_PUNCH_HOLE if export.disk.discards_to_zeroes() => {
+                (Op::Discard, Data::None)
+            }
+            libc::FALLOC_FL_PUNCH_HOLE => zeroes(true),
+            libc::FALLOC_FL_ZERO_RANGE => zeroes(false),
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
         let bytes = export.disk.bytes();
@@ -440,24 +411,9 @@ impl Filesystem for Files {
             };
         }
         let len = length.min(bytes - offset);
-        let Span { extent, .. } = span(export, offset, len);
-        let origin = self.origin(request, export);
-        let answer = Answer::Empty(reply);
-        if how == Zeroing::Discard
-            && export.extent(offset, len).is_some()
-            && !self.slow.claims(export, extent)
-        {
-            let what = (Op::Discard, extent, Flags::NONE);
-            return self.submit(export, origin, what, Data::None, answer);
-        }
-        self.slow.push(Job {
-            export: Arc::clone(export),
-            extent,
-            flags: Flags::NONE,
-            origin,
-            work: Work::Zero { offset, len, how },
-            answer,
-        });
+        let span = export.disk.span(offset, len);
+        let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
+        self.submit(export, origin, (op, span, Flags::NONE), data, answer);
     }
 
     fn lseek(

@@ -273,7 +273,10 @@ fn no_programs_are_faster_than_their_bound() {
         let (term, _) = hold(seed, &world, || plan.builder(&world), &format!("{plan:?}"));
         binds[term as usize] += 1;
     }
-    assert!(binds[..3].iter().all(|count| *count > SEEDS / 15), "{binds:?}");
+    assert!(
+        binds[..3].iter().all(|count| *count > SEEDS / 15),
+        "{binds:?}"
+    );
 }
 
 /// The benchmarks of the figures, small.

@@ -10,7 +10,7 @@ use crate::args::Attach;
 use crate::fault::Fault;
 use crate::live::config::Config;
 use crate::live::disks;
-use crate::live::messages;
+use crate::live::{messages, sockets};
 use attached::Attached;
 
 pub(super) fn attach(args: &Attach) -> Result<(), Fault> {
@@ -18,7 +18,7 @@ pub(super) fn attach(args: &Attach) -> Result<(), Fault> {
     let prepared = disks::prepare(&config)?;
     // Before anything is made.
     attached::hides_nothing(&args.mountpoint)?;
-    let server = start(&config, prepared, &args.live)?;
+    let server = start(&config, sockets::inherited()?, prepared, &args.live)?;
     let attached = match Attached::begin(args, &server.running) {
         Ok(attached) => attached,
         Err(fault) => {

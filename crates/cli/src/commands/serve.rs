@@ -10,6 +10,7 @@ use crate::live::{messages, sockets};
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;
+use headtime_serve::listen::Inherited;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,13 +18,17 @@ use std::path::Path;
 pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;
     let file = args.config.shown();
-    if config.listen.nbd.is_empty() {
+    let inherited = sockets::inherited()?;
+    if config.listen.nbd.is_empty() && inherited.nbd.is_empty() {
         return Err(Fault::Input(format!(
             "{file}: listen.nbd: missing; give for example nbd = \"unix:headtime.sock\""
         )));
     }
-    let is_tcp = |socket: &Socket| matches!(socket, Socket::Tcp(_));
-    if let Some(socket) = config.listen.nbd.iter().find(|socket| is_tcp(socket))
+    let clients = match inherited.nbd.is_empty() {
+        true => sockets::nbd(&config.listen),
+        false => inherited.nbd.clone(),
+    };
+    if let Some(socket) = clients.iter().find(|socket| socket.tcp().is_some())
         && !args.tcp
         && !config.listen.tcp
     {
@@ -36,7 +41,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     if args.check {
         return check(&config, &prepared, &args.live, context);
     }
-    let server = start(&config, prepared, &args.live)?;
+    let server = start(&config, inherited, prepared, &args.live)?;
     let announce = args.ready;
     let (ended, result) = server.run(&mut |text| {
         if announce {
@@ -50,6 +55,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
 /// Starts the disks of a configuration; what is in front of them is for the caller.
 pub(super) fn start(
     config: &Config,
+    inherited: Inherited,
     prepared: Vec<PreparedDisk>,
     live: &Live,
 ) -> Result<Server, Fault> {
@@ -68,6 +74,7 @@ pub(super) fn start(
     Ok(Server {
         file: config.file.clone(),
         listen: config.listen.clone(),
+        inherited,
         clock: how.clock,
         running,
     })

@@ -10,6 +10,7 @@ use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::disk::{BuildScheduler, Disk};
 use headtime_serve::http::{Site, Sockets, Watched, snapshot};
+use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
 use headtime_serve::nbd;
 use headtime_units::Nanos;
@@ -33,6 +34,8 @@ pub struct Server {
     pub file: PathBuf,
     /// Where it listens.
     pub listen: ListenConfig,
+    /// Sockets that take the place of these.
+    pub inherited: Inherited,
     /// Its time.
     pub clock: Clock,
     /// Its disks.
@@ -138,6 +141,7 @@ impl Server {
             };
             let served = serve(
                 reload,
+                self.inherited,
                 self.clock,
                 &running,
                 &mut signals,
@@ -209,6 +213,7 @@ fn unheard(text: &str) -> Fault {
 
 async fn serve(
     mut reload: Reload,
+    inherited: Inherited,
     clock: Clock,
     running: &Arc<Vec<Running>>,
     signals: &mut Signals,
@@ -218,10 +223,20 @@ async fn serve(
     let listen = reload.listen.clone();
     let file = reload.file.shown().to_string();
     let exports = running.iter().flat_map(|disk| disk.exports.clone());
-    let clients = sockets::nbd(&listen);
-    let nbd = nbd::Server::bind(&clients, exports.collect(), nbd::Limits::default())
+    let clients = match inherited.nbd.is_empty() {
+        true => sockets::nbd(&listen),
+        false => inherited.nbd,
+    };
+    let usual = nbd::Limits::default();
+    let limits = nbd::Limits {
+        max_bytes: listen.max_bytes.unwrap_or(usual.max_bytes),
+        ..usual
+    };
+    let nbd = nbd::Server::bind(&clients, exports.collect(), limits)
         .map_err(|error| unheard(&format!("{file}: listen.nbd: {error}")))?;
-    let http = Sockets::bind(listen.metrics, sockets::control(&listen))
+    let metrics = inherited.metrics.or(listen.metrics.map(Listen::Tcp));
+    let control = inherited.control.or(sockets::control(&listen));
+    let http = Sockets::bind(metrics, control)
         .await
         .map_err(|error| unheard(&format!("{file}: listen: {error}")))?;
     let mut text = String::from("ready");
@@ -231,8 +246,8 @@ async fn serve(
     if let Some(address) = http.metrics() {
         let _ = write!(text, " metrics={address}");
     }
-    if let Some(path) = &listen.control {
-        let _ = write!(text, " control=unix:{}", path.shown());
+    if let Some(control) = http.control() {
+        let _ = write!(text, " control={control}");
     }
     let disks: Vec<Watched> = running.iter().map(watched).collect();
     // Before anybody asks for anything, so that a scrub misses nothing.

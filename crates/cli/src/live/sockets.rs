@@ -3,7 +3,7 @@
 use super::config::{AccessConfig, ListenConfig, Socket, group_error};
 use crate::fault::Fault;
 use headtime_linux::shown::PathShown as _;
-use headtime_serve::listen::{JOIN_GROUP, UnixSocket};
+use headtime_serve::listen::{Inherited, JOIN_GROUP, UnixSocket};
 use headtime_serve::nbd::Listen;
 use std::path::Path;
 
@@ -17,9 +17,18 @@ pub fn nbd(listen: &ListenConfig) -> Vec<Listen> {
 }
 
 /// The one for who controls.
-pub fn control(listen: &ListenConfig) -> Option<UnixSocket> {
+pub fn control(listen: &ListenConfig) -> Option<Listen> {
     let path = listen.control.as_deref()?;
-    Some(unix(path, &listen.control_access))
+    Some(Listen::Unix(unix(path, &listen.control_access)))
+}
+
+/// Sockets that the process was started with.
+///
+/// # Errors
+///
+/// If a socket cannot be used.
+pub fn inherited() -> Result<Inherited, Fault> {
+    Inherited::from_env().map_err(|error| Fault::File(error.to_string()))
 }
 
 fn unix(path: &Path, access: &AccessConfig) -> UnixSocket {

@@ -3,7 +3,11 @@
 use super::common::{Server, run, scratch};
 use super::nbd::{Ask, Client};
 use std::fs;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::process::Command;
 
 const CONFIG: &str = r#"
 [[disk]]
@@ -115,4 +119,36 @@ fn a_log_is_one_servers() {
     assert_eq!(again.terminate(), Some(0));
     let after = fs::read_to_string(again.path("events.log.drive")).unwrap();
     assert!(after.len() < before.len(), "{before}\nthen\n{after}");
+}
+
+/// As a service manager does: a client connects to the socket before there is a server.
+#[test]
+fn an_inherited_socket_is_served_and_its_file_stays() {
+    let directory = scratch("inherited");
+    let config = CONFIG.replace("nbd = \"unix:nbd.sock\"", "control = \"unix:control.sock\"");
+    fs::write(directory.join("serve.toml"), config).unwrap();
+    let socket = directory.join("manager.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let early = UnixStream::connect(&socket).unwrap();
+    // The process identity is the server's, which takes the place of the shell.
+    let script = "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_FDNAMES=headtime.socket LISTEN_PID=$$ exec \"$@\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh", env!("CARGO_BIN_EXE_headtime")])
+        .args(["serve", "serve.toml", "--ready"])
+        .current_dir(&directory)
+        .stdin(OwnedFd::from(listener));
+    let mut server = Server::spawn(directory, &mut command);
+    let ready = format!(
+        "ready nbd=unix:{} control=unix:control.sock\n",
+        socket.display()
+    );
+    assert_eq!(server.ready, ready);
+    let mut greeting = [0; 8];
+    (&early).read_exact(&mut greeting).unwrap();
+    assert_eq!(&greeting, b"NBDMAGIC");
+    assert_eq!(Client::connect(&socket, "file").unwrap().bytes, 1 << 20);
+    drop(early);
+    assert_eq!(server.terminate(), Some(0));
+    assert!(socket.exists(), "it is the manager's");
 }

@@ -50,6 +50,8 @@ pub(super) struct Shared {
     pub clock: Clock,
     pub pool: Pool,
     pub geometry: Geometry,
+    /// Bytes of the disk.
+    pub bytes: u64,
     pub allocation: Option<Arc<dyn Allocation>>,
     pub discards_to_zeroes: bool,
     /// Files that were made for it.

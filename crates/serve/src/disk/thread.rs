@@ -9,12 +9,13 @@ mod latch;
 mod live;
 mod orders;
 mod start;
+mod steps;
 
 use super::log::LogThread;
 use super::options::{BuildScheduler, Options, StartError};
 use super::shared::Shared;
 use crate::device::Device;
-use crate::request::{Completer, Completion, Data, Failure, Submission};
+use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
 use headtime_engine::{Broken, Core, Map};
 use headtime_linux::clock::timespec;
 use headtime_sched::{Class, Flags, Op, Origin};
@@ -199,6 +200,7 @@ impl Thread {
             cookie: LAST_FLUSH,
             op: Op::Flush,
             extent: Extent::new(Lba::ZERO, Sectors::ZERO),
+            cut: Cut::NONE,
             flags: Flags::NONE,
             origin: Origin::default(),
             class: Class::default(),

@@ -61,16 +61,9 @@ pub enum OpenError {
         path: PathBuf,
         error: io::Error,
     },
-    /// It is not made of whole sectors.
-    #[error(
-        "{} has {bytes} bytes; allowed is a multiple of {sector_bytes}, the bytes of a sector, from {sector_bytes} on",
-        .path.shown()
-    )]
-    Size {
-        path: PathBuf,
-        bytes: u64,
-        sector_bytes: u32,
-    },
+    /// It is empty.
+    #[error("{} has 0 bytes; a disk has at least 1", .path.shown())]
+    Nothing { path: PathBuf },
     /// It exists, and is not as large as it should be.
     #[error("{} exists and has {bytes} bytes, not {asked}", .path.shown())]
     OtherSize {

@@ -76,6 +76,8 @@ impl Opening<'_> {
 pub(super) struct Opened {
     pub claim: Claim,
     pub geometry: Geometry,
+    /// Bytes of the file; fewer than the sectors have if the last sector is not whole.
+    pub bytes: u64,
     pub is_block_device: bool,
 }
 
@@ -181,30 +183,27 @@ fn open_found(
             return Ok(None);
         }
     }
-    let geometry = geometry(options, machine, &file, &stat, is_block_device)?;
+    let (geometry, bytes) = geometry(options, machine, &file, &stat, is_block_device)?;
     if options.create && !options.read_only && !is_block_device {
         let is_empty = fstat(&file).map_err(looking)?.st_size == 0;
         match (is_empty, opening.for_writing) {
             (true, true) => {
                 // Somebody else may be making it.
                 locked.map_err(|error| unlocked(path, error))?;
-                set_size(path, &file, bytes_of(geometry))?;
+                set_size(path, &file, bytes)?;
                 keep_name(path)?;
             }
-            (true, false) => may_have_size(path, bytes_of(geometry))?,
+            (true, false) => may_have_size(path, bytes)?,
             (false, true) => keep_found_name(path),
             (false, false) => {}
         }
     }
     Ok(Some(Opened {
-        claim: Claim::found(path, Arc::new(file), bytes_of(geometry)),
+        claim: Claim::found(path, Arc::new(file), bytes),
         geometry,
+        bytes,
         is_block_device,
     }))
-}
-
-fn bytes_of(geometry: Geometry) -> u64 {
-    geometry.capacity.get() * u64::from(geometry.sector_bytes)
 }
 
 /// Makes a file of holes and syncs its name. `None` if another program was faster.
@@ -231,7 +230,7 @@ fn make(
     }
     let stat = fstat(&file).map_err(told)?;
     // What is wrong with it shows before it is a disk.
-    let geometry = geometry(options, machine, &file, &stat, false)?;
+    let (geometry, _) = geometry(options, machine, &file, &stat, false)?;
     set_size(path, &file, bytes)?;
     if !new.publish(way) {
         return Ok(None);
@@ -241,6 +240,7 @@ fn make(
     Ok(Some(Opened {
         claim,
         geometry,
+        bytes,
         is_block_device: false,
     }))
 }
@@ -365,7 +365,7 @@ fn geometry(
     file: &OwnedFd,
     stat: &Stat,
     is_block_device: bool,
-) -> Result<Geometry, OpenError> {
+) -> Result<(Geometry, u64), OpenError> {
     let path = options.path.as_path();
     let measure = |error| failed(path, "measuring it", error);
     let (bytes, sector_bytes, discards) = if is_block_device {
@@ -395,11 +395,9 @@ fn geometry(
             bytes: sector_bytes,
         });
     }
-    if bytes == 0 || !bytes.is_multiple_of(u64::from(sector_bytes)) {
-        return Err(OpenError::Size {
+    if bytes == 0 {
+        return Err(OpenError::Nothing {
             path: path.to_owned(),
-            bytes,
-            sector_bytes,
         });
     }
     if let Some(asked) = options.size
@@ -411,13 +409,14 @@ fn geometry(
             asked,
         });
     }
-    Ok(Geometry {
-        capacity: Sectors::new(bytes / u64::from(sector_bytes)),
+    let geometry = Geometry {
+        capacity: Sectors::new(bytes.div_ceil(u64::from(sector_bytes))),
         sector_bytes,
         depth: options.depth,
         read_only: options.read_only,
         discards,
-    })
+    };
+    Ok((geometry, bytes))
 }
 
 /// What addresses and lengths of direct I/O to a regular file must be multiples of.
@@ -462,11 +461,10 @@ fn device_discards(machine: &Machine, device: u64) -> bool {
     text.is_ok_and(|text| text.trim().parse().is_ok_and(|most: u64| most > 0))
 }
 
-/// Opens a path again, with none of the flags of the disk's own descriptor, to ask what is
-/// allocated.
-pub(super) fn again(file: &OwnedFd) -> io::Result<OwnedFd> {
+/// Opens a path again without direct I/O, for questions of allocation and writes of less than a sector.
+pub(super) fn again(file: &OwnedFd, how: OFlags) -> io::Result<OwnedFd> {
     let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let flags = how | OFlags::CLOEXEC | OFlags::NOCTTY;
     Ok(open(by_handle, flags, Mode::empty())?)
 }
 
@@ -571,15 +569,15 @@ mod tests {
         let folder = Folder::new();
         let asked = options(&folder.join("disk"));
         let odd = FileOptions {
-            size: Some(1000),
+            size: Some(0),
             ..asked.clone()
         };
-        let error = open_named(&odd).err().expect("no whole sectors");
-        assert!(matches!(error, OpenError::Size { .. }), "{error}");
+        let error = open_named(&odd).err().expect("it has no bytes");
+        assert!(matches!(error, OpenError::Nothing { .. }), "{error}");
         assert!(!asked.path.exists());
         // What was there stays as it was.
         fs::write(&asked.path, "").expect("writes");
-        open_named(&odd).err().expect("no whole sectors");
+        open_named(&odd).err().expect("it has no bytes");
         assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);
         let opened = open_named(&asked).expect("becomes a disk");
         assert!(!opened.claim.is_made(), "it was there");

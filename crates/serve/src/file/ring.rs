@@ -44,6 +44,8 @@ pub(super) enum RingAction {
     Write {
         offset: u64,
         skip: u64,
+        /// Bytes at the end that the file has no room for.
+        missing: u64,
         /// Complete only when it is on stable storage.
         durable: bool,
     },
@@ -75,17 +77,26 @@ pub(super) struct Ring {
     sector_bytes: u64,
     /// Open as long as the ring is.
     _file: Arc<OwnedFd>,
+    /// Keeps the file open without direct I/O, for writes of less than a sector.
+    _part: Option<OwnedFd>,
 }
 
 impl Ring {
-    /// A ring of so many slots.
-    pub fn new(file: Arc<OwnedFd>, slots: u16, sector_bytes: u32) -> io::Result<Ring> {
+    /// Makes a ring of `slots` slots. `part` is the file again, if less than a sector can be written that way only.
+    pub fn new(
+        file: Arc<OwnedFd>,
+        part: Option<OwnedFd>,
+        slots: u16,
+        sector_bytes: u32,
+    ) -> io::Result<Ring> {
         // Each slot may end and be cancelled before anybody looks.
         let completions = (2 * u32::from(slots)).next_power_of_two();
         let ring = IoUring::builder()
             .setup_cqsize(completions)
             .build((completions / 2).min(256))?;
-        ring.submitter().register_files(&[file.as_raw_fd()])?;
+        let second = part.as_ref().unwrap_or(&file);
+        let files = [file.as_raw_fd(), second.as_raw_fd()];
+        ring.submitter().register_files(&files)?;
         let slot = || Transfer {
             parts: Parts::new(),
             pieces: Vec::with_capacity(16),
@@ -101,6 +112,7 @@ impl Ring {
             collected: false,
             sector_bytes: u64::from(sector_bytes),
             _file: file,
+            _part: part,
         })
     }
 
@@ -144,9 +156,14 @@ impl Ring {
             RingAction::Write {
                 offset,
                 skip,
+                missing,
                 durable,
             } => {
                 slot.fill(skip, self.sector_bytes, Some(&self.zeroes));
+                let file = match missing > 0 && slot.leave_out(skip, missing, self.sector_bytes) {
+                    true => types::Fixed(1),
+                    false => file,
+                };
                 let flags = if durable { libc::RWF_DSYNC } else { 0 };
                 opcode::Writev::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
                     .offset(offset)
@@ -242,6 +259,21 @@ fn wait(fds: &mut [PollFd<'_>], span: Duration) {
 }
 
 impl Transfer {
+    /// Leaves bytes at the end of the parts out of the memory that is named from byte `skip` on. Returns false if the
+    /// end is not among them.
+    fn leave_out(&mut self, skip: u64, missing: u64, sector_bytes: u64) -> bool {
+        let parts = self.parts.iter();
+        let all: u64 = parts
+            .map(|part| part.extent.len.bytes(sector_bytes as u32))
+            .sum();
+        let named: usize = self.pieces.iter().map(|piece| piece.iov_len).sum();
+        let ends = skip + named as u64 == all;
+        if ends && let Some(last) = self.pieces.last_mut() {
+            last.iov_len -= missing as usize;
+        }
+        ends
+    }
+
     /// Names the memory of the parts from byte `skip` on, as much as the kernel takes in one call.
     fn fill(&mut self, mut skip: u64, sector_bytes: u64, zeroes: Option<&Buffer>) {
         self.pieces.clear();

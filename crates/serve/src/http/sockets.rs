@@ -4,7 +4,7 @@
 
 use super::peer::Peer;
 use super::{Site, controlling, watching};
-use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream, UnixSocket};
+use crate::listen::{self, ACCEPT_AGAIN, BindError, Bound, Listen, Listener, Stream};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -157,14 +157,12 @@ impl Sockets {
     ///
     /// If the kernel refuses, the address is no loopback one, or another server listens there.
     pub async fn bind(
-        metrics: Option<SocketAddr>,
-        control: Option<UnixSocket>,
+        metrics: Option<Listen>,
+        control: Option<Listen>,
     ) -> Result<Sockets, BindError> {
-        let metrics = metrics.map(|address| Endpoint::new(Listen::Tcp(address)));
-        let control = control.map(|socket| Endpoint::new(Listen::Unix(socket)));
         Ok(Sockets {
-            metrics: metrics.transpose()?,
-            control: control.transpose()?,
+            metrics: metrics.map(Endpoint::new).transpose()?,
+            control: control.map(Endpoint::new).transpose()?,
             limits: HttpLimits::default(),
         })
     }
@@ -182,10 +180,12 @@ impl Sockets {
 
     /// The address of the metrics; with the port that the kernel chose if port 0 was asked for.
     pub fn metrics(&self) -> Option<SocketAddr> {
-        match self.metrics.as_ref()?.bound.listen() {
-            Listen::Tcp(address) => Some(*address),
-            Listen::Unix(_) => None,
-        }
+        self.metrics.as_ref()?.bound.listen().tcp()
+    }
+
+    /// Where who controls connects.
+    pub fn control(&self) -> Option<&Listen> {
+        Some(self.control.as_ref()?.bound.listen())
     }
 
     /// Serves until `ended` is true or its sender is gone. Then ends requests under way within

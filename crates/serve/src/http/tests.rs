@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::disk::Options;
+use crate::listen::Listen;
 use crate::null::Null;
 use headtime_sched::{Noop, WorkConserving};
 use headtime_units::Sectors;
@@ -71,7 +72,8 @@ impl Fixture {
                 .expect("a runtime")
                 .block_on(async {
                     let any = "127.0.0.1:0".parse().expect("an address");
-                    let sockets = Sockets::bind(Some(any), Some(control.into())).await;
+                    let sockets =
+                        Sockets::bind(Some(Listen::Tcp(any)), Some(Listen::unix(control))).await;
                     let sockets = sockets.expect("binds").with_limits(limits);
                     bound.send(sockets.metrics()).expect("somebody waits");
                     sockets.serve(site, ended).await;
@@ -262,7 +264,7 @@ fn the_end_waits_for_nobody_long() {
 #[tokio::test]
 async fn where_others_could_come_in_nothing_listens() {
     let address = "192.0.2.1:80".parse().expect("an address");
-    let error = Sockets::bind(Some(address), None).await;
+    let error = Sockets::bind(Some(Listen::Tcp(address)), None).await;
     let error = error.expect_err("not loopback");
     assert!(
         error.to_string().starts_with("tcp:192.0.2.1:80: only"),

@@ -1,11 +1,13 @@
 //! Where to listen, as text and as a value, and why that fails.
 
+use super::inherited::InheritedSocket;
 use headtime_linux::shown::PathShown as _;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long another server may take to look at what is in a folder.
@@ -105,9 +107,20 @@ pub enum Listen {
     Unix(UnixSocket),
     /// A loopback address; port 0 lets the kernel choose.
     Tcp(SocketAddr),
+    /// A socket that the process was started with.
+    Inherited(Arc<InheritedSocket>),
 }
 
 impl Listen {
+    /// The address, if every user of the machine can connect.
+    pub fn tcp(&self) -> Option<SocketAddr> {
+        match self {
+            Listen::Unix(_) => None,
+            Listen::Tcp(address) => Some(*address),
+            Listen::Inherited(socket) => socket.tcp(),
+        }
+    }
+
     /// A unix socket for nobody but its owner.
     pub fn unix(path: impl Into<PathBuf>) -> Listen {
         Listen::Unix(path.into().into())
@@ -119,6 +132,7 @@ impl fmt::Display for Listen {
         match self {
             Listen::Unix(socket) => socket.fmt(f),
             Listen::Tcp(address) => write!(f, "tcp:{address}"),
+            Listen::Inherited(socket) => f.write_str(&socket.address),
         }
     }
 }

@@ -5,30 +5,34 @@
 
 use super::handshake::{Choice, Offer};
 use super::wire::{Error, Request, command, flag};
-use crate::buffer::BUFFER_BYTES_MAX;
-use headtime_units::{Extent, Lba, Sectors};
+use crate::request::Cut;
+use headtime_units::Extent;
 
 /// The data of a write that is too long are skipped up to this length; a longer one ends the
 /// connection.
 pub const SKIP_BYTES_MAX: u32 = 256 << 20;
+
+/// The longest read, and the longest write that brings its data.
+pub const REQUEST_BYTES_MAX: u32 = 64 << 20;
 
 /// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Read(Extent),
     /// Write the data that follow the header.
-    Write(Extent, Durable),
+    Write(Extent, Cut, Durable),
     /// Write zeroes.
     Zeroes {
         /// Where; may be longer than a buffer.
         extent: Extent,
+        cut: Cut,
         /// Whether sectors may be forgotten instead.
         may_punch: bool,
         /// When to reply.
         durable: Durable,
     },
     /// Forget.
-    Trim(Extent, Durable),
+    Trim(Extent, Cut, Durable),
     /// Make durable what was written.
     Flush,
     /// Tell what is allocated.
@@ -106,19 +110,20 @@ fn accept(
     if writes && offer.read_only {
         return Err((Error::Perm, "the export is read-only"));
     }
-    let extent = extent(request, offer)?;
-    let fits = request.len <= BUFFER_BYTES_MAX as u32;
+    let (extent, cut) = extent(request, offer)?;
+    let fits = request.len <= REQUEST_BYTES_MAX;
     match request.command {
         command::READ if fits => Ok(Action::Read(extent)),
         command::READ if request.flags & flag::DF != 0 => {
-            Err((Error::Overflow, "more than 32 MiB in one chunk"))
+            Err((Error::Overflow, "more than 64 MiB in one chunk"))
         }
-        command::WRITE if fits => Ok(Action::Write(extent, durable)),
-        command::READ | command::WRITE => inval("more than 32 MiB"),
-        command::TRIM if offer.discards => Ok(Action::Trim(extent, durable)),
+        command::WRITE if fits => Ok(Action::Write(extent, cut, durable)),
+        command::READ | command::WRITE => inval("more than 64 MiB"),
+        command::TRIM if offer.discards => Ok(Action::Trim(extent, cut, durable)),
         command::TRIM => inval("the disk cannot discard"),
         command::WRITE_ZEROES => Ok(Action::Zeroes {
             extent,
+            cut,
             may_punch: request.flags & flag::NO_HOLE == 0,
             durable,
         }),
@@ -129,8 +134,7 @@ fn accept(
     }
 }
 
-fn extent(request: &Request, offer: &Offer) -> Result<Extent, (Error, &'static str)> {
-    let sector = u64::from(offer.sector_bytes);
+fn extent(request: &Request, offer: &Offer) -> Result<(Extent, Cut), (Error, &'static str)> {
     let (offset, len) = (request.offset, u64::from(request.len));
     if len == 0 {
         return Err((Error::Inval, "a length of zero"));
@@ -142,13 +146,7 @@ fn extent(request: &Request, offer: &Offer) -> Result<Extent, (Error, &'static s
         };
         return Err((error, "beyond the end of the export"));
     }
-    if !offset.is_multiple_of(sector) || !len.is_multiple_of(sector) {
-        return Err((Error::Inval, "not whole sectors"));
-    }
-    Ok(Extent::new(
-        Lba::new(offset / sector),
-        Sectors::new(len / sector),
-    ))
+    Ok(Cut::of(offer.sector_bytes, offer.bytes, offset, len))
 }
 
 #[cfg(test)]
@@ -207,16 +205,17 @@ mod tests {
         );
         assert_eq!(
             go(command::WRITE, flag::FUA, 4096, 8192),
-            Action::Write(extent, Durable(true))
+            Action::Write(extent, Cut::NONE, Durable(true))
         );
         assert_eq!(
             go(command::TRIM, 0, 4096, 8192),
-            Action::Trim(extent, Durable(false))
+            Action::Trim(extent, Cut::NONE, Durable(false))
         );
         assert_eq!(
             go(command::WRITE_ZEROES, flag::NO_HOLE, 0, 1 << 29),
             Action::Zeroes {
                 extent: Extent::at(0, 1 << 20),
+                cut: Cut::NONE,
                 may_punch: false,
                 durable: Durable(false)
             }
@@ -234,13 +233,14 @@ mod tests {
     fn requests_that_break_a_rule_are_refused() {
         let cases = [
             (request(command::READ, 0, 0, 0), Inval),
-            (request(command::READ, 0, 1, 512), Inval),
-            (request(command::READ, 0, 0, 511), Inval),
             (request(command::READ, 0, 1 << 30, 512), Inval),
             (request(command::READ, 0, u64::MAX - 511, 512), Inval),
             (request(command::READ, 0, u64::MAX, u32::MAX), Inval),
-            (request(command::READ, 0, 0, (32 << 20) + 512), Inval),
-            (request(command::READ, flag::DF, 0, 1 << 26), Overflow),
+            (request(command::READ, 0, 0, (64 << 20) + 1), Inval),
+            (
+                request(command::READ, flag::DF, 0, (64 << 20) + 1),
+                Overflow,
+            ),
             (request(command::READ, flag::NO_HOLE, 0, 512), Inval),
             (request(command::READ, 1 << 4, 0, 512), Inval),
             (request(command::WRITE, 0, 1 << 30, 512), NoSpc),
@@ -293,14 +293,30 @@ mod tests {
     }
 
     #[test]
-    fn requests_on_sectors_of_4_kib_must_be_whole() {
-        let large = Offer {
+    fn bytes_are_widened_to_sectors_and_the_rest_is_kept() {
+        let odd = Offer {
+            bytes: 10_000,
             sector_bytes: 4096,
             ..OFFER
         };
-        let half = request(command::READ, 0, 512, 4096);
-        assert_eq!(refused(check(&half, &large, &ALL)), Some(Inval));
-        let whole = request(command::READ, 0, 4096, 4096);
-        assert_eq!(check(&whole, &large, &ALL), Action::Read(Extent::at(1, 1)));
+        let cut = |head, tail| Cut { head, tail };
+        for (offset, len, extent, kept) in [
+            (512, 4096, Extent::at(0, 2), cut(512, 3584)),
+            (4096, 4096, Extent::at(1, 1), Cut::NONE),
+            (4095, 1, Extent::at(0, 1), cut(4095, 0)),
+            (8192, 1, Extent::at(2, 1), cut(0, 4095)),
+            // Behind the end there is nothing to keep.
+            (8192, 1808, Extent::at(2, 1), Cut::NONE),
+            (0, 10_000, Extent::at(0, 3), Cut::NONE),
+            (9999, 1, Extent::at(2, 1), cut(1807, 0)),
+        ] {
+            let write = request(command::WRITE, 0, offset, len);
+            let action = Action::Write(extent, kept, Durable(false));
+            assert_eq!(check(&write, &odd, &ALL), action, "{len} at {offset}");
+            let read = request(command::READ, 0, offset, len);
+            assert_eq!(check(&read, &odd, &ALL), Action::Read(extent));
+        }
+        let beyond = request(command::WRITE, 0, 9999, 2);
+        assert_eq!(refused(check(&beyond, &odd, &ALL)), Some(NoSpc));
     }
 }

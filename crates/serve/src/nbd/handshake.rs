@@ -4,11 +4,11 @@
 //! Only the fixed newstyle. A well-behaved client gets an answer to everything. Input that cannot
 //! be answered, or looks like noise, ends the connection ([`HandshakeError`]).
 
+use super::check::REQUEST_BYTES_MAX;
 use super::wire::{
     self, BASE_ALLOCATION, BASE_ALLOCATION_ID, STRING_BYTES_MAX, export, info, option,
     put_option_reply, reply, u16_at, u32_at, u64_at,
 };
-use crate::buffer::BUFFER_BYTES_MAX;
 use headtime_linux::shown::Shown;
 use std::sync::Arc;
 
@@ -21,6 +21,9 @@ pub const OPTION_SKIP_MAX: u32 = 16 << 20;
 /// The most options that a client may send before it chooses an export.
 pub const OPTIONS_MAX: u32 = 256;
 
+/// The least, the preferred and the largest size of requests: any bytes are served, and whole sectors cost least.
+const BLOCK_SIZES: [u32; 3] = [1, 4096, REQUEST_BYTES_MAX];
+
 /// What clients are told of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
@@ -28,9 +31,9 @@ pub struct Offer {
     pub name: String,
     /// For people.
     pub description: String,
-    /// Its size, a multiple of `sector_bytes`.
+    /// Size of the export.
     pub bytes: u64,
-    /// What offsets and lengths of requests are multiples of; a power of two.
+    /// Bytes of a sector of its disk; a power of two of at most 4096.
     pub sector_bytes: u32,
     /// Whether it takes no writes.
     pub read_only: bool,
@@ -58,12 +61,6 @@ impl Offer {
             flags |= export::SEND_DF;
         }
         flags
-    }
-
-    /// The least, the preferred and the largest size of requests.
-    fn block_sizes(&self) -> [u32; 3] {
-        let preferred = self.sector_bytes.max(4096);
-        [self.sector_bytes, preferred, BUFFER_BYTES_MAX as u32]
     }
 }
 
@@ -371,7 +368,7 @@ impl Handshake {
             put(info::DESCRIPTION, &[offer.description.as_bytes()]);
         }
         // Also to those who did not ask: they may send what will be refused, but not unawares.
-        let sizes = offer.block_sizes().map(u32::to_be_bytes);
+        let sizes = BLOCK_SIZES.map(u32::to_be_bytes);
         put(info::BLOCK_SIZE, &[&sizes[0], &sizes[1], &sizes[2]]);
         let flags = offer.flags(self.structured).to_be_bytes();
         put(info::EXPORT, &[&offer.bytes.to_be_bytes(), &flags]);

@@ -1,9 +1,10 @@
 //! Holds the completions of a connection until it takes them.
 
+use super::budget::Budget;
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -17,6 +18,8 @@ pub(super) struct Inbox {
     waker: Mutex<Option<Waker>>,
     /// No more requests are to be read.
     drain: AtomicBool,
+    /// It may be the connection's turn to take bytes.
+    turn: AtomicBool,
     /// A completion found no room.
     overflown: AtomicBool,
     /// Dropped with this, which the disk keeps as long as it has requests of the connection.
@@ -28,12 +31,12 @@ pub(super) struct Inbox {
 struct Left {
     bytes: usize,
     /// What all connections hold.
-    held: Arc<AtomicUsize>,
+    budget: Arc<Budget>,
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.budget.give_back(self.bytes);
     }
 }
 
@@ -45,17 +48,17 @@ impl Inbox {
             asleep: AtomicBool::new(false),
             waker: Mutex::new(None),
             drain: AtomicBool::new(false),
+            turn: AtomicBool::new(false),
             overflown: AtomicBool::new(false),
             left: Mutex::new(None),
         }
     }
 
-    /// The connection ends. Its share stays taken until the last of its requests is done, so that a
-    /// client that reconnects again and again gets no more of the disk's memory than one that
-    /// stays.
-    pub(super) fn leave(&self, bytes: usize, held: &Arc<AtomicUsize>) {
-        let held = Arc::clone(held);
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, held });
+    /// Ends the connection. The bytes stay taken until the disk is done with the last request: a client
+    /// that connects again and again gets no more memory that way.
+    pub(super) fn leave(&self, bytes: usize, budget: &Arc<Budget>) {
+        let budget = Arc::clone(budget);
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
     }
 
     pub(super) fn pop(&self) -> Option<Completion> {
@@ -65,6 +68,12 @@ impl Inbox {
     /// Asks the connection to end when it has answered what it has read.
     pub(super) fn drain(&self) {
         self.drain.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// Lets the connection look whether there is room for its next request.
+    pub(super) fn call(&self) {
+        self.turn.store(true, Ordering::SeqCst);
         self.wake();
     }
 
@@ -90,7 +99,8 @@ impl Inbox {
         // Whatever is put in before this is seen below; whoever puts in something later sees that
         // somebody sleeps.
         fence(Ordering::SeqCst);
-        self.queue.is_empty() && (heard || !self.is_draining()) && !self.is_overflown()
+        let called = self.turn.swap(false, Ordering::SeqCst);
+        self.queue.is_empty() && (heard || !self.is_draining()) && !self.is_overflown() && !called
     }
 
     /// The connection is awake, and looks for itself.
@@ -151,13 +161,14 @@ mod tests {
 
     #[test]
     fn what_a_connection_leaves_is_let_go_with_its_last_request() {
-        let held = Arc::new(AtomicUsize::new(10));
-        let inbox = Arc::new(Inbox::new(1));
+        let budget = Arc::new(Budget::new(10));
+        let (inbox, other) = (Arc::new(Inbox::new(1)), Arc::new(Inbox::new(1)));
+        assert!(budget.take(10, &inbox));
         let request: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
-        inbox.leave(10, &held);
+        inbox.leave(10, &budget);
         drop(inbox);
-        assert_eq!(held.load(Ordering::Relaxed), 10);
+        assert!(!budget.take(1, &other));
         drop(request);
-        assert_eq!(held.load(Ordering::Relaxed), 0);
+        assert!(budget.take(1, &other));
     }
 }

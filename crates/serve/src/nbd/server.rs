@@ -1,5 +1,6 @@
 //! Accepts clients, and holds what all connections share.
 
+use super::budget::Budget;
 use super::handshake::Offer;
 use super::inbox::Inbox;
 use super::negotiation::negotiate;
@@ -10,7 +11,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -25,9 +26,9 @@ pub struct Limits {
     pub requests: usize,
     /// Bytes of their data; a single request may have more. 64 MiB by default.
     pub bytes: usize,
-    /// The same for all connections together; each may have a single request beyond it. 1 GiB by
-    /// default.
-    pub bytes_total: usize,
+    /// Bytes of all connections together; with more, sockets are not read. A single request may have more if there is no
+    /// other. 256 MiB by default.
+    pub max_bytes: usize,
     /// For the whole of a handshake. 10 s by default.
     pub handshake: Duration,
     /// For taking some of the replies that wait, so much that the kernel has room for more, or for
@@ -45,7 +46,7 @@ impl Default for Limits {
             connections: 128,
             requests: 256,
             bytes: 64 << 20,
-            bytes_total: 1 << 30,
+            max_bytes: 256 << 20,
             handshake: Duration::from_secs(10),
             stalled: Duration::from_secs(60),
             drain: Duration::from_secs(10),
@@ -107,7 +108,7 @@ struct Common {
     limits: Limits,
     counts: Arc<Counts>,
     /// Bytes of data of requests that are not answered.
-    held: Arc<AtomicUsize>,
+    budget: Arc<Budget>,
     /// Of connections that may have to be told to end.
     inboxes: Mutex<Vec<Weak<Inbox>>>,
 }
@@ -158,7 +159,7 @@ impl Server {
                     ..limits
                 },
                 counts: Arc::default(),
-                held: Arc::default(),
+                budget: Arc::new(Budget::new(limits.max_bytes)),
                 inboxes: Mutex::default(),
             }),
         })
@@ -265,8 +266,7 @@ impl Common {
             share: Share {
                 requests: self.limits.requests,
                 bytes: self.limits.bytes,
-                bytes_total: self.limits.bytes_total,
-                held: Arc::clone(&self.held),
+                budget: Arc::clone(&self.budget),
                 stalled: self.limits.stalled,
             },
             inbox,

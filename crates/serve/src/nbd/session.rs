@@ -10,6 +10,7 @@
 mod disk;
 mod replies;
 
+use super::budget::Budget;
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
@@ -19,15 +20,15 @@ use super::wire::{BadMagic, Error, Head, REQUEST_BYTES, Request};
 use crate::buffer::Buffer;
 use crate::disk::Export;
 use crate::listen::Stream;
-use crate::request::{Data, Submission};
+use crate::request::{Cut, Data, Submission};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -38,11 +39,8 @@ pub(super) struct Share {
     pub(super) requests: usize,
     /// Bytes of their data; one request may have more.
     pub(super) bytes: usize,
-    /// The same for all connections together. Each may have one request more, so that no connection
-    /// waits for others or is woken by them.
-    pub(super) bytes_total: usize,
     /// What all connections hold.
-    pub(super) held: Arc<AtomicUsize>,
+    pub(super) budget: Arc<Budget>,
     /// How long nothing may come of what the client has to do.
     pub(super) stalled: Duration,
 }
@@ -107,12 +105,6 @@ struct Unanswered {
 enum Then {
     Reply,
     Flush,
-    /// More zeroes.
-    Zeroes {
-        extent: Extent,
-        may_punch: bool,
-        flags: Flags,
-    },
 }
 
 /// What is being read.
@@ -121,9 +113,12 @@ enum Receiving {
     Payload {
         request: Request,
         extent: Extent,
+        cut: Cut,
         durable: Durable,
         buffer: Buffer,
+        /// End of the data that have come, in the buffer, and end of all data.
         filled: usize,
+        end: usize,
     },
     /// Data of a write that is refused.
     Skip {
@@ -135,19 +130,22 @@ enum Receiving {
 }
 
 /// The extent of a flush.
-const NOWHERE: Extent = Extent::new(Lba::ZERO, Sectors::ZERO);
+const NOWHERE: (Extent, Cut) = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
 
 /// A reply that is to be written.
 struct Reply {
     head: Head,
     body: Option<Buffer>,
+    /// The bytes of the body that are sent.
+    sent: Range<usize>,
     /// Bytes that count as held until it is written.
     held: usize,
 }
 
 impl Reply {
     fn parts(&self) -> [&[u8]; 2] {
-        [self.head.as_bytes(), self.body.as_deref().unwrap_or(&[])]
+        let body = self.body.as_deref().unwrap_or(&[]);
+        [self.head.as_bytes(), &body[self.sent.clone()]]
     }
 
     fn len(&self) -> usize {
@@ -321,8 +319,13 @@ impl Session {
         let free = IoSliceMut::new(&mut self.input[self.end..]);
         // Data of writes go where the disk takes them from, without a detour.
         let (moved, direct) = match &mut self.receiving {
-            Receiving::Payload { buffer, filled, .. } => {
-                let rest = &mut buffer[*filled..];
+            Receiving::Payload {
+                buffer,
+                filled,
+                end,
+                ..
+            } => {
+                let rest = &mut buffer[*filled..*end];
                 let direct = rest.len();
                 let moved = self.stream.read(&mut [IoSliceMut::new(rest), free])?;
                 if let Moved::Bytes(moved) = moved {
@@ -358,12 +361,17 @@ impl Session {
                         return Ok(());
                     }
                 }
-                Receiving::Payload { buffer, filled, .. } => {
-                    let more = input.len().min(buffer.len() - *filled);
+                Receiving::Payload {
+                    buffer,
+                    filled,
+                    end,
+                    ..
+                } => {
+                    let more = input.len().min(*end - *filled);
                     buffer[*filled..*filled + more].copy_from_slice(&input[..more]);
                     *filled += more;
                     self.start += more;
-                    if *filled < buffer.len() {
+                    if *filled < *end {
                         return Ok(());
                     }
                     self.write_received();
@@ -388,21 +396,20 @@ impl Session {
         }
     }
 
-    fn fits(&self, bytes: usize) -> bool {
-        let all = self.terms.share.held.load(Ordering::Relaxed);
-        self.bytes == 0
-            || self.bytes + bytes <= self.terms.share.bytes
-                && all + bytes <= self.terms.share.bytes_total
-    }
-
-    fn hold(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        self.terms.share.held.fetch_add(bytes, Ordering::Relaxed);
+    /// Takes bytes from both shares, or from none.
+    fn hold(&mut self, bytes: usize) -> bool {
+        let Terms { share, inbox, .. } = &self.terms;
+        let fits = self.bytes == 0 || self.bytes + bytes <= share.bytes;
+        let holds = fits && share.budget.take(bytes, inbox);
+        if holds {
+            self.bytes += bytes;
+        }
+        holds
     }
 
     fn let_go(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        self.terms.share.held.fetch_sub(bytes, Ordering::Relaxed);
+        self.terms.share.budget.give_back(bytes);
     }
 
     /// Begins with the request whose header is next; `false` if there is no room for it.
@@ -412,8 +419,8 @@ impl Session {
             Action::Read(_) | Action::Write(..) => request.len as usize,
             _ => 0,
         };
-        if self.unanswered >= self.terms.share.requests || self.room.is_some() || !self.fits(bytes)
-        {
+        let full = self.unanswered >= self.terms.share.requests || self.room.is_some();
+        if full || !self.hold(bytes) {
             return Ok(false);
         }
         self.start += REQUEST_BYTES;
@@ -426,33 +433,36 @@ impl Session {
             Action::Drop(why) => return Err(SessionError::Absurd(why)),
             _ => self.unanswered += 1,
         }
-        self.hold(bytes);
         match action {
             Action::Read(extent) => {
-                let buffer = self.terms.export.disk.pool().take(bytes);
-                self.submit_new(request, Op::Read, extent, Flags::NONE, Data::Buffer(buffer));
+                let data = Data::Buffer(self.buffer(extent));
+                self.submit_new(request, Op::Read, (extent, Cut::NONE), Flags::NONE, data);
             }
-            Action::Write(extent, durable) => {
+            Action::Write(extent, cut, durable) => {
+                let start = cut.head as usize;
                 self.receiving = Receiving::Payload {
                     request: *request,
                     extent,
+                    cut,
                     durable,
-                    buffer: self.terms.export.disk.pool().take(bytes),
-                    filled: 0,
+                    buffer: self.buffer(extent),
+                    filled: start,
+                    end: start + bytes,
                 };
             }
             Action::Zeroes {
                 extent,
+                cut,
                 may_punch,
                 durable,
             } => {
-                let slot = self.slot(request, Then::Reply);
-                self.zeroes(slot, extent, may_punch, flags(durable));
+                let data = Data::Zeroes { may_punch };
+                self.submit_new(request, Op::Write, (extent, cut), flags(durable), data);
             }
-            Action::Trim(extent, durable) => {
+            Action::Trim(extent, cut, durable) => {
                 let then = if durable.0 { Then::Flush } else { Then::Reply };
                 let slot = self.slot(request, then);
-                self.submit(slot, Op::Discard, extent, Flags::NONE, Data::None);
+                self.submit(slot, Op::Discard, (extent, cut), Flags::NONE, Data::None);
             }
             Action::Flush => self.submit_new(request, Op::Flush, NOWHERE, Flags::NONE, Data::None),
             Action::Status { .. } => {
@@ -484,6 +494,7 @@ impl Session {
         let Receiving::Payload {
             request,
             extent,
+            cut,
             durable,
             buffer,
             ..
@@ -492,13 +503,20 @@ impl Session {
             unreachable!("data of a write were received");
         };
         let data = Data::Buffer(buffer);
-        self.submit_new(&request, Op::Write, extent, flags(durable), data);
+        self.submit_new(&request, Op::Write, (extent, cut), flags(durable), data);
+    }
+
+    fn buffer(&self, extent: Extent) -> Buffer {
+        let bytes = extent.len.bytes(self.terms.offer.sector_bytes);
+        self.terms.export.disk.pool().take(bytes as usize)
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.terms.inbox.leave(self.bytes, &self.terms.share.held);
+        let Terms { share, inbox, .. } = &self.terms;
+        share.budget.leave(inbox);
+        inbox.leave(self.bytes, &share.budget);
     }
 }
 

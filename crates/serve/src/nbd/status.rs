@@ -9,14 +9,13 @@ use crate::request::{Failure, Kind};
 /// here costs the device a search for each.
 const DESCRIPTORS_MAX: usize = 128;
 
-/// A question: bytes `offset` to `offset + len`, which are whole sectors.
+/// A question: bytes `offset` to `offset + len`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query {
     pub(super) offset: u64,
     pub(super) len: u32,
     /// One descriptor will do.
     pub(super) one: bool,
-    pub(super) sector_bytes: u32,
 }
 
 impl Query {
@@ -25,7 +24,7 @@ impl Query {
         encode(&[(self.len, 0)], pool)
     }
 
-    /// The answer. A sector of which only a part is allocated is allocated.
+    /// The answer.
     pub(super) fn answer(
         &self,
         allocation: &dyn Allocation,
@@ -44,12 +43,10 @@ impl Query {
                 .status(self.offset + u64::from(told), left.into())
                 .map_err(|error| failure(error.raw_os_error()))?;
             // At most `left`, so it is no longer than that fits.
-            let alike = alike.min(left.into()) as u32;
-            let whole = alike - alike % self.sector_bytes;
-            let (len, flags) = match (allocated, whole) {
-                (_, 0) => (self.sector_bytes, 0),
-                (true, whole) => (whole, 0),
-                (false, whole) => (whole, state::HOLE | state::ZERO),
+            let (len, flags) = match (allocated, alike.min(left.into()) as u32) {
+                (_, 0) => (left, 0),
+                (true, len) => (len, 0),
+                (false, len) => (len, state::HOLE | state::ZERO),
             };
             let full = descriptors.len() == self.descriptors_max();
             match descriptors.last_mut() {
@@ -102,12 +99,7 @@ mod tests {
     }
 
     fn ask(runs: &[u64], offset: u64, len: u32, one: bool) -> Result<Vec<(u32, u32)>, Failure> {
-        let query = Query {
-            offset,
-            len,
-            one,
-            sector_bytes: 512,
-        };
+        let query = Query { offset, len, one };
         let buffer = query.answer(&Runs(runs.to_vec()), &Pool::new())?;
         assert_eq!(u32_at(&buffer, 0), BASE_ALLOCATION_ID);
         let pairs = buffer[4..].chunks_exact(8);
@@ -129,11 +121,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sector_allocated_in_part_is_allocated() {
-        let runs = [100, 1024, 924, 512];
+    fn status_is_told_to_the_byte() {
         assert_eq!(
-            ask(&runs, 0, 2560, false),
-            Ok(vec![(512, 0), (512, 3), (1024, 0), (512, 3)])
+            ask(&[100, 1024, 924], 3, 1200, false),
+            Ok(vec![(97, 0), (1024, 3), (79, 0)])
         );
     }
 

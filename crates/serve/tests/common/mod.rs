@@ -6,7 +6,7 @@ use crossbeam_queue::ArrayQueue;
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin, Scheduler, Spec};
 use headtime_serve::disk::{Disk, Refused};
-use headtime_serve::request::{Completer, Completion, Data, Submission};
+use headtime_serve::request::{Completer, Completion, Cut, Data, Submission};
 use headtime_units::{Extent, Nanos, Time};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -92,6 +92,7 @@ pub fn submission(
         cookie,
         op,
         extent,
+        cut: Cut::NONE,
         flags: Flags::NONE,
         origin: Origin::default(),
         class: Class::default(),

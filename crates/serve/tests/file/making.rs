@@ -112,9 +112,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     };
     assert_eq!(
         refusal(&sizeless),
-        format!(
-            "{shown} has 0 bytes; allowed is a multiple of 512, the bytes of a sector, from 512 on"
-        )
+        format!("{shown} has 0 bytes; a disk has at least 1")
     );
     assert_eq!(file::look(&asked).ok(), Some(MIB));
     assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);
@@ -123,11 +121,11 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     fs::remove_file(&asked.path).expect("is there");
     // What would be no disk shows before it has a name.
     let odd = FileOptions {
-        size: Some(1000),
+        size: Some(0),
         ..asked.clone()
     };
-    let error = file::open(&odd).expect_err("no whole sectors");
-    assert!(matches!(error, OpenError::Size { .. }), "{error}");
+    let error = file::open(&odd).expect_err("it has no bytes");
+    assert!(matches!(error, OpenError::Nothing { .. }), "{error}");
     assert_eq!(names(&place), [""; 0]);
 }
 

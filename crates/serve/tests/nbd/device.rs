@@ -99,9 +99,10 @@ impl Memory {
 impl Allocation for Memory {
     fn status(&self, offset: u64, len: u64) -> io::Result<(bool, u64)> {
         let inside = self.inside();
-        let sectors = &inside.allocated[offset as usize / SECTOR..][..len as usize / SECTOR];
+        let sectors = &inside.allocated[offset as usize / SECTOR..];
         let alike = sectors.iter().take_while(|one| **one == sectors[0]).count();
-        Ok((sectors[0], (alike * SECTOR) as u64))
+        let alike = (alike * SECTOR) as u64 - offset % SECTOR as u64;
+        Ok((sectors[0], alike.min(len)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Disks over NBD: an own client that looks at every byte, and the clients that people use.
 
+mod bytes;
 mod client;
 mod device;
 mod fixture;

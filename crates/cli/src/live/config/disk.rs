@@ -86,11 +86,9 @@ fn export_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     let size = Bytes::deserialize(from)?;
-    match size.0 > 0 && size.0.is_multiple_of(512) {
+    match size.0 > 0 {
         true => Ok(Some(size)),
-        false => Err(de::Error::custom(
-            "allowed is a multiple of 512B, from 512B on",
-        )),
+        false => Err(de::Error::custom("allowed is 1B or more")),
     }
 }
 
@@ -175,6 +173,12 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
         Some(key) => Err(at.error_at(key, format!("is for {what} only"))),
         None => Ok(()),
     };
+    let whole_sectors = || match disk.size {
+        Some(size) if !size.0.is_multiple_of(512) => {
+            Err(at.error_at("size", "allowed is a multiple of 512B here"))
+        }
+        _ => Ok(()),
+    };
     const EMULATE: &str = "emulate = \"DRIVE\"";
     const DEVICE: &str = "device = \"PATH\"";
     const OF_EMULATED: [&str; 5] = ["store", "seed", "firmware", "noise", "override"];
@@ -182,6 +186,7 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
     match (&disk.emulate, &disk.device) {
         (Some(profile), None) => {
             only(&OF_DEVICE, DEVICE)?;
+            whole_sectors()?;
             let store = disk.store.as_deref().ok_or_else(|| {
                 at.error_at("store", "missing; give \"memory\" or the path of a file")
             })?;
@@ -204,6 +209,7 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
         (None, Some(device)) if device == "null" => {
             only(&OF_EMULATED, EMULATE)?;
             only(&OF_DEVICE, DEVICE)?;
+            whole_sectors()?;
             let size = disk.size.ok_or_else(|| {
                 at.error_at("size", "missing; the null device is as large as this says")
             })?;

@@ -5,6 +5,7 @@ use super::sections::{ListenConfig, LogConfig, LogFormat, Socket};
 use super::seen::{Seen, in_use_once, once};
 use crate::live::messages::filter;
 use headtime_config::{Error, Many, Place, Placed, parse};
+use headtime_units::Bytes;
 use serde::Deserialize;
 use serde::de::Deserializer;
 use std::collections::BTreeMap;
@@ -43,6 +44,8 @@ pub(super) struct ListenKeys {
     metrics: Option<SocketAddr>,
     #[serde(deserialize_with = "control")]
     control: Option<PathBuf>,
+    #[serde(deserialize_with = "max_bytes")]
+    max_bytes: Option<Bytes>,
     control_mode: Option<SocketMode>,
     control_group: Option<Placed<GroupConfig>>,
 }
@@ -50,6 +53,13 @@ pub(super) struct ListenKeys {
 fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     let expected = "an address, such as \"127.0.0.1:9104\"";
     parse(from, expected, |text| loopback(text, 9104)).map(Some)
+}
+
+fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    match Bytes::deserialize(from)? {
+        max if (1 << 20..=1 << 40).contains(&max.0) => Ok(Some(max)),
+        _ => Err(serde::de::Error::custom("allowed is 1MiB to 1TiB")),
+    }
 }
 
 fn control<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
@@ -99,6 +109,7 @@ pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<Liste
         }
     }
     Ok(ListenConfig {
+        max_bytes: keys.max_bytes.map(|max| max.0 as usize),
         nbd: nbd.to_vec(),
         access,
         tcp: keys.tcp,

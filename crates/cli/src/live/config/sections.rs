@@ -102,6 +102,8 @@ pub struct ListenConfig {
     pub access: AccessConfig,
     /// Whether NBD clients may come over loopback TCP.
     pub tcp: bool,
+    /// Bytes of data of all NBD clients' requests in flight, at most.
+    pub max_bytes: Option<usize>,
     /// Who reads `/metrics` and `/status`.
     pub metrics: Option<SocketAddr>,
     /// Where something can be changed.
@@ -117,6 +119,7 @@ impl ListenConfig {
             ("nbd", self.nbd != other.nbd),
             ("mode or group", self.access != other.access),
             ("tcp", self.tcp != other.tcp),
+            ("max_bytes", self.max_bytes != other.max_bytes),
             ("metrics", self.metrics != other.metrics),
             ("control", self.control != other.control),
             (

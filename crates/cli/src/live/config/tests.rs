@@ -306,6 +306,11 @@ fn what_does_not_fit() {
             "listen.nbd[1]: \"udp:x\": write unix:PATH",
         ),
         (
+            "[listen]",
+            "[listen]\nmax_bytes = \"1KiB\"",
+            "listen.max_bytes: allowed is 1MiB to 1TiB",
+        ),
+        (
             "tcp:localhost:10809",
             "tcp:[::1]:9104",
             "listen.metrics: [::1]:9104 is in use already, at c.toml:40",

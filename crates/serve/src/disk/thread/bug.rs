@@ -27,10 +27,8 @@ impl Thread {
         shared.failed.store(true, Ordering::SeqCst);
         shared.broken.store(true, Ordering::SeqCst);
         shared.stopped.store(true, Ordering::SeqCst);
-        let next = live
-            .next
-            .take()
-            .map(|next| (next.cookie, next.to, next.data));
+        let next = live.next.take().into_iter().chain(live.steps.abandon());
+        let next = next.map(|next| (next.cookie, next.to, next.data));
         let pending = live.pending.drain(..).flatten();
         let pending = pending.map(|pending| {
             // Data that are not here are with the device, which may still use them.

@@ -3,6 +3,7 @@
 use super::super::cause::Cause;
 use super::super::shared::Shared;
 use super::latch::{Latch, Mark};
+use super::steps::Steps;
 use crate::device::{Aborted, Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
 use crate::metrics::{Metrics, op_name};
@@ -108,6 +109,7 @@ pub(super) struct Live {
     spare_parts: Vec<Parts>,
     /// A request that has been taken and is not due yet.
     pub next: Option<Submission>,
+    pub steps: Steps,
     pub metrics: Metrics,
     pub latch: Latch,
     /// Whom to wake at the end of the round.
@@ -121,6 +123,7 @@ pub(super) struct Live {
 
 impl Live {
     pub fn new(shared: Arc<Shared>, stations: Vec<Station>, unfinished_max: usize) -> Live {
+        let steps = Steps::new(shared.geometry.sector_bytes, shared.pool.clone());
         Live {
             clock: shared.clock,
             metrics: Metrics::new(usize::from(shared.exports)),
@@ -133,6 +136,7 @@ impl Live {
             unissued: VecDeque::new(),
             spare_parts: Vec::new(),
             next: None,
+            steps,
             latch: Latch::default(),
             to_wake: Vec::new(),
             completions: 0,
@@ -143,11 +147,23 @@ impl Live {
 
     /// Takes the next request from the queue, if there is room for it.
     pub fn fetch(&mut self) {
-        if self.next.is_none() && self.has_room() {
-            self.next = self.shared.queue.pop();
-            if self.next.is_some() && self.shared.was_full.swap(false, Ordering::SeqCst) {
+        if self.next.is_some() || !self.has_room() {
+            return;
+        }
+        if !self.steps.is_idle() {
+            while let Some((to, completion)) = self.steps.ended() {
+                self.reply(&to, completion);
+            }
+            self.next = self.steps.next();
+        }
+        while self.next.is_none()
+            && self.steps.has_room()
+            && let Some(submission) = self.shared.queue.pop()
+        {
+            if self.shared.was_full.swap(false, Ordering::SeqCst) {
                 self.shared.room.notify_waiters();
             }
+            self.next = self.steps.admit(submission);
         }
     }
 
@@ -158,7 +174,8 @@ impl Live {
 
     /// Whether there is a request that may come in.
     pub fn has_next(&self) -> bool {
-        !self.shared.queue.is_empty() && self.has_room()
+        let queued = || !self.shared.queue.is_empty() && self.steps.has_room();
+        self.has_room() && (self.steps.has_ready() || queued())
     }
 
     /// A command that a device in real time is done with.
@@ -468,6 +485,7 @@ impl World for Live {
             flags,
             origin,
             class,
+            cut: _,
             arrived: _,
             data,
             to,

@@ -60,6 +60,10 @@ impl Thread {
             clock,
             pool: Pool::new(),
             geometry,
+            bytes: match &devices[..] {
+                [device] => device.bytes(),
+                _ => geometry.capacity.bytes(geometry.sector_bytes),
+            },
             allocation: match &devices[..] {
                 [device] => device.allocation(),
                 _ => None,
@@ -101,6 +105,12 @@ impl Thread {
     }
 }
 
+/// Returns true if the last sector of a device has as many bytes as the others.
+fn is_whole(device: &dyn Device) -> bool {
+    let geometry = device.geometry();
+    device.bytes() == geometry.capacity.bytes(geometry.sector_bytes)
+}
+
 /// What stands before the devices, if it fits them; what they are together; what was chosen for each member.
 fn stack(
     mut options: Options,
@@ -121,6 +131,7 @@ fn stack(
                 && devices
                     .iter()
                     .all(|device| device.geometry().sector_bytes == first.sector_bytes)
+                && (devices.len() == 1 || devices.iter().all(|device| is_whole(&**device)))
         })
         .ok_or_else(|| StartError::Volume {
             name: name.clone(),

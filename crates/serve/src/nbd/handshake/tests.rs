@@ -243,7 +243,7 @@ fn info_tells_what_is_asked_for() {
     let mut handshake = begun(&["a"], BOTH);
     let sizes = (
         reply::INFO,
-        vec![0, 3, 0, 0, 2, 0, 0, 0, 0x10, 0, 2, 0, 0, 0],
+        vec![0, 3, 0, 0, 0, 1, 0, 0, 0x10, 0, 4, 0, 0, 0],
     );
     let size = (
         reply::INFO,
@@ -265,16 +265,6 @@ fn info_tells_what_is_asked_for() {
             ack
         ]
     );
-}
-
-#[test]
-fn sectors_of_4_kib_are_the_least_size() {
-    let large = Offer {
-        sector_bytes: 8192,
-        ..offer("a")
-    };
-    assert_eq!(large.block_sizes(), [8192, 8192, 32 << 20]);
-    assert_eq!(offer("a").block_sizes(), [512, 4096, 32 << 20]);
 }
 
 #[test]

@@ -3,11 +3,10 @@
 use super::super::status;
 use super::super::wire::{Request, flag};
 use super::{NOWHERE, Session, Then, Unanswered};
-use crate::buffer::BUFFER_BYTES_MAX;
 use crate::disk::Refused;
-use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use crate::request::{Completer, Completion, Cut, Data, Failure, Kind, Submission};
 use headtime_sched::{Flags, Op, Origin};
-use headtime_units::{Extent, Sectors};
+use headtime_units::Extent;
 use std::sync::Arc;
 
 impl Session {
@@ -32,19 +31,27 @@ impl Session {
         &mut self,
         request: &Request,
         op: Op,
-        extent: Extent,
+        span: (Extent, Cut),
         flags: Flags,
         data: Data,
     ) {
         let slot = self.slot(request, Then::Reply);
-        self.submit(slot, op, extent, flags, data);
+        self.submit(slot, op, span, flags, data);
     }
 
-    pub(super) fn submit(&mut self, slot: u32, op: Op, extent: Extent, flags: Flags, data: Data) {
+    pub(super) fn submit(
+        &mut self,
+        slot: u32,
+        op: Op,
+        (extent, cut): (Extent, Cut),
+        flags: Flags,
+        data: Data,
+    ) {
         let submission = Submission {
             cookie: slot.into(),
             op,
             extent,
+            cut,
             flags,
             origin: Origin {
                 export: self.terms.export.number,
@@ -89,22 +96,6 @@ impl Session {
         );
     }
 
-    /// Writes as many zeroes as go at a time.
-    pub(super) fn zeroes(&mut self, slot: u32, extent: Extent, may_punch: bool, flags: Flags) {
-        let most = Sectors::new(BUFFER_BYTES_MAX as u64 / u64::from(self.terms.offer.sector_bytes));
-        let now = Extent::new(extent.start, extent.len.min(most));
-        let rest = Extent::new(now.end(), extent.len.saturating_sub(now.len));
-        self.slots[slot as usize].then = match rest.is_empty() {
-            true => Then::Reply,
-            false => Then::Zeroes {
-                extent: rest,
-                may_punch,
-                flags,
-            },
-        };
-        self.submit(slot, Op::Write, now, flags, Data::Zeroes { may_punch });
-    }
-
     /// Finds out what is allocated, on another thread if that may take time.
     pub(super) fn query(&mut self, slot: u32) {
         let request = self.slots[slot as usize].request;
@@ -112,7 +103,6 @@ impl Session {
             offset: request.offset,
             len: request.len,
             one: request.flags & flag::REQ_ONE != 0,
-            sector_bytes: self.terms.offer.sector_bytes,
         };
         let pool = self.terms.export.disk.pool().clone();
         let cookie = slot.into();
@@ -163,11 +153,6 @@ impl Session {
                     self.slots[slot as usize].then = Then::Reply;
                     self.submit(slot, Op::Flush, NOWHERE, Flags::NONE, Data::None);
                 }
-                Then::Zeroes {
-                    extent,
-                    may_punch,
-                    flags,
-                } => self.zeroes(slot, extent, may_punch, flags),
             }
         }
         any

@@ -23,6 +23,7 @@ impl Session {
         let cookie = request.cookie;
         let buffer = data.into_buffer();
         let len = request.len;
+        let mut start = 0;
         let (head, body, held) = match (result, request.command) {
             (Err(failure), command::READ | command::WRITE) => {
                 self.let_go(len as usize);
@@ -34,6 +35,7 @@ impl Session {
                     true => Head::data(cookie, request.offset, len),
                     false => Head::simple(cookie, None),
                 };
+                start = (request.offset % u64::from(self.terms.offer.sector_bytes)) as usize;
                 (head, buffer, len as usize)
             }
             (Ok(()), command::BLOCK_STATUS) => {
@@ -48,7 +50,14 @@ impl Session {
                 (Head::simple(cookie, None), None, 0)
             }
         };
-        self.output.push_back(Reply { head, body, held });
+        let all = body.as_ref().map_or(0, |body| body.len());
+        let end = if held > 0 { start + held } else { all };
+        self.output.push_back(Reply {
+            head,
+            body,
+            sent: start..end,
+            held,
+        });
     }
 
     fn failed(&self, request: &Request, failure: &Failure) -> Head {
@@ -67,7 +76,8 @@ impl Session {
                 let at = failure
                     .at
                     .map(|lba| lba.get() * sector)
-                    .filter(|at| (request.offset..end).contains(at))
+                    .filter(|at| at + sector > request.offset && *at < end)
+                    .map(|at| at.max(request.offset))
                     .filter(|_| request.command != command::WRITE_ZEROES);
                 Head::error(request.cookie, error, at, &failure.to_string())
             }
@@ -83,6 +93,7 @@ impl Session {
         self.output.push_back(Reply {
             head,
             body: None,
+            sent: 0..0,
             held: 0,
         });
     }

@@ -1,0 +1,325 @@
+//! Requests that take several steps: writes and discards of parts of sectors, and zeroes longer than a command.
+//!
+//! A write of part of a sector reads the sector, changes the read bytes and writes the sector. Another write to that
+//! sector in between would be lost. The disk's thread takes the requests of all front ends in one order, so:
+//!
+//! - From a request's first step to its last, its sectors are *claimed*.
+//! - A request that overlaps claimed sectors waits. A flush waits for earlier requests of several steps.
+//! - The engine keeps earlier requests and the steps in order where they overlap.
+//!
+//! So requests of all front ends have the same effect as one at a time, to the byte. A request of whole sectors costs a
+//! comparison here while no sectors are claimed.
+
+use crate::buffer::{Buffer, Pool};
+use crate::disk::shared::lock;
+use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
+use headtime_sched::{Flags, Op};
+use headtime_units::{Extent, Lba, Sectors};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+/// Zeroes go to the engine in steps of at most this many bytes, so that others get their turn.
+const ZEROES_BYTES_MAX: u64 = 32 << 20;
+
+/// Requests that may wait for claimed sectors. The queue is not read beyond that: each end looks through all of them.
+const WAITING_MAX: usize = 256;
+
+/// A request and its present step.
+#[derive(Debug)]
+struct Job {
+    /// The number of its arrival.
+    number: u64,
+    /// The request; the data are here unless the last step has them.
+    asked: Submission,
+    /// The first sector that has not been handed to the engine.
+    next: Lba,
+    /// The sector that the present step reads, if it reads one.
+    reads: Option<Lba>,
+}
+
+/// Takes the completions of steps. The disk's thread puts them in and takes them out.
+#[derive(Debug, Default)]
+struct Ends(Mutex<Vec<Completion>>);
+
+impl Completer for Ends {
+    fn complete(&self, completion: Completion) {
+        lock(&self.0).push(completion);
+    }
+}
+
+/// The requests of several steps of a disk, and who waits for them.
+#[derive(Debug)]
+pub(super) struct Steps {
+    sector_bytes: u32,
+    pool: Pool,
+    /// By the cookie of their steps.
+    jobs: Vec<Option<Job>>,
+    running: usize,
+    /// In order of arrival, with the number of each.
+    waiting: VecDeque<(u64, Submission)>,
+    /// Steps and requests for the engine, before anything of the queue.
+    ready: VecDeque<Submission>,
+    ends: Arc<Ends>,
+    arrivals: u64,
+}
+
+impl Steps {
+    pub fn new(sector_bytes: u32, pool: Pool) -> Steps {
+        Steps {
+            sector_bytes,
+            pool,
+            jobs: Vec::new(),
+            running: 0,
+            waiting: VecDeque::new(),
+            ready: VecDeque::new(),
+            ends: Arc::default(),
+            arrivals: 0,
+        }
+    }
+
+    /// Returns true if another request of the queue may come in.
+    pub fn has_room(&self) -> bool {
+        self.waiting.len() < WAITING_MAX
+    }
+
+    /// Returns true if there is a step for the engine.
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Returns true if no sectors are claimed and nothing is ready.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.running == 0 && self.ready.is_empty()
+    }
+
+    /// Takes a request that comes in. Returns it if it goes to the engine as it is, and now.
+    #[inline]
+    pub fn admit(&mut self, submission: Submission) -> Option<Submission> {
+        match self.is_idle() && !self.takes_steps(&submission) {
+            true => Some(submission),
+            false => self.admit_late(submission),
+        }
+    }
+
+    #[cold]
+    fn admit_late(&mut self, submission: Submission) -> Option<Submission> {
+        self.arrivals += 1;
+        if self.has_to_wait(self.arrivals, &submission, self.waiting.len()) {
+            self.waiting.push_back((self.arrivals, submission));
+        } else {
+            self.go(self.arrivals, submission);
+        }
+        self.ready.pop_front()
+    }
+
+    /// The next step, or request that need not wait any longer.
+    pub fn next(&mut self) -> Option<Submission> {
+        self.ready.pop_front()
+    }
+
+    /// Goes on after steps that have ended. Returns a request that is over, if there is one.
+    pub fn ended(&mut self) -> Option<(Arc<dyn Completer>, Completion)> {
+        loop {
+            let end = lock(&self.ends.0).pop()?;
+            if let Some(over) = self.go_on(end) {
+                return Some(over);
+            }
+        }
+    }
+
+    /// Everything that is not answered, for the end by a bug.
+    pub fn abandon(&mut self) -> impl Iterator<Item = Submission> {
+        self.running = 0;
+        let jobs = std::mem::take(&mut self.jobs).into_iter().flatten();
+        let waiting = std::mem::take(&mut self.waiting).into_iter();
+        let ready = std::mem::take(&mut self.ready);
+        jobs.map(|job| job.asked)
+            .chain(waiting.map(|(_, submission)| submission))
+            .chain(ready)
+    }
+
+    fn takes_steps(&self, submission: &Submission) -> bool {
+        let is_long = || {
+            matches!(submission.data, Data::Zeroes { .. })
+                && submission.extent.len.bytes(self.sector_bytes) > ZEROES_BYTES_MAX
+        };
+        match submission.op {
+            Op::Read | Op::Flush => false,
+            Op::Write | Op::Discard => submission.cut != Cut::NONE || is_long(),
+        }
+    }
+
+    /// Returns true if a request conflicts with claimed sectors, or with one of the first `before` that wait.
+    fn has_to_wait(&self, number: u64, submission: &Submission, before: usize) -> bool {
+        let is_flush = submission.op == Op::Flush;
+        let conflicts = |other: u64, asked: &Submission| match is_flush {
+            true => other < number && asked.op.changes(),
+            false => asked.extent.overlaps(submission.extent),
+        };
+        let waiting = self.waiting.iter().take(before);
+        self.jobs
+            .iter()
+            .flatten()
+            .any(|job| conflicts(job.number, &job.asked))
+            || waiting
+                .into_iter()
+                .any(|(other, asked)| conflicts(*other, asked))
+    }
+
+    /// Hands a request to the engine, or its first step.
+    fn go(&mut self, number: u64, asked: Submission) {
+        if !self.takes_steps(&asked) {
+            self.ready.push_back(asked);
+            return;
+        }
+        let job = Job {
+            number,
+            next: asked.extent.start,
+            asked,
+            reads: None,
+        };
+        self.running += 1;
+        let place = match self.jobs.iter().position(Option::is_none) {
+            Some(place) => place,
+            None => {
+                self.jobs.push(None);
+                self.jobs.len() - 1
+            }
+        };
+        self.jobs[place] = Some(job);
+        self.step(place, None);
+    }
+
+    /// A step has ended. Returns the request if that was the last one.
+    fn go_on(&mut self, end: Completion) -> Option<(Arc<dyn Completer>, Completion)> {
+        let place = end.cookie as usize;
+        let old = end.data.into_buffer();
+        if end.result.is_ok() && self.step(place, old) {
+            return None;
+        }
+        let job = self.jobs[place].take()?;
+        self.running -= 1;
+        self.release();
+        let Submission {
+            cookie, data, to, ..
+        } = job.asked;
+        let result: Result<(), Failure> = end.result;
+        let completion = Completion {
+            cookie,
+            result,
+            data,
+        };
+        Some((to, completion))
+    }
+
+    /// Lets go who waited for sectors that are claimed no longer.
+    fn release(&mut self) {
+        let mut at = 0;
+        while let Some((number, submission)) = self.waiting.get(at) {
+            if self.has_to_wait(*number, submission, at) {
+                at += 1;
+            } else if let Some((number, submission)) = self.waiting.remove(at) {
+                self.go(number, submission);
+            }
+        }
+    }
+
+    /// Makes the next step of a job ready. Returns false if there is none. `old` has the data of the last step if that was a read.
+    fn step(&mut self, place: usize, old: Option<Buffer>) -> bool {
+        let Some(job) = &mut self.jobs[place] else {
+            return false;
+        };
+        let Some((op, extent, data)) = job.step(old, &self.pool, self.sector_bytes) else {
+            return false;
+        };
+        self.ready.push_back(Submission {
+            cookie: place as u64,
+            op,
+            extent,
+            cut: Cut::NONE,
+            flags: match op {
+                Op::Read => Flags::NONE,
+                _ => job.asked.flags,
+            },
+            origin: job.asked.origin,
+            class: job.asked.class,
+            arrived: job.asked.arrived,
+            data,
+            to: Arc::clone(&self.ends) as _,
+        });
+        true
+    }
+}
+
+impl Job {
+    fn step(
+        &mut self,
+        old: Option<Buffer>,
+        pool: &Pool,
+        sector_bytes: u32,
+    ) -> Option<(Op, Extent, Data)> {
+        let (extent, Cut { head, tail }) = (self.asked.extent, self.asked.cut);
+        let (head, tail, sector) = (head as usize, tail as usize, sector_bytes as usize);
+        let last = Lba::new(extent.end().get() - 1);
+        let read = self.reads.take().zip(old);
+        let edge = |lba: Lba| (lba == extent.start && head > 0) || (lba == last && tail > 0);
+        if let Data::Buffer(buffer) = &mut self.asked.data {
+            let mut next = extent.start;
+            if let Some((lba, old)) = read {
+                if lba == extent.start {
+                    buffer[..head].copy_from_slice(&old[..head]);
+                }
+                if lba == last {
+                    let kept = buffer.len() - tail;
+                    buffer[kept..].copy_from_slice(&old[sector - tail..]);
+                }
+                next = Lba::new(lba.get() + 1);
+            }
+            // Both edges first, then the write.
+            let unread = [extent.start, last].into_iter();
+            let unread = unread.filter(|lba| *lba >= next && edge(*lba)).min();
+            if let Some(lba) = unread {
+                return Some(self.read(lba, pool, sector));
+            }
+            let data = std::mem::take(&mut self.asked.data);
+            self.next = extent.end();
+            return Some((Op::Write, extent, data));
+        }
+        if let Some((lba, mut old)) = read {
+            let from = if lba == extent.start { head } else { 0 };
+            let to = sector - if lba == last { tail } else { 0 };
+            old[from..to].fill(0);
+            return Some((
+                Op::Write,
+                Extent::new(lba, Sectors::new(1)),
+                Data::Buffer(old),
+            ));
+        }
+        if self.next >= extent.end() {
+            return None;
+        }
+        let at = self.next;
+        if edge(at) {
+            self.next = Lba::new(at.get() + 1);
+            return Some(self.read(at, pool, sector));
+        }
+        let end = if tail > 0 { last } else { extent.end() };
+        let mut len = end - at;
+        let data = match self.asked.data {
+            Data::Zeroes { may_punch } => {
+                len = len.min(Sectors::new(ZEROES_BYTES_MAX / u64::from(sector_bytes)));
+                Data::Zeroes { may_punch }
+            }
+            _ => Data::None,
+        };
+        self.next = at + len;
+        Some((self.asked.op, Extent::new(at, len), data))
+    }
+
+    fn read(&mut self, lba: Lba, pool: &Pool, sector: usize) -> (Op, Extent, Data) {
+        self.reads = Some(lba);
+        let data = Data::Buffer(pool.take(sector));
+        (Op::Read, Extent::new(lba, Sectors::new(1)), data)
+    }
+}

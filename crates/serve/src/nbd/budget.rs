@@ -1,0 +1,165 @@
+//! Bytes of data that all connections of a server may have in flight.
+//!
+//! A connection takes the bytes of a request before the data are read, and gives them back with the reply. If there is no
+//! room, then the request stays in the socket and the connection waits for its turn. Turns come in order of waiting, one
+//! request each: small requests never keep a large request out. A connection takes all bytes of a request at once, so
+//! that each turn comes.
+
+use super::inbox::Inbox;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The bytes, and who waits for them.
+#[derive(Debug)]
+pub(super) struct Budget {
+    max: usize,
+    held: AtomicUsize,
+    /// Connections that wait.
+    waiters: AtomicUsize,
+    waiting: Mutex<VecDeque<Arc<Inbox>>>,
+}
+
+impl Budget {
+    pub(super) fn new(max: usize) -> Budget {
+        Budget {
+            max,
+            held: AtomicUsize::new(0),
+            waiters: AtomicUsize::new(0),
+            waiting: Mutex::default(),
+        }
+    }
+
+    /// Takes bytes. Returns false if there is no room; the inbox of the connection is then called when its turn comes. A
+    /// request of more than all bytes goes alone.
+    pub(super) fn take(&self, bytes: usize, inbox: &Arc<Inbox>) -> bool {
+        if bytes == 0 {
+            return true;
+        }
+        match self.waiters.load(Ordering::SeqCst) == 0 && self.add(bytes) {
+            true => true,
+            false => self.take_in_turn(bytes, inbox),
+        }
+    }
+
+    /// Gives bytes back.
+    pub(super) fn give_back(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.held.fetch_sub(bytes, Ordering::SeqCst);
+        // A connection that began to wait before this shows here. A later one sees the room.
+        if self.waiters.load(Ordering::SeqCst) > 0 {
+            self.call(&self.waiting());
+        }
+    }
+
+    /// A connection that may wait ends.
+    pub(super) fn leave(&self, inbox: &Arc<Inbox>) {
+        if self.waiters.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let mut waiting = self.waiting();
+        waiting.retain(|other| !Arc::ptr_eq(other, inbox));
+        self.waiters.store(waiting.len(), Ordering::SeqCst);
+        self.call(&waiting);
+    }
+
+    fn add(&self, bytes: usize) -> bool {
+        let fits = |held| (held == 0 || held + bytes <= self.max).then_some(held + bytes);
+        let order = Ordering::SeqCst;
+        self.held.fetch_update(order, order, fits).is_ok()
+    }
+
+    #[cold]
+    fn take_in_turn(&self, bytes: usize, inbox: &Arc<Inbox>) -> bool {
+        let mut waiting = self.waiting();
+        if !waiting.iter().any(|other| Arc::ptr_eq(other, inbox)) {
+            waiting.push_back(Arc::clone(inbox));
+            self.waiters.store(waiting.len(), Ordering::SeqCst);
+        }
+        let is_first = waiting
+            .front()
+            .is_some_and(|first| Arc::ptr_eq(first, inbox));
+        if !is_first || !self.add(bytes) {
+            return false;
+        }
+        waiting.pop_front();
+        self.waiters.store(waiting.len(), Ordering::SeqCst);
+        // There may be room for the next one, too.
+        self.call(&waiting);
+        true
+    }
+
+    fn call(&self, waiting: &VecDeque<Arc<Inbox>>) {
+        if let Some(first) = waiting.front() {
+            first.call();
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Inbox>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// Returns true if an inbox was called since the last question.
+    fn was_called(inbox: &Inbox) -> bool {
+        !inbox.sleep(Waker::noop(), true)
+    }
+
+    #[test]
+    fn turns_come_in_order_and_a_large_request_is_not_passed() {
+        let budget = Budget::new(100);
+        let [one, two, three] = [(); 3].map(|()| Arc::new(Inbox::new(1)));
+        assert!(budget.take(60, &one));
+        assert!(!budget.take(80, &two));
+        // It would fit, and others were first.
+        assert!(!budget.take(10, &three));
+        assert!(!budget.take(10, &one));
+        assert!(!was_called(&two) && !was_called(&three));
+        budget.give_back(60);
+        assert!(was_called(&two) && !was_called(&three));
+        assert!(!budget.take(10, &three));
+        assert!(budget.take(80, &two));
+        assert!(was_called(&three));
+        assert!(budget.take(10, &three));
+        assert!(budget.take(10, &one));
+        // Nobody waits any more.
+        assert!(!budget.take(1, &two));
+        budget.leave(&two);
+        budget.give_back(100);
+        assert!(!was_called(&two));
+        assert!(budget.take(1, &one));
+    }
+
+    #[test]
+    fn a_request_of_more_than_all_goes_alone() {
+        let budget = Budget::new(100);
+        let [one, two] = [(); 2].map(|()| Arc::new(Inbox::new(1)));
+        assert!(budget.take(1, &one));
+        assert!(!budget.take(1000, &two));
+        budget.give_back(1);
+        assert!(was_called(&two));
+        assert!(budget.take(1000, &two));
+        assert!(!budget.take(1, &one));
+        budget.give_back(1000);
+        assert!(budget.take(100, &one));
+    }
+
+    #[test]
+    fn who_leaves_lets_the_next_one_have_its_turn() {
+        let budget = Budget::new(100);
+        let [one, two, three] = [(); 3].map(|()| Arc::new(Inbox::new(1)));
+        assert!(budget.take(90, &one));
+        assert!(!budget.take(50, &two));
+        assert!(!budget.take(10, &three));
+        budget.leave(&two);
+        assert!(was_called(&three));
+        assert!(budget.take(10, &three));
+    }
+}
