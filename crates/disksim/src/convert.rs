@@ -92,12 +92,8 @@ struct Laid {
     room: Option<u64>,
 }
 
-/// A disk of a run, with its name, its block, and the instances above it, nearest first.
-struct FoundDisk<'r> {
-    name: &'r str,
-    block: &'r Block,
-    above: Vec<String>,
-}
+/// A disk of a run: its name, its block, and the instances above it, nearest first.
+type FoundDisk<'r> = (&'r str, &'r Block, Vec<String>);
 
 impl Run<'_> {
     fn block_of(&self, instance: &str) -> Option<&Block> {
@@ -114,91 +110,58 @@ impl Run<'_> {
         // A block outside of the topology is taken only if its name is asked for, or if there is no other disk.
         let is_meant = wanted.is_some() || disks.is_empty();
         for block in &self.blocks {
-            let known = |disk: &FoundDisk<'_>| disk.block.name == block.name;
-            if block.kind == "disksim_disk" && is_meant && !disks.iter().any(known) {
-                disks.push(FoundDisk {
-                    name: &block.name,
-                    block,
-                    above: Vec::new(),
-                });
+            let is_known = disks.iter().any(|(_, known, _)| known.name == block.name);
+            if block.kind == "disksim_disk" && is_meant && !is_known {
+                disks.push((block.name.as_str(), block, Vec::new()));
             }
         }
-        let found = match (wanted, disks.first()) {
-            (_, None) => return Err(self.no_disk(file)),
-            (None, Some(first)) => {
-                let alike = |disk: &FoundDisk<'_>| disk.block.name == first.block.name;
-                disks.iter().all(alike).then_some(first)
-            }
-            (Some(wanted), _) => {
-                let is = |disk: &&FoundDisk<'_>| disk.name == wanted;
-                let is_block = |disk: &&FoundDisk<'_>| disk.block.name == wanted;
-                disks
-                    .iter()
-                    .find(is)
-                    .or_else(|| disks.iter().find(is_block))
-            }
+        let error = |file: &str, line: usize, message: String| ImportError::Parameter {
+            file: file.to_string(),
+            line,
+            key: "disksim_disk".to_string(),
+            message,
         };
-        if let Some(found) = found {
-            return Ok((found.block.clone(), found.above.clone()));
+        let (Some((_, first, _)), Some((_, last, _))) = (disks.first(), disks.last()) else {
+            const OTHERS: &str = "disksim_simpledisk memsmodel_mems ssdmodel_ssd dm_disk";
+            let is_other = |block: &&Block| OTHERS.split(' ').any(|kind| kind == block.kind);
+            return Err(match self.blocks.iter().find(is_other) {
+                Some(Block {
+                    kind,
+                    name,
+                    file,
+                    line,
+                    ..
+                }) => {
+                    let problem = "is not supported; only a disksim_disk is";
+                    error(file, *line, format!("{kind} {name} {problem}"))
+                }
+                None => error(file, 1, "there is no disksim_disk block".to_string()),
+            });
+        };
+        let mut all = disks.iter();
+        let found = match wanted {
+            None => (all.all(|(_, block, _)| block.name == first.name)).then(|| &disks[0]),
+            Some(wanted) => (all.find(|(name, ..)| *name == wanted))
+                .or_else(|| disks.iter().find(|(_, block, _)| block.name == wanted)),
+        };
+        if let Some((_, block, above)) = found {
+            return Ok(((*block).clone(), above.clone()));
         }
-        /// More names say less.
-        const NAMED: usize = 32;
-        let last = disks.last().expect("there is a first one");
         let names = disks
             .iter()
-            .take(NAMED)
-            .map(|disk| match disk.name == disk.block.name {
-                true => disk.name.to_string(),
-                false => format!("{} ({})", disk.name, disk.block.name),
+            .map(|(name, block, _)| match *name == block.name {
+                true => (*name).to_string(),
+                false => format!("{name} ({})", block.name),
             });
-        let mut names: Vec<String> = names.collect();
-        if disks.len() > NAMED {
-            names.push(format!("{} more", disks.len() - NAMED));
-        }
+        let names: Vec<String> = names.collect();
         let what = match wanted {
             Some(wanted) => format!("no drive is called {wanted}"),
             None => "several drives that differ; say which with --drive NAME, or as FILE#NAME \
                      where a drive is named"
                 .to_string(),
         };
-        Err(ImportError::Parameter {
-            file: last.block.file.to_string(),
-            line: last.block.line,
-            key: "disksim_disk".to_string(),
-            message: format!("{what}; there are {}", names.join(", ")),
-        })
-    }
-
-    /// The error of a run without a disk. Names a device of another kind, if there is one.
-    fn no_disk(&self, file: &str) -> ImportError {
-        const OTHERS: [&str; 4] = [
-            "disksim_simpledisk",
-            "memsmodel_mems",
-            "ssdmodel_ssd",
-            "dm_disk",
-        ];
-        let is_other = |block: &&Block| OTHERS.contains(&block.kind.as_str());
-        let (file, line, message) = match self.blocks.iter().find(is_other) {
-            Some(block) => (
-                block.file.to_string(),
-                block.line,
-                format!(
-                    "{} {} is not supported; only a disksim_disk is",
-                    block.kind, block.name
-                ),
-            ),
-            None => (
-                file.to_string(),
-                1,
-                "there is no disksim_disk block".to_string(),
-            ),
-        };
-        ImportError::Parameter {
-            file,
-            line,
-            key: "disksim_disk".to_string(),
-            message,
-        }
+        let message = format!("{what}; there are {}", names.join(", "));
+        Err(error(&last.file, last.line, message))
     }
 
     /// Goes down a tree to all disks.
@@ -208,21 +171,19 @@ impl Run<'_> {
         above: &mut Vec<String>,
         disks: &mut Vec<FoundDisk<'t>>,
     ) {
-        if let Some(block) = self.block_of(&tree.instance)
-            && block.kind == "disksim_disk"
-        {
-            disks.push(FoundDisk {
-                name: &tree.instance,
-                block,
-                above: above.iter().rev().cloned().collect(),
-            });
-            return;
+        match self.block_of(&tree.instance) {
+            Some(block) if block.kind == "disksim_disk" => {
+                let above = above.iter().rev().cloned().collect();
+                disks.push((&tree.instance, block, above));
+            }
+            _ => {
+                above.push(tree.instance.clone());
+                for tree in &tree.below {
+                    self.find_disks(tree, above, disks);
+                }
+                above.pop();
+            }
         }
-        above.push(tree.instance.clone());
-        for tree in &tree.below {
-            self.find_disks(tree, above, disks);
-        }
-        above.pop();
     }
 
     /// What the buses and controllers between disk and host add up to: as data pass through all of

@@ -3,13 +3,9 @@
 //! fio's manual and fio 3.33 define the keys; `docs/fio.md` lists their meaning here. A note names each key without a
 //! meaning here, and each key that changes the load and is not simulated is an error.
 
-mod files;
-mod job;
 mod keys;
-mod pattern;
 mod read;
 mod scenario;
-mod values;
 
 pub use scenario::table;
 

@@ -1,143 +1,176 @@
-//! The sections and settings of a job file.
+//! The sections and settings of a job file, and values as fio writes them.
 
-use super::keys::{IDLE, MEANT, canonical, refused};
+use super::keys::{canonical, meaning};
 use headtime_config::{Error, Place};
-use headtime_units::nearest;
+use headtime_units::Nanos;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
-/// A key with its value.
+/// A key, as the file has it, with its value.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
-    pub text: String,
-    pub line: usize,
+struct Setting {
+    key: String,
+    text: String,
+    line: usize,
 }
 
 /// A section with what `[global]` sections above it say.
-#[derive(Clone, Debug)]
-pub(super) struct Section {
-    pub name: String,
-    pub line: usize,
-    pub settings: BTreeMap<String, Setting>,
-}
-
-/// A job file.
 #[derive(Debug)]
-pub(super) struct File {
-    pub name: Arc<str>,
-    pub jobs: Vec<Section>,
-    /// Keys that do nothing here, with the first line of each.
-    pub idle: BTreeMap<String, usize>,
+pub(super) struct Section {
+    file: Arc<str>,
+    pub name: String,
+    line: usize,
+    settings: BTreeMap<String, Setting>,
 }
 
-impl File {
-    pub fn error(&self, line: usize, key: &str, problem: impl Into<String>) -> Error {
-        Error::new(self.place(line), key, problem)
+impl Section {
+    /// The line of a key, or of the section.
+    pub fn place(&self, key: &str) -> Place {
+        let line = self.settings.get(key).map(|setting| setting.line);
+        Place::Line(Arc::clone(&self.file), line.unwrap_or(self.line))
     }
 
-    pub fn place(&self, line: usize) -> Place {
-        Place::Line(Arc::clone(&self.name), line)
+    /// An error about the value of a key.
+    pub fn error(&self, key: &str, problem: impl Display) -> Error {
+        match self.settings.get(key) {
+            Some(Setting {
+                key: written, text, ..
+            }) => Error::new(self.place(key), written, format!("`{text}`: {problem}")),
+            None => Error::new(self.place(key), key, problem.to_string()),
+        }
     }
 
-    /// Reads a job file, whose name errors give.
-    pub fn read(name: &str, text: &str) -> Result<File, Error> {
-        let mut file = File {
-            name: name.into(),
-            jobs: Vec::new(),
-            idle: BTreeMap::new(),
-        };
-        let mut global = BTreeMap::new();
-        // True in `[global]`, false in a job, `None` before the first section.
-        let mut is_global = None;
-        for (number, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-            let number = number + 1;
-            let line = line.split([';', '#']).next().unwrap_or_default().trim();
-            if line.is_empty() {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[') {
-                let Some(name) = name.strip_suffix(']') else {
-                    return Err(file.error(number, "", format!("{line}: a section ends with ]")));
-                };
-                is_global = Some(name == "global");
-                if name != "global" {
-                    file.jobs.push(Section {
-                        name: name.to_owned(),
-                        line: number,
-                        settings: global.clone(),
-                    });
-                }
-                continue;
-            }
-            let (key, value) = match line.split_once('=') {
-                Some((key, value)) => (key.trim_end(), value.trim_start()),
-                // fio's switches need no value.
-                None => (line, "1"),
-            };
-            let settings = match (is_global, file.jobs.last_mut()) {
-                (Some(true), _) => &mut global,
-                (Some(false), Some(job)) => &mut job.settings,
-                _ => {
-                    let problem = "stands in front of the first section, such as [global] or [job]";
-                    return Err(file.error(number, key, problem));
-                }
-            };
-            match meaning(key, value) {
-                Ok(true) => {
-                    let key = canonical(key).to_owned();
-                    let text = value.to_owned();
-                    settings.insert(key, Setting { text, line: number });
-                }
-                Ok(false) => {
-                    file.idle.entry(key.to_owned()).or_insert(number);
-                }
-                Err(problem) => return Err(file.error(number, key, problem)),
-            }
-        }
-        match file.jobs.is_empty() {
-            true => Err(file.error(1, "", "no job; give a section such as [job]")),
-            false => Ok(file),
-        }
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(|setting| setting.text.as_str())
+    }
+
+    /// Returns true if the file has a setting under this one of its names.
+    pub fn is_written(&self, key: &str) -> bool {
+        let setting = self.settings.get(canonical(key));
+        setting.is_some_and(|setting| setting.key == key)
+    }
+
+    /// Reads the value of a key, if the key is there.
+    pub fn get<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, Error> {
+        let value = self.text(key).map(read).transpose();
+        value.map_err(|problem| self.error(key, problem))
     }
 }
 
-/// Returns true if a key has a meaning here, false if it is idle.
-fn meaning(key: &str, value: &str) -> Result<bool, String> {
-    if let Some(file) = key.strip_prefix("include ") {
-        return Err(format!(
-            "other files are not included; copy the lines of {} here",
-            file.trim()
-        ));
-    }
-    if value.contains('$') {
-        return Err(format!(
-            "`{value}`: variables are not replaced; write the value"
-        ));
-    }
-    let name = canonical(key);
-    if MEANT.split_whitespace().any(|meant| meant == name) {
-        return Ok(true);
-    }
-    if IDLE.split_whitespace().any(|idle| idle == name) {
-        return Ok(false);
-    }
-    if let Some([_, off, instead]) = refused().find(|[refused, ..]| *refused == name) {
-        if off.split_whitespace().any(|off| off == value) {
-            return Ok(false);
-        }
-        let instead = if instead.is_empty() {
-            String::new()
-        } else {
-            format!(" ({instead})")
+/// Reads a job file, whose name errors give: its jobs, and the idle keys with the first line of each.
+pub(super) fn read(
+    name: &str,
+    text: &str,
+) -> Result<(Vec<Section>, BTreeMap<String, usize>), Error> {
+    let file: Arc<str> = name.into();
+    let (mut jobs, mut idle) = (Vec::<Section>::new(), BTreeMap::new());
+    let mut global = BTreeMap::<String, Setting>::new();
+    // The line of the section; true in `[global]`.
+    let mut section = None;
+    for (line, number) in text.trim_start_matches('\u{feff}').lines().zip(1..) {
+        let error = |key: &str, problem: String| {
+            Error::new(Place::Line(Arc::clone(&file), number), key, problem)
         };
-        return Err(format!(
-            "`{value}` changes the load and is not simulated{instead}; leave the key out"
-        ));
+        let line = line.split([';', '#']).next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            let name = name.strip_suffix(']');
+            let name = name.ok_or_else(|| error("", format!("{line}: a section ends with ]")))?;
+            section = Some((number, name == "global"));
+            if name != "global" {
+                jobs.push(Section {
+                    file: Arc::clone(&file),
+                    name: name.to_owned(),
+                    line: number,
+                    settings: global.clone(),
+                });
+            }
+            continue;
+        }
+        // fio's switches need no value.
+        let (key, value) = line.split_once('=').unwrap_or((line, "1"));
+        let (key, value) = (key.trim_end(), value.trim_start());
+        let (begin, settings) = match (section, jobs.last_mut()) {
+            (Some((begin, true)), _) => (begin, &mut global),
+            (Some((begin, false)), Some(job)) => (begin, &mut job.settings),
+            _ => {
+                let problem = "stands in front of the first section, such as [global] or [job]";
+                return Err(error(key, problem.to_owned()));
+            }
+        };
+        if !meaning(key, value).map_err(|problem| error(key, problem))? {
+            idle.entry(key.to_owned()).or_insert(number);
+            continue;
+        }
+        let setting = Setting {
+            key: key.to_owned(),
+            text: value.to_owned(),
+            line: number,
+        };
+        if let Some(other) = settings.insert(canonical(key).to_owned(), setting)
+            && other.key != key
+            && other.line > begin
+        {
+            let problem = format!("not together with {}; give one of them", other.key);
+            return Err(error(key, problem));
+        }
     }
-    let all = MEANT.split_whitespace().chain(IDLE.split_whitespace());
-    let guess = nearest(key, all.chain(refused().map(|[name, ..]| name)));
-    let guess = guess.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
-    Err(format!(
-        "is no key that is known here; {guess}Leave the key out if it does not change what is read and written"
-    ))
+    match jobs.is_empty() {
+        true => Err(Error::new(
+            Place::Line(file, 1),
+            "",
+            "no job; give a section such as [job]",
+        )),
+        false => Ok((jobs, idle)),
+    }
+}
+
+/// A number of bytes. fio takes `4k`, `4kb` and `4ki` for 4096 bytes, and `4kib` for 4000; so measured with fio 3.33.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    const MOST: u64 = 1 << 60;
+    let lower = text.to_ascii_lowercase();
+    let end = lower.find(|digit: char| !digit.is_ascii_digit());
+    let (digits, unit) = lower.split_at(end.unwrap_or(lower.len()));
+    let (prefix, base) = match unit.strip_suffix("ib") {
+        Some(prefix) => (prefix, 1000_u64),
+        None => (unit.strip_suffix(['b', 'i']).unwrap_or(unit), 1024),
+    };
+    let power = ["", "k", "m", "g", "t", "p"]
+        .iter()
+        .position(|known| *known == prefix);
+    let factor = power.map(|power| base.pow(power as u32));
+    let number = digits.parse::<u64>().ok().zip(factor);
+    let bytes = number.and_then(|(number, factor)| number.checked_mul(factor));
+    let allowed = "allowed is a number of bytes, as in 4096, 4k or 10g, up to 1024p; a percentage has no meaning here";
+    bytes
+        .filter(|bytes| *bytes <= MOST)
+        .ok_or_else(|| allowed.to_owned())
+}
+
+/// Reads a whole number from `least` to `most`.
+pub(super) fn whole(least: u64, most: u64) -> impl Fn(&str) -> Result<u64, String> {
+    move |text| match bytes(text) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("allowed is a whole number from {least} to {most}")),
+    }
+}
+
+/// Reads a time, whose unit is `unit` if none is given.
+pub(super) fn time(unit: &str) -> impl Fn(&str) -> Result<Nanos, String> {
+    move |text| {
+        let mut text = text.to_ascii_lowercase();
+        if text.ends_with(|last: char| last.is_ascii_digit()) {
+            text += unit;
+        }
+        // fio's sec, msec and usec.
+        let time = text.strip_suffix("ec").unwrap_or(&text).parse::<Nanos>();
+        time.map_err(|problem| problem.to_string())
+    }
 }

@@ -327,16 +327,13 @@ impl Check {
             SizeDistribution::Table(_) => 1,
             _ => step,
         };
-        let error = |allowed: String| Err(self.error(key, size, allowed));
+        let error = |allowed: String| self.error(key, size, allowed);
         let step_bytes = Bytes(step * u64::from(self.sector_bytes));
         let steps = |bytes: Bytes| {
             let sectors = self.sectors(key, bytes)?;
             if !sectors.is_multiple_of(step) || sectors / step < least {
-                return error(format!(
-                    "multiples of {step_bytes}, from {} on",
-                    Bytes(least * step_bytes.0)
-                ))
-                .map(|()| 0);
+                let least = Bytes(least * step_bytes.0);
+                return Err(error(format!("multiples of {step_bytes}, from {least} on")));
             }
             if sectors > most {
                 let why = match most == Sectors::REQUEST_MAX.get() {
@@ -344,7 +341,7 @@ impl Check {
                     false => "the size of the range",
                 };
                 let most = Bytes(most * u64::from(self.sector_bytes));
-                return error(format!("at most {most}, {why}")).map(|()| 0);
+                return Err(error(format!("at most {most}, {why}")));
             }
             Ok(sectors / step)
         };
@@ -353,8 +350,8 @@ impl Check {
             SizeDistribution::Uniform(from, to) => {
                 let (from, to) = (steps(from)?, steps(to)?);
                 if from > to {
-                    return error("two ends of which the first is not the larger".to_owned())
-                        .map(|()| Draw::Constant(0));
+                    let allowed = "two ends of which the first is not the larger";
+                    return Err(error(allowed.to_owned()));
                 }
                 Ok(Draw::Uniform {
                     step,
@@ -364,8 +361,9 @@ impl Check {
             }
             SizeDistribution::Exponential(mean) => {
                 if mean < step_bytes || most < step {
-                    return error(format!("a mean of at least one step of {step_bytes}"))
-                        .map(|()| Draw::Constant(0));
+                    return Err(error(format!(
+                        "a mean of at least one step of {step_bytes}"
+                    )));
                 }
                 let mean_steps = mean.0 as f64 / step_bytes.0 as f64;
                 Ok(Draw::geometric(step, mean_steps, most / step))
@@ -375,10 +373,7 @@ impl Check {
                 let entries = entries.map(|(size, weight)| Ok((steps(*size)?, *weight)));
                 let entries: Vec<(u64, u32)> = entries.collect::<Result<_, SpecError>>()?;
                 let weights = Weights::new(entries).map(Draw::Table);
-                weights.map_or_else(
-                    || error("a table with a size".to_owned()).map(|()| Draw::Constant(0)),
-                    Ok,
-                )
+                weights.ok_or_else(|| error("a table with a size".to_owned()))
             }
         }
     }
