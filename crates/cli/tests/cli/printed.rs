@@ -194,7 +194,7 @@ fn of_help(text: &str) -> Vec<Printed> {
 
 /// Returns true if the command is left out: always, or unless all are to run.
 fn is_left_out(command: &str) -> bool {
-    let full = std::env::var("HEADTIME_PAGES").is_ok_and(|pages| pages == "full");
+    let full = std::env::var_os("HEADTIME_PAGES").is_some_and(|pages| pages == "full");
     let entry = NOT_RUN.iter().find(|(part, ..)| command.contains(part));
     entry.is_some_and(|(_, when, _)| !full || *when == When::Never)
 }
