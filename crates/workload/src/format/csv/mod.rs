@@ -238,6 +238,14 @@ impl<'a> Layout<'a> {
     }
 }
 
+impl Preset {
+    /// The descriptions of its columns.
+    fn columns(&self) -> Vec<CsvColumns> {
+        let parse = |text: &&str| text.parse().expect("a test reads each of them");
+        self.layouts.iter().map(parse).collect()
+    }
+}
+
 /// The first of tab, semicolon, comma and bar that the line has, else blanks.
 fn guess_separator(line: &[u8]) -> u8 {
     *b"\t;,|"
