@@ -1,6 +1,6 @@
 //! Errors of reading a trace.
 
-use crate::{Compression, Format, Odd};
+use crate::{Compression, Format, Notes};
 use headtime_units::{Extent, Nanos, Sectors};
 use std::io;
 use thiserror::Error;
@@ -133,22 +133,8 @@ pub enum TraceError {
         fits: Vec<&'static str>,
     },
     /// The file holds no request.
-    #[error("{file}: no request in {lines} lines{}", why_empty(*.format, *.ignored, *.zero_length, *.unpaired, .odd))]
-    Empty {
-        /// Name of the file.
-        file: String,
-        lines: u64,
-        /// As what it was read.
-        format: Format,
-        /// Lines passed over: blank, comments, headings, events that are no requests.
-        ignored: u64,
-        /// Reads and writes of no sectors.
-        zero_length: u64,
-        /// Completions without a request.
-        unpaired: u64,
-        /// Lines that say something that is not allowed.
-        odd: Odd,
-    },
+    #[error("{}: no request in {} lines{}", .0.file, .0.lines, why_empty(.0))]
+    Empty(Box<Notes>),
     /// An arrival is earlier than the one before it, and the caller wants none of that.
     #[error(
         "{file}: line {line}: the request arrives at {found}, before the one ahead of it at {previous}; \
@@ -257,22 +243,22 @@ impl FieldError {
 }
 
 /// What became of the lines of a file without requests.
-fn why_empty(format: Format, ignored: u64, zero_length: u64, unpaired: u64, odd: &Odd) -> String {
-    let mut text = format!(", read as {format}");
+fn why_empty(notes: &Notes) -> String {
+    let mut text = format!(", read as {}", notes.format);
     for (count, what) in [
         (
-            ignored,
+            notes.lines_ignored,
             "passed over (blank, comments, headings, events that are no requests)",
         ),
-        (zero_length, "of no sectors"),
-        (unpaired, "completions without their request"),
-        (odd.count, "odd"),
+        (notes.zero_length, "of no sectors"),
+        (notes.unpaired, "completions without their request"),
+        (notes.odd.count, "odd"),
     ] {
         if count > 0 {
             text.push_str(&format!("; {count} {what}"));
         }
     }
-    if let Some(first) = odd.first.first() {
+    if let Some(first) = notes.odd.first.first() {
         text.push_str(&format!(" ({first})"));
     }
     text

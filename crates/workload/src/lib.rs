@@ -55,10 +55,7 @@ mod write;
 
 pub use error::{PastTheEnd, TraceError};
 pub use fit::{Fit, Fitted, Fitter};
-pub use format::csv::{
-    Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, PRESETS, Preset, SizeUnit, TimeColumn,
-    TimeForm,
-};
+pub use format::csv::{ColumnsError, CsvColumns, PRESETS, Preset};
 pub use info::{DeviceInfo, Figures, SizeBin, Spread, TraceInfo};
 pub use lines::LINE_MAX;
 pub use pairing::{BlockAction, BlockEvent, Level, Paired, Pairing};

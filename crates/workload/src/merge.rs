@@ -2,8 +2,10 @@
 
 use crate::number::TIME_MAX;
 use crate::numbered::Numbered;
+use crate::reader::map_times;
 use crate::{Part, Trace, TraceError};
 use headtime_units::{Nanos, Time};
+use std::collections::BTreeMap;
 
 impl Trace {
     /// Makes one trace of several, in order of arrival.
@@ -51,34 +53,24 @@ impl Trace {
 
     /// Gives devices the numbers that their names have in `devices`.
     fn renumber(&mut self, devices: &mut Numbered<String>) {
-        let mut last: Option<(u32, u32)> = None;
+        let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         for at in 0..self.requests.len() {
             let old = self.requests[at].device;
-            let new = match last {
-                Some((of, new)) if of == old => new,
-                _ => {
-                    let name = self
-                        .device_name(old)
-                        .map_or_else(|| old.to_string(), str::to_owned);
-                    devices.number(name.as_str(), || name.clone())
-                }
-            };
-            last = Some((old, new));
-            self.requests[at].device = new;
+            let new = numbers.entry(old).or_insert_with(|| {
+                let name = self.device_name(old).map(str::to_owned);
+                let name = name.unwrap_or_else(|| old.to_string());
+                devices.number(name.as_str(), || name.clone())
+            });
+            self.requests[at].device = *new;
         }
     }
 
     /// Counts times from `base` in place of the trace's own.
     fn put_off(&mut self, base: Nanos) -> Result<(), TraceError> {
-        let later = self.notes.base.saturating_sub(base);
-        let latest = self
-            .requests
-            .iter()
-            .filter_map(|request| request.arrival)
-            .max();
-        if let Some(latest) = latest
-            && latest.as_nanos().saturating_add(later.as_nanos()) > TIME_MAX
-        {
+        let later = self.notes.base.saturating_sub(base).as_nanos();
+        let add = |time: Time| time.as_nanos().saturating_add(later);
+        let latest = self.requests.iter().filter_map(|request| request.arrival);
+        if latest.max().is_some_and(|latest| add(latest) > TIME_MAX) {
             return Err(TraceError::TooFar {
                 file: self.notes.file.clone(),
                 line: self.notes.lines,
@@ -86,12 +78,7 @@ impl Trace {
                 other: base.to_string(),
             });
         }
-        for request in &mut self.requests {
-            for time in [&mut request.arrival, &mut request.completion] {
-                *time = time
-                    .map(|time| Time::from_nanos(time.as_nanos().saturating_add(later.as_nanos())));
-            }
-        }
+        map_times(&mut self.requests, |time| Time::from_nanos(add(time)));
         Ok(())
     }
 

@@ -36,6 +36,21 @@ pub enum BlockAction {
     Complete(Level),
 }
 
+impl BlockAction {
+    /// The action that a letter of blkparse stands for.
+    #[inline]
+    pub(crate) fn of_letter(letter: &[u8]) -> Option<BlockAction> {
+        Some(match letter {
+            b"Q" => BlockAction::Queue,
+            b"I" => BlockAction::Insert,
+            b"D" => BlockAction::Issue,
+            b"R" => BlockAction::Requeue,
+            b"C" => BlockAction::Complete(Level::Both),
+            _ => return None,
+        })
+    }
+}
+
 /// Of what a completion is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {

@@ -115,15 +115,17 @@ impl<'a> Opened<'a> {
         if let Err(error) = lines.skip(BYTE_ORDER_MARK) {
             return Err(line_error(&file, lines.input(), error));
         }
-        let mut guessed = None;
-        let format = match options.format {
-            Some(format) => format,
+        let (format, guessed) = match options.format {
+            Some(format) => (format, None),
             // Columns say that there are columns.
-            None if options.columns.is_some() => Format::Csv,
+            None if options.columns.is_some() => (Format::Csv, None),
             None => {
-                let format = format::recognise(&file, &mut lines, options.lenient)?;
-                guessed = Some(format::sample(&file, &mut lines)?);
-                format
+                let sample = match lines.sample() {
+                    Ok(sample) => sample.to_vec(),
+                    Err(error) => return Err(line_error(&file, lines.input(), error)),
+                };
+                let format = format::recognise(&file, &sample, options.lenient)?;
+                (format, Some(sample))
             }
         };
         Ok(Opened {

@@ -83,15 +83,7 @@ impl<'a> Reader<'a> {
     /// The trace.
     pub(crate) fn finish(mut self) -> Result<Trace, TraceError> {
         if self.requests.is_empty() {
-            return Err(TraceError::Empty {
-                file: self.file.to_owned(),
-                lines: self.notes.lines,
-                format: self.notes.format,
-                ignored: self.notes.lines_ignored,
-                zero_length: self.notes.zero_length,
-                unpaired: self.notes.unpaired,
-                odd: self.notes.odd,
-            });
+            return Err(TraceError::Empty(Box::new(self.notes)));
         }
         self.device_names.sort_unstable();
         let mut trace = Trace {
@@ -109,7 +101,7 @@ impl<'a> Reader<'a> {
         let has_events = match format {
             Format::Blkparse | Format::Blktrace | Format::Ftrace | Format::Perf => true,
             Format::Csv => {
-                (self.options.columns.as_ref()).is_some_and(|columns| columns.action.is_some())
+                (self.options.columns.as_ref()).is_some_and(|columns| columns.has_events)
             }
             Format::Preset(preset) => preset.has_events(),
             _ => false,
@@ -203,12 +195,8 @@ impl<'a> Reader<'a> {
         };
         let base = first - Time::ZERO;
         self.notes.base = base.saturating_sub(Nanos::from_nanos(zero));
-        for request in &mut self.requests {
-            for time in [&mut request.arrival, &mut request.completion] {
-                // A completion may be all that a request has, and earlier.
-                *time = time.map(|time| time.saturating_sub(base));
-            }
-        }
+        // A completion may be all that a request has, and earlier.
+        map_times(&mut self.requests, |time| time.saturating_sub(base));
     }
 
     /// Passes over a line that says something that is not allowed, if the caller wants that.
@@ -232,6 +220,14 @@ impl<'a> Reader<'a> {
     #[cold]
     pub(crate) fn field_error(&self, line: u64, error: FieldError) -> TraceError {
         error.on(self.file, line)
+    }
+}
+
+/// Changes all times of requests.
+pub(crate) fn map_times(requests: &mut [TraceRequest], change: impl Fn(Time) -> Time) {
+    for request in requests {
+        request.arrival = request.arrival.map(&change);
+        request.completion = request.completion.map(&change);
     }
 }
 

@@ -290,9 +290,7 @@ impl Notes {
             outside: 0,
         }
     }
-}
 
-impl Notes {
     /// Adds the counts of another file.
     pub(crate) fn add(&mut self, other: Notes) {
         self.file = format!("{}, {}", self.file, other.file);

@@ -118,15 +118,13 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
     fields.next().unsigned("the sequence number")?;
     let time = fields.next().time("the time", SECOND)?;
     let process = fields.next().unsigned_32("the process")?;
-    let action = fields.next();
-    let action = match action.text {
-        b"Q" => BlockAction::Queue,
-        b"I" => BlockAction::Insert,
-        b"D" => BlockAction::Issue,
-        b"R" => BlockAction::Requeue,
-        b"C" => BlockAction::Complete(Level::Both),
-        b"" => return Err(action.error("the action", "a letter such as Q, D or C")),
-        _ => return Ok(BlkparseLine::Other),
+    let letter = fields.next();
+    let Some(action) = BlockAction::of_letter(letter.text) else {
+        return if letter.text.is_empty() {
+            Err(letter.error("the action", "a letter such as Q, D or C"))
+        } else {
+            Ok(BlkparseLine::Other)
+        };
     };
     let letters = fields.next();
     let Some((op, flags)) = rwbs::read(letters.text) else {

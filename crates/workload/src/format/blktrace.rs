@@ -112,14 +112,7 @@ impl<R: Read> Records<R> {
                     break Some(event);
                 }
                 Ok(None) => reader.notes.lines_ignored += 1,
-                Err(problem) => {
-                    let error = TraceError::Record {
-                        file: self.file.clone(),
-                        offset: at,
-                        problem: problem.to_owned(),
-                    };
-                    reader.refuse(error)?;
-                }
+                Err(problem) => reader.refuse(odd(problem))?,
             }
         };
         Ok(())

@@ -60,7 +60,15 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    /// The empty end of a line.
+    pub(crate) fn end(line: &'a [u8]) -> Field<'a> {
+        Field {
+            at: line.len(),
+            text: b"",
+        }
+    }
+
     #[cold]
     pub(crate) fn error(self, name: &str, allowed: &str) -> Box<FieldError> {
         let missing = b"(nothing, the line ends)";
@@ -81,6 +89,14 @@ impl Field<'_> {
     pub(crate) fn unsigned_32(self, name: &str) -> Result<u32, Box<FieldError>> {
         let value = self.unsigned(name)?;
         u32::try_from(value).map_err(|_| self.error(name, "a whole number from 0 to 4294967295"))
+    }
+
+    /// A number of bytes, counted in units of `unit` bytes.
+    #[inline(always)]
+    pub(crate) fn bytes(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
+        (self.unsigned(name)?)
+            .checked_mul(unit)
+            .ok_or_else(|| self.error(name, "an address of at most 64 bits of bytes"))
     }
 
     #[inline]
@@ -129,7 +145,7 @@ impl<'a> Columns<'a> {
     /// # Errors
     ///
     /// If a quote is not closed, or something follows it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Box<FieldError>> {
         if self.ended {
             return Ok(None);
@@ -149,10 +165,10 @@ impl<'a> Columns<'a> {
             return Ok(None);
         }
         let rest = &self.line[from..];
-        let separator = self.separator;
-        let len = rest
-            .iter()
-            .position(|byte| *byte == separator || (separator == b' ' && *byte == b'\t'));
+        let len = match self.separator {
+            b' ' => rest.iter().position(|byte| is_blank(*byte)),
+            separator => rest.iter().position(|byte| *byte == separator),
+        };
         self.ended = len.is_none();
         let to = from + len.unwrap_or(rest.len());
         self.at = to + 1;
@@ -164,6 +180,11 @@ impl<'a> Columns<'a> {
             text = others;
         }
         Ok(Some(Field { at: from, text }))
+    }
+
+    /// All columns that are left.
+    pub(crate) fn all(mut self) -> Result<Vec<Field<'a>>, Box<FieldError>> {
+        std::iter::from_fn(|| self.next().transpose()).collect()
     }
 
     /// The column whose opening quote is at `from`.

@@ -11,27 +11,18 @@ pub(crate) mod msr;
 pub(crate) mod rwbs;
 
 use crate::Format;
-use crate::error::TraceError;
-use crate::error::shown;
-use crate::input::Input;
-use crate::lines::Lines;
-use crate::reader::{is_ignored, line_error};
+use crate::error::{TraceError, shown};
+use crate::reader::is_ignored;
 use fields::words;
-use std::io::Read;
 
-/// Recognises the format by the first line that is neither blank nor a comment; if `lenient`, by the
-/// first that says one.
-pub(crate) fn recognise<R: Read>(
-    file: &str,
-    lines: &mut Lines<Input<R>>,
-    lenient: bool,
-) -> Result<Format, TraceError> {
-    let sample = sample(file, lines)?;
-    if blktrace::recognise(&sample) {
+/// Recognises the format of a file that begins with `sample` by the first line that is neither blank nor
+/// a comment; if `lenient`, by the first that says one.
+pub(crate) fn recognise(file: &str, sample: &[u8], lenient: bool) -> Result<Format, TraceError> {
+    if blktrace::recognise(sample) {
         return Ok(Format::Blktrace);
     }
     let mut unknown = None;
-    for (index, line) in said(&sample) {
+    for (index, line) in said(sample) {
         match format_of(line) {
             Ok(format) => return Ok(format),
             Err(hint) => {
@@ -40,7 +31,7 @@ pub(crate) fn recognise<R: Read>(
                     line: index as u64 + 1,
                     found: shown(line),
                     hint,
-                    fits: fitting(&sample),
+                    fits: fitting(sample),
                 });
             }
         }
@@ -56,17 +47,6 @@ pub(crate) fn recognise<R: Read>(
 pub(crate) fn fitting(sample: &[u8]) -> Vec<&'static str> {
     let first: Vec<&[u8]> = said(sample).map(|(_, line)| line).take(2).collect();
     csv::fitting(&first)
-}
-
-/// The bytes at the start of a file.
-pub(crate) fn sample<R: Read>(
-    file: &str,
-    lines: &mut Lines<Input<R>>,
-) -> Result<Vec<u8>, TraceError> {
-    match lines.sample() {
-        Ok(sample) => Ok(sample.to_vec()),
-        Err(error) => Err(line_error(file, lines.input(), error)),
-    }
 }
 
 /// The lines of a sample that are neither blank nor comments, and their places.

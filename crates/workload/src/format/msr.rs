@@ -104,14 +104,7 @@ fn is_heading(line: &[u8]) -> bool {
 #[inline]
 fn parse(line: &[u8], volumes: &mut Volumes) -> Result<(TraceRequest, bool), Box<FieldError>> {
     let mut columns = Columns::new(line, b',');
-    let mut next = || {
-        columns.next().map(|column| {
-            column.unwrap_or(Field {
-                at: line.len(),
-                text: b"",
-            })
-        })
-    };
+    let mut next = || (columns.next()).map(|column| column.unwrap_or(Field::end(line)));
     let arrival = next()?.date("Timestamp", TICK)?;
     let host = next()?;
     let disk = next()?.unsigned_32("DiskNumber")?;

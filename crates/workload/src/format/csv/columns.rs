@@ -3,7 +3,6 @@
 use crate::error::shown;
 use crate::trace::{TimeUnit, UnknownName};
 use headtime_units::Bytes;
-use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -54,81 +53,71 @@ pub(super) const ROLES: usize = Role::Flags as usize + 1;
 /// be the headings; else it is skipped if its address is not a number. Without `separator` it is the
 /// first of tab, semicolon, comma and bar that the first line contains, and blanks if it has none.
 /// A time may be the sum of two columns: `time=1:s+2:ns`, `time=1:date+2:clock`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsvColumns {
-    /// When the request was made.
-    pub time: Option<TimeColumn>,
-    /// When it was finished.
-    pub completion: Option<TimeColumn>,
-    /// The response time; beside `time` or `completion`.
-    pub response: Option<(Column, TimeUnit)>,
-    /// What to do.
-    pub op: Column,
-    /// How that is written.
-    pub op_code: OpCode,
-    /// The event of the request, if each line is an event.
-    pub action: Option<Column>,
-    /// Where it begins.
-    pub address: Column,
-    /// What addresses count.
-    pub address_unit: SizeUnit,
-    /// How much it is.
-    pub size: Column,
-    /// What sizes count.
-    pub size_unit: SizeUnit,
-    /// Which disk.
-    pub device: Option<DeviceColumn>,
-    pub process: Option<Column>,
-    /// Further properties: the sum of 1 (FUA), 2 (preflush) and 4 (sync).
-    pub flags: Option<Column>,
-    /// What stands between columns; `None` decides by the first line.
-    pub separator: Option<u8>,
+    /// Columns with their roles, each role once.
+    pub(super) columns: Vec<(Role, Column)>,
+    pub(super) time: TimeForms,
+    pub(super) completion: TimeForms,
+    /// Unit of response times, if there are any, in nanoseconds.
+    pub(super) response_unit: Option<u64>,
+    /// True if arrivals are completions less response times.
+    pub(super) counts_back: bool,
+    pub(super) op_code: OpCode,
+    /// True if each line is an event of a request.
+    pub(crate) has_events: bool,
+    /// Units of addresses and sizes in bytes.
+    pub(super) address_unit: u64,
+    pub(super) size_unit: u64,
+    /// `None` is a single device.
+    pub(super) device: Option<DeviceForm>,
+    /// Byte between columns; `None` decides by the first line.
+    pub(super) separator: Option<u8>,
 }
 
 /// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// By its place, counted from 1.
-    Number(u16),
-    /// By its place from the end of the line, counted from 1.
-    FromEnd(u16),
+pub(super) enum Column {
+    /// By its place, counted from 0.
+    Place(usize),
+    /// By its place from the end of the line, counted from 0.
+    FromEnd(usize),
     /// By its heading.
     Name(String),
 }
 
-/// A column that holds times, or two whose sum is the time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimeColumn {
-    pub column: Column,
-    pub form: TimeForm,
-    /// The second addend.
-    pub rest: Option<(Column, TimeForm)>,
-}
-
 /// How a time is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TimeForm {
-    /// A number of these.
-    Unit(TimeUnit),
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum TimeForm {
+    /// A number, in units of this length in nanoseconds.
+    Unit(u64),
     /// A date, perhaps with the time of day.
+    #[default]
     Date,
     /// The time of day.
     Clock,
 }
 
-/// The column of the devices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceColumn {
-    pub column: Column,
-    /// The minor number, if `column` is the major one.
-    pub minor: Option<Column>,
-    /// Whether it holds names, to be numbered from 0 as they appear, and not numbers.
-    pub named: bool,
+/// How a time is written that may be the sum of two columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct TimeForms {
+    pub first: TimeForm,
+    pub rest: Option<TimeForm>,
+}
+
+/// How a device is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DeviceForm {
+    Number,
+    /// Any text. Devices are numbered from 0 as they appear.
+    Name,
+    /// Major and minor number, numbered as names are.
+    MajorMinor,
 }
 
 /// How an operation is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum OpCode {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum OpCode {
     /// As a word, letters or a SCSI operation code: read, R, WS, 28.
     #[default]
     Text,
@@ -140,10 +129,6 @@ pub enum OpCode {
     ZeroReads,
 }
 
-/// What an address or size counts: so many bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SizeUnit(u64);
-
 /// A text that does not describe columns.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("columns: `{found}`: {problem}")]
@@ -154,51 +139,21 @@ pub struct ColumnsError {
     pub problem: String,
 }
 
-impl SizeUnit {
-    /// Bytes.
-    pub const BYTES: SizeUnit = SizeUnit(1);
-    /// Sectors of 512 bytes.
-    pub const SECTORS: SizeUnit = SizeUnit(512);
-
-    /// Bytes in one.
-    pub const fn bytes(self) -> u64 {
-        self.0
+/// Bytes in the unit of an address or size.
+pub(super) fn size_unit(text: &str) -> Result<u64, String> {
+    let digits = text.starts_with(|first: char| first.is_ascii_digit());
+    match text {
+        "bytes" => return Ok(1),
+        "sectors" => return Ok(512),
+        _ if digits => text.parse(),
+        _ => format!("1{text}").parse(),
     }
-}
-
-impl FromStr for SizeUnit {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<SizeUnit, String> {
-        const ALLOWED: &str =
-            "the unit is one of bytes, sectors (of 512 bytes), or a size such as KiB or 4KiB";
-        match text {
-            "bytes" => Ok(SizeUnit::BYTES),
-            "sectors" => Ok(SizeUnit::SECTORS),
-            _ => {
-                let digits = text.starts_with(|first: char| first.is_ascii_digit());
-                let size = if digits {
-                    text.to_owned()
-                } else {
-                    format!("1{text}")
-                };
-                match size.parse() {
-                    Ok(Bytes(bytes)) if bytes > 0 => Ok(SizeUnit(bytes)),
-                    _ => Err(ALLOWED.to_owned()),
-                }
-            }
-        }
-    }
-}
-
-impl fmt::Display for SizeUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            SizeUnit::BYTES => f.write_str("bytes"),
-            SizeUnit::SECTORS => f.write_str("sectors"),
-            SizeUnit(bytes) => Bytes(bytes).fmt(f),
-        }
-    }
+    .ok()
+    .filter(|Bytes(bytes)| *bytes > 0)
+    .map(|Bytes(bytes)| bytes)
+    .ok_or_else(|| {
+        "the unit is one of bytes, sectors (of 512 bytes), or a size such as KiB or 4KiB".to_owned()
+    })
 }
 
 impl FromStr for Column {
@@ -208,7 +163,7 @@ impl FromStr for Column {
         if text.is_empty() {
             Err("there is no column; give its number, from 1, or its heading".to_owned())
         } else if is_digits(text) {
-            place(text).map(Column::Number)
+            place(text).map(Column::Place)
         } else if let Some(digits) = text.strip_prefix('-').filter(|rest| is_digits(rest)) {
             place(digits).map(Column::FromEnd)
         } else {
@@ -218,17 +173,18 @@ impl FromStr for Column {
 }
 
 /// Last column that may be asked for.
-const COLUMN_MAX: u16 = 1000;
+const COLUMN_MAX: usize = 1000;
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The place of a column, from either end.
-fn place(digits: &str) -> Result<u16, String> {
+/// The place of a column from either end, counted from 0.
+fn place(digits: &str) -> Result<usize, String> {
     let number = digits.parse().ok();
     number
         .filter(|number| (1..=COLUMN_MAX).contains(number))
+        .map(|number| number - 1)
         .ok_or_else(|| format!("columns are counted from 1 to {COLUMN_MAX}"))
 }
 
@@ -241,31 +197,16 @@ impl FromStr for TimeForm {
             "clock" => Ok(TimeForm::Clock),
             _ => text
                 .parse()
-                .map(TimeForm::Unit)
+                .map(|unit: TimeUnit| TimeForm::Unit(unit.nanos()))
                 .map_err(|error: UnknownName| format!("{error}, date, clock")),
         }
     }
 }
 
-impl FromStr for TimeColumn {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<TimeColumn, String> {
-        let one = |text: &str| -> Result<(Column, TimeForm), String> {
-            let (name, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
-            Ok((name.parse()?, form.parse()?))
-        };
-        // A heading may contain a plus sign. The sign then follows no unit.
-        let both = text.rsplit_once('+').and_then(|(first, rest)| {
-            let first = one(first).ok()?;
-            Some((first, one(rest)))
-        });
-        let ((column, form), rest) = match both {
-            Some((first, rest)) => (first, Some(rest?)),
-            None => (one(text)?, None),
-        };
-        Ok(TimeColumn { column, form, rest })
-    }
+/// A column of times and their form.
+fn time_column(text: &str) -> Result<(&str, TimeForm), String> {
+    let (column, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
+    Ok((column, form.parse()?))
 }
 
 const TIME_NEEDS_UNIT: &str =
@@ -278,100 +219,77 @@ impl FromStr for CsvColumns {
     type Err = ColumnsError;
 
     fn from_str(text: &str) -> Result<CsvColumns, ColumnsError> {
-        let mut parts = Parts::default();
-        for part in text.split(',') {
-            parts.add(part.trim()).map_err(|problem| ColumnsError {
-                found: shown(part.trim().as_bytes()),
-                problem,
-            })?;
-        }
-        let missing = |what: &str| ColumnsError {
-            found: shown(text.as_bytes()),
-            problem: format!("there is no {what}; op, address and size are needed"),
+        let error = |found: &str, problem: String| ColumnsError {
+            found: shown(found.as_bytes()),
+            problem,
         };
-        let (op, op_code) = parts.op.ok_or_else(|| missing("op"))?;
-        let (address, address_unit) = parts.address.ok_or_else(|| missing("address"))?;
-        let (size, size_unit) = parts.size.ok_or_else(|| missing("size"))?;
-        let (time, completion) = (parts.time.is_some(), parts.completion.is_some());
-        let problem = match parts.response {
-            Some(_) if !time && !completion => "a response needs a time or a completion beside it",
-            Some(_) if time && completion => "of time, completion and response two at most",
-            ref response
-                if parts.action.is_some() && (response.is_some() || completion || !time) =>
-            {
-                "an action needs a time, and neither completion nor response"
+        let mut columns = CsvColumns::default();
+        for part in text.split(',').map(str::trim) {
+            columns.add(part).map_err(|problem| error(part, problem))?;
+        }
+        let has = |role| columns.columns.iter().any(|(other, _)| *other == role);
+        for (role, what) in [
+            (Role::Op, "op"),
+            (Role::Address, "address"),
+            (Role::Size, "size"),
+        ] {
+            if !has(role) {
+                let problem = format!("there is no {what}; op, address and size are needed");
+                return Err(error(text, problem));
             }
-            _ => "",
-        };
-        if !problem.is_empty() {
-            return Err(ColumnsError {
-                found: shown(text.as_bytes()),
-                problem: problem.to_owned(),
-            });
         }
-        Ok(CsvColumns {
-            time: parts.time,
-            completion: parts.completion,
-            response: parts.response,
-            op,
-            op_code,
-            action: parts.action,
-            address,
-            address_unit,
-            size,
-            size_unit,
-            device: parts.device,
-            process: parts.process,
-            flags: parts.flags,
-            separator: parts.separator,
-        })
+        let (time, completion) = (has(Role::Arrival), has(Role::Completion));
+        let (response, action) = (has(Role::Response), has(Role::Action));
+        let problem = if response && !time && !completion {
+            "a response needs a time or a completion beside it"
+        } else if response && time && completion {
+            "of time, completion and response two at most"
+        } else if action && (response || completion || !time) {
+            "an action needs a time, and neither completion nor response"
+        } else {
+            columns.has_events = action;
+            columns.counts_back = response && !time;
+            return Ok(columns);
+        };
+        Err(error(text, problem.to_owned()))
     }
 }
 
-/// What has been read of a text so far.
-#[derive(Default)]
-struct Parts {
-    time: Option<TimeColumn>,
-    completion: Option<TimeColumn>,
-    response: Option<(Column, TimeUnit)>,
-    op: Option<(Column, OpCode)>,
-    action: Option<Column>,
-    address: Option<(Column, SizeUnit)>,
-    size: Option<(Column, SizeUnit)>,
-    device: Option<DeviceColumn>,
-    process: Option<Column>,
-    flags: Option<Column>,
-    separator: Option<u8>,
-}
+impl CsvColumns {
+    /// The columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
+    pub(super) fn own() -> CsvColumns {
+        "time=arrival_ns:ns,completion=completion_ns:ns,device=device,op=op,address=address_sectors:sectors,\
+         size=size_sectors:sectors,process=process,flags=flags,separator=comma"
+            .parse()
+            .expect("a test reads them")
+    }
 
-impl Parts {
+    /// Adds a part of a description.
     fn add(&mut self, part: &str) -> Result<(), String> {
         let (what, value) = part
             .split_once('=')
-            .ok_or_else(|| "write what=column or what=column:unit".to_owned())?;
+            .ok_or("write what=column or what=column:unit")?;
         // A heading may have a colon; the unit stands behind the last.
         let (name, unit) = match value.rsplit_once(':') {
             Some((name, unit)) => (name, Some(unit)),
             None => (value, None),
         };
-        let span = || -> Result<(Column, TimeUnit), String> {
-            let unit = unit.ok_or(TIME_NEEDS_UNIT)?.parse();
-            let unit = unit.map_err(|error: UnknownName| error.to_string())?;
-            Ok((name.parse()?, unit))
-        };
-        let size = || -> Result<(Column, SizeUnit), String> {
-            let unit = unit.ok_or(
+        let bytes = || {
+            size_unit(unit.ok_or(
                 "an address or size needs its unit: bytes, sectors or a size, as in address=4:bytes",
-            )?;
-            Ok((name.parse()?, unit.parse()?))
+            )?)
         };
         match what {
-            "time" => once(&mut self.time, value.parse()?),
-            "completion" => once(&mut self.completion, value.parse()?),
-            "response" => once(&mut self.response, span()?),
-            "action" => once(&mut self.action, value.parse()?),
-            "address" => once(&mut self.address, size()?),
-            "size" => once(&mut self.size, size()?),
+            "time" => self.time = self.add_time(value, Role::Arrival, Role::ArrivalRest)?,
+            "completion" => {
+                self.completion = self.add_time(value, Role::Completion, Role::CompletionRest)?;
+            }
+            "response" => {
+                let unit = unit.ok_or(TIME_NEEDS_UNIT)?.parse();
+                let unit = unit.map_err(|error: UnknownName| error.to_string())?;
+                self.response_unit = Some(TimeUnit::nanos(unit));
+                self.add_column(Role::Response, name)?;
+            }
             "op" => {
                 let (name, code) = match unit {
                     Some("read1") => (name, OpCode::OneReads),
@@ -379,26 +297,37 @@ impl Parts {
                     Some("optional") => (name, OpCode::Optional),
                     _ => (value, OpCode::Text),
                 };
-                once(&mut self.op, (name.parse()?, code))
+                self.op_code = code;
+                self.add_column(Role::Op, name)?;
+            }
+            "action" => self.add_column(Role::Action, value)?,
+            "address" => {
+                self.address_unit = bytes()?;
+                self.add_column(Role::Address, name)?;
+            }
+            "size" => {
+                self.size_unit = bytes()?;
+                self.add_column(Role::Size, name)?;
             }
             "device" => {
-                let named = unit == Some("name");
-                let text = if named { name } else { value };
-                let (column, minor) = match text.split_once('+') {
+                let (text, form) = match unit {
+                    Some("name") => (name, DeviceForm::Name),
+                    _ => (value, DeviceForm::Number),
+                };
+                match text.split_once('+') {
                     Some((major, minor)) if is_digits(major) && is_digits(minor) => {
-                        (major.parse()?, Some(minor.parse()?))
+                        self.device = Some(DeviceForm::MajorMinor);
+                        self.add_column(Role::Device, major)?;
+                        self.add_column(Role::DeviceMinor, minor)?;
                     }
-                    _ => (text.parse()?, None),
-                };
-                let device = DeviceColumn {
-                    column,
-                    minor,
-                    named,
-                };
-                once(&mut self.device, device)
+                    _ => {
+                        self.device = Some(form);
+                        self.add_column(Role::Device, text)?;
+                    }
+                }
             }
-            "process" => once(&mut self.process, value.parse()?),
-            "flags" => once(&mut self.flags, value.parse()?),
+            "process" => self.add_column(Role::Process, value)?,
+            "flags" => self.add_column(Role::Flags, value)?,
             "separator" => {
                 let byte = match value {
                     "comma" => b',',
@@ -406,93 +335,45 @@ impl Parts {
                     "tab" => b'\t',
                     "bar" => b'|',
                     "blank" => b' ',
-                    _ => {
-                        return Err(
-                            "the separator is comma, semicolon, tab, bar or blank".to_owned()
-                        );
-                    }
+                    _ => Err("the separator is comma, semicolon, tab, bar or blank")?,
                 };
-                once(&mut self.separator, byte)
+                if self.separator.replace(byte).is_some() {
+                    return Err(TWICE.to_owned());
+                }
             }
-            _ => Err(format!("`{}` is not one of {WHAT}", shown(what.as_bytes()))),
+            _ => return Err(format!("`{}` is not one of {WHAT}", shown(what.as_bytes()))),
         }
+        Ok(())
     }
-}
 
-/// Fills a place that must be empty.
-fn once<T>(place: &mut Option<T>, value: T) -> Result<(), String> {
-    match place.replace(value) {
-        None => Ok(()),
-        Some(_) => Err("it is given twice".to_owned()),
-    }
-}
-
-impl CsvColumns {
-    /// The columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
-    pub(super) fn own() -> CsvColumns {
-        let name = |name: &str| Column::Name(name.to_owned());
-        let time = |heading: &str| {
-            Some(TimeColumn {
-                column: name(heading),
-                form: TimeForm::Unit(TimeUnit::Nanos),
-                rest: None,
-            })
+    /// Adds a column of times, or two whose sum is the time.
+    fn add_time(&mut self, text: &str, first: Role, second: Role) -> Result<TimeForms, String> {
+        // A heading may contain a plus sign. The sign then follows no unit.
+        let sum = (text.rsplit_once('+')).filter(|(addend, _)| time_column(addend).is_ok());
+        let (text, rest) = sum.map_or((text, None), |(text, rest)| (text, Some(rest)));
+        let (column, form) = time_column(text)?;
+        self.add_column(first, column)?;
+        let mut forms = TimeForms {
+            first: form,
+            rest: None,
         };
-        CsvColumns {
-            time: time("arrival_ns"),
-            completion: time("completion_ns"),
-            response: None,
-            op: name("op"),
-            op_code: OpCode::Text,
-            action: None,
-            address: name("address_sectors"),
-            address_unit: SizeUnit::SECTORS,
-            size: name("size_sectors"),
-            size_unit: SizeUnit::SECTORS,
-            device: Some(DeviceColumn {
-                column: name("device"),
-                minor: None,
-                named: false,
-            }),
-            process: Some(name("process")),
-            flags: Some(name("flags")),
-            separator: Some(b','),
+        if let Some(rest) = rest {
+            let (column, form) = time_column(rest)?;
+            self.add_column(second, column)?;
+            forms.rest = Some(form);
         }
+        Ok(forms)
     }
 
-    pub(super) fn roles(&self) -> impl Iterator<Item = (Role, &Column)> {
-        let (time, completion) = (self.time.as_ref(), self.completion.as_ref());
-        let device = self.device.as_ref();
-        fn rest(time: &TimeColumn) -> Option<&Column> {
-            time.rest.as_ref().map(|(column, _)| column)
+    /// Adds a column for a role that has none yet.
+    fn add_column(&mut self, role: Role, text: &str) -> Result<(), String> {
+        let column = text.parse()?;
+        if self.columns.iter().any(|(other, _)| *other == role) {
+            return Err(TWICE.to_owned());
         }
-        [
-            (Role::Arrival, time.map(|time| &time.column)),
-            (Role::ArrivalRest, time.and_then(rest)),
-            (Role::Completion, completion.map(|time| &time.column)),
-            (Role::CompletionRest, completion.and_then(rest)),
-            (
-                Role::Response,
-                self.response.as_ref().map(|(column, _)| column),
-            ),
-            (Role::Op, Some(&self.op)),
-            (Role::Action, self.action.as_ref()),
-            (Role::Address, Some(&self.address)),
-            (Role::Size, Some(&self.size)),
-            (Role::Device, device.map(|device| &device.column)),
-            (
-                Role::DeviceMinor,
-                device.and_then(|device| device.minor.as_ref()),
-            ),
-            (Role::Process, self.process.as_ref()),
-            (Role::Flags, self.flags.as_ref()),
-        ]
-        .into_iter()
-        .filter_map(|(role, column)| column.map(|column| (role, column)))
-    }
-
-    /// Returns true if arrivals are completions less response times.
-    pub(super) fn counts_back(&self) -> bool {
-        self.time.is_none() && self.response.is_some()
+        self.columns.push((role, column));
+        Ok(())
     }
 }
+
+const TWICE: &str = "it is given twice";

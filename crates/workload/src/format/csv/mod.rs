@@ -3,10 +3,8 @@
 mod columns;
 mod presets;
 
-pub use columns::{
-    Column, ColumnsError, CsvColumns, DeviceColumn, OpCode, SizeUnit, TimeColumn, TimeForm,
-};
-use columns::{ROLES, Role};
+use columns::{Column, DeviceForm, OpCode, ROLES, Role, TimeForm, TimeForms};
+pub use columns::{ColumnsError, CsvColumns};
 pub use presets::{PRESETS, Preset};
 
 use super::blkparse::block_event;
@@ -18,8 +16,8 @@ use crate::input::Input;
 use crate::lines::Lines;
 use crate::number::{self, Allowed};
 use crate::numbered::Numbered;
-use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
-use crate::reader::{self, Reader};
+use crate::pairing::{BlockAction, Pairing};
+use crate::reader::{self, ReadOptions, Reader};
 use crate::trace::{Format, TraceRequest};
 use crate::write::CSV_HEADINGS;
 use headtime_sched::{Flags, Op};
@@ -27,12 +25,15 @@ use headtime_units::{Extent, Time};
 use std::io::Read;
 
 /// Columns in the order of a file.
-struct Layout {
+struct Layout<'a> {
+    columns: &'a CsvColumns,
     separator: u8,
     /// What each column is for, up to the last one that is for anything.
     roles: Vec<Option<Role>>,
     /// Roles of columns counted from the end.
-    from_end: Vec<(usize, Role)>,
+    from_end: Vec<Option<Role>>,
+    /// True if the first line has headings and no request.
+    has_headings: bool,
 }
 
 /// A line that is a request, or an event of one.
@@ -55,22 +56,19 @@ pub(crate) fn recognise(line: &[u8]) -> bool {
     line == CSV_HEADINGS.as_bytes()
 }
 
-/// Names of the presets that the first lines of a file fit.
+/// Names of the presets that one of these lines fits.
 pub(crate) fn fitting(lines: &[&[u8]]) -> Vec<&'static str> {
-    let is_fit = |preset: &&Preset| {
-        preset.columns().iter().any(|columns| {
-            // The first may be headings.
-            lines.iter().take(2).any(|line| {
-                let layout = Layout::new(columns, line, 1);
-                layout.is_ok_and(|(layout, _)| fits(line, columns, &layout).is_ok_and(|is| is))
-            })
-        })
+    let options = ReadOptions::default();
+    let reader = Reader::new("", Format::Csv, &options);
+    let is_fit = |columns: &CsvColumns, line: &[u8]| {
+        let layout = Layout::new(columns, line, 1, &reader);
+        layout.is_ok_and(|layout| fits(line, &layout).is_ok_and(|is_request| is_request))
     };
-    PRESETS
-        .iter()
-        .filter(is_fit)
-        .map(|preset| preset.name)
-        .collect()
+    let presets = PRESETS.iter().filter(|preset| {
+        let columns = preset.columns();
+        (columns.iter()).any(|columns| lines.iter().any(|line| is_fit(columns, line)))
+    });
+    presets.map(|preset| preset.name).collect()
 }
 
 pub(crate) fn read<R: Read>(
@@ -82,182 +80,144 @@ pub(crate) fn read<R: Read>(
         (_, Some(columns)) => vec![columns.clone()],
         (_, None) => vec![CsvColumns::own()],
     };
-    let mut chosen: Option<(&CsvColumns, Layout)> = None;
+    let mut chosen: Option<Layout<'_>> = None;
     let mut names = Names::new();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     let mut first = true;
     while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
-        let (columns, layout) = match &chosen {
-            Some((columns, layout)) => (*columns, layout),
-            None => match choose(&choices, line, number, std::mem::take(&mut first)) {
-                Ok(Choice::Headings(found)) => {
-                    reader.notes.lines_ignored += 1;
-                    chosen = found;
+        if chosen.is_none() {
+            match choose(&choices, line, number, std::mem::take(&mut first), reader) {
+                Ok(found) => chosen = found,
+                Err(error) if error.is_odd_line() => {
+                    reader.refuse(error)?;
                     continue;
                 }
-                Ok(Choice::Layout(columns, layout)) => {
-                    let (columns, layout) = chosen.insert((columns, layout));
-                    (*columns, &*layout)
-                }
-                Err(LayoutError::Line(error)) => {
-                    reader.odd(number, *error)?;
-                    continue;
-                }
-                Err(LayoutError::Columns(problem)) => {
-                    return Err(TraceError::Options {
-                        file: reader.file.to_owned(),
-                        format: reader.notes.format,
-                        problem,
-                    });
-                }
-            },
-        };
-        match parse(line, columns, layout, &mut names) {
+                Err(error) => return Err(error),
+            }
+            if chosen.as_ref().is_none_or(|layout| layout.has_headings) {
+                reader.notes.lines_ignored += 1;
+                continue;
+            }
+        }
+        let Some(layout) = &chosen else { continue };
+        match parse(line, layout, &mut names) {
             Ok(Some(parsed)) => {
                 reader.notes.unaligned += u64::from(!parsed.aligned);
-                let request = parsed.request;
                 match parsed.action {
-                    None => reader.push(number, request)?,
-                    Some(action) => pairing.event(number, &BlockEvent { action, request }),
+                    None => reader.push(number, parsed.request)?,
+                    Some(action) => pairing.event(number, &block_event(action, parsed.request)),
                 }
             }
             Ok(None) => reader.notes.lines_ignored += 1,
             Err(error) => reader.odd(number, *error)?,
         }
     }
-    let of_events = choices.iter().any(|columns| columns.action.is_some());
-    if of_events {
+    if choices.iter().any(|columns| columns.has_events) {
         reader.take(pairing.finish())?;
     }
-    let counts_back = choices.iter().any(CsvColumns::counts_back);
+    let counts_back = choices.iter().any(|columns| columns.counts_back);
     reader.subtract_date(if counts_back { BEFORE_ZERO } else { 0 });
-    reader.device_names = names
-        .into_list()
-        .iter()
-        .enumerate()
-        .map(|(index, name)| (index as u32, shown(name)))
-        .collect();
+    let names = names.into_list();
+    reader.device_names = (0..).zip(names.iter().map(|name| shown(name))).collect();
     Ok(())
 }
 
-/// The meaning of the first line of a file.
-enum Choice<'a> {
-    /// It is headings, and says the columns unless there are several descriptions.
-    Headings(Option<(&'a CsvColumns, Layout)>),
-    Layout(&'a CsvColumns, Layout),
-}
-
-/// Why a line says nothing of the columns.
-enum LayoutError {
-    /// The line is odd.
-    Line(Box<FieldError>),
-    /// The description does not go with the file.
-    Columns(String),
-}
-
-/// Finds the description that fits a line. A single one is taken as it is.
+/// Finds the description that fits a line. A single one is taken as it is. `None` if there are several
+/// and the line is headings.
 fn choose<'a>(
     choices: &'a [CsvColumns],
     line: &[u8],
     number: u64,
     first: bool,
-) -> Result<Choice<'a>, LayoutError> {
+    reader: &Reader<'_>,
+) -> Result<Option<Layout<'a>>, TraceError> {
     let mut odd = None;
-    for (index, columns) in choices.iter().enumerate() {
-        let (layout, is_heading) = Layout::new(columns, line, number)?;
-        if is_heading && first && index == 0 {
-            let chosen = (choices.len() == 1).then_some((columns, layout));
-            return Ok(Choice::Headings(chosen));
-        }
+    for columns in choices {
+        let mut layout = Layout::new(columns, line, number, reader)?;
+        layout.has_headings &= first && odd.is_none();
         if choices.len() == 1 {
-            return Ok(Choice::Layout(columns, layout));
+            return Ok(Some(layout));
         }
-        match fits(line, columns, &layout) {
-            Ok(_) => return Ok(Choice::Layout(columns, layout)),
+        if layout.has_headings {
+            return Ok(None);
+        }
+        match fits(line, &layout) {
+            Ok(_) => return Ok(Some(layout)),
             Err(error) => odd = odd.or(Some(error)),
         }
     }
-    Err(LayoutError::Line(odd.expect("there is a description")))
+    let odd = odd.expect("there is a description");
+    Err(reader.field_error(number, *odd))
 }
 
-impl Layout {
-    /// Finds the columns by the first line, and whether that line is headings.
-    fn new(columns: &CsvColumns, line: &[u8], number: u64) -> Result<(Layout, bool), LayoutError> {
+impl<'a> Layout<'a> {
+    /// Finds the columns by the first line.
+    fn new(
+        columns: &'a CsvColumns,
+        line: &[u8],
+        number: u64,
+        reader: &Reader<'_>,
+    ) -> Result<Layout<'a>, TraceError> {
+        let wrong = |problem: String| TraceError::Options {
+            file: reader.file.to_owned(),
+            format: reader.notes.format,
+            problem,
+        };
         let separator = columns.separator.unwrap_or_else(|| guess_separator(line));
-        let mut found: Vec<Field<'_>> = Vec::new();
-        let mut fields = Columns::new(line, separator);
-        while let Some(field) = fields.next().map_err(LayoutError::Line)? {
-            found.push(field);
-        }
-        let mut roles: Vec<Option<Role>> = Vec::new();
-        let mut from_end: Vec<(usize, Role)> = Vec::new();
-        let mut address = None;
-        let mut by_name = false;
-        for (role, column) in columns.roles() {
-            let index = match column {
-                Column::Number(number) => usize::from(*number) - 1,
-                Column::FromEnd(number) => {
-                    let number = usize::from(*number);
-                    if from_end.iter().any(|(other, _)| *other == number) {
-                        let problem = format!("column -{number} is wanted for two things");
-                        return Err(LayoutError::Columns(problem));
-                    }
-                    from_end.push((number, role));
-                    if role == Role::Address {
-                        address = found.len().checked_sub(number);
-                    }
-                    continue;
-                }
+        let found = Columns::new(line, separator).all();
+        let found = found.map_err(|error| reader.field_error(number, *error))?;
+        let mut layout = Layout {
+            columns,
+            separator,
+            roles: Vec::new(),
+            from_end: Vec::new(),
+            has_headings: false,
+        };
+        for (role, column) in &columns.columns {
+            let (list, sign, index) = match column {
+                Column::Place(index) => (&mut layout.roles, "", *index),
+                Column::FromEnd(index) => (&mut layout.from_end, "-", *index),
                 Column::Name(name) => {
-                    by_name = true;
+                    layout.has_headings = true;
                     let is_it = |field: &Field<'_>| field.text == name.as_bytes();
-                    found.iter().position(is_it).ok_or_else(|| {
-                        let headings: Vec<String> =
-                            found.iter().map(|field| shown(field.text)).collect();
-                        LayoutError::Columns(format!(
+                    let index = found.iter().position(is_it).ok_or_else(|| {
+                        let headings = found.iter().map(|field| shown(field.text));
+                        wrong(format!(
                             "line {number} has no heading `{}`; it has {}",
                             shown(name.as_bytes()),
-                            headings.join(", ")
+                            headings.collect::<Vec<_>>().join(", ")
                         ))
-                    })?
+                    })?;
+                    (&mut layout.roles, "", index)
                 }
             };
-            if role == Role::Address {
-                address = Some(index);
+            if list.len() <= index {
+                list.resize(index + 1, None);
             }
-            if roles.len() <= index {
-                roles.resize(index + 1, None);
+            if list[index].replace(*role).is_some() {
+                let column = index + 1;
+                return Err(wrong(format!(
+                    "column {sign}{column} is wanted for two things"
+                )));
             }
-            if roles[index].is_some() {
-                let problem = format!("column {} is wanted for two things", index + 1);
-                return Err(LayoutError::Columns(problem));
-            }
-            roles[index] = Some(role);
         }
         // Without names to look up, the line is headings if its address is not a number.
-        let address = address.and_then(|index| found.get(index));
-        let is_heading = by_name
-            || address.is_some_and(|field| {
-                let first = field.text.first();
-                first.is_some_and(|first| !first.is_ascii_digit() && *first != b'-')
-            });
-        let layout = Layout {
-            separator,
-            roles,
-            from_end,
-        };
-        Ok((layout, is_heading))
+        let mut fields = [Field::end(line); ROLES];
+        let split = layout.split(line, &mut fields);
+        split.map_err(|error| reader.field_error(number, *error))?;
+        let first = fields[Role::Address as usize].text.first();
+        layout.has_headings |= first.is_some_and(|first| !first.is_ascii_digit() && *first != b'-');
+        Ok(layout)
     }
 
-    /// The columns of a line by role. A missing column is the empty end of the line.
-    #[inline]
-    fn fields<'a>(&self, line: &'a [u8]) -> Result<[Field<'a>; ROLES], Box<FieldError>> {
-        let end = Field {
-            at: line.len(),
-            text: b"",
-        };
-        let mut fields = [end; ROLES];
+    /// Finds the columns of a line by role. A missing column is the empty end of the line.
+    #[inline(always)]
+    fn split<'l>(
+        &self,
+        line: &'l [u8],
+        fields: &mut [Field<'l>; ROLES],
+    ) -> Result<(), Box<FieldError>> {
         let mut all = Columns::new(line, self.separator);
         for role in &self.roles {
             match (all.next()?, role) {
@@ -267,20 +227,22 @@ impl Layout {
             }
         }
         if !self.from_end.is_empty() {
-            let mut count = 0;
-            let mut all = Columns::new(line, self.separator);
-            while all.next()?.is_some() {
-                count += 1;
-            }
-            let mut all = Columns::new(line, self.separator);
-            for left in (1..=count).rev() {
-                let Some(field) = all.next()? else { break };
-                for (_, role) in self.from_end.iter().filter(|(number, _)| *number == left) {
-                    fields[*role as usize] = field;
+            let all = Columns::new(line, self.separator).all()?;
+            for (field, role) in all.iter().rev().zip(&self.from_end) {
+                if let Some(role) = role {
+                    fields[*role as usize] = *field;
                 }
             }
         }
-        Ok(fields)
+        Ok(())
+    }
+}
+
+impl Preset {
+    /// The descriptions of its columns.
+    fn columns(&self) -> Vec<CsvColumns> {
+        let parse = |text: &&str| text.parse().expect("a test reads each of them");
+        self.layouts.iter().map(parse).collect()
     }
 }
 
@@ -295,80 +257,46 @@ fn guess_separator(line: &[u8]) -> u8 {
 /// Returns true if a line is a request by a description, false if the line is passed over.
 #[cold]
 #[inline(never)]
-fn fits(line: &[u8], columns: &CsvColumns, layout: &Layout) -> Result<bool, Box<FieldError>> {
-    Ok(parse(line, columns, layout, &mut Names::new())?.is_some())
+fn fits(line: &[u8], layout: &Layout<'_>) -> Result<bool, Box<FieldError>> {
+    Ok(parse(line, layout, &mut Names::new())?.is_some())
 }
 
 /// The request or the event of a line; `None` if the line is passed over.
 #[inline(always)]
 fn parse(
     line: &[u8],
-    columns: &CsvColumns,
-    layout: &Layout,
+    layout: &Layout<'_>,
     names: &mut Names,
 ) -> Result<Option<Parsed>, Box<FieldError>> {
-    let fields = layout.fields(line)?;
+    let columns = layout.columns;
+    let mut fields = [Field::end(line); ROLES];
+    layout.split(line, &mut fields)?;
     let field = |role: Role| fields[role as usize];
     let given = |role: Role| Some(field(role)).filter(|field| !field.text.is_empty());
 
-    let action = match &columns.action {
-        None => None,
-        Some(_) => match action(field(Role::Action))? {
-            Some(action) => Some(action),
+    let action = if columns.has_events {
+        match action(field(Role::Action))? {
             None => return Ok(None),
-        },
+            action => action,
+        }
+    } else {
+        None
     };
     let Some((op, mut flags)) = columns.op_code.read(field(Role::Op))? else {
         return Ok(None);
     };
-    let arrival = match (&columns.time, given(Role::Arrival)) {
-        (Some(column), Some(first)) => {
-            Some(time(column, first, field(Role::ArrivalRest), "the time")?)
-        }
-        _ => None,
-    };
-    let completion = match (&columns.completion, given(Role::Completion)) {
-        (Some(column), Some(first)) => {
-            let rest = field(Role::CompletionRest);
-            Some(time(column, first, rest, "the completion")?)
-        }
-        _ => None,
-    };
-    let response = match (&columns.response, given(Role::Response)) {
-        (Some((_, unit)), Some(field)) => {
-            Some((field, field.time("the response time", unit.nanos())?))
-        }
-        _ => None,
-    };
-    let (arrival, completion) = match (arrival, completion, response) {
-        (None, None, Some((field, _))) => {
-            let allowed = "a response time beside a time only";
-            return Err(field.error("the response time", allowed));
-        }
-        (Some(arrival), _, Some((field, response))) => {
-            let completion = arrival
-                .checked_add(response)
-                .filter(|nanos| *nanos < u64::MAX);
-            let allowed = "one that ends 584 years after zero or before";
-            (
-                Some(arrival),
-                Some(completion.ok_or_else(|| field.error("the response time", allowed))?),
-            )
-        }
-        (None, Some(completion), response) if columns.counts_back() => {
-            let (field, response) = response
-                .ok_or_else(|| field(Role::Response).error("the response time", "a time"))?;
-            let completion = completion
-                .checked_add(BEFORE_ZERO)
-                .filter(|nanos| *nanos < u64::MAX)
-                .ok_or_else(|| field.error("the completion", "a time before the year 2400"))?;
-            let arrival = completion
-                .checked_sub(response)
-                .ok_or_else(|| field.error("the response time", "one of less than 146 years"))?;
-            (Some(arrival), Some(completion))
-        }
-        (arrival, completion, _) => (arrival, completion),
-    };
+    let (first, rest) = (field(Role::Arrival), field(Role::ArrivalRest));
+    let mut arrival = columns.time.read(first, rest, "the time")?;
+    let (first, rest) = (field(Role::Completion), field(Role::CompletionRest));
+    let mut completion = columns.completion.read(first, rest, "the completion")?;
+    if let Some(unit) = columns.response_unit {
+        let response = field(Role::Response);
+        (arrival, completion) = if columns.counts_back {
+            count_back(completion, field(Role::Completion), response, unit)?
+        } else {
+            (arrival, completed(arrival, response, unit)?)
+        };
+    }
     if action.is_some() && arrival.is_none() {
         return Err(field(Role::Arrival).error("the time", "a time, since each line is an event"));
     }
@@ -384,37 +312,32 @@ fn parse(
         flags = flags.with(bits.ok_or_else(|| field.error("the flags", "0 to 7"))?);
     }
     let (address, size) = (field(Role::Address), field(Role::Size));
-    let bytes = |field: Field<'_>, name: &str, unit: SizeUnit| {
-        let count = field.unsigned(name)?;
-        count
-            .checked_mul(unit.bytes())
-            .ok_or_else(|| field.error(name, "an address of at most 64 bits of bytes"))
-    };
     // Flushes, and requests of nothing, may be at no sector at all.
     let nowhere = |field: Field<'_>| field.text.is_empty() && field.at < line.len();
     let length = if op == Op::Flush && nowhere(size) {
         0
     } else {
-        bytes(size, "the size", columns.size_unit)?
+        size.bytes("the size", columns.size_unit)?
     };
     let (extent, aligned) = if length == 0 && (op == Op::Flush || is_last_sector(address.text)) {
         (Extent::default(), true)
     } else {
-        let offset = bytes(address, "the address", columns.address_unit)?;
+        let offset = address.bytes("the address", columns.address_unit)?;
         reader::extent_of_bytes(offset, length)
             .ok_or_else(|| address.error("the address with the size", reader::EXTENT_ALLOWED))?
     };
-    let device = match (&columns.device, field(Role::Device)) {
-        (None, _) => 0,
-        (Some(DeviceColumn { minor: Some(_), .. }), major) => {
-            let major = major.unsigned_32("the major number of the device")?;
+    let device = match columns.device {
+        None => 0,
+        Some(DeviceForm::Number) => field(Role::Device).unsigned_32("the device")?,
+        Some(DeviceForm::Name) => {
+            let name = field(Role::Device).text;
+            names.number(name, || name.to_vec())
+        }
+        Some(DeviceForm::MajorMinor) => {
+            let major = field(Role::Device).unsigned_32("the major number of the device")?;
             let minor = field(Role::DeviceMinor).unsigned_32("the minor number of the device")?;
             let name = format!("{major},{minor}").into_bytes();
             names.number(&name[..], || name.clone())
-        }
-        (Some(DeviceColumn { named: false, .. }), field) => field.unsigned_32("the device")?,
-        (Some(DeviceColumn { named: true, .. }), field) => {
-            names.number(field.text, || field.text.to_vec())
         }
     };
     let process = given(Role::Process)
@@ -429,20 +352,10 @@ fn parse(
         process,
         flags,
     };
-    Ok(Some(match action {
-        None => Parsed {
-            request,
-            aligned,
-            action,
-        },
-        Some(action) => {
-            let BlockEvent { action, request } = block_event(action, request);
-            Parsed {
-                request,
-                aligned,
-                action: Some(action),
-            }
-        }
+    Ok(Some(Parsed {
+        request,
+        aligned,
+        action,
     }))
 }
 
@@ -451,80 +364,125 @@ fn is_last_sector(address: &[u8]) -> bool {
     address == b"18446744073709551615" || address == b"-1"
 }
 
-/// A time, which may be the sum of two columns.
-#[inline]
-fn time(
-    column: &TimeColumn,
-    first: Field<'_>,
-    rest: Field<'_>,
-    name: &str,
-) -> Result<u64, Box<FieldError>> {
-    let one = |field: Field<'_>, form: TimeForm| match form {
-        TimeForm::Unit(unit) => field.date(name, unit.nanos()),
-        TimeForm::Date => {
-            calendar::date(field.text).map_err(|Allowed(allowed)| field.error(name, allowed))
-        }
-        TimeForm::Clock => {
-            calendar::clock(field.text).map_err(|Allowed(allowed)| field.error(name, allowed))
-        }
+/// The sum of two times.
+fn sum(first: u64, second: u64) -> Option<u64> {
+    first.checked_add(second).filter(|nanos| *nanos < u64::MAX)
+}
+
+/// The completion of a request, if its response time is there.
+fn completed(
+    arrival: Option<u64>,
+    response: Field<'_>,
+    unit: u64,
+) -> Result<Option<u64>, Box<FieldError>> {
+    const NAME: &str = "the response time";
+    if response.text.is_empty() {
+        return Ok(None);
+    }
+    let arrival =
+        arrival.ok_or_else(|| response.error(NAME, "a response time beside a time only"))?;
+    let completion = sum(arrival, response.time(NAME, unit)?);
+    let allowed = "one that ends 584 years after zero or before";
+    completion
+        .map(Some)
+        .ok_or_else(|| response.error(NAME, allowed))
+}
+
+/// Arrival and completion of a request whose completion the file has, both later by [`BEFORE_ZERO`].
+fn count_back(
+    completion: Option<u64>,
+    field: Field<'_>,
+    response: Field<'_>,
+    unit: u64,
+) -> Result<(Option<u64>, Option<u64>), Box<FieldError>> {
+    const NAME: &str = "the response time";
+    let Some(completion) = completion else {
+        // An error if there is a response time.
+        return completed(None, response, unit).map(|none| (none, none));
     };
-    let nanos = one(first, column.form)?;
-    match &column.rest {
-        None => Ok(nanos),
-        Some((_, form)) => nanos
-            .checked_add(one(rest, *form)?)
-            .filter(|nanos| *nanos < u64::MAX)
-            .ok_or_else(|| rest.error(name, "a time of at most 584 years")),
+    let completion = sum(completion, BEFORE_ZERO)
+        .ok_or_else(|| field.error("the completion", "a time before the year 2400"))?;
+    let arrival = completion.checked_sub(response.time(NAME, unit)?);
+    let arrival = arrival.ok_or_else(|| response.error(NAME, "one of less than 146 years"))?;
+    Ok((Some(arrival), Some(completion)))
+}
+
+impl TimeForms {
+    /// A time, which may be the sum of two columns.
+    #[inline(always)]
+    fn read(
+        self,
+        first: Field<'_>,
+        rest: Field<'_>,
+        name: &str,
+    ) -> Result<Option<u64>, Box<FieldError>> {
+        if first.text.is_empty() {
+            return Ok(None);
+        }
+        match (self.first, self.rest) {
+            (TimeForm::Unit(unit), None) => first.date(name, unit).map(Some),
+            (form, None) => form.read(first, name).map(Some),
+            (form, Some(other)) => sum(form.read(first, name)?, other.read(rest, name)?)
+                .map(Some)
+                .ok_or_else(|| rest.error(name, "a time of at most 584 years")),
+        }
+    }
+}
+
+impl TimeForm {
+    #[inline(never)]
+    fn read(self, field: Field<'_>, name: &str) -> Result<u64, Box<FieldError>> {
+        match self {
+            TimeForm::Unit(unit) => return field.date(name, unit),
+            TimeForm::Date => calendar::date(field.text),
+            TimeForm::Clock => calendar::clock(field.text),
+        }
+        .map_err(|Allowed(allowed)| field.error(name, allowed))
     }
 }
 
 /// The event of a request; `None` for events that do not matter.
 fn action(field: Field<'_>) -> Result<Option<BlockAction>, Box<FieldError>> {
-    Ok(Some(match field.text {
-        b"Q" => BlockAction::Queue,
-        b"I" => BlockAction::Insert,
-        b"D" => BlockAction::Issue,
-        b"R" => BlockAction::Requeue,
-        b"C" => BlockAction::Complete(Level::Both),
-        other if !other.is_empty() && other.iter().all(u8::is_ascii_alphabetic) => return Ok(None),
-        _ => return Err(field.error("the action", "a letter such as Q, D or C")),
-    }))
+    let action = BlockAction::of_letter(field.text);
+    let is_word = !field.text.is_empty() && field.text.iter().all(u8::is_ascii_alphabetic);
+    if action.is_none() && !is_word {
+        return Err(field.error("the action", "a letter such as Q, D or C"));
+    }
+    Ok(action)
 }
 
 impl OpCode {
     /// The operation that a column stands for, and flags if it has any; `None` if it is not for sectors.
+    #[inline(always)]
     fn read(self, field: Field<'_>) -> Result<Option<(Op, Flags)>, Box<FieldError>> {
         let text = field.text;
+        let plain = |op: Op| (op, Flags::NONE);
         let found = match self {
             OpCode::Optional if text.is_empty() => return Ok(None),
             OpCode::Text | OpCode::Optional => {
-                let word = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
-                let op = if word("read") {
-                    Some(Op::Read)
-                } else if word("write") {
-                    Some(Op::Write)
-                } else if word("flush") {
-                    Some(Op::Flush)
-                } else if word("discard") || word("trim") || word("unmap") || word("secure_erase") {
-                    Some(Op::Discard)
-                } else if word("none") || word("n") {
+                let is = |word: &str| text.eq_ignore_ascii_case(word.as_bytes());
+                if is("read") {
+                    Some(plain(Op::Read))
+                } else if is("write") {
+                    Some(plain(Op::Write))
+                } else if is("flush") {
+                    Some(plain(Op::Flush))
+                } else if is("discard") || is("trim") || is("unmap") || is("secure_erase") {
+                    Some(plain(Op::Discard))
+                } else if is("none") || is("n") {
                     return Ok(None);
                 } else {
-                    scsi(text)
-                };
-                match op {
-                    Some(op) => Some((op, Flags::NONE)),
-                    None => rwbs::read(&text.to_ascii_uppercase()),
+                    let op = scsi(text).map(plain);
+                    op.or_else(|| rwbs::read(&text.to_ascii_uppercase()))
                 }
             }
-            OpCode::OneReads | OpCode::ZeroReads => {
-                let read = u64::from(self == OpCode::OneReads);
-                match number::unsigned(text) {
-                    Ok(bit) if bit == read => Some((Op::Read, Flags::NONE)),
-                    Ok(0 | 1) => Some((Op::Write, Flags::NONE)),
-                    _ => None,
+            OpCode::OneReads | OpCode::ZeroReads => match number::unsigned(text) {
+                Ok(bit @ (0 | 1)) if (bit == 1) == (self == OpCode::OneReads) => {
+                    Some(plain(Op::Read))
                 }
-            }
+                Ok(0 | 1) => Some(plain(Op::Write)),
+                _ => None,
+            },
         };
         found
             .map(Some)

@@ -2,14 +2,12 @@
 //!
 //! Where the layouts come from is in docs/traces.md, which a test holds against this table.
 
-use super::CsvColumns;
-
 /// A named description of columns.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
     /// The name, as in `--trace-format fiu`.
     pub name: &'static str,
-    /// Descriptions as [`CsvColumns`] reads them. The first that fits a line of the file is taken.
+    /// Descriptions as [`CsvColumns`](crate::CsvColumns) reads them. The first that fits a line of the file is taken.
     pub layouts: &'static [&'static str],
 }
 
@@ -69,12 +67,6 @@ impl Preset {
     /// The preset of this name.
     pub fn named(name: &str) -> Option<&'static Preset> {
         PRESETS.iter().find(|preset| preset.name == name)
-    }
-
-    /// The descriptions of its columns.
-    pub(super) fn columns(&self) -> Vec<CsvColumns> {
-        let parse = |text: &&str| text.parse().expect("a test reads each of them");
-        self.layouts.iter().map(parse).collect()
     }
 
     /// Returns true if its lines are events of requests.
