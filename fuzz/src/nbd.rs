@@ -27,6 +27,9 @@ use std::time::Duration;
 /// Sectors of the disk: small, so that reads of the whole of it are cheap.
 const SECTORS: u64 = 512;
 
+/// Actions and their bytes, by cookie, in the order of the requests.
+type Expected = BTreeMap<u64, Vec<(Action, u32)>>;
+
 fn offer() -> Offer {
     Offer {
         name: "null".into(),
@@ -203,8 +206,8 @@ fn talk(choice: Choice, input: &[u8]) -> Vec<u8> {
 
 /// Requests that are to be answered: cookie, what they are, and their lengths. Cookies may be there several times.
 /// The `bool` says whether the connection then ends well; if not, the last may go unanswered.
-fn expected(choice: Choice, mut input: &[u8]) -> (BTreeMap<u64, Vec<(Action, u32)>>, bool) {
-    let mut expected: BTreeMap<u64, Vec<(Action, u32)>> = BTreeMap::new();
+fn expected(choice: Choice, mut input: &[u8]) -> (Expected, bool) {
+    let mut expected = Expected::new();
     while let Some(header) = input.first_chunk::<REQUEST_BYTES>() {
         let Ok(request) = Request::parse(header) else {
             return (expected, false);
@@ -229,11 +232,7 @@ fn expected(choice: Choice, mut input: &[u8]) -> (BTreeMap<u64, Vec<(Action, u32
     (expected, true)
 }
 
-fn replies(
-    choice: Choice,
-    mut output: &[u8],
-    (expected, well): &(BTreeMap<u64, Vec<(Action, u32)>>, bool),
-) {
+fn replies(choice: Choice, mut output: &[u8], (expected, well): &(Expected, bool)) {
     let mut left = expected.clone();
     while !output.is_empty() {
         let (cookie, error, len);

@@ -1,6 +1,5 @@
 //! Converts parameters to a profile.
 
-use crate::Choice;
 use crate::error::ImportError;
 use crate::fields::Fields;
 use crate::findings::Findings;
@@ -17,6 +16,26 @@ use headtime_disk::profile::{
 };
 use headtime_units::{Nanos, Sectors};
 use std::path::Path;
+
+/// The choice of a drive among several in the files, and its block size.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The name of the drive: of an instance in the topology, or of a `disksim_disk` block. Needed where there are
+    /// several drives that differ.
+    pub drive: Option<String>,
+    /// Bytes of a block: 256, 512 or 4096. Parameter files count blocks without a size. Each block becomes one sector of
+    /// this size, and times for each block stay.
+    pub block_bytes: u32,
+}
+
+impl Default for Choice {
+    fn default() -> Choice {
+        Choice {
+            drive: None,
+            block_bytes: 512,
+        }
+    }
+}
 
 /// A drive read from parameter files.
 #[derive(Clone, Debug, PartialEq)]

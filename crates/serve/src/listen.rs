@@ -8,8 +8,12 @@ mod address;
 mod inherited;
 mod unix;
 
-pub use address::{Access, BindError, JOIN_GROUP, Listen, ParseListenError, UnixSocket};
-pub use inherited::{InheritError, Inherited, InheritedSocket};
+pub use address::{
+    Access, BindError, InheritedSocket, JOIN_GROUP, Listen, ParseListenError, UnixSocket,
+};
+pub use inherited::{InheritError, Inherited};
+
+use address::StdListener;
 
 use std::future::poll_fn;
 use std::io;
@@ -76,7 +80,12 @@ impl Bound {
                 Listener::Unix(UnixListener::from_std(bound.listener.try_clone()?)?)
             }
             Socket::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener.try_clone()?)?),
-            Socket::Inherited(socket) => socket.listener()?,
+            Socket::Inherited(socket) => match &socket.listener {
+                StdListener::Unix(unix) => {
+                    Listener::Unix(UnixListener::from_std(unix.try_clone()?)?)
+                }
+                StdListener::Tcp(tcp) => Listener::Tcp(TcpListener::from_std(tcp.try_clone()?)?),
+            },
         })
     }
 }

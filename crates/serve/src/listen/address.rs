@@ -1,10 +1,10 @@
 //! Where to listen, as text and as a value, and why that fails.
 
-use super::inherited::InheritedSocket;
 use headtime_linux::shown::PathShown as _;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -56,6 +56,39 @@ impl<P: Into<PathBuf>> From<P> for UnixSocket {
 impl fmt::Display for UnixSocket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unix:{}", self.path.shown())
+    }
+}
+
+/// A socket that the process was started with. The socket's file is the service manager's.
+#[derive(Debug)]
+pub struct InheritedSocket {
+    /// Where it listens, as [`Listen`] shows it.
+    pub(super) address: String,
+    pub(super) listener: StdListener,
+}
+
+#[derive(Debug)]
+pub(super) enum StdListener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+/// Equal to itself alone.
+impl PartialEq for InheritedSocket {
+    fn eq(&self, other: &InheritedSocket) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for InheritedSocket {}
+
+impl InheritedSocket {
+    /// Returns the address, if every user of the machine can connect.
+    pub(super) fn tcp(&self) -> Option<std::net::SocketAddr> {
+        match &self.listener {
+            StdListener::Tcp(tcp) => tcp.local_addr().ok(),
+            StdListener::Unix(_) => None,
+        }
     }
 }
 

@@ -1,35 +1,10 @@
 //! Sockets that a service manager has opened for this process, as in sd_listen_fds(3).
 
-use super::address::Listen;
+use super::address::{InheritedSocket, Listen, StdListener};
 use listenfd::ListenFd;
 use std::io;
-use std::net::TcpListener;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-
-/// A socket that the process was started with. The socket's file is the service manager's.
-#[derive(Debug)]
-pub struct InheritedSocket {
-    /// Where it listens, as [`Listen`] shows it.
-    pub(super) address: String,
-    pub(super) listener: StdListener,
-}
-
-#[derive(Debug)]
-pub(super) enum StdListener {
-    Unix(UnixListener),
-    Tcp(TcpListener),
-}
-
-/// Equal to itself alone.
-impl PartialEq for InheritedSocket {
-    fn eq(&self, other: &InheritedSocket) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for InheritedSocket {}
 
 /// Why an inherited socket cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -138,31 +113,11 @@ fn listens(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-impl InheritedSocket {
-    pub(super) fn listener(&self) -> io::Result<super::Listener> {
-        Ok(match &self.listener {
-            StdListener::Unix(unix) => {
-                super::Listener::Unix(tokio::net::UnixListener::from_std(unix.try_clone()?)?)
-            }
-            StdListener::Tcp(tcp) => {
-                super::Listener::Tcp(tokio::net::TcpListener::from_std(tcp.try_clone()?)?)
-            }
-        })
-    }
-
-    /// Returns the address, if every user of the machine can connect.
-    pub(super) fn tcp(&self) -> Option<std::net::SocketAddr> {
-        match &self.listener {
-            StdListener::Tcp(tcp) => tcp.local_addr().ok(),
-            StdListener::Unix(_) => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use headtime_testkit::Folder;
+    use std::os::unix::net::UnixListener;
 
     fn unix(folder: &Folder, name: &str) -> InheritedSocket {
         InheritedSocket {

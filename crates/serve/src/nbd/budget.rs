@@ -5,10 +5,16 @@
 //! request each: small requests never keep a large request out. A connection takes all bytes of a request at once, so
 //! that each turn comes.
 
-use super::inbox::Inbox;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A connection that waits for bytes.
+pub(super) trait Waiter: fmt::Debug + Send + Sync {
+    /// Lets the connection look if there is room for its next request.
+    fn call(&self);
+}
 
 /// The bytes, and who waits for them.
 #[derive(Debug)]
@@ -17,7 +23,7 @@ pub(super) struct Budget {
     held: AtomicUsize,
     /// Connections that wait.
     waiters: AtomicUsize,
-    waiting: Mutex<VecDeque<Arc<Inbox>>>,
+    waiting: Mutex<VecDeque<Arc<dyn Waiter>>>,
 }
 
 impl Budget {
@@ -30,15 +36,15 @@ impl Budget {
         }
     }
 
-    /// Takes bytes. Returns false if there is no room; the inbox of the connection is then called when its turn comes. A
+    /// Takes bytes. Returns false if there is no room; the waiter is then called when its turn comes. A
     /// request of more than all bytes goes alone.
-    pub(super) fn take(&self, bytes: usize, inbox: &Arc<Inbox>) -> bool {
+    pub(super) fn take(&self, bytes: usize, waiter: &Arc<impl Waiter + 'static>) -> bool {
         if bytes == 0 {
             return true;
         }
         match self.waiters.load(Ordering::SeqCst) == 0 && self.add(bytes) {
             true => true,
-            false => self.take_in_turn(bytes, inbox),
+            false => self.take_in_turn(bytes, waiter),
         }
     }
 
@@ -55,12 +61,12 @@ impl Budget {
     }
 
     /// A connection that may wait ends.
-    pub(super) fn leave(&self, inbox: &Arc<Inbox>) {
+    pub(super) fn leave(&self, waiter: &Arc<impl Waiter + 'static>) {
         if self.waiters.load(Ordering::SeqCst) == 0 {
             return;
         }
         let mut waiting = self.waiting();
-        waiting.retain(|other| !Arc::ptr_eq(other, inbox));
+        waiting.retain(|other| !std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(waiter)));
         self.waiters.store(waiting.len(), Ordering::SeqCst);
         self.call(&waiting);
     }
@@ -72,15 +78,18 @@ impl Budget {
     }
 
     #[cold]
-    fn take_in_turn(&self, bytes: usize, inbox: &Arc<Inbox>) -> bool {
+    fn take_in_turn(&self, bytes: usize, waiter: &Arc<impl Waiter + 'static>) -> bool {
         let mut waiting = self.waiting();
-        if !waiting.iter().any(|other| Arc::ptr_eq(other, inbox)) {
-            waiting.push_back(Arc::clone(inbox));
+        if !waiting
+            .iter()
+            .any(|other| std::ptr::addr_eq(Arc::as_ptr(other), Arc::as_ptr(waiter)))
+        {
+            waiting.push_back(Arc::clone(waiter) as Arc<dyn Waiter>);
             self.waiters.store(waiting.len(), Ordering::SeqCst);
         }
         let is_first = waiting
             .front()
-            .is_some_and(|first| Arc::ptr_eq(first, inbox));
+            .is_some_and(|first| std::ptr::addr_eq(Arc::as_ptr(first), Arc::as_ptr(waiter)));
         if !is_first || !self.add(bytes) {
             return false;
         }
@@ -91,19 +100,20 @@ impl Budget {
         true
     }
 
-    fn call(&self, waiting: &VecDeque<Arc<Inbox>>) {
+    fn call(&self, waiting: &VecDeque<Arc<dyn Waiter>>) {
         if let Some(first) = waiting.front() {
             first.call();
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Inbox>>> {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<dyn Waiter>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::inbox::Inbox;
     use super::*;
     use std::task::Waker;
 

@@ -4,16 +4,13 @@
 //! the start of the next message is unknown, or would take too long to reach.
 
 use super::handshake::{Choice, Offer};
-use super::wire::{Error, Request, command, flag};
+use super::wire::{Error, REQUEST_BYTES_MAX, Request, command, flag};
 use crate::request::Cut;
 use headtime_units::Extent;
 
 /// The data of a write that is too long are skipped up to this length; a longer one ends the
 /// connection.
 pub const SKIP_BYTES_MAX: u32 = 256 << 20;
-
-/// The longest read, and the longest write that brings its data.
-pub const REQUEST_BYTES_MAX: u32 = 64 << 20;
 
 /// The action that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,9 @@
 //! Only the fixed newstyle. A well-behaved client gets an answer to everything. Input that cannot
 //! be answered, or looks like noise, ends the connection ([`HandshakeError`]).
 
-use super::check::REQUEST_BYTES_MAX;
 use super::wire::{
-    self, BASE_ALLOCATION, BASE_ALLOCATION_ID, STRING_BYTES_MAX, export, info, option,
-    put_option_reply, reply, u16_at, u32_at, u64_at,
+    self, BASE_ALLOCATION, BASE_ALLOCATION_ID, REQUEST_BYTES_MAX, STRING_BYTES_MAX, export, info,
+    option, put_option_reply, reply, u16_at, u32_at, u64_at,
 };
 use headtime_linux::shown::Shown;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Holds the completions of a connection until it takes them.
 
-use super::budget::Budget;
+use super::budget::{Budget, Waiter};
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
 use std::fmt;
@@ -71,12 +71,6 @@ impl Inbox {
         self.wake();
     }
 
-    /// Lets the connection look whether there is room for its next request.
-    pub(super) fn call(&self) {
-        self.turn.store(true, Ordering::SeqCst);
-        self.wake();
-    }
-
     pub(super) fn is_draining(&self) -> bool {
         self.drain.load(Ordering::Relaxed)
     }
@@ -110,6 +104,13 @@ impl Inbox {
 
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter for Inbox {
+    fn call(&self) {
+        self.turn.store(true, Ordering::SeqCst);
+        self.wake();
     }
 }
 

@@ -4,6 +4,9 @@
 //! baseline protocol and its extensions `INFO`, `STRUCTURED_REPLY`, `BLOCK_STATUS` and
 //! `WRITE_ZEROES`). All numbers are big-endian.
 
+/// The longest read, and the longest write that brings its data.
+pub const REQUEST_BYTES_MAX: u32 = 64 << 20;
+
 /// The first bytes of a server.
 pub const NBDMAGIC: u64 = 0x4e42_444d_4147_4943;
 /// Before an option, from either side's first message on.

@@ -60,6 +60,34 @@ impl Seal {
     }
 }
 
+/// The lines of a text that are as they were written, with their checksums, and how many are not. Half a line at the end is none: it was never whole.
+pub(super) fn whole_lines(text: &[u8], from: u64, seal: Seal) -> (String, u64) {
+    let (mut lines, mut bad, mut at) = (String::new(), 0, from);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let here = at;
+        at += line.len() as u64;
+        let Some(line) = line.strip_suffix(b"\n") else {
+            break;
+        };
+        match std::str::from_utf8(line)
+            .ok()
+            .filter(|line| is_whole(line, here, seal))
+        {
+            Some(line) => {
+                lines.push_str(line);
+                lines.push('\n');
+            }
+            None => bad += 1,
+        }
+    }
+    (lines, bad)
+}
+
+fn is_whole(line: &str, at: u64, seal: Seal) -> bool {
+    let parts = line.rsplit_once(' ');
+    parts.is_some_and(|(text, check)| format!("{:016x}", seal.check(at, text.as_bytes())) == check)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,11 @@
 //! Checks a specification in bytes and converts it to sectors of a drive.
 
+use super::area::Area;
 use super::places::Places;
 use super::spec::{Cycle, Pacing, ProcessSpec, SizeDistribution, SpecError, TimeDistribution};
+use super::weighted::Weights;
 use crate::Random;
 use headtime_units::{Bytes, Nanos, Sectors};
-use std::sync::Arc;
 
 /// A distribution of counts of sectors, or of bytes.
 #[derive(Clone, Debug)]
@@ -18,37 +19,6 @@ pub(super) enum Draw {
     Geometric { step: u64, scale: f64, most: u64 },
     /// Each of these as often as its weight says.
     Table(Weights<u64>),
-}
-
-/// Values, each with the sum of the weights up to it.
-#[derive(Clone, Debug)]
-pub(super) struct Weights<T>(Arc<[(u64, T)]>);
-
-impl<T: Copy> Weights<T> {
-    /// `None` if there are no weights.
-    pub(super) fn new(entries: impl IntoIterator<Item = (T, u32)>) -> Option<Weights<T>> {
-        let mut sum = 0;
-        let entries = entries.into_iter().map(|(value, weight)| {
-            sum += u64::from(weight);
-            (sum, value)
-        });
-        let entries: Arc<[(u64, T)]> = entries.collect();
-        (sum > 0).then_some(Weights(entries))
-    }
-
-    pub(super) fn draw(&self, stream: &mut Random) -> T {
-        let (sum, _) = self.0[self.0.len() - 1];
-        let drawn = stream.below(sum);
-        self.0[self.0.partition_point(|(upto, _)| *upto <= drawn)].1
-    }
-}
-
-/// Where a process may go, in sectors.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Area {
-    pub start: u64,
-    pub end: u64,
-    pub align: u64,
 }
 
 impl Draw {
@@ -376,74 +346,5 @@ impl Check {
                 weights.ok_or_else(|| error("a table with a size".to_owned()))
             }
         }
-    }
-}
-
-impl Area {
-    /// Returns true if a request of `len` sectors may begin at `start`.
-    fn holds(self, start: u64, len: u64) -> bool {
-        self.start <= start && start <= self.end && len <= self.end - start
-    }
-
-    fn first_aligned(self) -> u64 {
-        self.start.next_multiple_of(self.align)
-    }
-
-    /// The number of aligned places, at least one.
-    pub(super) fn slots(self) -> u64 {
-        (self.end.saturating_sub(self.first_aligned()) / self.align).max(1)
-    }
-
-    /// The aligned place of this number; the last place with room for the request if this one has none.
-    pub(super) fn slot(self, slot: u64, len: u64) -> u64 {
-        let first = self.first_aligned();
-        match self.holds(first, len) {
-            true => first + slot.min((self.end - len - first) / self.align) * self.align,
-            false => self.start,
-        }
-    }
-
-    /// Anywhere, aligned; where nothing aligned fits, at the beginning.
-    pub(super) fn anywhere(self, len: u64, stream: &mut Random) -> u64 {
-        let first = self.first_aligned();
-        if self.holds(first, len) {
-            first + stream.below((self.end - len - first) / self.align + 1) * self.align
-        } else {
-            self.start
-        }
-    }
-
-    /// At `from`, or at the beginning if it does not fit there.
-    pub(super) fn onward(self, from: u64, len: u64) -> u64 {
-        if self.holds(from, len) {
-            from
-        } else {
-            self.start
-        }
-    }
-
-    /// About `distance` away from `from`, aligned.
-    pub(super) fn near(self, from: u64, distance: u64, up: bool, len: u64) -> u64 {
-        let toward = |up| {
-            let start = if up {
-                from.checked_add(distance)
-            } else {
-                from.checked_sub(distance)
-            };
-            start
-                .map(|start| start - start % self.align)
-                .filter(|start| self.holds(*start, len))
-        };
-        toward(up).or_else(|| toward(!up)).unwrap_or_else(|| {
-            let first = self.first_aligned();
-            if up && self.holds(first, len) {
-                let last = self.end - len;
-                last - last % self.align
-            } else if self.holds(first, len) {
-                first
-            } else {
-                self.start
-            }
-        })
     }
 }

@@ -5,20 +5,24 @@
 //! disk answers nor on other processes. Two schedulers compared on one seed serve the same
 //! requests.
 
+mod area;
 mod compile;
 mod places;
 mod spec;
+mod weighted;
 
 pub use places::Places;
 pub use spec::{
-    Cycle, DistributionError, First, Pacing, ProcessSpec, SizeDistribution, SpecError,
-    SyntheticSpec, TimeDistribution,
+    Cycle, First, Pacing, ProcessSpec, SizeDistribution, SpecError, SyntheticSpec, TimeDistribution,
 };
+
+pub use weighted::DistributionError;
 
 use crate::Random;
 use crate::{NewRequest, Source};
+use area::Area;
 pub use compile::Sizes;
-use compile::{Area, Check, Draw};
+use compile::{Check, Draw};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
 use places::Spread;

@@ -1,7 +1,7 @@
 //! Addresses of random requests that are not equally likely.
 
-use super::compile::{Area, Weights};
-use super::spec::{DistributionError, weighted, write_weighted};
+use super::area::Area;
+use super::weighted::{DistributionError, Weights, weighted, write_weighted};
 use crate::Random;
 use crate::random::mix;
 use std::fmt;

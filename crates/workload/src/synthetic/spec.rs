@@ -1,6 +1,7 @@
 //! The description of a synthetic workload.
 
 use super::places::Places;
+use super::weighted::{DistributionError, weighted, write_weighted};
 use headtime_sched::{Class, Flags, Origin};
 use headtime_units::{Bytes, Nanos, ParseUnitError, Time};
 use std::fmt;
@@ -311,16 +312,6 @@ pub struct SpecError {
     pub allowed: String,
 }
 
-/// A text that is no distribution.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{found}` is no distribution: {problem}; allowed are {allowed}")]
-pub struct DistributionError {
-    pub found: String,
-    /// What is wrong.
-    pub problem: String,
-    pub allowed: &'static str,
-}
-
 /// A distribution as text, in parts.
 enum AnyDistribution<T> {
     Constant(T),
@@ -370,39 +361,6 @@ where
     } else {
         Ok(AnyDistribution::Constant(value(text)?))
     }
-}
-
-/// `VALUE/WEIGHT:VALUE/WEIGHT`, with weights that are whole numbers from 1 on.
-pub(super) fn weighted<T>(text: &str) -> Result<Arc<[(T, u32)]>, String>
-where
-    T: FromStr<Err: fmt::Display>,
-{
-    let entry = |entry: &str| {
-        let (value, weight) = entry
-            .split_once('/')
-            .ok_or_else(|| format!("`{entry}` has no / before its weight"))?;
-        let value = value.trim().parse::<T>();
-        let value = value.map_err(|problem| problem.to_string())?;
-        match weight.trim().parse::<u32>() {
-            Ok(weight @ 1..) => Ok((value, weight)),
-            _ => Err(format!(
-                "the weight `{weight}` is no whole number from 1 on"
-            )),
-        }
-    };
-    text.split(':').map(entry).collect()
-}
-
-/// Writes what [`weighted`] reads.
-pub(super) fn write_weighted<T: fmt::Display>(
-    entries: &[(T, u32)],
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    for (number, (value, weight)) in entries.iter().enumerate() {
-        let between = if number > 0 { ":" } else { "" };
-        write!(f, "{between}{value}/{weight}")?;
-    }
-    Ok(())
 }
 
 impl FromStr for TimeDistribution {
