@@ -320,10 +320,17 @@ fn table(disk: &str, status: &Value) -> String {
             1 => "1 page or line".to_owned(),
             _ => format!("{pages} pages or lines"),
         };
-        let what = format!(
-            "{pages} of the files that the server keeps of the scrub; what they said does not count"
+        let what = match status["damaged"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
+        {
+            true => "state of these sectors was damaged; they are read again",
+            false => "what they said does not count",
+        };
+        list(
+            "damaged",
+            format!("{pages} of the server's own files: {what}"),
         );
-        list("damaged", what);
     }
     out
 }
@@ -381,7 +388,7 @@ fn ended(disk: &str, status: &Value) -> Result<(), Fault> {
         Some("done") => all_well(disk, status),
         Some("held") => {
             let why = status["why"].as_str().unwrap_or_default();
-            let problem = format!("disk {disk}: the scrub is held up: {why}; then resume it");
+            let problem = format!("disk {disk}: the scrub is held up: {why}");
             Err(Fault::Check(problem))
         }
         _ => Err(Fault::Check(format!("disk {disk}: the scrub was stopped"))),

@@ -3,18 +3,29 @@
 use super::address::{InheritedSocket, Listen, StdListener};
 use listenfd::ListenFd;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Why an inherited socket cannot be used.
+/// Why inherited sockets cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("inherited socket {number}, name \"{name}\": {problem}")]
-pub struct InheritError {
-    /// File descriptor.
-    pub number: usize,
-    /// Name in `LISTEN_FDNAMES`.
-    pub name: String,
-    pub problem: String,
+pub enum InheritError {
+    /// The number of sockets is no number.
+    #[error(
+        "environment variable LISTEN_FDS is {0:?}; allowed is the number of sockets, 0 to 65535, \
+        as systemd sets it with LISTEN_PID; unset LISTEN_FDS if no service manager passes sockets"
+    )]
+    Count(String),
+    /// One of the sockets does not fit.
+    #[error("inherited socket {number}, name \"{name}\": {problem}")]
+    Socket {
+        /// File descriptor.
+        number: usize,
+        /// Name in `LISTEN_FDNAMES`.
+        name: String,
+        /// Problem of the socket, with the allowed kind.
+        problem: String,
+    },
 }
 
 /// The sockets that the process was started with, by use. They take the place of configured ones.
@@ -36,11 +47,15 @@ impl Inherited {
     ///
     /// # Errors
     ///
-    /// If one of the descriptors is no listening stream socket, can be reached from other machines, or does not fit its
+    /// If `LISTEN_FDS` is no number, or one of the descriptors is no listening stream socket, can be reached from other machines, or does not fit its
     /// name.
     pub fn from_env() -> Result<Inherited, InheritError> {
-        let names = std::env::var_os("LISTEN_FDNAMES").unwrap_or_default();
-        let names = names.to_string_lossy();
+        let variable = |name| {
+            let value = std::env::var_os(name).unwrap_or_default();
+            value.to_string_lossy().into_owned()
+        };
+        let names = variable("LISTEN_FDNAMES");
+        check_count(&variable("LISTEN_FDS"), &variable("LISTEN_PID"))?;
         let mut sockets = ListenFd::from_env();
         let mut inherited = Inherited::default();
         let mut names = names.split(':');
@@ -48,7 +63,7 @@ impl Inherited {
             let name = names.next().unwrap_or("");
             let taken = take(&mut sockets, index).map_err(|error| error.to_string());
             let placed = taken.and_then(|socket| inherited.place(name, socket));
-            placed.map_err(|problem| InheritError {
+            placed.map_err(|problem| InheritError::Socket {
                 number: FIRST + index,
                 name: name.to_owned(),
                 problem,
@@ -79,15 +94,31 @@ impl Inherited {
     }
 }
 
+/// Refuses a number of sockets that is none, if it is for this process; `listenfd` takes that for no sockets. An empty variable counts as unset.
+fn check_count(count: &str, process: &str) -> Result<(), InheritError> {
+    let is_ours = process.is_empty() || process.parse() == Ok(std::process::id());
+    match is_ours && !count.is_empty() && count.parse::<u16>().is_err() {
+        true => Err(InheritError::Count(count.to_owned())),
+        false => Ok(()),
+    }
+}
+
+fn check_address(address: SocketAddr) -> Result<(), String> {
+    match address.ip().is_loopback() {
+        true => Ok(()),
+        false => Err(format!(
+            "tcp:{address} can be reached from other machines; give it a loopback address (ListenStream=127.0.0.1:{} in the socket's unit) or a unix socket (ListenStream=/run/..)",
+            address.port()
+        )),
+    }
+}
+
 fn take(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
     let gone = || io::Error::other("it is taken already");
     let Ok(unix) = sockets.take_unix_listener(index) else {
         let tcp = sockets.take_tcp_listener(index)?.ok_or_else(gone)?;
         let address = tcp.local_addr()?;
-        if !address.ip().is_loopback() {
-            let problem = format!("tcp:{address} can be reached from other machines");
-            return Err(io::Error::other(problem));
-        }
+        check_address(address).map_err(io::Error::other)?;
         tcp.set_nonblocking(true)?;
         listens(&tcp)?;
         return Ok(InheritedSocket {
@@ -147,6 +178,40 @@ mod tests {
         assert_eq!(
             wrong.expect_err("no address"),
             "is unix:f; allowed is a loopback address"
+        );
+    }
+    #[test]
+    fn a_number_of_sockets_that_is_none_is_an_error_if_it_is_for_this_process() {
+        let own = std::process::id().to_string();
+        for (count, process) in [
+            ("", ""),
+            ("0", &own),
+            ("2", ""),
+            ("abc", "1x"),
+            ("abc", "0"),
+        ] {
+            assert!(check_count(count, process).is_ok(), "{count} {process}");
+        }
+        for (count, process) in [("abc", ""), ("-1", &own), ("65536", &own), ("1 ", &own)] {
+            let text = check_count(count, process)
+                .expect_err("no number")
+                .to_string();
+            assert!(
+                text.contains("LISTEN_FDS") && text.contains(count),
+                "{text}"
+            );
+            assert!(text.contains("the number of sockets"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_reach_is_refused_with_what_to_give_in_its_place() {
+        let check = |text: &str| check_address(text.parse().expect("an address"));
+        assert_eq!((check("127.0.0.1:5"), check("[::1]:5")), (Ok(()), Ok(())));
+        let refused = check("0.0.0.0:10809").expect_err("reached");
+        assert!(
+            refused.contains("ListenStream=127.0.0.1:10809"),
+            "{refused}"
         );
     }
 }

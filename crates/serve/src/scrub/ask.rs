@@ -53,7 +53,7 @@ pub enum ScrubError {
         is: String,
     },
     /// The scrub cannot go on for the same reason as before.
-    #[error("the scrub is held up: {0}; then resume it")]
+    #[error("the scrub is held up: {0}")]
     Held(String),
     /// There is nothing to be told.
     #[error("no scrub is under way")]

@@ -35,6 +35,14 @@ impl Keeps {
         }
     }
 
+    /// Name of the file that has the marks, for messages.
+    pub fn record(self) -> &'static str {
+        match self {
+            Keeps::Hashes => "the watch of a scrub",
+            Keeps::Image => "the state of a copy",
+        }
+    }
+
     /// What it means that writes may have gone unnoticed.
     pub fn loss(self) -> &'static str {
         match self {

@@ -190,7 +190,7 @@ impl Scrubs {
                 disk,
                 pages,
                 sectors,
-                "{path}: pages or lines are damaged; what they said does not count"
+                "{path}: pages or lines are damaged; the sectors whose state they had are read again"
             );
         }
         Ok(opened)

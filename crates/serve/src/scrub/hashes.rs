@@ -126,8 +126,9 @@ impl HashFile {
             seal,
             hashes: Mutex::new(seal),
         };
-        let watch = hashes.watch().map_err(failed)?;
-        *hashes.sealed() = seal.and(&watch);
+        let watch = files::read_text(&hashes.file, seal, HEADER as u64).map_err(failed)?;
+        // No page fits if that is damaged.
+        *hashes.sealed() = seal.and(&watch.unwrap_or_default());
         Ok(hashes)
     }
 
@@ -143,10 +144,15 @@ impl HashFile {
         self.id
     }
 
-    /// The watch that it is of; empty if that is damaged.
+    /// The watch that it is of. The error says if the page of that is damaged.
     pub fn watch(&self) -> io::Result<String> {
         let text = files::read_text(&self.file, self.seal, HEADER as u64)?;
-        Ok(text.unwrap_or_default())
+        text.ok_or_else(|| {
+            let page = HEADER / PAGE;
+            io::Error::other(format!(
+                "its page {page}, from byte {HEADER} on, is damaged, so nothing is compared; all is hashed anew"
+            ))
+        })
     }
 
     /// It is of another one from now on. What it has is forgotten, and so are pages that are damaged.

@@ -359,8 +359,14 @@ impl<P: Passing> Scrub<P> {
     fn kept(&mut self, written: Option<io::Result<()>>) {
         if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
             let problem = format!("{}: {error}", progress.path().shown());
-            self.hold(problem);
+            self.hold_until_mended(&problem);
         }
+    }
+
+    fn hold_until_mended(&mut self, problem: &str) {
+        self.hold(format!(
+            "{problem}; mend that, and `headtime scrub .. resume` goes on"
+        ));
     }
 
     fn hold(&mut self, problem: String) {

@@ -31,7 +31,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const FORMAT: &str = "headtime watch 2";
-const WHAT: &str = "the watch of a scrub";
 
 /// What nobody who starts a server has promised.
 const NOT_SOLE: &str = "the server did not run all the time since, and what others wrote meanwhile nobody has noticed; \
@@ -196,8 +195,14 @@ impl Watch {
             }
             Ok(Resumed::Lost(why))
         };
-        let (about, seal) = match files::read_header(&file, path, (FORMAT, WHAT)) {
+        let (about, seal) = match files::read_header(&file, path, (FORMAT, keeps.record())) {
             Ok(read) => read,
+            // The file is not left as it is.
+            Err(ProgressError::Format { problem, .. }) => {
+                let what = keeps.record();
+                let why = format!("{}, {what}: {problem}", path.shown());
+                return lost(Seal::HEADER, why);
+            }
             Err(error) => return lost(Seal::HEADER, error.to_string()),
         };
         match files::disk_of(&about) {
@@ -259,7 +264,8 @@ impl Watch {
         let part = files::part_of(about)?.unwrap_or(ByteRange::whole(disk));
         let blocks = BlocksFile::open((keeps, kept), disk, part, block);
         let blocks = blocks.map_err(|error| error.to_string())?;
-        let name = blocks.name().map_err(text)?;
+        let name = blocks.name();
+        let name = name.map_err(|error| format!("{}: {error}", kept.shown()))?;
         if file_in(about, keeps)? != (blocks.id(), name) {
             return Err(format!("{}: another file than before", kept.shown()));
         }
@@ -282,7 +288,7 @@ impl Watch {
     /// The file that a watch of a disk says is its own, and its name, whether or not what it says of blocks can be believed.
     pub fn file_of(path: &Path, keeps: Keeps, disk: &Identity) -> Option<(FileId, String)> {
         let file = File::open(path).ok()?;
-        let (about, _) = files::read_header(&file, path, (FORMAT, WHAT)).ok()?;
+        let (about, _) = files::read_header(&file, path, (FORMAT, keeps.record())).ok()?;
         // What was begun for another disk is not this one's to overwrite.
         same_disk(path, &files::disk_of(&about).ok()?, disk).ok()?;
         file_in(&about, keeps).ok()
@@ -477,7 +483,7 @@ fn pages(disk: &Identity, block: Sectors, seal: Seal) -> Pages {
 /// Says that a page of a file is damaged that is about these sectors.
 pub(super) fn tell_damage(disk: &str, path: &Path, sectors: Extent) {
     let path = path.shown();
-    tracing::warn!(disk, %sectors, "{path}: a page is damaged; what it said of these sectors does not count");
+    tracing::warn!(disk, %sectors, "{path}: a page is damaged: state of these sectors; they are read again");
 }
 
 /// The file that is kept and its name, as the beginning of a watch has them.

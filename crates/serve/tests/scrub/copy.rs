@@ -498,6 +498,54 @@ fn an_image_that_is_not_the_one_it_was_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_damaged_beginning_is_named_and_the_image_is_left_until_it_is_moved_away() {
+    let place = Place::new();
+    let rig = place.server(place.of());
+    halfway(&rig, &place);
+    rig.stop();
+    let mut bytes = read(&place.watch);
+    bytes[100] ^= 1;
+    fs::write(&place.watch, bytes).expect("room");
+    let image = read(&place.image);
+    let named = |text: String| {
+        let damage = format!(
+            "{}, the state of a copy: its beginning",
+            place.watch.display()
+        );
+        let start = format!("{}: it is there already", place.image.display());
+        assert!(text.contains(&damage) && text.starts_with(&start), "{text}");
+        assert!(text.contains("move it away to begin anew"), "{text}");
+    };
+    // The next server knows it, too.
+    for _ in 0..2 {
+        let rig = Rig::emulated(place.of());
+        named(
+            rig.scrubs
+                .resume_unfinished()
+                .expect_err("lost")
+                .to_string(),
+        );
+        named(
+            rig.scrubs
+                .begin(&place.ask())
+                .expect_err("lost")
+                .to_string(),
+        );
+        rig.stop();
+        assert!(read(&place.image) == image, "it is left as it is");
+    }
+    let rig = Rig::emulated(place.of());
+    rig.scrubs.resume_unfinished().expect_err("lost");
+    fs::rename(&place.image, place.folder.join("moved")).expect("there");
+    rig.begin(&place.ask());
+    let done = rig.to_the_end();
+    let why = done.copy.and_then(|copy| copy.why_anew).expect("told");
+    assert!(why.contains("its beginning"), "{why}");
+    rig.stop();
+    place.is_the_disk_but_for(&[]);
+}
+
+#[test]
 fn a_file_that_was_given_the_number_of_an_unfinished_copy_is_left_as_it_is() {
     for (sole_writer, bytes) in [(false, SECTORS * 512), (true, SECTORS * 512), (true, 9000)] {
         let place = Place::new();
@@ -568,6 +616,8 @@ fn a_copy_is_not_done_if_its_file_is_not_there_as_a_whole() {
             _ => "it was removed, or another file is in its place",
         };
         assert!(why.contains(&image) && why.contains(problem), "{why}");
+        let ending = "; `headtime scrub .. resume` begins anew";
+        rig.wait(|status| matches!(&status.state, ScrubState::Held(why) if why.ends_with(ending)));
         if what == "exchanged" {
             let refused = rig.scrubs.resume().expect_err("not ours").to_string();
             assert!(refused.contains("it is there already"), "{refused}");

@@ -425,7 +425,16 @@ type Damage<'a> = (&'a str, &'a dyn Fn(&Place), &'a str);
 #[test]
 fn files_that_are_not_what_they_were_are_not_believed() {
     let place = Place::new();
-    let damage: [Damage<'_>; 4] = [
+    let damage: [Damage<'_>; 5] = [
+        (
+            "a byte of the page that names the watch",
+            &|place| {
+                let mut bytes = fs::read(&place.hashes).expect("there");
+                bytes[20_000] ^= 1;
+                fs::write(&place.hashes, bytes).expect("room");
+            },
+            "its page 4, from byte 16384 on, is damaged",
+        ),
         (
             "a copy of the hashes in their place",
             &|place| {

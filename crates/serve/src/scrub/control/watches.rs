@@ -3,6 +3,7 @@
 use super::super::ask::ScrubError;
 use super::super::blocks::{BlocksFile, Keeps};
 use super::super::byte_range::ByteRange;
+use super::super::files;
 use super::super::identity::ProgressError;
 use super::super::job::Resting;
 use super::super::sink::SinkThread;
@@ -10,6 +11,7 @@ use super::super::watch::{Resumed, Watch};
 use super::{Now, Scrubs};
 use headtime_engine::{Background, Member};
 use headtime_units::{Bytes, Sectors};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -39,6 +41,16 @@ impl Now {
         let watches = both.filter_map(|keeps| self.watch(keeps));
         watches.filter(|watch| !watch.is_lost()).collect()
     }
+}
+
+/// Error for an image in the place of a new one, if the record of the unfinished copy is lost.
+fn lost_image(path: &Path, why: &str) -> ProgressError {
+    let loss = Keeps::Image.loss();
+    let problem = format!(
+        "it is there already, and is left as it is: {loss}: {why}; \
+        if this is the image of the unfinished copy, move it away to begin anew"
+    );
+    files::failed(path, io::Error::new(ErrorKind::AlreadyExists, problem))
 }
 
 impl Scrubs {
@@ -134,7 +146,18 @@ impl Scrubs {
         }
         let is_new = !path.exists();
         let ours = Watch::file_of(&marks, keeps, &self.identity);
-        let blocks = BlocksFile::open_or_create((keeps, path), &self.identity, part, block, ours)?;
+        let is_known = ours.is_some();
+        let blocks = BlocksFile::open_or_create((keeps, path), &self.identity, part, block, ours);
+        let blocks = blocks.map_err(|error| match (&error, &now.why_anew) {
+            (ProgressError::Io { error, .. }, Some(why))
+                if keeps == Keeps::Image
+                    && !is_known
+                    && error.kind() == ErrorKind::AlreadyExists =>
+            {
+                lost_image(path, why)
+            }
+            _ => error,
+        })?;
         let watch = Watch::begin(&marks, (&self.disk, &self.identity), block, blocks)?;
         let watch = Arc::new(watch);
         if let Some(before) = now.set_watch(&watch) {

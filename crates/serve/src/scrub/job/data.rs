@@ -76,7 +76,7 @@ impl<P: Passing> Scrub<P> {
             if let Some(sink) = self.sink.as_ref().filter(|_| problem.is_loss) {
                 sink.watch().lose(problem.text.clone());
             }
-            self.hold(problem.text);
+            self.hold_until_mended(&problem.text);
         }
         self.publish(now);
     }
@@ -200,7 +200,7 @@ impl<P: Passing> Scrub<P> {
             _ => return,
         };
         if !self.face.must_begin_anew.swap(true, Ordering::SeqCst) {
-            self.hold(format!("{why}; it begins anew when it is told to go on"));
+            self.hold(format!("{why}; `headtime scrub .. resume` begins anew"));
             self.publish(now);
         }
         let under_way = self.scan.in_flight() > 0 || self.part.is_some();
