@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// Why a command ended early.
+/// Why a command ended early. Messages have one line; the message of a check may have several.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -16,13 +16,13 @@ pub enum Fault {
     #[error("{0}")]
     Check(String),
     /// The command line is wrong: exit code 2.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Usage(String),
     /// A scenario, configuration, profile, trace or log is wrong: exit code 3.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Input(String),
     /// A file cannot be read or written, or a socket not be used: exit code 4.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     File(String),
     /// Told to end twice: what was under way was given up: exit code 5.
     #[error("ended at once; what clients had not flushed may be lost")]

@@ -3,7 +3,7 @@
 use super::context::Context;
 use crate::args::OutputOptions;
 use crate::clock::Clock;
-use crate::execute::{Executed, Execution, Keep, Mark, With, execute};
+use crate::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::plot;
@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::report::{Host, Report, round, text};
 use crate::scenario::Scenario;
 use crate::stock::Stock;
+use headtime_config::Table;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Nanos;
 use std::io::Write;
@@ -28,8 +29,10 @@ pub(super) struct Files<'a> {
     pub requests: Option<&'a Path>,
 }
 
+/// Runs a scenario and writes its results. Errors take their places from `table`, the text of the scenario.
 pub(super) fn compare(
     scenario: Scenario,
+    table: &Table,
     options: &OutputOptions,
     files: Files<'_>,
     context: &mut Context<'_>,
@@ -46,6 +49,7 @@ pub(super) fn compare(
     for note in &prepared.notes {
         context.note(note);
     }
+    fits(&prepared, table)?;
     let marks = picture.as_ref().map(|_| match options.plot_window {
         Some(window) => Keep::Window(window.from, window.to),
         None => Keep::Transfers(TRANSFERS),

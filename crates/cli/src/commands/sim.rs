@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
-        Some(path) if path.extension().is_some_and(|end| end == "fio") => {
+        Some(path) if is_job(path) => {
             let name = path.display().to_string();
             let (table, notes) = fio::table(&name, &text(path)?).map_err(Fault::from)?;
             for note in notes {
@@ -44,7 +44,7 @@ pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> 
         log: args.log.as_deref(),
         requests: args.requests.as_deref(),
     };
-    compare(scenario, &args.output, files, context)
+    compare(scenario, &table, &args.output, files, context)
 }
 
 /// Reads a scenario file.
@@ -59,8 +59,18 @@ fn text(path: &Path) -> Result<String, Fault> {
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
     String::from_utf8(content).map_err(|_| {
         let file = path.display();
-        Fault::Input(format!("{file}: is not text in UTF-8; a scenario is TOML"))
+        let problem = match is_job(path) {
+            true => "is no job file of fio: it is not text in UTF-8",
+            false => "is not text in UTF-8; a scenario is TOML",
+        };
+        Fault::Input(format!("{file}: {problem}"))
     })
+}
+
+/// Returns true if a file is a job file of fio, by its name.
+fn is_job(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("fio"))
 }
 
 /// Puts one value into a scenario on behalf of an option.

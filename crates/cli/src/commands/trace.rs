@@ -17,6 +17,7 @@ use crate::scenario::{Reading, Scenario};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use headtime_config::{Node, Place, Table, Value};
+use headtime_linux::shown::one_line;
 use headtime_units::{Nanos, Time};
 use headtime_workload::{Figures, Spread, Trace, TraceInfo, WriteError};
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> 
 /// Lines of a name and a value.
 fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
     let (notes, total) = (&info.notes, &info.total);
-    let mut lines: Vec<(&str, String)> = vec![("file", notes.file.clone())];
+    let mut lines: Vec<(&str, String)> = vec![("file", one_line(&notes.file))];
     let unit = notes
         .time_unit
         .as_ref()
@@ -495,7 +496,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         _ => "open".to_owned(),
     };
     let title = format!("Replay of {}, {how}", name);
-    set(&mut table, "TRACE", "title", Value::Text(title));
+    set(&mut table, "TRACE", "title", Value::Text(one_line(&title)));
     set_all(&mut table, &args.set)?;
     let place = Place::Option("trace replay".into());
     let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
@@ -506,7 +507,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         log: args.log.as_deref(),
         ..Files::default()
     };
-    compare(scenario, &args.output, files, context)
+    compare(scenario, &table, &args.output, files, context)
 }
 
 /// How many requests miss the borders of sectors of 4 KiB, and what that means.

@@ -4,9 +4,10 @@ use super::seed::mix;
 use crate::fault::Fault;
 use crate::prepare::{DriveSet, Prepared, synthetic};
 use crate::progress::Goal;
-use crate::scenario::{Cell, Pace, Program, Programs, Workload, of_programs};
+use crate::scenario::{Cell, Group, Pace, Program, Programs, Workload, of_programs};
 use crate::stock::Stock;
 use headtime_bound::{Bound, Machine};
+use headtime_config::{Error, Place, Table};
 use headtime_host::workload::BenchmarkError;
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProgramOutcome};
 use headtime_workload::{
@@ -48,6 +49,38 @@ impl Load {
             Load::Programs(host, names) => names.into_iter().zip(host.outcome()).collect(),
         }
     }
+}
+
+/// Checks processes against each drive.
+///
+/// # Errors
+///
+/// If a process does not fit a drive; with the place of its key in the table of the scenario.
+pub fn fits(prepared: &Prepared, table: &Table) -> Result<(), Fault> {
+    let Workload::Synthetic(groups) = &prepared.scenario.workload else {
+        return Ok(());
+    };
+    // All processes of a group are alike.
+    let one = |group: &Group| Group {
+        processes: 1,
+        ..group.clone()
+    };
+    let groups: Vec<Group> = groups.iter().map(one).collect();
+    let spec = synthetic(&groups, prepared.scenario.run.requests, 0);
+    for set in &prepared.drives {
+        let size = disk(set);
+        Synthetic::new(&spec, size.capacity, size.sector_bytes).map_err(|error| {
+            let entry = format!("workload.{}", error.process - 1);
+            let key = format!("{entry}.{}", error.key);
+            let node = table.at(&key).or_else(|| table.at(&entry));
+            let place = node.map_or(Place::NoText, |node| node.place.clone());
+            let key = format!("workload[{}].{}", error.process - 1, error.key);
+            let (found, allowed, drive) = (error.found, error.allowed, &set.profile.name);
+            let problem = format!("`{found}`: on {drive}, allowed is {allowed}");
+            Fault::input(Error::new(place, key, problem))
+        })?;
+    }
+    Ok(())
 }
 
 /// Builds the load of a run. Also says where the run ends.

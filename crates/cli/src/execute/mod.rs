@@ -10,6 +10,7 @@ mod seed;
 mod sums;
 
 pub use kept::{Keep, Mark, Sample};
+pub use load::fits;
 pub use repeat::{MadeRepeat, Wanted, With, check, make};
 pub use sums::sum_up;
 

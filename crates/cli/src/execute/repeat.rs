@@ -210,9 +210,18 @@ pub fn make(
         return Err(fault);
     }
     if report.measured.requests == 0 {
+        let (warm_up, simulated) = (scenario.run.warm_up, report.simulated);
+        let problem = match warm_up.is_zero() {
+            true => "no request finished within the time; give a longer one (run.duration, or until of the processes; \
+                     runtime in a job file of fio)"
+                .to_owned(),
+            false => format!(
+                "no request finished after the warm-up of {warm_up}; simulated were {simulated}"
+            ),
+        };
         return Err(Fault::Input(format!(
-            "{} on {}: no request finished after the warm-up of {}; simulated were {}",
-            cell.scheduler, profile.name, scenario.run.warm_up, report.simulated
+            "{} on {}: {problem}",
+            cell.scheduler, profile.name
         )));
     }
     let marks = keep.map_or_else(Vec::new, |keep| {

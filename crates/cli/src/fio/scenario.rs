@@ -2,6 +2,7 @@
 
 use super::read::{Section, bytes, read, time, whole};
 use headtime_config::{Error, Node, Place, Table, Value};
+use headtime_linux::shown::one_line;
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::Places;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +17,10 @@ const AROUND: [(&str, &str); 3] = [
 const SYNCHRONOUS: &str = "psync sync vsync pvsync pvsync2 sg";
 /// Engines that have `iodepth` requests under way.
 const ASYNCHRONOUS: &str = "libaio io_uring io_uring_cmd posixaio solarisaio windowsaio";
+/// The most jobs, with copies that have files of their own.
+const COPIES_MAX: u64 = 4096;
+/// The shortest time between two requests of a rate.
+const GAP_MIN: Nanos = Nanos::from_micros(1);
 /// Files begin at multiples of this many bytes.
 const BLOCK: u64 = 1 << 20;
 
@@ -32,6 +37,16 @@ pub fn table(name: &str, text: &str) -> Result<(Table, Vec<String>), Error> {
         .iter()
         .map(|section| Job::read(section, &mut notes));
     let jobs: Vec<Job<'_>> = jobs.collect::<Result<_, Error>>()?;
+    let mut copies = 0;
+    for job in &jobs {
+        copies += job.copies;
+        if copies > COPIES_MAX {
+            let problem = format!(
+                "more than {COPIES_MAX} jobs in all; copies on one file (filename) count as one"
+            );
+            return Err(job.section.error("numjobs", problem));
+        }
+    }
     let starts = starts(&jobs)?;
     let idle: Vec<String> = idle
         .iter()
@@ -50,7 +65,7 @@ pub fn table(name: &str, text: &str) -> Result<(Table, Vec<String>), Error> {
             groups.push(job.copy(copy, &starts)?);
         }
     }
-    let title = name.rsplit('/').next().unwrap_or(name).to_owned();
+    let title = one_line(name.rsplit('/').next().unwrap_or(name));
     for (key, value) in [
         ("title", Value::Text(title)),
         ("workload", Value::List(groups)),
@@ -91,7 +106,7 @@ fn number(value: u64) -> Option<Value> {
 
 impl<'a> Job<'a> {
     fn read(section: &'a Section, notes: &mut BTreeSet<String>) -> Result<Job<'a>, Error> {
-        let numjobs = section.get("numjobs", whole(1, 4096))?.unwrap_or(1);
+        let numjobs = section.get("numjobs", whole(1, COPIES_MAX))?.unwrap_or(1);
         let filename = section.text("filename");
         let mut job = Job {
             section,
@@ -210,14 +225,19 @@ impl<'a> Job<'a> {
                            make two jobs of a mixed job";
             return Err(section.error("rate", problem));
         }
-        let gap = rate.map(|rate| {
-            // fio counts a rate of requests in bytes of the smallest requests.
-            let is_iops = section.is_written("rate_iops");
-            let per_s = rate as f64 * if is_iops { pattern.least as f64 } else { 1.0 };
-            // Casting saturates.
-            let nanos = (pattern.mean / per_s * 1e9 + 0.5) as u64;
-            Nanos::from_nanos(nanos.clamp(1, 1 << 58))
-        });
+        // fio counts a rate of requests in bytes of the smallest requests.
+        let unit = match section.is_written("rate_iops") {
+            true => pattern.least as f64,
+            false => 1.0,
+        };
+        // Casting saturates.
+        let gap = rate.map(|rate| (pattern.mean / (rate as f64 * unit) * 1e9 + 0.5) as u64);
+        let gap = gap.map(|nanos| Nanos::from_nanos(nanos.min(1 << 58)));
+        if gap.is_some_and(|gap| gap < GAP_MIN) {
+            let most = (pattern.mean / unit / GAP_MIN.as_secs_f64()).floor();
+            let problem = format!("allowed is up to {most}, a request every {GAP_MIN}");
+            return Err(section.error("rate", problem));
+        }
         let fsync = self.some("fsync")?.and_then(number);
         self.put("outstanding", "iodepth", number(one.map_or(depth, |_| 1)))?;
         self.put("think", "thinktime", think.and_then(text))?;

@@ -230,6 +230,14 @@ fn requests_come_by_depth_think_time_or_rate() {
     );
     assert!(error("rw=rw\nrate_iops=100\n").contains("make two jobs"));
     assert!(error("rate=1m\nthinktime=5\n").contains("without thinktime"));
+    // At the bound.
+    one("rate_iops=1000000\n");
+    for (rate, most) in [("rate_iops=2m", "1000000"), ("rate=8g", "4096000000")] {
+        let (key, value) = rate.split_once('=').unwrap();
+        let said =
+            format!("a.fio:4: {key}: `{value}`: allowed is up to {most}, a request every 1us");
+        assert_eq!(error(&format!("{rate}\n")), said);
+    }
     assert_eq!(one("rw=write\nfsync=8\n").fsync, Some(8));
     assert_eq!(one("rw=write\nfdatasync=8\n").fsync, Some(8));
     assert_eq!(one("rw=write\nfsync=0\n").fsync, None);
@@ -373,4 +381,29 @@ fn the_page_has_every_key_that_says_something() {
     for key in super::keys::MEANT.split_whitespace().chain(refused) {
         assert!(page.contains(&format!("`{key}`")), "{key}");
     }
+}
+
+#[test]
+fn the_number_of_jobs_has_a_bound() {
+    let most = "[a]\nsize=4k\nnumjobs=4096\n";
+    assert_eq!(groups(most).len(), 4096);
+    let problem = |text: &str| read(text).unwrap_err();
+    assert_eq!(
+        problem("[a]\nsize=4k\nnumjobs=1000000\n"),
+        "a.fio:3: numjobs: `1000000`: allowed is a whole number from 1 to 4096"
+    );
+    let more = problem(&format!("{most}[b]\nsize=4k\nnumjobs=2\n"));
+    assert!(
+        more.starts_with("a.fio:6: numjobs: `2`: more than 4096 jobs in all"),
+        "{more}"
+    );
+}
+
+#[test]
+fn a_second_section_of_a_name_is_an_error_at_its_line() {
+    let said = read("[a]\nsize=4k\n\n[a]\nsize=4k\n").unwrap_err();
+    assert!(
+        said.starts_with("a.fio:4: workload[1].name: \"a\" is the name"),
+        "{said}"
+    );
 }

@@ -281,3 +281,51 @@ fn nothing_is_left_behind_by_what_fails() {
     assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
     assert!(data().join("malformed.trace").exists());
 }
+
+#[test]
+fn a_line_break_in_the_name_of_a_file_is_escaped() {
+    let directory = scratch("line-breaks");
+    let file = |name: &str| {
+        let path = directory.join(name);
+        std::fs::write(&path, "garbage [\n").unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (plain, toml, fio, parv) = (
+        file("nl\nx"),
+        file("nl\nx.toml"),
+        file("nl\nx.fio"),
+        file("nl\nx.parv"),
+    );
+    let absent = directory.join("no\nnl\nx.parv");
+    let absent = absent.to_str().unwrap();
+    for args in [
+        &["trace", "info", &plain][..],
+        &["trace", "info", absent],
+        &["trace", "replay", &plain, "-p", "atlas10k"],
+        &["trace", "convert", &plain, &plain],
+        &["trace", "convert", &plain, &format!("{plain}.csv")],
+        &["sim", "run", &toml],
+        &["sim", "run", &fio],
+        &["sim", "replay-log", &plain],
+        &["sweep", &toml],
+        &["drive", "show", &toml],
+        &["drive", "show", &parv],
+        &["drive", "import", &parv],
+        &["drive", "import", absent],
+        &["drive", "curve", &toml],
+        &["reproduce", &toml],
+        &["reproduce", &plain.replace('/', "")],
+    ] {
+        let (code, text) = ended(args);
+        assert!((2..=4).contains(&code), "{args:?}: {text}");
+        assert!(
+            text.contains("nl\\nx") && text.lines().count() == 1,
+            "{args:?}: {text}"
+        );
+    }
+    let trace = directory.join("nl\nx.csv");
+    std::fs::copy(data().join("tiny.trace"), &trace).unwrap();
+    let output = run(&["trace", "info", trace.to_str().unwrap()]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("nl\\nx.csv\n"), "{text}");
+}

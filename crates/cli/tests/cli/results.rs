@@ -604,3 +604,27 @@ fn a_job_file_runs_as_its_scenario_does() {
     );
     assert_eq!(output.status.code(), Some(3));
 }
+
+#[test]
+fn a_job_file_that_cannot_run_is_an_error_with_its_place() {
+    let directory = scratch("fio-errors");
+    for (name, text, expected) in [
+        (
+            "JOB.FIO",
+            &b"[a]\nrw=read\nsize=900g\nruntime=1\n"[..],
+            "JOB.FIO:3: workload[0].range: `0B..900GiB`: on wd5000aaks, allowed is ",
+        ),
+        ("a.fio", b"\xff\xfe", "a.fio: is no job file of fio: "),
+        (
+            "b.fio",
+            b"[a]\nfilename=/dev/sdb\nruntime=1\nrate=1\n",
+            ": no request finished within the time; give a longer one ",
+        ),
+    ] {
+        let job = directory.join(name);
+        std::fs::write(&job, text).unwrap();
+        let (code, said) = ended(&["sim", "run", job.to_str().unwrap(), "-s", "noop"]);
+        assert_eq!(code, 3, "{said}");
+        assert!(said.contains(expected), "{said}");
+    }
+}
