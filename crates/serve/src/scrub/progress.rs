@@ -129,7 +129,7 @@ pub(super) struct ProgressFile {
     /// before them.
     lines: String,
     written: usize,
-    counts: Counts,
+    counts: LineCounts,
     /// The summary that the file has; `None` if it may have none.
     summary: Option<String>,
 }
@@ -257,7 +257,7 @@ impl ProgressFile {
             dirty: BTreeSet::new(),
             lines: String::new(),
             written: 0,
-            counts: Counts::of(unreadable, changed),
+            counts: LineCounts::of(unreadable, changed),
             summary: None,
         };
         let bit = |word: usize| {
@@ -359,7 +359,7 @@ impl ProgressFile {
         let is_whole = says.take_summary(summary.as_deref(), lines.len() as u64);
         is_whole.map_err(|()| format(summary.unwrap_or_default()))?;
         says.is_done_as_it_says();
-        let counts = Counts::of(&says.unreadable, &says.changed);
+        let counts = LineCounts::of(&says.unreadable, &says.changed);
         if says.damage.pages > 0 {
             // A whole file takes the place of the damaged file.
             return Ok(Some((ProgressFile::create(path, &says)?, says)));
@@ -428,7 +428,7 @@ impl ProgressFile {
         let end = self.pages.end() + self.written as u64;
         self.file.write_all_at(lacking, end)?;
         self.written = self.lines.len();
-        let Counts {
+        let LineCounts {
             all,
             beyond,
             changed,
@@ -493,7 +493,7 @@ impl ProgressFile {
     }
 
     /// Writes numbers of sectors that were found, if the file has others.
-    pub fn counts(&mut self, counts: Counts) -> io::Result<()> {
+    pub fn counts(&mut self, counts: LineCounts) -> io::Result<()> {
         self.counts = counts;
         self.catch_up()
     }
@@ -533,16 +533,16 @@ impl ProgressFile {
 
 /// Numbers of sectors that were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct LineCounts {
     /// Sectors that cannot be read, and the part of these sectors that is in no line.
     all: u64,
     beyond: u64,
     changed: u64,
 }
 
-impl Counts {
-    pub fn of(unreadable: &FoundSectors, changed: &FoundSectors) -> Counts {
-        Counts {
+impl LineCounts {
+    pub fn of(unreadable: &FoundSectors, changed: &FoundSectors) -> LineCounts {
+        LineCounts {
             all: unreadable.sectors(),
             beyond: unreadable.beyond(),
             changed: changed.sectors(),

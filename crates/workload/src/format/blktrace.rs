@@ -1,7 +1,7 @@
 //! Binary records of blktrace, as the kernel hands them out: one file for each processor.
 //!
 //! A record has 48 bytes (linux: include/uapi/linux/blktrace_api.h, version 7) in the byte order of the
-//! recording machine. Fields: magic, sequence, time in ns, sector, bytes, action, process, device,
+//! recording machine. EventFields: magic, sequence, time in ns, sector, bytes, action, process, device,
 //! processor, error, length of the data behind the record. The upper half of the action is the kind of
 //! request, the lower half the event. Events have the meaning of [blkparse](super::blkparse).
 //!
@@ -89,7 +89,7 @@ impl<R: Read> Records<R> {
                 reader.refuse(odd("the file ends within it"))?;
                 break None;
             };
-            let Some(fields) = Fields::new(&record) else {
+            let Some(fields) = EventFields::new(&record) else {
                 // Where the next one begins is not known.
                 reader.refuse(odd(
                     "it does not begin with the magic of blktrace, version 7; the file is not read further",
@@ -120,7 +120,7 @@ impl<R: Read> Records<R> {
 }
 
 /// The fields of a record.
-struct Fields {
+struct EventFields {
     time: u64,
     sector: u64,
     bytes: u32,
@@ -134,8 +134,8 @@ struct Fields {
     more: u16,
 }
 
-impl Fields {
-    fn new(record: &[u8; RECORD]) -> Option<Fields> {
+impl EventFields {
+    fn new(record: &[u8; RECORD]) -> Option<EventFields> {
         let raw = |at: usize| record[at..].first_chunk::<4>().expect("within the record");
         let swapped = match u32::from_le_bytes(*raw(0)) {
             MAGIC => false,
@@ -159,7 +159,7 @@ impl Fields {
             if swapped { little.swap_bytes() } else { little }
         };
         let (action, device) = (word(28), word(36));
-        Some(Fields {
+        Some(EventFields {
             time: long(8),
             sector: long(16),
             bytes: word(24),

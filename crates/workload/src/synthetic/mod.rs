@@ -25,7 +25,7 @@ pub use compile::Sizes;
 use compile::{Check, Draw};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
-use places::Spread;
+use places::PlacesDraw;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -48,7 +48,7 @@ struct Process {
     size: Draw,
     write_size: Option<Draw>,
     distance: Draw,
-    spread: Spread,
+    spread: PlacesDraw,
     places: Random,
     sizes: Random,
     operations: Random,
@@ -188,7 +188,7 @@ impl Process {
             size,
             write_size: write_size.transpose()?,
             distance,
-            spread: Spread::new(&spec.places, area, stream(4)),
+            spread: PlacesDraw::new(&spec.places, area, stream(4)),
             places: stream(0),
             sizes: stream(1),
             operations: stream(2),

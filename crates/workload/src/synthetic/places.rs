@@ -100,7 +100,7 @@ impl fmt::Display for Places {
 
 /// [`Places`] in a range: what aligned places are drawn from.
 #[derive(Clone, Debug)]
-pub(super) enum Spread {
+pub(super) enum PlacesDraw {
     /// All are equally likely.
     Uniform,
     /// By rank.
@@ -173,17 +173,17 @@ impl Rank {
     }
 }
 
-impl Spread {
+impl PlacesDraw {
     /// `places` were checked. `keys` says how a hash scatters them.
-    pub(super) fn new(places: &Places, area: Area, mut keys: Random) -> Spread {
+    pub(super) fn new(places: &Places, area: Area, mut keys: Random) -> PlacesDraw {
         let slots = area.slots();
-        let mut ranked = |rank| Spread::Ranked {
+        let mut ranked = |rank| PlacesDraw::Ranked {
             slots,
             key: keys.below(u64::MAX),
             rank,
         };
         match places {
-            Places::Uniform => Spread::Uniform,
+            Places::Uniform => PlacesDraw::Uniform,
             Places::Zipf(exponent) => ranked(Rank::zipf(slots, *exponent)),
             Places::Pareto(share) => ranked(Rank::pareto(*share)),
             Places::Zoned(parts) => {
@@ -196,7 +196,7 @@ impl Spread {
                     upto += u64::from(*len);
                     ((from, place(upto).max(from + 1)), *share)
                 });
-                Weights::new(zones).map_or(Spread::Uniform, Spread::Zoned)
+                Weights::new(zones).map_or(PlacesDraw::Uniform, PlacesDraw::Zoned)
             }
         }
     }
@@ -204,12 +204,12 @@ impl Spread {
     /// Where a request of `len` sectors goes.
     pub(super) fn draw(&self, area: Area, len: u64, stream: &mut Random) -> u64 {
         let slot = match self {
-            Spread::Uniform => return area.anywhere(len, stream),
-            Spread::Ranked { slots, key, rank } => {
+            PlacesDraw::Uniform => return area.anywhere(len, stream),
+            PlacesDraw::Ranked { slots, key, rank } => {
                 let hash = mix(rank.draw(*slots, stream).wrapping_add(*key));
                 ((u128::from(hash) * u128::from(*slots)) >> 64) as u64
             }
-            Spread::Zoned(zones) => {
+            PlacesDraw::Zoned(zones) => {
                 let (from, to) = zones.draw(stream);
                 from + stream.below(to - from)
             }

@@ -1,7 +1,7 @@
 //! What a scrub does with data, and what writes do to that.
 
 use super::super::hashes::HashFile;
-use super::super::progress::{Counts, Finding};
+use super::super::progress::{Finding, LineCounts};
 use super::super::sink::{Sunk, Whole};
 use super::super::watch::tell_damage;
 use super::Scrub;
@@ -226,7 +226,7 @@ impl<P: Passing> Scrub<P> {
     pub(super) fn keep_counts(&mut self) {
         let counts = {
             let status = self.face.status();
-            Counts::of(&status.unreadable, &status.changed)
+            LineCounts::of(&status.unreadable, &status.changed)
         };
         let written = self.progress.as_mut().map(|kept| kept.counts(counts));
         self.kept(written);

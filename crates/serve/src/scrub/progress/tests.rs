@@ -34,7 +34,7 @@ fn begun(path: &Path) -> ProgressFile {
         .found(Finding::Changed, Extent::at(800, 8))
         .unwrap();
     progress.state("paused").unwrap();
-    progress.counts(Counts::of(&one(), &eleven())).unwrap();
+    progress.counts(LineCounts::of(&one(), &eleven())).unwrap();
     progress.changed(0);
     progress.write(|word| u64::from(word == 0)).unwrap();
     progress
@@ -84,7 +84,7 @@ fn what_the_kernel_could_not_write_is_written_again_bits_and_lines() {
     progress.file.write_all_at(&zeroes, SUMMARY).unwrap();
     progress.all_changed();
     assert!(progress.is_dirty() && progress.is_behind());
-    progress.counts(Counts::of(&one(), &eleven())).unwrap();
+    progress.counts(LineCounts::of(&one(), &eleven())).unwrap();
     progress.write(|word| u64::from(word == 0)).unwrap();
     assert_eq!(progress.file.metadata().unwrap().len(), length);
     drop(progress);
