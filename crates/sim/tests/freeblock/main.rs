@@ -374,7 +374,7 @@ fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
             let scan = Some((whole, options));
             let (beside, read) = simulate(&profile, "deadline", &workload, scan, change);
             let stats = read.borrow().stats;
-            let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.spared > 150;
+            let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.spared > 166;
             assert_eq!(rests, depth > 2, "{depth}, {hits:?}: {stats:?}");
             assert_eq!(alone == beside, depth > 2, "{depth}, {hits:?}");
         }
