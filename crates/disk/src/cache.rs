@@ -69,8 +69,6 @@ impl Cache {
             state: State::Empty,
             users: 0,
             last_was_write: None,
-            asked: 0,
-            in_row: 0,
             used: 0,
         };
         let mut segments = vec![segment; spec.segments as usize];
@@ -259,8 +257,6 @@ impl Cache {
         segment.end = 0;
         segment.ahead_min = 0;
         segment.ahead_max = 0;
-        segment.asked = 0;
-        segment.in_row = 0;
         self.set_state(id, State::Lent);
         self.changed(id);
         self.lent.push(id);
@@ -354,17 +350,14 @@ impl Cache {
         }
     }
 
-    /// Empties a segment and begins reading into it at `start`, `in_row` reads having followed each
-    /// other before.
-    pub fn begin_read(&mut self, id: SegmentId, start: u64, in_row: u16) {
+    /// Empties a segment and begins reading into it at `start`.
+    pub fn begin_read(&mut self, id: SegmentId, start: u64) {
         let segment = &mut self.segments[id.index()];
         debug_assert!(!segment.is_dirty(), "dirty data would be lost");
         segment.start = start;
         segment.end = start;
         segment.ahead_min = 0;
         segment.ahead_max = 0;
-        segment.asked = 0;
-        segment.in_row = in_row;
         self.set_state(id, State::Reading);
         self.changed(id);
     }
@@ -380,19 +373,6 @@ impl Cache {
         segment.start = segment.end;
         self.changed(id);
         self.end_read(id);
-    }
-
-    /// Notes that a read of the segment asks for `extent`; `counts` if others are in the drive.
-    pub fn note_asked(&mut self, id: SegmentId, extent: Extent, counts: bool) {
-        let end = extent.end().get();
-        let segment = &mut self.segments[id.index()];
-        if !counts {
-            segment.in_row = 0;
-        } else if end > segment.asked {
-            segment.in_row = segment.in_row.saturating_add(1);
-        }
-        segment.asked = segment.asked.max(end);
-        self.changed(id);
     }
 
     /// Notes that a read of `extent` uses the segment, and how far reading goes on behind it.
@@ -490,8 +470,6 @@ impl Cache {
         segment.dirty_end = segment.end;
         segment.ahead_min = 0;
         segment.ahead_max = 0;
-        segment.asked = 0;
-        segment.in_row = 0;
         self.set_state(id, State::Dirty);
         self.changed(id);
         self.dirty += 1;

@@ -68,10 +68,7 @@ impl Datasheet {
                 ..AccessSpec::default()
             },
             cache: self.cache_spec(&tracks),
-            overhead: OverheadSpec {
-                per_command: Nanos::from_micros(200),
-                ..OverheadSpec::default()
-            },
+            overhead: OverheadSpec::of_hits_and_misses(),
             bus: BusSpec {
                 interface_sector: Nanos::from_millis_f64(
                     f64::from(sector.bytes()) * 1e3 / interface as f64,
@@ -148,7 +145,10 @@ impl Datasheet {
                 1 => QueueSpec::STREAM_CAP,
                 _ => stream_cap,
             },
-            preseek: Preseek::AtMediaEnd,
+            preseek: match age {
+                Age::Before2005 => Preseek::AtMediaEnd,
+                Age::Desktop | Age::Nearline => Preseek::JustInTime,
+            },
             ..QueueSpec::default()
         }
     }

@@ -20,6 +20,7 @@ mod bus;
 mod choice;
 mod clock;
 mod command;
+mod depart;
 mod destage;
 mod event;
 mod fault;

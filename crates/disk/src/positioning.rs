@@ -150,15 +150,16 @@ impl Model {
         let sector_passes =
             (mechanics.turn() / u64::from(longest.max(1))).saturating_sub(Nanos::from_nanos(1));
         let lingers = match (profile.queue.preseek, profile.cache.read_ahead) {
-            (Preseek::AtMediaEnd, ReadAhead::SegmentFull | ReadAhead::NextTrack) => {
-                sector_passes * reads_on
-            }
-            (Preseek::AtMediaEnd, _) => Nanos::ZERO,
+            (
+                Preseek::AtMediaEnd | Preseek::JustInTime,
+                ReadAhead::SegmentFull | ReadAhead::NextTrack,
+            ) => sector_passes * reads_on,
+            (Preseek::AtMediaEnd | Preseek::JustInTime, _) => Nanos::ZERO,
             (Preseek::AtCompletion, _) => sector_passes.min(profile.bus.sector(true)),
             (Preseek::Off, _) => sector_passes.min(profile.bus.sector(true)) + spec.read_completion,
         };
         let pace = match profile.queue.preseek {
-            Preseek::AtMediaEnd => Nanos::ZERO,
+            Preseek::AtMediaEnd | Preseek::JustInTime => Nanos::ZERO,
             Preseek::AtCompletion | Preseek::Off => profile.bus.sector(true),
         };
         Model {
@@ -608,8 +609,8 @@ impl Positioning for Model {
         };
         let free = match self.profile.queue.preseek {
             // A drive that reads on has begun with the next sectors, and finishes what it must read.
-            Preseek::AtMediaEnd if op.is_read() => read_on,
-            Preseek::AtMediaEnd => end,
+            Preseek::AtMediaEnd | Preseek::JustInTime if op.is_read() => read_on,
+            Preseek::AtMediaEnd | Preseek::JustInTime => end,
             Preseek::AtCompletion if op.is_read() => {
                 done.saturating_sub(self.profile.overhead.read_completion)
             }

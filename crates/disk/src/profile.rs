@@ -581,7 +581,7 @@ pub enum FirmwarePolicy {
 }
 
 /// When the arm may leave for the next command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preseek {
     /// When the host has acknowledged the completion (0).
@@ -590,6 +590,8 @@ pub enum Preseek {
     AtCompletion,
     /// When the last sector has left the medium (2).
     AtMediaEnd,
+    /// As late after that as the arm still comes in time; until then the drive reads ahead. Not in DiskSim.
+    JustInTime,
 }
 
 /// Random variation, drawn from a seed by the drive that is built from the profile. All zero, that
@@ -609,6 +611,13 @@ pub struct NoiseSpec {
     /// A unit's speed differs from the nominal one by up to this many parts per million, uniform
     /// and constant during a run but for what follows. 0 to 100,000.
     pub speed_ppm: u32,
+    /// Share of reads of the medium that the drive has to read again, 0 to 1: each attempt takes a turn, and one in four
+    /// fails.
+    #[serde(skip_serializing_if = "form::is_nil")]
+    pub retried_reads: f64,
+    /// Share of reads of the medium that wait for 30 to 100 ms, 0 to 1: for recovery, or since the drive scans its medium.
+    #[serde(skip_serializing_if = "form::is_nil")]
+    pub long_waits: f64,
     /// By so many parts per million its speed goes up and down meanwhile, as with temperature. 0 to 10,000.
     #[serde(skip_serializing_if = "form::is_nought")]
     pub wander_ppm: u32,

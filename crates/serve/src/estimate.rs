@@ -408,7 +408,7 @@ impl HeadTimeEstimate {
                 _ if queued => match profile.queue.preseek {
                     Preseek::Off => completion + bus_after,
                     Preseek::AtCompletion => completion,
-                    Preseek::AtMediaEnd => Nanos::ZERO,
+                    Preseek::AtMediaEnd | Preseek::JustInTime => Nanos::ZERO,
                 },
                 true => in_buffer + bus_after,
                 false => spec.per_command + miss + completion + set_up + bus_after,

@@ -41,13 +41,33 @@ impl Cache {
     /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
     /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
     pub fn find_read(&self, extent: Extent) -> ReadLookup {
-        self.find_read_in_row(extent).0
+        let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
+            true => None,
+            false => self.find_clean_read(extent),
+        };
+        let Some(found) = found else {
+            return self.find_read_in_all(extent);
+        };
+        debug_assert_eq!(found, self.find_read_in_all(extent));
+        found
     }
 
-    /// Returns true if any segment concerns a read: it may have the first sector or reach it next,
-    /// or sequential reads continue there. Ignores dirty segments and a segment for writes.
+    /// Returns true if any segment concerns a read: it may have the first sector or reach it next.
+    /// Ignores dirty segments and a segment for writes.
     fn is_near(&self, extent: Extent) -> bool {
         self.near.any(&self.segments, extent.start.get())
+    }
+
+    /// Returns true if the sector behind those of a segment is in another segment.
+    pub fn has_elsewhere(&self, id: SegmentId) -> bool {
+        let next = Extent::at(self.get(id).end, 1);
+        let visit = |index: usize, segment: &Segment| {
+            let has =
+                index != id.index() && segment.state != State::Empty && segment.has_first(next);
+            (!has).then_some(())
+        };
+        let found = self.near.try_each(&self.segments, next.start.get(), visit);
+        found.is_none()
     }
 
     /// Returns true if a read may find all its data in segments.
@@ -76,31 +96,13 @@ impl Cache {
         filled_ahead
     }
 
-    /// Like [`Cache::find_read`]; also returns how many sequential reads this one continues if it
-    /// needs a new segment.
-    pub fn find_read_in_row(&self, extent: Extent) -> (ReadLookup, u16) {
-        let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
-            true => None,
-            false => self.find_clean_read(extent),
-        };
-        let Some(found) = found else {
-            return self.find_read_in_all(extent);
-        };
-        debug_assert_eq!(found, self.find_read_in_all(extent));
-        found
-    }
-
-    /// Like [`Cache::find_read_in_row`] if no segment is dirty, from the segments alone that
+    /// Like [`Cache::find_read`] if no segment is dirty, from the segments alone that
     /// concern the read. `None` if these do not suffice.
-    fn find_clean_read(&self, extent: Extent) -> Option<(ReadLookup, u16)> {
+    fn find_clean_read(&self, extent: Extent) -> Option<ReadLookup> {
         let (start, end) = (extent.start.get(), extent.end().get());
-        let mut in_row = 0;
         let mut best = (0_u8, u64::MAX);
         let mut best_index = 0;
         self.near.try_each(&self.segments, start, |index, s| {
-            if s.asked == start {
-                in_row = in_row.max(s.in_row);
-            }
             if s.state == State::Empty || !s.has_first(extent) {
                 let next = s.state == State::Reading && s.end == start;
                 return (!next || !self.spec.almost_read_hits).then_some(());
@@ -122,25 +124,20 @@ impl Cache {
             Some(())
         })?;
         let id = SegmentId(best_index as u32);
-        let found = match best.0 {
+        Some(match best.0 {
             0 => ReadLookup::Miss(self.find_unused()),
             8.. => ReadLookup::Whole(id),
             _ => ReadLookup::Partial(id),
-        };
-        Some((found, in_row))
+        })
     }
 
-    pub(super) fn find_read_in_all(&self, extent: Extent) -> (ReadLookup, u16) {
-        let (start, end) = (extent.start.get(), extent.end().get());
-        let mut in_row = 0;
+    pub(super) fn find_read_in_all(&self, extent: Extent) -> ReadLookup {
+        let end = extent.end().get();
         let mut best = 0_u8;
         let mut best_used = u64::MAX;
         let mut best_index = usize::MAX;
         let mut blocked = None;
         for (index, s) in self.segments.iter().enumerate() {
-            if s.asked == start {
-                in_row = in_row.max(s.in_row);
-            }
             let value = if self.is_dedicated(index) {
                 if s.is_dirty() && s.overlaps(extent) {
                     blocked = Some(index);
@@ -194,15 +191,14 @@ impl Cache {
         if let Some(blocked) = blocked
             && (best < 8 || !self.changes_copies())
         {
-            return (ReadLookup::Blocked(SegmentId(blocked as u32)), in_row);
+            return ReadLookup::Blocked(SegmentId(blocked as u32));
         }
-        let found = match best {
+        match best {
             0 => ReadLookup::Miss(None),
             1..=3 => ReadLookup::Miss(Some(id)),
             8.. => ReadLookup::Whole(id),
             _ => ReadLookup::Partial(id),
-        };
-        (found, in_row)
+        }
     }
 
     /// Finds where the data of a write go.

@@ -11,16 +11,11 @@ struct Near {
 }
 
 impl Near {
-    /// The sectors of a segment, its end, and the address at which the next sequential read would
-    /// begin.
+    /// The sectors of a segment, and its end.
     fn of(segment: &Segment) -> Near {
-        let (mut low, mut high) = (segment.start, segment.end);
-        if segment.in_row > 0 {
-            (low, high) = (low.min(segment.asked), high.max(segment.asked));
-        }
         Near {
-            low,
-            span: high - low,
+            low: segment.start,
+            span: segment.end - segment.start,
         }
     }
 
@@ -143,7 +138,7 @@ mod tests {
     use super::*;
     use crate::cache::State;
 
-    fn segment(start: u64, end: u64, asked: u64, in_row: u16) -> Segment {
+    fn segment(start: u64, end: u64) -> Segment {
         Segment {
             start,
             end,
@@ -154,8 +149,6 @@ mod tests {
             state: State::Clean,
             users: 0,
             last_was_write: None,
-            asked,
-            in_row,
             used: 0,
         }
     }
@@ -183,18 +176,16 @@ mod tests {
                     0 => draw(1 << 30),
                     _ => draw(2 << UNIT),
                 };
-                let asked = place(&mut draw);
-                segments.push(segment(start, start + len, asked, draw(2) as u16));
+                segments.push(segment(start, start + len));
             }
             let mut nears = Nears::of(&segments);
             for _ in 0..2_000 {
                 let index = draw(count) as usize;
                 let chosen = segments[index];
-                let start = match draw(4) {
+                let start = match draw(3) {
                     0 => place(&mut draw),
                     1 => chosen.start.saturating_sub(1) + draw(3),
-                    2 => chosen.end.saturating_sub(1) + draw(3),
-                    _ => chosen.asked.saturating_sub(1) + draw(3),
+                    _ => chosen.end.saturating_sub(1) + draw(3),
                 };
                 let each = segments.iter().map(Near::of);
                 let each = each.enumerate().filter(|(_, near)| near.has(start));

@@ -50,10 +50,6 @@ pub(crate) struct Segment {
     pub users: u16,
     /// It was a write that used it last; `None` if it was never used.
     pub last_was_write: Option<bool>,
-    /// Behind the last sector that a read of it asked for.
-    pub asked: u64,
-    /// How many reads in a row have asked for what follows, while others were in the drive.
-    pub in_row: u16,
     /// Larger the later it was used.
     pub(super) used: u64,
 }

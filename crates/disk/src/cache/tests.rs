@@ -25,7 +25,7 @@ fn read(cache: &mut Cache, start: u64, end: u64) -> SegmentId {
     let ReadLookup::Miss(Some(id)) = cache.find_read(Extent::at(start, 1)) else {
         panic!("no miss at {start}")
     };
-    cache.begin_read(id, start, 0);
+    cache.begin_read(id, start);
     cache.touch(id, false);
     cache.read_to(id, end);
     cache.end_read(id);
@@ -231,7 +231,7 @@ fn what_is_just_being_read_is_a_hit_if_the_drive_says_so() {
     for almost in [false, true] {
         let mut cache = cache(|spec| spec.almost_read_hits = almost);
         let id = read(&mut cache, 100, 100);
-        cache.begin_read(id, 100, 0);
+        cache.begin_read(id, 100);
         cache.extend_ahead(id, Extent::at(100, 10), no_track);
         cache.read_to(id, 130);
         let hit = cache.find_read(Extent::at(130, 4)) == ReadLookup::Partial(id);
@@ -267,7 +267,7 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
             let clean = !segment.is_dirty() && segment.state != State::Lent;
             match draw(12) {
                 0..3 if clean => {
-                    cache.begin_read(id, extent.start.get(), draw(3) as u16);
+                    cache.begin_read(id, extent.start.get());
                     cache.touch(id, false);
                 }
                 3 if segment.state == State::Reading => {
@@ -275,7 +275,6 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
                 }
                 4 if segment.state == State::Reading => cache.read_before(id, extent.start.get()),
                 5 => cache.end_read(id),
-                6 => cache.note_asked(id, extent, draw(4) > 0),
                 7 if segment.users < 2 => cache.add_user(id),
                 8 if segment.users > 0 => {
                     cache.drop_user(id);
@@ -304,9 +303,9 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
             assert!(stamps.is_sorted());
             let asked = Extent::at(draw(420), 1 + draw(30));
             let all = cache.find_read_in_all(asked);
-            assert_eq!(cache.find_read_in_row(asked), all);
+            assert_eq!(cache.find_read(asked), all);
             if cache.dirty() == 0 {
-                let kind = match all.0 {
+                let kind = match all {
                     ReadLookup::Miss(_) => 0,
                     ReadLookup::Partial(_) => 1,
                     _ => 2,

@@ -131,8 +131,10 @@ pub(super) struct Going {
     pub since: Time,
     /// Commands that had come by then have been kept waiting for too long and go first.
     pub overdue: Option<Time>,
-    /// It goes on for a stream of which no read waits.
+    /// It goes on although no command waits for what it reads.
     pub alone: bool,
+    /// Slot of the command for which the arm leaves as late as it comes in time.
+    pub next: Option<u16>,
     /// Until then runs go first: writes have been kept waiting, or runs are old.
     pub destage_until: Time,
 }

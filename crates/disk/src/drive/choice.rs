@@ -40,9 +40,6 @@ use crate::queue::{Arm, Rated, Reach, Waiting};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Reads of a segment in a row, from which on they are a stream.
-const STREAM: u16 = 3;
-
 /// What the arm does next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
@@ -79,10 +76,12 @@ struct Coming {
 
 impl Drive {
     /// Notes for the next choice that a read is served.
-    pub(super) fn note_stream(&mut self, extent: Extent, now: Time, at: Time, moves: bool) {
+    pub(super) fn note_stream(&mut self, index: u16, now: Time, at: Time, moves: bool) {
         if self.streams.holds() && self.queue.is_by_position() {
             let counts = self.is_choosing();
-            self.streams.note(extent, (now, at), moves, counts);
+            let slot = &self.slots[usize::from(index)];
+            let (extent, sent) = (slot.command.extent, slot.submitted);
+            self.streams.note(extent, [sent, now, at], moves, counts);
         }
     }
 
@@ -90,12 +89,6 @@ impl Drive {
     /// they are.
     pub(super) fn is_choosing(&self) -> bool {
         self.queue.is_by_position() && self.in_flight() - self.finished.len() > 1
-    }
-
-    /// Returns true if the arm reads ahead for a stream.
-    pub(super) fn is_streaming(&self) -> bool {
-        self.ahead
-            .is_some_and(|ahead| !ahead.reached && self.cache.get(ahead.segment).in_row >= STREAM)
     }
 
     /// Chooses what an arm that is free at `now` does for the commands that wait.
@@ -112,9 +105,12 @@ impl Drive {
             }
             self.going.overdue = None;
         }
-        let rated = self.rate(now, Time::NEVER);
+        let mut rated = self.rate(now, Time::NEVER);
+        if let Some(chosen) = self.chosen(now) {
+            rated.other = Some(chosen);
+        }
         // What the buffer has does not keep the arm from others, unless the arm waits for the bus.
-        let free = self.profile.queue.preseek == Preseek::AtMediaEnd || rated.oldest.is_none();
+        let free = self.profile.queue.preseek >= Preseek::AtMediaEnd || rated.oldest.is_none();
         if let Some(place) = rated.old.or(rated.hit.filter(|_| free)) {
             return Next::serve(place);
         }
@@ -171,6 +167,14 @@ impl Drive {
         };
         if let Some(what) = self.destage_first(choice.map(|(place, time, _)| (place, time)), now) {
             return Next::Destage(what);
+        }
+        if let Some((place, time)) = rated.other
+            && choice == Some((place, time, false))
+            && let Some(until) = self.leaves_at(&self.queue.get(place).clone(), now)
+        {
+            self.going.alone = true;
+            self.going.next = Some(self.queue.get(place).slot);
+            return Next::GoOn(until);
         }
         match choice {
             Some((place, _, through)) => Next::Serve { place, through },
@@ -319,7 +323,7 @@ impl Drive {
 
     /// The sectors that the arm, free at `now`, reaches without setting out for them.
     fn reach(&self, now: Time) -> Option<Reach> {
-        if !self.is_choosing() && !self.is_streaming() {
+        if !self.is_choosing() {
             return None;
         }
         if let Some(ahead) = self.ahead.filter(|_| self.cache.spec().enabled) {
@@ -401,9 +405,6 @@ impl Drive {
     /// what comes next. It does so for a stream, or until the head has been around a track of which
     /// another command wants the beginning.
     fn goes_on_alone(&mut self, rated: &Rated, now: Time) -> Option<Time> {
-        if self.is_streaming() {
-            return Some(self.ahead_ends(now));
-        }
         rated.around?;
         let (at, _) = self.ahead?.around?;
         let sooner = rated

@@ -212,7 +212,7 @@ impl Drive {
         if continues {
             return true;
         }
-        if self.is_streaming() {
+        if self.may_leave_later() && !self.may_have(command) {
             return false;
         }
         if let Some(until) = self.ahead_bound_until(now) {
@@ -296,10 +296,7 @@ impl Drive {
             return;
         }
         self.bring_ahead(now);
-        // For how long a stream keeps the arm is decided below.
-        if !self.is_streaming()
-            && let Some(until) = self.ahead_bound_until(now)
-        {
+        if let Some(until) = self.ahead_bound_until(now) {
             self.arm_free = until;
             return;
         }

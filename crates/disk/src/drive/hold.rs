@@ -30,7 +30,10 @@ pub(super) struct Streams {
 #[derive(Clone, Copy, Debug)]
 struct End {
     next: Lba,
-    /// Reads that have continued each other up to here, while other commands were in the drive.
+    /// When the read that ends there has completed.
+    at: Time,
+    /// Reads that have continued each other up to here, each sent when the one before had completed, while other commands
+    /// were in the drive.
     in_row: u16,
 }
 
@@ -69,21 +72,27 @@ impl Streams {
         }
     }
 
-    /// Notes that a read of `extent` is served from `now` on and completes `at`; `moves` if the arm does it, and `counts`
-    /// if others are in the drive.
-    pub fn note(&mut self, extent: Extent, (now, at): (Time, Time), moves: bool, counts: bool) {
+    /// Notes that a read of `extent`, sent at `sent`, is served from `now` on and completes `at`; `moves` if the arm does
+    /// it, and `counts` if others are in the drive.
+    pub fn note(&mut self, extent: Extent, [sent, now, at]: [Time; 3], moves: bool, counts: bool) {
         let known = self.ends.iter().position(|end| end.next == extent.start);
-        let before = known.map_or(0, |place| self.ends.remove(place).in_row);
+        let known = known.map(|place| self.ends.remove(place));
+        let before = known.map_or(0, |end| end.in_row);
         if self.ends.len() == REMEMBERED {
             // Single reads are many, and push out no stream.
             let single = self.ends.iter().rposition(|end| end.in_row < IN_ROW);
             self.ends.remove(single.unwrap_or(REMEMBERED - 1));
         }
-        let in_row = if counts { before.saturating_add(1) } else { 0 };
+        // Reads that waited together are in the drive already.
+        let alone = known.is_none_or(|end| end.at <= sent);
+        let in_row = match counts {
+            true => before.saturating_add(u16::from(alone)),
+            false => 0,
+        };
         let next = extent.end();
-        self.ends.insert(0, End { next, in_row });
+        self.ends.insert(0, End { next, at, in_row });
         let goes_on = self.held.filter(|held| held.next == extent.start);
-        if in_row >= IN_ROW {
+        if in_row >= IN_ROW && (moves || goes_on.is_some()) {
             self.held = Some(HeldStream {
                 next,
                 since: goes_on.map_or(now, |held| held.since),

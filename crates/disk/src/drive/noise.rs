@@ -63,6 +63,27 @@ impl Noise {
         libm::round((sd * self.normal()).max(-nanos)) as i64
     }
 
+    /// The most by which a seek differs.
+    pub fn seek_at_most(&self, seek: Nanos) -> Nanos {
+        let relative = Nanos::from_millis_f64(seek.as_millis_f64() * self.spec.seek_sd_relative);
+        self.spec.seek_sd.max(relative) * 3
+    }
+
+    /// Time by which a read of the medium is late since it does not succeed at once: whole turns, or a long wait.
+    pub fn recovery(&mut self, turn: Nanos) -> Nanos {
+        let mut late = Nanos::ZERO;
+        if self.spec.retried_reads > 0.0 && self.uniform() < self.spec.retried_reads {
+            late += turn;
+            while self.uniform() < 0.25 {
+                late += turn;
+            }
+        }
+        if self.spec.long_waits > 0.0 && self.uniform() < self.spec.long_waits {
+            late += Nanos::from_millis_f64(30.0 + 70.0 * self.uniform());
+        }
+        late
+    }
+
     /// A command's overhead, which is `overhead` in the mean, but for what is cut off at nothing: if it is nothing, what varies only comes on top.
     pub fn overhead(&mut self, overhead: Nanos) -> Nanos {
         if self.spec.overhead_sd.is_zero() {

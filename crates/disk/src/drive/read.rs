@@ -81,11 +81,9 @@ impl Drive {
     }
 
     /// Looks for the data of a read, as of the last time that reading ahead was brought up to date.
-    ///
-    /// With how many reads in a row it goes on with if it needs a new segment.
-    fn find_read(&self, command: &Command) -> (ReadLookup, u16) {
+    fn find_read(&self, command: &Command) -> ReadLookup {
         let extent = command.extent;
-        let (found, in_row) = self.cache.find_read_in_row(extent);
+        let found = self.cache.find_read(extent);
         let runs = self.cache.runs();
         if let Some(run) = runs.overlapping(extent) {
             let serves = !command.fua && self.cache.runs_serve(extent);
@@ -94,19 +92,19 @@ impl Drive {
                 // Of sectors that are bad on the medium, those in the buffer may be all there is.
                 && self.faults.unreadable(extent).is_none();
             if serves {
-                return (ReadLookup::Dirty, in_row);
+                return ReadLookup::Dirty;
             } else if !overlays {
-                return (ReadLookup::BlockedByRun(run.start), in_row);
+                return ReadLookup::BlockedByRun(run.start);
             }
         }
         if !command.fua {
-            return (found, in_row);
+            return found;
         }
         // What is on the medium counts: dirty data must get there first, clean data do not serve.
         if let Some(id) = self.cache.dirty_overlap(extent) {
-            return (ReadLookup::Blocked(id), in_row);
+            return ReadLookup::Blocked(id);
         }
-        let found = match found {
+        match found {
             ReadLookup::Whole(id) | ReadLookup::Partial(id) => {
                 let segment = self.cache.get(id);
                 // Other sectors there may be dirty.
@@ -115,8 +113,14 @@ impl Drive {
                 ReadLookup::Miss((unused && !ahead).then_some(id))
             }
             other => other,
-        };
-        (found, in_row)
+        }
+    }
+
+    /// Returns true if the buffer may have some of a read, or comes to it next.
+    pub(super) fn may_have(&self, command: &Command) -> bool {
+        let extent = command.extent;
+        let serves = command.op.is_read() && !command.fua;
+        serves && (self.cache.may_serve(extent) || self.cache.runs().overlaps(extent))
     }
 
     /// Serves a read from the buffer alone while the arm does something else, if the drive can do
@@ -130,10 +134,10 @@ impl Drive {
         }
         self.bring_ahead(now);
         let extent = command.extent;
-        if !self.cache.may_serve(extent) && !self.cache.runs().overlaps(extent) {
+        if !self.may_have(&command) {
             return false;
         }
-        let id = match self.find_read(&command).0 {
+        let id = match self.find_read(&command) {
             ReadLookup::Dirty => None,
             ReadLookup::Whole(id) if !self.is_being_filled(id, now) => Some(id),
             _ => return false,
@@ -145,8 +149,6 @@ impl Drive {
         let at = end + self.profile.overhead.read_completion;
         self.last_was_read = true;
         if let Some(id) = id {
-            let choosing = self.is_choosing();
-            self.cache.note_asked(id, extent, choosing);
             self.use_segment(index, id);
             self.extend_ahead(id, extent);
         }
@@ -158,7 +160,7 @@ impl Drive {
             ..Breakdown::default()
         };
         self.complete(index, at);
-        self.note_stream(extent, now, at, false);
+        self.note_stream(index, now, at, false);
         true
     }
 
@@ -209,7 +211,7 @@ impl Drive {
         let extent = command.extent;
         let len = extent.len.get();
         self.bring_ahead(now);
-        let (lookup, in_row) = self.find_read(&command);
+        let lookup = self.find_read(&command);
         let mut found = match lookup {
             ReadLookup::Blocked(id) => {
                 self.destage(What::Segment(id), now);
@@ -263,12 +265,10 @@ impl Drive {
             self.end_ahead(now, processed.max(now))
         };
         let depart = processed.max(leave.at).max(now);
-        let choosing = self.is_choosing();
         if let Some(id) = found.segment {
             if found.hit == Hit::Miss && !goes_on {
-                self.cache.begin_read(id, extent.start.get(), in_row);
+                self.cache.begin_read(id, extent.start.get());
             }
-            self.cache.note_asked(id, extent, choosing);
             self.use_segment(index, id);
             self.extend_ahead(id, extent);
         }
@@ -314,7 +314,7 @@ impl Drive {
             }
         };
         self.complete(index, at);
-        self.note_stream(extent, now, at, motion.is_some());
+        self.note_stream(index, now, at, motion.is_some() || goes_on);
 
         // What does not fit into the segment is read when the bus has made room.
         let size = u64::from(self.cache.spec().segment_sectors);
@@ -326,8 +326,8 @@ impl Drive {
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => at.max(arm_end),
             Preseek::AtCompletion => sent.max(arm_end),
-            Preseek::AtMediaEnd if motion.is_some() => arm_end,
-            Preseek::AtMediaEnd => self.arm_free.max(now),
+            Preseek::AtMediaEnd | Preseek::JustInTime if motion.is_some() => arm_end,
+            Preseek::AtMediaEnd | Preseek::JustInTime => self.arm_free.max(now),
         };
         self.idle_since = self.arm_free.max(at);
         if let Some(id) = found.segment {
@@ -437,7 +437,7 @@ impl Drive {
             return None;
         }
         let have = extent.start + Sectors::new(found.ready);
-        let motion = if let Some(ahead) = self.ahead {
+        let mut motion = if let Some(ahead) = self.ahead {
             // It is on its way already.
             let rest = Extent::new(ahead.next, extent.end() - ahead.next);
             self.read_media(ahead.track, ahead.at, rest, have, None)
@@ -449,6 +449,16 @@ impl Drive {
             self.ledger.plan(depart, have, Part::Overhead);
             self.read_media(self.track, depart, rest, have, Some((first, way)))
         };
+        let late = self.noise.recovery(self.mechanics.turn());
+        if !late.is_zero() {
+            motion.rotation += late;
+            motion.end += late;
+            self.ledger.plan(motion.end, have, Part::Rotation);
+            for piece in &mut self.pieces {
+                piece.first += late;
+                piece.last += late;
+            }
+        }
         self.track = motion.track;
         self.read_last = (motion.end, extent.end());
         Some(motion)

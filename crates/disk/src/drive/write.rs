@@ -392,7 +392,7 @@ impl Drive {
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => at,
             Preseek::AtCompletion => on_medium,
-            Preseek::AtMediaEnd => motion.end,
+            Preseek::AtMediaEnd | Preseek::JustInTime => motion.end,
         };
         self.idle_since = self.arm_free.max(at);
         true
@@ -415,7 +415,7 @@ impl Drive {
         self.arm_free = match self.profile.queue.preseek {
             Preseek::Off => media_end.max(at),
             Preseek::AtCompletion => media_end.max(data.sent),
-            Preseek::AtMediaEnd => media_end,
+            Preseek::AtMediaEnd | Preseek::JustInTime => media_end,
         };
         self.idle_since = self.arm_free.max(at);
     }

@@ -789,6 +789,8 @@ fn noise(spec: &Spec) -> Check {
     time("noise.seek_sd", noise.seek_sd)?;
     part("noise.seek_sd_relative", noise.seek_sd_relative)?;
     time("noise.overhead_sd", noise.overhead_sd)?;
+    part("noise.retried_reads", noise.retried_reads)?;
+    part("noise.long_waits", noise.long_waits)?;
     within("noise.speed_ppm", u64::from(noise.speed_ppm), 0, 100_000)?;
     within("noise.wander_ppm", u64::from(noise.wander_ppm), 0, 10_000)?;
     let (least, most) = (Nanos::from_secs(1), Nanos::from_secs(86_400));

@@ -12,6 +12,10 @@ pub(super) fn is_nought(number: &u32) -> bool {
     *number == 0
 }
 
+pub(super) fn is_nil(part: &f64) -> bool {
+    *part == 0.0
+}
+
 pub(super) fn is_zero(span: &Nanos) -> bool {
     span.is_zero()
 }

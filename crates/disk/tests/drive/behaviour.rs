@@ -145,6 +145,7 @@ fn thinking(overhead: Nanos) -> Profile {
         .with(|spec| {
             spec.overhead = OverheadSpec::default();
             spec.overhead.per_command = overhead;
+            spec.queue.preseek = Preseek::AtMediaEnd;
             // Reads ahead as long as it can.
             spec.cache.segments = 16;
             spec.cache.segment_sectors = 2_000;

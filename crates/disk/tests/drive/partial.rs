@@ -1,7 +1,7 @@
 //! What it costs to write a part of a sector of the medium: its place in the account of the arm's time.
 
 use crate::common::{command, ms, wait};
-use headtime_disk::profile::{Destage, NoiseSpec, Profile, WriteBack, by_name};
+use headtime_disk::profile::{Destage, NoiseSpec, OverheadSpec, Profile, WriteBack, by_name};
 use headtime_disk::{Command, Drive, Part};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
@@ -12,6 +12,10 @@ fn emulating(write_back: WriteBack) -> Profile {
     let changed = profile.with(|spec| {
         spec.noise = NoiseSpec::default();
         spec.cache.write_back = write_back;
+        spec.overhead = OverheadSpec {
+            per_command: Nanos::from_micros(200),
+            ..OverheadSpec::default()
+        };
     });
     changed.expect("in range")
 }

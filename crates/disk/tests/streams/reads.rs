@@ -52,7 +52,8 @@ fn several_streams_of_reads_at_any_depth_are_as_fast_as_at_depth_1() {
             for kib in [16, 128, 1024] {
                 let clients = streams(&profile, kib * 2, count, each);
                 let rates = DEPTHS.map(|depth| run(&profile, depth, &clients, SECOND * 10).rate());
-                let slow = rates[1..].iter().any(|rate| *rate < rates[0]);
+                // The bound of the grid (docs/design/2026-11-27-grid.md).
+                let slow = rates[1..].iter().any(|rate| *rate < 0.97 * rates[0]);
                 assert!(!slow, "{name}, {count} of {each}, {kib} KiB: {rates:.1?}");
             }
         }
@@ -303,7 +304,7 @@ fn near_reads_on_a_drive_that_keeps_to_no_stream_gain_from_every_command_in_it()
             };
             run(&profile, depth, &[near], SECOND * 10).rate()
         });
-        let gains = rates[1] > 1.2 * rates[0] && rates[2] > 1.1 * rates[1];
+        let gains = rates[1] > 1.2 * rates[0] && rates[2] > 1.05 * rates[1];
         assert!(gains, "{}: {rates:.2?} MB/s", profile.name);
     }
 }
