@@ -29,6 +29,32 @@ pub(super) enum Role {
 
 pub(super) const ROLES: usize = Role::Flags as usize + 1;
 
+impl Role {
+    /// The part of a description that gives its column.
+    pub fn key(self) -> &'static str {
+        match self {
+            Role::Arrival | Role::ArrivalRest => "time",
+            Role::Completion | Role::CompletionRest => "completion",
+            Role::Response => "response",
+            Role::Op => "op",
+            Role::Action => "action",
+            Role::Address => "address",
+            Role::Size => "size",
+            Role::Device | Role::DeviceMinor => "device",
+            Role::Process => "process",
+            Role::Flags => "flags",
+        }
+    }
+
+    /// True if each line of a request has its column, even if the column is empty.
+    pub fn is_needed(self) -> bool {
+        !matches!(
+            self,
+            Role::Completion | Role::CompletionRest | Role::Response | Role::Process | Role::Flags
+        )
+    }
+}
+
 /// Which column of a CSV trace is what, and in which unit.
 ///
 /// As text, parts separated by commas, each `what=column` or `what=column:unit`. A column is its
