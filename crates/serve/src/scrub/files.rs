@@ -307,7 +307,13 @@ pub(super) fn read_header(
 }
 
 /// Problem of a beginning whose checksum does not fit.
-const DAMAGED: &str = "its beginning is damaged";
+const DAMAGED: &str = "its beginning, the first 12288 bytes, is damaged";
+
+/// Problem of the page behind the beginning, if its checksum does not fit.
+pub(super) fn damaged_page() -> String {
+    let page = HEADER / PAGE;
+    format!("its page {page}, from byte {HEADER} on, is damaged")
+}
 
 /// A disk, as the beginnings of files have it.
 pub(super) fn about(format: &str, disk: &Identity) -> Result<Value, ProgressError> {

@@ -251,7 +251,7 @@ impl Watch {
                     Some(("watched", _)) => {
                         "the machine went down while the disk was served".to_owned()
                     }
-                    _ => format!("{}: it is damaged", path.shown()),
+                    _ => format!("{}: {}", path.shown(), files::damaged_page()),
                 });
             }
         }
