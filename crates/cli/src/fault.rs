@@ -12,7 +12,7 @@ use std::path::Path;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A check did not hold, or a server refused what it was told: exit code 1.
+    /// A check failed, or a server refused a command: exit code 1.
     #[error("{}", one_line(.0))]
     Check(String),
     /// As [`Fault::Check`], with lines that show the problem.

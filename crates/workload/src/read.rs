@@ -38,8 +38,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file whose format
-    /// was recognised by its content says as what it was read.
+    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file names the format
+    /// if the content decided the format.
     ///
     /// # Panics
     ///

@@ -232,7 +232,7 @@ fn an_error_in_a_file_says_as_what_it_was_taken() {
     let error = Trace::open(&paths[1], &ReadOptions::default()).unwrap_err();
     assert!(error.is_odd_line(), "{error}");
     assert!(error.to_string().ends_with(says), "{error}");
-    // Who said the format has no use for that.
+    // A caller that gave the format needs no hint.
     let error = Trace::open(&paths[0], &with("disksim"))
         .unwrap_err()
         .to_string();

@@ -67,9 +67,9 @@ enum Shown {
 struct Now {
     /// The last scrub.
     last: Option<Last>,
-    /// Who notices writes, from one scrub with hashes to the next.
+    /// Watch for hashes. It outlives the scrub that made it.
     hashed: Option<Arc<Watch>>,
-    /// Who notices writes for a copy that is not done: as long as somebody does, since the image is nobody's here when it is done.
+    /// Watch for an unfinished copy, as long as a job has it. A finished image belongs to the user.
     copied: Weak<Watch>,
     /// Reasons why hashes of a former server cannot be compared, and why its copy does not count.
     why_not: Option<String>,

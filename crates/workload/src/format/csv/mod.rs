@@ -43,7 +43,7 @@ struct Layout<'a> {
 struct Seen {
     /// Devices that are named by text, numbered as they appear.
     names: Names,
-    /// Columns of the line with the most. A line may have more columns behind those of the roles.
+    /// Columns of the longest line; columns behind the last role do not count.
     columns: usize,
 }
 
@@ -229,7 +229,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Finds the columns of a line by role. A missing column is the empty end of the line. Returns the number
-    /// of columns, at most those of the roles unless a role is counted from the end.
+    /// of columns; without roles from the end, columns behind the last role do not count.
     #[inline(always)]
     fn split<'l>(
         &self,
