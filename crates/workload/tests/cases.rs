@@ -111,7 +111,7 @@ fn files_of_several_kinds_are_described_each() {
     assert_eq!(formats.as_deref(), Some("disksim, blkparse"));
     // One kind is the kind of the trace.
     let same = read(&[paths[0].clone(), paths[2].clone()]).notes;
-    assert_eq!(same.kinds(), [same.clone()]);
+    assert_eq!(same.kinds(), std::slice::from_ref(&same));
 }
 
 #[test]

@@ -237,14 +237,16 @@ impl<'a> Layout<'a> {
         fields: &mut [Field<'l>; ROLES],
     ) -> Result<usize, Box<FieldError>> {
         let mut all = Columns::new(line, self.separator);
-        let mut count = 0;
-        for role in &self.roles {
+        let mut count = self.roles.len();
+        for (at, role) in self.roles.iter().enumerate() {
             match (all.next()?, role) {
                 (Some(field), Some(role)) => fields[*role as usize] = field,
                 (Some(_), None) => {}
-                (None, _) => break,
+                (None, _) => {
+                    count = at;
+                    break;
+                }
             }
-            count += 1;
         }
         if !self.from_end.is_empty() {
             let all = Columns::new(line, self.separator).all()?;
@@ -269,15 +271,26 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Error for a line that lacks a column that it must have.
+    /// Error for a line that lacks a column that it must have. A line that is passed over may be short.
     #[cold]
     #[inline(never)]
-    fn short_line(&self, line: &[u8], columns: usize) -> Box<FieldError> {
+    fn short_line(&self, line: &[u8], columns: usize) -> Result<Option<Parsed>, Box<FieldError>> {
+        let mut fields = [Field::end(line); ROLES];
+        self.split(line, &mut fields)?;
+        let parsed = parse_fields(line, self.columns, &fields, &mut Names::default());
+        if matches!(parsed, Ok(None)) {
+            return parsed;
+        }
         let lacking = self.lacking(columns, Role::is_needed);
         let (column, _) = lacking.expect("a column that is needed");
         let found = format!("(nothing, the line ends with column {columns})");
         let allowed = "a column that the line has; give its number, or another separator (--columns), or another format (--trace-format)";
-        FieldError::new(line.len(), &column, found.as_bytes(), allowed)
+        Err(FieldError::new(
+            line.len(),
+            &column,
+            found.as_bytes(),
+            allowed,
+        ))
     }
 
     /// Refuses a description with a column that no line has.
@@ -336,12 +349,10 @@ fn parse(
     let mut fields = [Field::end(line); ROLES];
     let count = layout.split(line, &mut fields)?;
     seen.columns = seen.columns.max(count);
-    let parsed = parse_fields(line, layout.columns, &fields, &mut seen.names);
-    // A line that is passed over may be short.
-    if count < layout.needed && !matches!(parsed, Ok(None)) {
-        return Err(layout.short_line(line, count));
+    if count < layout.needed {
+        return layout.short_line(line, count);
     }
-    parsed
+    parse_fields(line, layout.columns, &fields, &mut seen.names)
 }
 
 /// The request or the event of columns by role.
