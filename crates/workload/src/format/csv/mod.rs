@@ -260,14 +260,14 @@ impl<'a> Layout<'a> {
         Ok(count)
     }
 
-    /// The first column of some roles that a line of this number of columns lacks, and its role.
-    fn lacking(&self, columns: usize, of: impl Fn(Role) -> bool) -> Option<(String, Role)> {
+    /// The first column of some roles that a line of this number of columns lacks.
+    fn lacking(&self, columns: usize, of: impl Fn(Role) -> bool) -> Option<String> {
         let roles = self.roles.iter().zip(1..).map(|(role, at)| (role, at, ""));
         let from_end = self.from_end.iter().zip(1..);
         let from_end = from_end.map(|(role, at)| (role, at, "-"));
         roles.chain(from_end).find_map(|(role, at, sign)| {
             let role = role.filter(|role| at > columns && of(*role))?;
-            Some((format!("column {sign}{at} for `{}`", role.key()), role))
+            Some(format!("column {sign}{at} for `{}`", role.key()))
         })
     }
 
@@ -281,8 +281,8 @@ impl<'a> Layout<'a> {
         if matches!(parsed, Ok(None)) {
             return parsed;
         }
-        let lacking = self.lacking(columns, Role::is_needed);
-        let (column, _) = lacking.expect("a column that is needed");
+        let column = self.lacking(columns, Role::is_needed);
+        let column = column.expect("a column that is needed");
         let found = format!("(nothing, the line ends with column {columns})");
         let allowed = "a column that the line has; give its number, or another separator (--columns), or another format (--trace-format)";
         Err(FieldError::new(
@@ -298,18 +298,13 @@ impl<'a> Layout<'a> {
         let columns = seen.columns;
         // Without any line, the file has no request, and that is another error.
         let lacking = self.lacking(columns, |_| columns > 0);
-        lacking.map_or(Ok(()), |(column, role)| {
-            let leave_out = if role.is_needed() {
-                String::new()
-            } else {
-                format!(", or leave `{}` out", role.key())
-            };
+        lacking.map_or(Ok(()), |column| {
             Err(TraceError::Options {
                 file: reader.file.to_owned(),
                 format: reader.notes.format,
                 problem: format!(
                     "no line has {column}; the longest ends with column {columns}; give a column that a line has, \
-                     or another separator (--columns){leave_out}, or another format (--trace-format)"
+                     or another separator (--columns), or another format (--trace-format), or leave it out"
                 ),
             })
         })

@@ -221,7 +221,7 @@ fn a_column_that_no_line_has_is_an_error_and_some_lines_may_lack_columns_that_ar
         (
             "process=4,flags=6",
             "c.csv: format csv: no line has column 6 for `flags`; the longest ends with column 5; give a column that a line \
-             has, or another separator (--columns), or leave `flags` out, or another format (--trace-format)",
+             has, or another separator (--columns), or another format (--trace-format), or leave it out",
         ),
         ("process=-6", "no line has column -6 for `process`"),
     ] {
