@@ -26,7 +26,7 @@ pub use libfuzzer_sys;
 /// Check of an input: panics if the code under test breaks a promise.
 pub type Check = fn(&[u8]);
 
-/// Checks by the name of their target. `fuzz_targets/NAME.rs` runs one under libFuzzer; `tests/seeds.rs` runs all of them on the seeds.
+/// Checks by the name of their target. `fuzz_targets/NAME.rs` runs one check under libFuzzer; `tests/seeds.rs` runs all checks on the seeds.
 pub const TARGETS: &[(&str, Check)] = &[
     ("configs", configs::check),
     ("drive", drive::check),

@@ -204,7 +204,7 @@ fn talk(choice: Choice, input: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Requests that are to be answered: cookie, what they are, and their lengths. Cookies may be there several times.
+/// Requests with an answer: cookie, kind and length. A cookie may occur several times.
 /// The `bool` says whether the connection then ends well; if not, the last may go unanswered.
 fn expected(choice: Choice, mut input: &[u8]) -> (Expected, bool) {
     let mut expected = Expected::new();

@@ -63,7 +63,7 @@ fn check_with(bytes: &[u8], options: &ReadOptions) {
             assert!(text.starts_with("FILE: "), "{text}");
             assert!(!text.chars().any(|char| char.is_control()), "{text:?}");
             if !options.lenient {
-                // The same without the odd lines.
+                // Without the odd lines, the trace is the same.
                 let lenient = ReadOptions {
                     lenient: true,
                     ..options.clone()

@@ -1,4 +1,4 @@
-//! Each check holds on its seeds and on changes of them: the same inputs each time, on stable Rust, within seconds.
+//! Each check holds on its seeds and on changed seeds: equal inputs each time, on stable Rust, within seconds.
 
 use headtime_fuzz::mutate::mutate;
 use headtime_fuzz::{TARGETS, check_of};

@@ -3,31 +3,12 @@
 # after a signal, and at the next start after a kill; and of what has no such switch that is said. In a virtual machine, without KVM, so that it needs
 # no disk and no privilege. Takes one minute, or eight beside others. KERNEL is a directory with Debian's kernel, in place of that of this machine:
 #   apt-get download "$(apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p')" && dpkg -x linux-image-*.deb DIR && depmod -b DIR VERSION
-# TIMEOUT (900) is how many seconds the machine may take.
 source "$(dirname "$0")/lib.sh"
 skipped=77
-export PATH=$PATH:/usr/sbin:/sbin
-need qemu-system-x86_64 busybox cpio modprobe setpriv sdparm perl
-
-kernel=${KERNEL:-/}
-image=$(find "$kernel/boot" -maxdepth 1 -name 'vmlinuz-*' 2>/dev/null | sort -V | tail -n 1 || true)
-[ -n "$image" ] || skip "there is no kernel in $kernel/boot; KERNEL names another directory"
-version=${image##*/vmlinuz-}
-initrd=$work/initrd
-mkdir -p "$initrd"/{bin,proc,sys,dev,modules}
-
-# Modules in their order, each with what it needs. scsi_debug comes last: its disk is asked for when the others are there.
-for module in ahci virtio_pci virtio_blk virtio_scsi nvme loop sd_mod scsi_debug; do
-    modprobe --dirname "$kernel" --set-version "$version" --show-depends "$module" >>"$work/needed" 2>/dev/null ||
-        skip "the kernel in $kernel has no module $module"
-done
-awk '$1 == "insmod" && !had[$2]++ { print $2 }' "$work/needed" >"$work/modules"
-number=100
-while read -r module; do
-    number=$((number + 1))
-    cp "$module" "$initrd/modules/$number-${module##*/}"
-done <"$work/modules"
-case $(ls "$initrd/modules") in *.ko.*) skip 'the modules are compressed; this works with those of Debian 12' ;; esac
+source "$root/tests/live/guest.sh"
+need setpriv sdparm perl
+# scsi_debug comes last: its disk is asked for when the others are there.
+guest_modules ahci virtio_pci virtio_blk virtio_scsi nvme loop sd_mod scsi_debug
 
 # What scsi_debug lets be changed of its caching page is the write cache alone, though it takes all: the mask that it shows, two stores of
 # eight bytes, is given the bit for reading ahead. It is not signed then. The first disk is made with the module as it is.
@@ -36,20 +17,7 @@ perl -0777 -pe '
     s/~Module signature appended~\n\z//;
     END { exit($n == 1 ? 0 : 1) }' "$initrd"/modules/*-scsi_debug.ko >"$initrd/scsi_debug-ahead.ko" || skip 'scsi_debug of this kernel is built otherwise'
 
-# with_libraries FILE...: and whatever they are linked with.
-with_libraries() {
-    local file
-    for file in "$@"; do
-        cp "$(readlink -f "$file")" "$initrd/bin/${file##*/}"
-        ldd "$file" 2>/dev/null | grep -o '/[^ ]*' | while read -r library; do
-            mkdir -p "$initrd${library%/*}"
-            cp -L -n "$library" "$initrd$library"
-        done
-    done
-}
 with_libraries "$headtime" "$(command -v setpriv)" "$(command -v sdparm)"
-cp "$(command -v busybox)" "$initrd/bin/busybox"
-ldd "$(command -v busybox)" >/dev/null 2>&1 && skip 'busybox is not linked statically (busybox-static)'
 
 # What is known of a simulated drive as large as the disk of scsi_debug, as far as writes and as far as the buffer: a disk in memory does not turn,
 # so that nothing would be asked of it that needs a switch. Here it turns once a second and has all known sectors at one angle: read at once, as there, they
@@ -67,25 +35,7 @@ for stage in writes electronics; do
     [ -e "$initrd/$stage" ] || fail "the simulated probe was never before $stage: $(ls "$initrd")"
 done
 
-cat >"$initrd/init" <<'GUEST'
-#!/bin/busybox sh
-/bin/busybox --install -s /bin
-export PATH=/bin
-mount -t proc proc /proc
-mount -t sysfs sys /sys
-mount -t devtmpfs dev /dev
-mkdir -p /tmp
-cd /tmp
-echo 3 >/proc/sys/kernel/printk
-
-good() { echo "ok: $*"; }
-bad() { echo "FAILED: $*"; }
-# check WHAT COMMAND...
-check() {
-    local what=$1
-    shift
-    if "$@"; then good "$what"; else bad "$what: $(tail -n 3 said 2>/dev/null)"; fi
-}
+guest_init <<'GUEST'
 said() { grep -qF "$1" said; }
 
 # rehash FILE: with FNV-1a of what is below the first line, and of a zero, in that line, as a state has it.
@@ -264,22 +214,12 @@ losetup /dev/loop0 /loop.img
 for disk in /dev/vda /dev/nvme0n1 /dev/loop0; do
     notes "$disk" "$disk" 'there is no such switch: only ATA, SATA, SCSI and SAS disks have one'
 done
-echo 'the guest is done'
-poweroff -f
 GUEST
-chmod +x "$initrd/init"
-(cd "$initrd" && find . | cpio --quiet -o -H newc) >"$work/initrd.img"
 
 for name in scsi ata virtio nvme; do truncate --size=64M "$work/$name.img"; done
 drive() { echo "file=$work/$1.img,if=none,format=raw,id=$1"; }
-timeout "${TIMEOUT:-900}" qemu-system-x86_64 -accel tcg -m 1024 -smp 1 -display none -serial stdio -monitor none -no-reboot -nic none \
-    -kernel "$image" -initrd "$work/initrd.img" -append 'console=ttyS0 quiet edd=off panic=-1' \
-    -drive "$(drive ata)" -device ahci,id=ahci -device ide-hd,drive=ata,bus=ahci.0 \
+guest_run 1024 -nic none -drive "$(drive ata)" -device ahci,id=ahci -device ide-hd,drive=ata,bus=ahci.0 \
     -device virtio-scsi-pci,id=scsi -drive "$(drive scsi)" -device scsi-hd,drive=scsi,bus=scsi.0 \
     -drive "$(drive virtio)" -device virtio-blk-pci,drive=virtio \
-    -drive "$(drive nvme)" -device nvme,drive=nvme,serial=1 \
-    </dev/null >"$work/guest.out" 2>&1 || fail "the machine did not end: $(tail -n 20 "$work/guest.out")"
-tr -d '\r' <"$work/guest.out" | grep -aE '^(ok|FAILED|   |the guest)' || true
-grep -qa 'the guest is done' "$work/guest.out" || fail "the machine ended early: $(tail -n 20 "$work/guest.out")"
-if grep -qa '^FAILED' "$work/guest.out"; then fail 'see above'; fi
+    -drive "$(drive nvme)" -device nvme,drive=nvme,serial=1
 echo 'switches-vm: all switches are back'

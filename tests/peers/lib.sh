@@ -12,39 +12,67 @@ if [ -z "${HEADTIME:-}" ] && [ ! -x "$headtime" ]; then headtime=$target/debug/h
 [[ $headtime = /* ]] || headtime=$PWD/$headtime
 export PATH=$PATH:/usr/sbin:/sbin
 
-# debian_source PACKAGE MEMBER...: unpacks members of a Debian source package (patterns, as of tar) into $cache/PACKAGE, without the
-# directory that they are in. The sources of packages are those of the machine's own apt configuration.
-debian_source() {
-    local package=$1 lists=$work/apt unpacked
+# own_apt TYPE COMMAND...: an apt with lists of its own, of the packages (deb) or the sources of packages (deb-src) in the machine's own apt
+# configuration. Files come into $work/TYPE/archives.
+own_apt() {
+    local type=$1 lists=$work/$1 file
     shift
-    [ ! -e "$cache/$package/unpacked" ] || return 0
-    need_tools apt-get tar xz
-    mkdir -p "$lists/parts" "$lists/lists/partial" "$lists/archives" "$cache"
-    local file
+    mkdir -p "$lists/parts" "$lists/lists/partial" "$lists/archives"
     for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-        [ ! -s "$file" ] || sed -n 's/^deb /deb-src /p' "$file" >>"$lists/parts/own.list"
+        [ ! -s "$file" ] || sed -n "s/^deb /$type /p" "$file" >>"$lists/parts/own.list"
     done
     for file in /etc/apt/sources.list.d/*.sources; do
-        [ ! -s "$file" ] || sed 's/^Types:.*/Types: deb-src/' "$file" >"$lists/parts/${file##*/}"
+        [ ! -s "$file" ] || sed "s/^Types:.*/Types: $type/" "$file" >"$lists/parts/${file##*/}"
     done
     cat >"$lists/conf" <<CONF
 Dir::Etc::SourceList "/dev/null";
 Dir::Etc::SourceParts "$lists/parts";
 Dir::State::Lists "$lists/lists";
+Dir::Cache::pkgcache "";
+Dir::Cache::srcpkgcache "";
 APT::Sandbox::User "root";
 CONF
     (
         cd "$lists/archives"
         export APT_CONFIG=$lists/conf
-        apt-get update && apt-get source --download-only "$package"
-    ) >"$lists/log" 2>&1 || {
-        tail -n 5 "$lists/log" | sed 's#[a-z]*://[^ ]*#..#g' >&2
-        skip "Debian's source package of $package cannot be had"
-    }
+        { [ -e "$lists/updated" ] || apt-get update >&2; } && touch "$lists/updated" && "$@"
+    ) 2>>"$lists/log"
+}
+
+# not_had TYPE WHAT: skips with the last lines of that apt, without the names of hosts.
+not_had() {
+    tail -n 5 "$work/$1/log" | sed 's#[a-z]*://[^ ]*#..#g' >&2
+    skip "$2 cannot be had"
+}
+
+# debian_source PACKAGE MEMBER...: unpacks members of a Debian source package (patterns, as of tar) into $cache/PACKAGE, without the
+# directory that they are in.
+debian_source() {
+    local package=$1 unpacked
+    shift
+    [ ! -e "$cache/$package/unpacked" ] || return 0
+    need_tools apt-get tar xz
+    own_apt deb-src apt-get source --download-only "$package" >/dev/null || not_had deb-src "Debian's source package of $package"
     unpacked=$cache/$package.$$
     mkdir -p "$unpacked"
-    tar -C "$unpacked" --strip-components=1 --wildcards -xf "$(ls "$lists"/archives/*.orig.tar.*[!c])" "$@"
+    tar -C "$unpacked" --strip-components=1 --wildcards -xf "$(ls "$work"/deb-src/archives/*.orig.tar.*[!c])" "$@"
     touch "$unpacked/unpacked"
     rm -rf "${cache:?}/$package"
     mv "$unpacked" "$cache/$package"
+}
+
+# debian_kernel MEMBER...: unpacks Debian's kernel with these files (patterns, as of tar) into $cache/kernel, for KERNEL of guest.sh.
+debian_kernel() {
+    local package unpacked=$cache/kernel.$$
+    [ ! -e "$cache/kernel/unpacked" ] || return 0
+    need_tools apt-get dpkg-deb depmod
+    package=$(own_apt deb apt-cache depends linux-image-amd64 | sed -n 's/.*Depends: //p')
+    [ -n "$package" ] || not_had deb "Debian's kernel"
+    own_apt deb apt-get download "$package" >/dev/null || not_had deb "Debian's kernel"
+    mkdir -p "$unpacked"
+    dpkg-deb --fsys-tarfile "$work"/deb/archives/"$package"_*.deb | tar -C "$unpacked" --wildcards -x './boot/vmlinuz-*' './lib/modules/*/modules.*' "$@"
+    depmod -b "$unpacked" "${package#linux-image-}"
+    touch "$unpacked/unpacked"
+    rm -rf "${cache:?}/kernel"
+    mv "$unpacked" "$cache/kernel"
 }

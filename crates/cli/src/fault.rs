@@ -8,13 +8,16 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// Why a command ended early. Messages have one line; the message of a check may have several.
+/// Why a command ended early. Messages have one line, but for [`Fault::Differs`].
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A check did not hold, or a server refused what it was told: exit code 1.
-    #[error("{0}")]
+    /// A check failed, or a server refused a command: exit code 1.
+    #[error("{}", one_line(.0))]
     Check(String),
+    /// As [`Fault::Check`], with lines that show the problem.
+    #[error("{}", .0.iter().map(|line| one_line(line)).collect::<Vec<_>>().join("\n"))]
+    Differs(Vec<String>),
     /// The command line is wrong: exit code 2.
     #[error("{}", one_line(.0))]
     Usage(String),
@@ -28,7 +31,7 @@ pub enum Fault {
     #[error("ended at once; what clients had not flushed may be lost")]
     Interrupted,
     /// Told to end: what is done is kept: exit code 5.
-    #[error("{0}")]
+    #[error("{}", one_line(.0))]
     Stopped(String),
     /// Nobody reads our output any more; no error: exit code 0.
     #[error("the output was closed")]
@@ -53,7 +56,7 @@ impl Fault {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Fault::Closed => 0,
-            Fault::Check(_) => 1,
+            Fault::Check(_) | Fault::Differs(_) => 1,
             Fault::Usage(_) => 2,
             Fault::Input(_) => 3,
             Fault::File(_) => 4,
@@ -72,6 +75,10 @@ impl Fault {
         let with = |text: String| format!("{name}: {text}");
         match self {
             Fault::Check(text) => Fault::Check(with(text)),
+            Fault::Differs(mut lines) => {
+                lines[0] = with(std::mem::take(&mut lines[0]));
+                Fault::Differs(lines)
+            }
             Fault::Usage(text) => Fault::Usage(with(text)),
             Fault::Input(text) => Fault::Input(with(text)),
             Fault::File(text) => Fault::File(with(text)),
@@ -151,6 +158,20 @@ impl From<TreeError> for Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_has_one_line_unless_it_shows_a_difference() {
+        let name = "a\nb".to_owned();
+        for fault in [
+            Fault::Check(name.clone()),
+            Fault::Usage(name.clone()),
+            Fault::Stopped(name.clone()),
+        ] {
+            assert_eq!(fault.of("c\nd").to_string(), "c\\nd: a\\nb");
+        }
+        let differs = Fault::Differs(vec![name.clone(), name]);
+        assert_eq!(differs.of("c").to_string(), "c: a\\nb\na\\nb");
+    }
 
     #[test]
     fn codes_are_as_documented() {

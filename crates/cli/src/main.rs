@@ -6,6 +6,7 @@ use headtime_cli::commands::{self, Context};
 use headtime_cli::fault::Fault;
 use headtime_cli::live::messages;
 use headtime_cli::output::Terminal;
+use headtime_linux::shown::one_line;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -18,9 +19,19 @@ impl Drop for Messages {
     }
 }
 
+/// Reads the command line. Errors show line breaks of arguments as escapes.
+fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse().map_err(|error| {
+        let arguments = std::env::args_os();
+        let escaped = arguments.map(|argument| one_line(&argument.to_string_lossy()));
+        let again = Cli::try_parse_from(escaped).err();
+        (again.filter(|again| again.kind() == error.kind())).unwrap_or(error)
+    })
+}
+
 fn main() -> ExitCode {
     let _messages = Messages;
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // A closed pipe under `--help` is no error; everything else clap has put well.

@@ -315,15 +315,18 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
     let notes = &trace.notes;
     let file = &notes.file;
     let mut texts = Vec::new();
-    if let Some(unit) = &notes.time_unit
-        && matches!(
-            unit.because,
-            UnitReason::FarApart | UnitReason::CloseTogether
-        )
-    {
-        texts.push(format!(
-            "{file}: times are taken as {unit}; --time-unit says otherwise"
-        ));
+    for kind in notes.kinds() {
+        if let Some(unit) = &kind.time_unit
+            && matches!(
+                unit.because,
+                UnitReason::FarApart | UnitReason::CloseTogether
+            )
+        {
+            let file = &kind.file;
+            texts.push(format!(
+                "{file}: times are taken as {unit}; --time-unit says otherwise"
+            ));
+        }
     }
     if notes.out_of_order > 0 {
         texts.push(format!(
@@ -363,17 +366,16 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
         ));
     }
     let odd = &notes.odd;
-    if odd.count > 0 {
-        let first = match odd.first.len() as u64 {
-            shown if shown < odd.count => format!(", of which the first {shown} are"),
-            _ => String::new(),
-        };
-        let count = odd.count;
-        texts.push(format!(
-            "{file}: odd lines that were passed over: {count}{first}"
-        ));
-        texts.extend(odd.first.iter().cloned());
-    }
+    let passed_over = match (odd.count, odd.first.len() as u64) {
+        (0, _) => None,
+        (1, _) => Some("1 odd line was passed over:".to_owned()),
+        (count, shown) if shown < count => Some(format!(
+            "{count} odd lines were passed over; the first {shown} of them:"
+        )),
+        (count, _) => Some(format!("{count} odd lines were passed over:")),
+    };
+    texts.extend(passed_over.map(|text| format!("{file}: {text}")));
+    texts.extend(odd.first.iter().cloned());
     texts
 }
 

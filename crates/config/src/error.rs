@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub enum Place {
     /// In a file, at a line counted from 1.
     Line(Arc<str>, usize),
+    /// In a file of another form, at a line and under a key of that form. Errors name this key.
+    Key(Arc<str>, usize, Arc<str>),
     /// On the command line, in an option that is shown as given.
     Option(Arc<str>),
     /// Nowhere: the program's own default.
@@ -27,7 +29,7 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(file, line) => write!(f, "{file}:{line}"),
+            Place::Line(file, line) | Place::Key(file, line, _) => write!(f, "{file}:{line}"),
             Place::Option(text) => f.write_str(text),
             Place::BuiltIn => f.write_str("built-in default"),
             Place::NoText => Ok(()),
@@ -75,7 +77,7 @@ impl Error {
     /// The line, if it is about a text.
     pub fn line(&self) -> Option<usize> {
         match self.place {
-            Place::Line(_, line) => Some(line),
+            Place::Line(_, line) | Place::Key(_, line, _) => Some(line),
             _ => None,
         }
     }
@@ -88,8 +90,12 @@ impl fmt::Display for Error {
             write!(f, "{}: ", self.place)?;
         }
         let mut line = OneLine::new(f, usize::MAX);
-        if !self.key.is_empty() {
-            write!(line, "{}: ", self.key)?;
+        let key = match &self.place {
+            Place::Key(_, _, key) => key,
+            _ => &*self.key,
+        };
+        if !key.is_empty() {
+            write!(line, "{key}: ")?;
         }
         line.write_str(&self.problem)
     }

@@ -775,6 +775,16 @@ impl<'de> SeqAccess<'de> for PlacedParts<'_> {
 fn written(key: &str, place: &Place) -> Node {
     let texts = match place {
         Place::Line(file, line) => vec![key.to_owned(), file.to_string(), line.to_string()],
+        Place::Key(file, line, of) => {
+            let end = String::new();
+            vec![
+                key.to_owned(),
+                file.to_string(),
+                line.to_string(),
+                of.to_string(),
+                end,
+            ]
+        }
         Place::Option(option) => vec![key.to_owned(), option.to_string()],
         Place::BuiltIn => vec![key.to_owned()],
         Place::NoText => vec![key.to_owned(), String::new(), String::new(), String::new()],
@@ -790,6 +800,10 @@ pub(crate) fn place(written: &[String]) -> Option<(String, Place)> {
         [key, _, _, _] => (key, Place::NoText),
         [key, option] => (key, Place::Option(option.as_str().into())),
         [key, file, line] => (key, Place::line(file, line.parse().ok()?)),
+        [key, file, line, of, _] => {
+            let (file, of) = (file.as_str().into(), of.as_str().into());
+            (key, Place::Key(file, line.parse().ok()?, of))
+        }
         _ => return None,
     };
     Some((key.clone(), place))

@@ -212,8 +212,8 @@ impl LayoutSpec {
     }
 
     /// The shortest and the longest full track, in slots. A table of tracks gives a track at the end of a zone only the
-    /// slots of its part. Such lengths are rare: a length counts if more tracks than `heads` have it, or if none is
-    /// as frequent.
+    /// slots of its part. A rare length does not count: more tracks than `heads` must have the length, unless every
+    /// length is rare.
     pub fn sectors_per_full_track(&self, heads: u64) -> [u32; 2] {
         let Some(map) = &self.map else {
             return self.sectors_per_track();

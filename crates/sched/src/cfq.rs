@@ -8,36 +8,36 @@
 //!
 //! - **Order of turns.** By class, real-time first and idle last. Within a class by a key in time, lowest
 //!   first: now, plus 80 ms for each other queue that has requests (140 ms for a shared queue), plus what
-//!   an interrupted slice had left. That is round robin among equals. The sign is that of 2.6.31: time
-//!   left delays a queue, and a slice that overran brings its queue forward. A queue has a key only while
+//!   an interrupted slice had left. Equal queues take turns round robin. The sign is as in 2.6.31: time
+//!   left delays a queue, and overrun brings a queue forward. A queue has a key only while
 //!   it has requests. If it ran empty, its next request gives it a new key, also during its slice.
-//! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. It ends only when
-//!   the queue is looked at: at a completion, at a dispatch, when the wait below ends, and when another
-//!   queue gets a request, which then goes first.
+//! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. Four events can
+//!   end the slice: a completion, a dispatch, the end of the wait below, and a request for another queue.
+//!   Such a request then goes first.
 //! - **Within a queue.** A sweep: the request that is next from where the last request handed out (of
-//!   any queue) ended. Behind costs `back_seek_penalty` times as much as ahead, up to
+//!   any queue) ended. A seek back costs `back_seek_penalty` times a seek ahead, up to
 //!   `back_seek_max`. Once per slice, at its first request, the oldest goes instead if it has
 //!   expired.
 //! - **In the drive.** Up to `quantum` requests of a queue while another has requests, up to four
 //!   times that while none has; of the idle class one. Asynchronous requests are held back while a
 //!   synchronous one is in the drive, and their turn ends after 8 `slice_async_rq` requests if another
 //!   queue has requests.
-//! - **Waiting.** When a synchronous request completes, the active queue is empty and *nothing of
-//!   any queue* is in the drive, the disk is kept free for `slice_idle`, or for 2 ms if the
+//! - **Waiting.** A synchronous request completes, the active queue is empty and *nothing of
+//!   any queue* is in the drive: the disk is kept free for `slice_idle`, or for 2 ms if the
 //!   process is known to seek. It is also kept free while the queue's own requests are in the drive. A
 //!   process is not waited for if it thinks longer than `slice_idle`, or if it seeks while the drive queues
 //!   commands.
-//! - **Cooperation.** An active queue that is empty gives way to one whose next request starts where
-//!   the last one ended, or is as near to there as the process usually seeks (8192 sectors until that
-//!   is known). A queue that had its turn that way needs a regular turn before it can again. While
-//!   the disk is kept free, a request as near as that takes it over.
+//! - **Cooperation.** An active queue that is empty gives way to a queue whose next request starts near
+//!   the end of the last request: within the usual seek of the process, or 8192 sectors until that
+//!   is known. After a turn by cooperation, a queue needs a regular turn before the next. While
+//!   the disk is kept free, a request as near as that takes the disk over.
 //! - **Preemption.** The disk goes at once to real-time queues, away from the idle class, and from
 //!   asynchronous to synchronous requests.
 //! - **Does the drive queue?** After every 51 completions with more than five requests queued or in
-//!   the drive, the drive is believed to queue if five or more were in it at once. The first belief is what
-//!   samples would have shown while one queue kept the device busy, as when the files of a machine are
-//!   written before they are read: it queues if it can hold five requests or more, or if nobody says how
-//!   many.
+//!   the drive, the drive is assumed to queue if five or more were in it at once. The first assumption is the
+//!   result of samples while one queue keeps the device busy, such as the writes of a machine's files
+//!   before the reads: the drive queues if it can hold five requests or more, or an unknown
+//!   number.
 //!
 //! Think time and seek distance are averages per process over its requests in order of insertion, in
 //! which each weighs 7/8 of the next. They are believed from the third sample on. Times are whole
@@ -69,16 +69,16 @@
 //! - Nothing is metadata, nothing says that its process will not go on (as `fsync` does there), the
 //!   disk rotates, and processes do not exit. A process that ended is waited for once more.
 //! - A wait ends when the queue hands out a request, and after an expired request the sweep goes on
-//!   from that one. Neither was verified in the original.
+//!   from that one. Both are unverified in the original.
 //! - Of two queues that are close by on either side, the nearer is taken (upward if equal). The original
-//!   takes the one that the shape of its tree shows first, and refreshes the tree only at times. Here it is
+//!   takes the queue that its tree finds first, and refreshes the tree only at times. Here it is
 //!   always up to date, and holds queues at equal addresses.
 //! - Two requests of a queue that start at the same address are both queued, in order of insertion.
 //!   The original hands the older one out at once.
 //! - An expiry counts from the arrival of a request, which is the same as its insertion there.
 //! - There are no limits of the request pool, and no exemption of the awaited process from them.
 //! - More than 4096 processes are remembered only while they have requests or the disk is kept for
-//!   them. The one that did nothing for longest is forgotten first. A process that comes back starts anew.
+//!   them. The process idle for longest is forgotten first. A process that comes back starts anew.
 //! - A drained scheduler starts anew as a whole. What is in the drive then does not count.
 //! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!

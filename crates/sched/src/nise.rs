@@ -26,12 +26,12 @@
 //!
 //! # Any set of schedulers
 //!
-//! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with a depth of its own or that of
-//! the engine, in the order of how sequential the load is. Between each two stands a threshold. All of them have all
-//! requests; what one hands out, the others take as handed out, so that what they know of processes goes on. Requests merge
+//! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with its own depth or the depth of
+//! the engine, ordered by the sequential share of the load. Between each two stands a threshold. All schedulers have all
+//! requests; a request that one hands out counts as handed out for all, so their statistics of processes go on. Requests merge
 //! if all agree. Here:
 //!
-//! - Any set is not the paper's. Without a set it does what the paper says.
+//! - Any set is not the paper's. Without a set, nise follows the paper.
 //! - `by=trial` does not look at sizes. It measures what each serves; see `nise/trials.rs` for how, and the design note
 //!   (`docs/design/2026-11-22-ncq.md`) for why.
 //!

@@ -32,15 +32,15 @@
 //!
 //! - The position of *R* is its end. The paper says the address of its data. But a request leaves the head
 //!   behind its last sector, so that its sequential successor is at distance 0.
-//! - A request has one parent: the nearest of all requests whose child it could be. The others, and among
-//!   them the one that the disk is held for, go on waiting. As printed, the loop takes all of them out of
-//!   the queue, and gives the request the size that follows from the last one, or 1 if it is not the child
-//!   of that one.
+//! - A request has one parent: the nearest of all requests whose child it could be. The other parents stay
+//!   in the queue, with the one that the disk is held for. As printed, the loop takes all parents out of
+//!   the queue. The request then has the size of a child of the last parent, or 1 if it is not its
+//!   child.
 //! - The wait ends before the service time has passed, by the shortest service time there is: what comes
-//!   later cannot satisfy the inequality wherever it is. So the disk is not held if what is pending is as
-//!   near as anything can be.
+//!   later cannot satisfy the inequality wherever it is. So the disk is not held if a pending request has the
+//!   shortest possible service time.
 //! - In the paper a child comes after its parent's completion, and the tail counts as completed while the
-//!   drive works on it (section 3.2). So what comes meanwhile can be its child, such as the next window of
+//!   drive works on it (section 3.2). So a request that comes meanwhile can be its child, such as the next window of
 //!   read-ahead. If nothing is pending then, the child has to be as near as random requests are in one case
 //!   of 1000. Otherwise each of two readers in turn is taken for the other's child.
 //! - The decision is always on the tail, the request handed out last: the head will be there. The wait runs
@@ -51,10 +51,10 @@
 //! - Requests that continue each other while they are queued are one step of their stream (`burst`). A
 //!   request that continues a queued one belongs to the stream of that one and has its size. If it is the
 //!   child of an earlier request of that stream as well, it counts one more. Once their stream is
-//!   established they go one behind the other, past the elevator. A child that comes beside them goes right
-//!   behind the next of them, and is not waited for again. As printed, the second of two such requests has
-//!   no parent, since that has not been served, and begins anew: a reader with two windows that may not
-//!   merge never has a stream.
+//!   established they go one behind the other, past the elevator. A further child goes right
+//!   behind the next of them, and the disk is not held for the child again. As printed, the second of two such requests has
+//!   no parent, since the first has not been served, and starts a new stream. A reader with two windows
+//!   that may not merge never has a stream.
 //! - Writes and discards form streams as reads do.
 //! - What merges into a queued request is no request of its own and forms no stream; as in Linux, merging
 //!   comes first. But a request that the disk is held for does not merge into a request that waits in the

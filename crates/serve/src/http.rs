@@ -10,7 +10,7 @@
 //! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
 //! | `POST /disks/NAME/gate` | control | changes the gate; the body is its text |
-//! | `GET /disks/NAME/scrub` | control | JSON: how far the last [scrub](crate::scrub) is; `null` if there was none |
+//! | `GET /disks/NAME/scrub` | control | JSON: how far the last [scrub](crate::scrub) is; `{"state": "none", "why": ..}` if the scrub of an earlier server does not go on; `null` if there was none |
 //! | `POST /disks/NAME/scrub` | control | begins one, or goes on with it; the body is JSON, see [`scrub`] |
 //! | `POST /disks/NAME/scrub/VERB` | control | `pause`, `resume` or `stop` |
 //!
@@ -322,7 +322,12 @@ impl Watched {
     fn scrub_status(&self) -> Response {
         let sector_bytes = self.disk.sector_bytes();
         let status = self.scrubs.status();
-        let status = status.map_or(Value::Null, |status| status::scrub(&status, sector_bytes));
+        let obstacle = || {
+            let why = self.scrubs.obstacle()?;
+            Some(serde_json::json!({ "state": "none", "why": why }))
+        };
+        let status = status.map(|status| status::scrub(&status, sector_bytes));
+        let status = status.or_else(obstacle).unwrap_or(Value::Null);
         let text = format!("{status:#}\n");
         ([(header::CONTENT_TYPE, "application/json")], text).into_response()
     }

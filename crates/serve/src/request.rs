@@ -74,7 +74,7 @@ pub struct Submission {
     /// To which sectors of [`Disk::sector_bytes`](crate::disk::Disk::sector_bytes); empty for a
     /// flush, and only for it.
     pub extent: Extent,
-    /// Bytes of these sectors that a write or a discard keeps. None for reads and flushes.
+    /// Bytes of these sectors that a write or a discard keeps. Empty for reads and flushes.
     pub cut: Cut,
     pub flags: Flags,
     /// Who asks: at least the number of the export.

@@ -1,11 +1,11 @@
 //! A swarm of random runs under an audit.
 //!
-//! Each seed draws a drive and its firmware, what it is told to do and how, what goes wrong, and when; then arrivals
+//! Each seed draws a drive, its firmware, requests, settings and faults. Then arrivals
 //! stop, and the queue must drain: nothing lost, nothing served twice, nothing out of order, every
 //! instant of the arm accounted for. Half of the seeds have a gate, which changes while it runs; no command may be
-//! overtaken in the drive more often than the gate promises. A third of the seeds draw at the ends of what may be set: times of
+//! overtaken in the drive more often than the gate promises. A third of the seeds draw at the ends of the ranges: times of
 //! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. In a fifth an adapter keeps
-//! completions back. In a third a scan reads or writes in the background, of which each block is delivered once. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
+//! completions back. A third of the runs have a scan in the background, which delivers each block once. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
 //! engine must decide the same.
 
 mod load;
@@ -599,8 +599,8 @@ fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
     text.parse().expect("in range")
 }
 
-/// A plug with a timeout at an end, or none. With the longest only so few requests remain that all of
-/// them can wait for its end, again if they are tried again, within what a run may last. A crowd never gets the longest.
+/// A plug with a timeout at an end, or none. With the longest timeout few requests remain: all of
+/// them, and their retries, can wait for its end within the length of a run. A crowd never gets the longest.
 fn plug_at_an_end(
     random: &mut Random,
     requests: &mut Vec<(Time, NewRequest)>,

@@ -9,7 +9,7 @@ use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
 
-/// The profile that a text names: one that comes with the program, a profile file (TOML), or
+/// The profile that a text names: a shipped profile, a profile file (TOML), or
 /// DiskSim's parameter file. `FILE#NAME` names a drive of a parameter file with several.
 ///
 /// # Errors

@@ -133,8 +133,13 @@ pub enum TraceError {
         fits: Vec<&'static str>,
     },
     /// The file holds no request.
-    #[error("{}: no request in {} lines{}", .0.file, .0.lines, why_empty(.0))]
+    #[error("{}: no request{}", .0.file, why_empty(.0))]
     Empty(Box<Notes>),
+    /// The standard input is given twice.
+    #[error(
+        "standard input (-) is given twice, and can be read once; give - once, and other traces as files"
+    )]
+    InputTwice,
     /// An arrival is earlier than the one before it, and the caller wants none of that.
     #[error(
         "{file}: line {line}: the request arrives at {found}, before the one ahead of it at {previous}; \
@@ -244,18 +249,21 @@ impl FieldError {
 
 /// What became of the lines of a file without requests.
 fn why_empty(notes: &Notes) -> String {
-    let mut text = format!(", read as {}", notes.format);
+    if notes.lines == 0 {
+        return ": it is empty; leave it out, or give a file with requests".to_owned();
+    }
+    let mut text = format!("; lines: {}", notes.lines);
     for (count, what) in [
         (
             notes.lines_ignored,
             "passed over (blank, comments, headings, events that are no requests)",
         ),
-        (notes.zero_length, "of no sectors"),
+        (notes.zero_length, "requests of no sectors"),
         (notes.unpaired, "completions without their request"),
         (notes.odd.count, "odd"),
     ] {
         if count > 0 {
-            text.push_str(&format!("; {count} {what}"));
+            text.push_str(&format!("; {what}: {count}"));
         }
     }
     if let Some(first) = notes.odd.first.first() {

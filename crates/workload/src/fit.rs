@@ -19,8 +19,8 @@ names!(Fit, "way to fit addresses", { Refuse => "error", Wrap => "wrap" });
 
 /// Converts sectors of 512 bytes into the sectors of a drive, and maps them below its end.
 ///
-/// A drive with smaller sectors gets more of them for the same bytes. A drive with larger sectors gets requests widened to
-/// whole sectors. What a real drive would do beyond that (reading before writing) is not modelled.
+/// On a drive with smaller sectors, a request has more sectors for the same bytes. A drive with larger sectors gets requests widened to
+/// whole sectors. Reading before writing, as a real drive does, is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitter {
     capacity: Sectors,
@@ -80,7 +80,7 @@ impl Fitter {
     /// With [`Fit::Refuse`], the extent as the drive would count it, if it does not lie on the drive.
     pub fn fit(&self, extent: Extent) -> Result<Fitted, Extent> {
         let (start, len) = (extent.start.get(), extent.len.get());
-        // Trace sectors in a drive sector, and drive sectors in a trace sector; one of them is 1.
+        // Trace sectors in a drive sector, and drive sectors in a trace sector. Either number is 1.
         let ratio = u64::from(self.sector_bytes / TRACE_SECTOR).max(1);
         let parts = u64::from(TRACE_SECTOR / self.sector_bytes).max(1);
         let first = (start / ratio).saturating_mul(parts);

@@ -31,7 +31,7 @@ impl Trace {
         }
         let base = traces.iter().map(|trace| trace.notes.base).min();
         let base = base.expect("there is a trace");
-        let mut devices: Numbered<String> = Numbered::new();
+        let mut devices: Numbered<String> = Numbered::default();
         let mut traces = traces.into_iter();
         let mut all = traces.next().expect("there is a trace");
         all.renumber(&mut devices);

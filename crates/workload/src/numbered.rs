@@ -4,20 +4,13 @@ use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// Numbers from 0 for things that appear, most often several times in a row.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Numbered<K> {
     numbers: BTreeMap<K, u32>,
     last: Option<(K, u32)>,
 }
 
 impl<K: Ord + Clone> Numbered<K> {
-    pub(crate) fn new() -> Numbered<K> {
-        Numbered {
-            numbers: BTreeMap::new(),
-            last: None,
-        }
-    }
-
     /// The number of what equals `borrowed`, which `owned` makes.
     #[inline]
     pub(crate) fn number<Q>(&mut self, borrowed: &Q, owned: impl FnOnce() -> K) -> u32
@@ -62,7 +55,7 @@ mod tests {
 
     #[test]
     fn things_are_numbered_in_order_of_appearance() {
-        let mut numbered: Numbered<String> = Numbered::new();
+        let mut numbered: Numbered<String> = Numbered::default();
         let numbers: Vec<u32> = ["b", "b", "a", "c", "a", "b"]
             .iter()
             .map(|name| numbered.number(*name, || (*name).to_owned()))

@@ -38,8 +38,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file whose format
-    /// was recognised by its content says as what it was read.
+    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file names the format
+    /// if the content decided the format.
     ///
     /// # Panics
     ///
@@ -50,9 +50,13 @@ impl Trace {
     ) -> Result<Trace, TraceError> {
         let mut records = Vec::new();
         let mut traces = Vec::new();
+        let inputs = paths.iter().filter(|path| is_input(path.as_ref()));
+        if inputs.count() > 1 {
+            return Err(TraceError::InputTwice);
+        }
         for path in paths {
             let path = path.as_ref();
-            let (file, input): (_, Box<dyn Read>) = if path == Path::new("-") {
+            let (file, input): (_, Box<dyn Read>) = if is_input(path) {
                 ("standard input".to_owned(), Box::new(io::stdin().lock()))
             } else {
                 let file = path.display().to_string();
@@ -71,8 +75,10 @@ impl Trace {
                 traces.push(read.map_err(|error| guessed(error, format, start))?);
             }
         }
-        if !records.is_empty() {
-            traces.push(read_records(records, options)?);
+        if let Some(Opened { guessed: start, .. }) = records.first() {
+            let start = start.clone();
+            let read = read_records(records, options);
+            traces.push(read.map_err(|error| guessed(error, Format::Blktrace, start))?);
         }
         let mut trace = if traces.len() == 1 {
             traces.remove(0)
@@ -153,6 +159,11 @@ impl<'a> Opened<'a> {
         reader.notes.compression = lines.input().compression();
         reader.finish()
     }
+}
+
+/// Returns true if a path stands for the standard input.
+fn is_input(path: &Path) -> bool {
+    path == Path::new("-")
 }
 
 /// Reads files of blktrace, which are one trace.

@@ -83,6 +83,8 @@ pub struct Notes {
     pub odd: Odd,
     /// Requests that the caller left out by [`ReadOptions::part`](crate::ReadOptions::part).
     pub outside: u64,
+    /// Notes of the files of each kind, if files of several kinds are one trace; else empty.
+    pub(crate) kinds: Vec<Notes>,
 }
 
 /// Lines that were passed over.
@@ -288,13 +290,50 @@ impl Notes {
             lost: 0,
             odd: Odd::default(),
             outside: 0,
+            kinds: Vec::new(),
         }
+    }
+
+    /// Notes of the files of each kind. Files of one kind agree in format, compression, unit of time and
+    /// event of arrivals.
+    pub fn kinds(&self) -> &[Notes] {
+        match &self.kinds[..] {
+            [] => std::slice::from_ref(self),
+            kinds => kinds,
+        }
+    }
+
+    /// A property of the files of each kind, different values once; `None` if no file has the property.
+    pub fn of_kinds<T: fmt::Display>(&self, of: impl Fn(&Notes) -> Option<T>) -> Option<String> {
+        let mut values: Vec<String> = Vec::new();
+        for value in self.kinds().iter().filter_map(of) {
+            let value = value.to_string();
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        (!values.is_empty()).then(|| values.join(", "))
+    }
+
+    /// Returns true if another file is of the same kind.
+    fn is_kind_of(&self, other: &Notes) -> bool {
+        let kind = |of: &Notes| (of.format, of.compression, of.time_unit, of.arrival_event);
+        kind(self) == kind(other)
     }
 
     /// Adds the counts of another file.
     pub(crate) fn add(&mut self, other: Notes) {
+        if !self.kinds.is_empty() || !self.is_kind_of(&other) {
+            if self.kinds.is_empty() {
+                self.kinds.push(self.clone());
+            }
+            let mut kinds = self.kinds.iter_mut();
+            match kinds.find(|kind| kind.is_kind_of(&other)) {
+                Some(kind) => kind.file = format!("{}, {}", kind.file, other.file),
+                None => self.kinds.push(other.clone()),
+            }
+        }
         self.file = format!("{}, {}", self.file, other.file);
-        self.arrival_event = self.arrival_event.or(other.arrival_event);
         for (count, more) in [
             (&mut self.lines, other.lines),
             (&mut self.lines_ignored, other.lines_ignored),

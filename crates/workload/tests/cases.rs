@@ -82,6 +82,39 @@ fn several_files_are_one_trace_in_order_of_arrival() {
 }
 
 #[test]
+fn files_of_several_kinds_are_described_each() {
+    let event = "8,0 1 1 0.5 7 Q R 8 + 8 [p]\n";
+    let paths = files(
+        "kinds",
+        &[
+            ("a.trace", "0.0 0 0 8 1\n"),
+            ("b.txt", event),
+            ("c.trace", "1.0 0 8 8 1\n"),
+            ("d.trace", "1 0 8 8 1\n"),
+        ],
+    );
+    let read = |paths: &[PathBuf]| Trace::open_all(paths, &ReadOptions::default()).unwrap();
+    let notes = read(&paths).notes;
+    let kind = |notes: &headtime_workload::Notes| {
+        let files = notes.file.split(", ").count();
+        (
+            files,
+            notes.format.to_string(),
+            notes.arrival_event.is_some(),
+        )
+    };
+    let kinds: Vec<_> = notes.kinds().iter().map(kind).collect();
+    let disksim = |files| (files, "disksim".to_owned(), false);
+    let blkparse = (1, "blkparse".to_owned(), true);
+    assert_eq!(kinds, [disksim(2), blkparse, disksim(1)]);
+    let formats = notes.of_kinds(|kind| Some(kind.format));
+    assert_eq!(formats.as_deref(), Some("disksim, blkparse"));
+    // One kind is the kind of the trace.
+    let same = read(&[paths[0].clone(), paths[2].clone()]).notes;
+    assert_eq!(same.kinds(), std::slice::from_ref(&same));
+}
+
+#[test]
 fn events_of_a_request_may_be_in_files_of_several_processors() {
     let record = |time: u64, action: u32| {
         let mut record = Vec::new();
@@ -172,7 +205,7 @@ fn odd_lines_are_errors_or_counted_and_the_first_ten_named() {
     );
     assert_eq!(trace.unwrap().notes.odd.count, 1);
     let nothing = Trace::read("t", &b"hello\n"[..], &lenient(with("disksim"))).unwrap_err();
-    let says = "t: no request in 1 lines, read as disksim; 1 odd (t: line 1, column 1";
+    let says = "t: no request; lines: 1; odd: 1 (t: line 1, column 1";
     assert!(nothing.to_string().starts_with(says), "{nothing}");
 }
 
@@ -194,7 +227,12 @@ fn an_error_in_a_file_says_as_what_it_was_taken() {
         .unwrap_err()
         .to_string();
     assert!(error.ends_with("; its first lines fit spc"), "{error}");
-    // Who said the format has no use for that.
+    let says = "(taken for blktrace; choose another with --trace-format)";
+    std::fs::write(&paths[1], 0x6561_7407_u32.to_le_bytes()).unwrap();
+    let error = Trace::open(&paths[1], &ReadOptions::default()).unwrap_err();
+    assert!(error.is_odd_line(), "{error}");
+    assert!(error.to_string().ends_with(says), "{error}");
+    // A caller that gave the format needs no hint.
     let error = Trace::open(&paths[0], &with("disksim"))
         .unwrap_err()
         .to_string();

@@ -129,8 +129,14 @@ fn a_damaged_file_is_an_error_that_names_it() {
 #[test]
 fn a_file_of_another_kind_is_an_error_that_says_so() {
     for (bytes, start) in [
-        (&b""[..], "t.trace: no request in 0 lines"),
-        (b"\n\n# nothing\n", "t.trace: no request in 3 lines"),
+        (
+            &b""[..],
+            "t.trace: no request: it is empty; leave it out, or give a file with requests",
+        ),
+        (
+            b"\n\n# nothing\n",
+            "t.trace: no request; lines: 3; passed over (blank, comments, ",
+        ),
         (
             b"\x7fELF\x02\x01\n",
             "t.trace: line 1: `\\u{7f}ELF\\u{2}\\u{1}` is not the beginning of a trace",

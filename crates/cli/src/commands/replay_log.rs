@@ -263,13 +263,12 @@ impl Difference {
             Member(0) => String::new(),
             Member(number) => format!(" of member {number}"),
         };
-        let mut text = format!(
-            "{name}: line {}: the decisions{of_member} differ after {} events and {} decisions\n",
+        let mut lines = vec![format!(
+            "{name}: line {}: the decisions{of_member} differ after {} events and {} decisions",
             self.line, done.events, done.decisions
-        );
-        for earlier in before {
-            text += &format!("           {earlier}\n");
-        }
+        )];
+        let earlier = before.iter().map(|line| format!("           {line}"));
+        lines.extend(earlier);
         let none = |what: &str| format!("no decision{what}");
         let next = self.next;
         let expected = self
@@ -277,8 +276,9 @@ impl Difference {
             .unwrap_or_else(|| none(&format!(", but: {next}")));
         let got = self.decided;
         let got = got.map_or_else(|| none(""), |one| line_of(self.now, self.member, one));
-        text += &format!("  expected {expected}\n  got      {got}");
-        Fault::Check(text)
+        lines.push(format!("  expected {expected}"));
+        lines.push(format!("  got      {got}"));
+        Fault::Differs(lines)
     }
 }
 

@@ -70,7 +70,8 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
                 1 => "1 point is not as expected".to_owned(),
                 count => format!("{count} points are not as expected"),
             };
-            Err(Fault::Check(format!("{what}\n  {}", problems.join("\n  "))))
+            let problems = problems.into_iter().map(|problem| format!("  {problem}"));
+            Err(Fault::Differs([what].into_iter().chain(problems).collect()))
         }
     }
 }

@@ -211,6 +211,9 @@ fn table(disk: &str, status: &Value) -> String {
     if status.is_null() {
         return format!("disk {disk}: no scrub so far\n");
     }
+    if let Some(said) = obstacle(disk, status) {
+        return format!("{said}\n");
+    }
     let text = |key: &str| status[key].as_str().unwrap_or_default().to_owned();
     let number = |value: &Value| value.as_u64().unwrap_or(0);
     let bytes = |value: &Value| Bytes(number(value));
@@ -274,7 +277,9 @@ fn table(disk: &str, status: &Value) -> String {
         let compared = number(&status["hashes"]["compared"]);
         let mut text = format!("{compared} blocks were the same or are named below; {file}");
         if let Some(why) = status["hashes"]["why_not"].as_str() {
-            text = format!("nothing hashed before counts: {why}; {file}");
+            text = format!(
+                "nothing hashed before counts: {why}; this scrub hashes all, and the next one compares; {file}"
+            );
         }
         rows.push(("compared", text));
     }
@@ -352,10 +357,22 @@ fn copied(status: &Value, file: &str) -> String {
     }
 }
 
+/// The reason why the scrub of an earlier server does not go on, if there is one.
+fn obstacle(disk: &str, status: &Value) -> Option<String> {
+    let why = status["why"]
+        .as_str()
+        .filter(|_| status["state"] == "none")?;
+    let why = one_line(why);
+    Some(format!(
+        "disk {disk}: the scrub of an earlier server does not go on: {why}"
+    ))
+}
+
 /// Whether all could be read and is what it was, and nothing holds it up.
 fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
-    match status["state"].as_str() {
-        Some("held") => ended(disk, status),
+    match (obstacle(disk, status), status["state"].as_str()) {
+        (Some(said), _) => Err(Fault::Check(said)),
+        (_, Some("held")) => ended(disk, status),
         _ => all_well(disk, status),
     }
 }

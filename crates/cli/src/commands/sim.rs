@@ -153,9 +153,10 @@ pub(super) fn fuzz(args: &Fuzz, context: &mut Context<'_>) -> Result<(), Fault> 
                 context.print(&format!("seed {seed}: ok, {requests} requests: {drawn}\n"))?;
             }
             Err(failure) => {
-                return Err(Fault::Check(format!(
-                    "{failure}\n  again: headtime sim fuzz --seed {seed}"
-                )));
+                let failure = failure.to_string();
+                let mut lines: Vec<String> = failure.lines().map(str::to_owned).collect();
+                lines.push(format!("  again: headtime sim fuzz --seed {seed}"));
+                return Err(Fault::Differs(lines));
             }
         }
     }

@@ -62,23 +62,18 @@ pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> 
 fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
     let (notes, total) = (&info.notes, &info.total);
     let mut lines: Vec<(&str, String)> = vec![("file", one_line(&notes.file))];
-    let unit = notes
-        .time_unit
-        .as_ref()
-        .map(|unit| format!(", times in {unit}"));
-    let event = notes
-        .arrival_event
-        .map(|event| format!(", arrivals are {event} events"));
-    lines.push((
-        "format",
-        format!(
-            "{}{}{}",
-            notes.format,
-            unit.unwrap_or_default(),
-            event.unwrap_or_default()
-        ),
-    ));
-    lines.push(("compression", notes.compression.to_string()));
+    for kind in notes.kinds() {
+        let of = match notes.kinds() {
+            [_] => String::new(),
+            _ => format!(" ({})", one_line(&kind.file)),
+        };
+        let unit = kind.time_unit.map(|unit| format!(", times in {unit}"));
+        let event = (kind.arrival_event).map(|event| format!(", arrivals are {event} events"));
+        let (unit, event) = (unit.unwrap_or_default(), event.unwrap_or_default());
+        lines.push(("format", format!("{}{unit}{event}{of}", kind.format)));
+    }
+    let compression = notes.of_kinds(|kind| Some(kind.compression));
+    lines.push(("compression", compression.unwrap_or_default()));
     lines.push((
         "lines",
         format!("{}, {} without a request", notes.lines, notes.lines_ignored),
@@ -256,10 +251,10 @@ fn json_of(info: &TraceInfo) -> impl Serialize {
     });
     object! {
         file: notes.file.clone(),
-        format: notes.format.to_string(),
-        compression: notes.compression.to_string(),
-        time_unit: notes.time_unit.as_ref().map(|note| note.unit.to_string()),
-        arrival_event: notes.arrival_event.map(|event| event.to_string()),
+        format: notes.of_kinds(|kind| Some(kind.format)),
+        compression: notes.of_kinds(|kind| Some(kind.compression)),
+        time_unit: notes.of_kinds(|kind| kind.time_unit.map(|note| note.unit)),
+        arrival_event: notes.of_kinds(|kind| kind.arrival_event),
         lines: notes.lines,
         lines_ignored: notes.lines_ignored,
         out_of_order: notes.out_of_order,

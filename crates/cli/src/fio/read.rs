@@ -25,20 +25,24 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// The line of a key, or of the section.
+    /// The line of a key, under the name that the file has; or the line of the section.
     pub fn place(&self, key: &str) -> Place {
-        let line = self.settings.get(key).map(|setting| setting.line);
-        Place::Line(Arc::clone(&self.file), line.unwrap_or(self.line))
+        let setting = self.settings.get(key);
+        let (line, key) = setting.map_or((self.line, key), |setting| (setting.line, &setting.key));
+        Place::Key(Arc::clone(&self.file), line, key.into())
+    }
+
+    /// The line of the section, and its name.
+    pub fn start(&self) -> Place {
+        let name = format!("[{}]", self.name);
+        Place::Key(Arc::clone(&self.file), self.line, name.into())
     }
 
     /// An error about the value of a key.
     pub fn error(&self, key: &str, problem: impl Display) -> Error {
-        match self.settings.get(key) {
-            Some(Setting {
-                key: written, text, ..
-            }) => Error::new(self.place(key), written, format!("`{text}`: {problem}")),
-            None => Error::new(self.place(key), key, problem.to_string()),
-        }
+        let text = self.text(key);
+        let text = text.map_or_else(String::new, |text| format!("`{text}`: "));
+        Error::new(self.place(key), key, format!("{text}{problem}"))
     }
 
     pub fn text(&self, key: &str) -> Option<&str> {

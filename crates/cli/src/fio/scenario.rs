@@ -290,7 +290,7 @@ impl<'a> Job<'a> {
             .len
             .map(|len| format!("{}..{}", Bytes(begin), Bytes(begin + len)));
         let mut entry = self.entry.clone();
-        set(&mut entry, "name", self.section.place(""), text(name))?;
+        set(&mut entry, "name", self.section.start(), text(name))?;
         set(
             &mut entry,
             "range",
@@ -299,7 +299,7 @@ impl<'a> Job<'a> {
         )?;
         Ok(Node {
             value: Value::Table(entry),
-            place: self.section.place(""),
+            place: self.section.start(),
         })
     }
 }

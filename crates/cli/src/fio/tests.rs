@@ -365,7 +365,7 @@ fn what_does_nothing_is_named_and_what_is_not_simulated_is_refused() {
     );
     // Errors of the scenario have the line of the job, too.
     let twice = read("[a]\nsize=1m\n[a]\nsize=1m\n").unwrap_err();
-    assert!(twice.starts_with("a.fio:3: workload[1].name: "), "{twice}");
+    assert!(twice.starts_with("a.fio:3: [a]: "), "{twice}");
 }
 
 #[test]
@@ -403,7 +403,7 @@ fn the_number_of_jobs_has_a_bound() {
 fn a_second_section_of_a_name_is_an_error_at_its_line() {
     let said = read("[a]\nsize=4k\n\n[a]\nsize=4k\n").unwrap_err();
     assert!(
-        said.starts_with("a.fio:4: workload[1].name: \"a\" is the name"),
+        said.starts_with("a.fio:4: [a]: \"a\" is the name"),
         "{said}"
     );
 }

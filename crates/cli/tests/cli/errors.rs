@@ -323,6 +323,18 @@ fn a_line_break_in_the_name_of_a_file_is_escaped() {
             "{args:?}: {text}"
         );
     }
+    // The parser of the command line refuses these, with hints on further lines.
+    for args in [
+        &["nl\nx"][..],
+        &["sim", "run", "--scheduler", "nl\nx"],
+        &["trace", "info", &plain, "--first", "nl\nx"],
+        &["trace", "info", &plain, "--nl\nx"],
+    ] {
+        let (code, text) = ended(args);
+        assert_eq!(code, 2, "{args:?}: {text}");
+        let is_escaped = text.contains("nl\\nx") && !text.contains("nl\nx");
+        assert!(is_escaped, "{args:?}: {text}");
+    }
     let trace = directory.join("nl\nx.csv");
     std::fs::copy(data().join("tiny.trace"), &trace).unwrap();
     let output = run(&["trace", "info", trace.to_str().unwrap()]);

@@ -2,8 +2,8 @@
 //!
 //! A comment above a table names figures or generated pages: `<!-- numbers: stream-fig3 ncq-fig5 -->`, or
 //! `<!-- numbers: ../replays/tables.md -->`. Each number of the table is then the rounding of a number there. Numbers of
-//! figures are those of `experiments/baseline.json` at full scale, which `headtime reproduce all --check --baseline` of
-//! `.ci/nightly` measures again. `except` names numbers that are labels: `<!-- numbers: stream-fig7 except 100 124 -->`.
+//! figures come from `experiments/baseline.json` at full scale; `headtime reproduce all --check --baseline` of
+//! `.ci/nightly` measures them again. `except` names numbers that are labels: `<!-- numbers: stream-fig7 except 100 124 -->`.
 //! Columns of references and of accepted ranges are not compared.
 //!
 //! Other tables are printed by a command (`printed.rs`), compared by a test that a comment names, or recorded: a line of their
@@ -63,7 +63,7 @@ fn tables(text: &str) -> Vec<Table<'_>> {
             before.clear();
         }
         before.push(line);
-        // A command may take several lines, the last of which ends the comment.
+        // The last line of a command ends the comment.
         comment = line.strip_suffix("-->").map(str::trim);
     }
     tables
@@ -216,7 +216,7 @@ fn every_table_of_results_says_where_its_numbers_come_from() {
     );
 }
 
-/// The checks above notice what is wrong.
+/// The checks above notice errors.
 #[test]
 fn a_stale_number_and_a_record_without_a_commit_are_noticed() {
     assert!(is_rounding("0.80", &[0.8049]) && !is_rounding("0.80", &[0.8051]));

@@ -1,5 +1,5 @@
-//! Every command that README, documentation and help print runs, and what is printed below it is what it
-//! says. A table in Markdown is checked too if a comment above it has its command: `<!-- $ headtime .. -->`.
+//! Runs every command that README, documentation and help print, and compares the output printed
+//! below the command. A table in Markdown is checked too if a comment above it has its command: `<!-- $ headtime .. -->`.
 //! A picture that a command draws is compared with the file of that name in docs/pictures.
 //!
 //! `docs/check.sh` runs the commands with the release build. Commands of minutes run with `HEADTIME_PAGES=full`. With
@@ -18,7 +18,7 @@ enum When {
     Never,
 }
 
-/// Such commands, by a part of their text, and why. Each must be printed somewhere.
+/// Commands that are not run each time, by a part of their text, with the reason. Each is printed somewhere.
 const NOT_RUN: [(&str, When, &str); 13] = [
     (
         "headtime serve disk.toml &",
@@ -170,7 +170,7 @@ fn add_comment(printed: &mut [Printed], line: &str) -> (bool, bool) {
     (end.is_none(), end.is_some())
 }
 
-/// True if it names what the reader is to put in its place.
+/// True if the command has a name for a file of the reader.
 fn is_synopsis(command: &str) -> bool {
     !command.contains('\n')
         && command.split_whitespace().any(|word| {
@@ -215,8 +215,8 @@ fn plots(command: &str) -> impl Iterator<Item = &str> {
         .map(|(_, file)| file)
 }
 
-/// Runs what a source prints, one after the other in a directory of its own that has the examples, and
-/// the files that its pages write out. Returns what is said now where something is printed, and the directory.
+/// Runs the commands of a source, one after the other, in a directory with the examples and
+/// the files that its pages write out. Returns the directory, and the present output of each command with a printed output.
 fn run(
     source: &str,
     printed: &[Printed],
@@ -411,7 +411,7 @@ fn commands_of_pages() -> Vec<Printed> {
     texts.flat_map(|text| of_page(&text)).collect()
 }
 
-/// What is excused is printed, so that no excuse outlives its command.
+/// No excuse outlives its command.
 #[test]
 fn every_command_that_is_not_run_is_printed() {
     let mut all = commands_of_pages();

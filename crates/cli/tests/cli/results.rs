@@ -612,7 +612,7 @@ fn a_job_file_that_cannot_run_is_an_error_with_its_place() {
         (
             "JOB.FIO",
             &b"[a]\nrw=read\nsize=900g\nruntime=1\n"[..],
-            "JOB.FIO:3: workload[0].range: `0B..900GiB`: on wd5000aaks, allowed is ",
+            "JOB.FIO:3: size: `0B..900GiB`: on wd5000aaks, allowed is ",
         ),
         ("a.fio", b"\xff\xfe", "a.fio: is no job file of fio: "),
         (

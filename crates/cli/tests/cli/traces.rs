@@ -168,7 +168,13 @@ fn the_standard_input_is_a_trace_for_each_command() {
     let (code, text) = ended(&["trace", "info", "-"]);
     assert_eq!(code, 3);
     assert!(
-        text.contains("standard input: no request in 0 lines"),
+        text.contains("standard input: no request: it is empty; leave it out"),
+        "{text}"
+    );
+    let (code, text) = ended(&["trace", "replay", "-", "-", "-p", "atlas10k"]);
+    assert_eq!(code, 3);
+    assert!(
+        text.contains("standard input (-) is given twice, and can be read once"),
         "{text}"
     );
 }
@@ -217,6 +223,19 @@ fn several_files_and_parts_of_them_are_replayed_and_said_in_the_scenario() {
     }
     let report = json(&[&args[..], &["--format", "json"]].concat());
     assert_eq!(report["runs"][0]["requests"], 5);
+    // Each kind of file has its line.
+    let kinds = scratch("kinds");
+    let other = kinds.join("other.txt");
+    std::fs::write(&other, "8,0 1 1 0.5 7 Q R 8 + 8 [p]\n").unwrap();
+    let text = stdout(&["trace", "info", "tiny.trace", other.to_str().unwrap()]);
+    assert!(
+        text.contains("\nformat       disksim, times in ms (tiny.trace)\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("\nformat       blkparse, arrivals are queue events ("),
+        "{text}"
+    );
     // A scenario finds its files in its own folder.
     let directory = scratch("several");
     std::fs::copy(data().join("tiny.trace"), directory.join("tiny.trace")).unwrap();
@@ -250,7 +269,7 @@ fn odd_lines_are_named_by_number_and_counted() {
     let (code, said) = ended(&lenient);
     assert_eq!(code, 0);
     assert!(
-        said.contains("odd lines that were passed over: 1\n"),
+        said.contains("bio.txt: 1 odd line was passed over:\n"),
         "{said}"
     );
     assert!(

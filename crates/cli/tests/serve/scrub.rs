@@ -55,6 +55,29 @@ pub fn left(server: &Server) -> u64 {
 }
 
 #[test]
+fn the_status_names_the_damage_that_keeps_a_scrub_from_going_on() {
+    let directory = scratch("scrub-damage");
+    let file = directory.join("state/disk0.scrub");
+    std::fs::create_dir(directory.join("state")).unwrap();
+    std::fs::write(&file, [b'x'; 1 << 15]).unwrap();
+    std::fs::write(directory.join("serve.toml"), config("scrub = \"state\"")).unwrap();
+    let mut command = headtime(&directory, &["serve", "serve.toml", "--ready"]);
+    let mut server = Server::spawn(directory, &mut command);
+    let says = "disk disk0: the scrub of an earlier server does not go on: state/disk0.scrub: not the progress of a scrub: \
+                its beginning, the first 12288 bytes, is damaged";
+    let (code, error) = refused(&server, &["status"]);
+    assert_eq!(code, Some(1));
+    assert!(error.contains(says), "{error}");
+    assert!(error.contains("move it away to begin anew"), "{error}");
+    assert_eq!(status(&server)["state"], "none");
+    // The user does what the message says.
+    std::fs::remove_file(&file).unwrap();
+    done(&server, &["--idle", "1ms"]);
+    assert_eq!(status(&server)["state"], "done");
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
 fn a_scrub_lists_the_sectors_that_cannot_be_read_and_ends_with_1() {
     let mut server = Server::start("scrub-lists", &config(""), &[]);
     assert!(done(&server, &["status"]).contains("no scrub so far"));

@@ -141,15 +141,15 @@ impl RsdPriority {
         self.ages.active() == 0 || has_room()
     }
 
-    /// Whether one of this level may go that is not below the ceiling: the other lines of Algorithm 3, for
-    /// what [`RsdPriority::admits_any`].
+    /// True if a request of this level may go that is not below the ceiling: the other lines of Algorithm 3; for
+    /// [`RsdPriority::admits_any`].
     #[inline]
     fn admits(&self, level: Level) -> bool {
         self.ages.active() == 0 || !self.is_reserved(level)
     }
 
-    /// Whether one of this level may go behind what is read before it, for what [`RsdPriority::admits_any`]. The two take the drive no longer than it
-    /// alone. So neither a more urgent request that came meanwhile nor a tag that is kept for one parts them, if nothing else is in the drive.
+    /// True if a request of this level may go behind its gap read; for [`RsdPriority::admits_any`]. Both take the drive no longer than the request
+    /// alone. So no urgent request, and no tag reserved for one, separates them if nothing else is in the drive.
     fn follows_pick(&self, level: Level) -> bool {
         self.ages.active() == 1 || self.is_below_ceiling(level) && self.admits(level)
     }

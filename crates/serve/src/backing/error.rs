@@ -121,7 +121,7 @@ pub enum Lost {
     /// It has no name any more, and is gone when the disk stops.
     #[error("{} was deleted", path.shown())]
     Deleted { path: PathBuf },
-    /// Its name leads to another file or device, and whoever opens the path gets that.
+    /// The name now leads to another file or device.
     #[error("{} is another file now", path.shown())]
     Replaced {
         /// The file or device.

@@ -48,8 +48,18 @@ pub struct Scrubs {
     /// Nobody else writes to the disk, also while no server runs.
     sole_writer: bool,
     now: Mutex<Now>,
-    /// What is told of the last one. Held for a moment only, unlike `now`, which whoever begins one holds while it writes files.
-    shown: Mutex<Option<Arc<Face>>>,
+    /// Answer to a question about the last scrub. Locked for a moment only; `now` is locked while files are written.
+    shown: Mutex<Shown>,
+}
+
+/// Answer to a question about the last scrub.
+#[derive(Default)]
+enum Shown {
+    #[default]
+    None,
+    Scrub(Arc<Face>),
+    /// The reason why the scrub of a former server does not go on.
+    Obstacle(String),
 }
 
 /// What there is at present.
@@ -57,9 +67,9 @@ pub struct Scrubs {
 struct Now {
     /// The last scrub.
     last: Option<Last>,
-    /// Who notices writes, from one scrub with hashes to the next.
+    /// Watch for hashes. It outlives the scrub that made it.
     hashed: Option<Arc<Watch>>,
-    /// Who notices writes for a copy that is not done: as long as somebody does, since the image is nobody's here when it is done.
+    /// Watch for an unfinished copy, as long as a job has it. A finished image belongs to the user.
     copied: Weak<Watch>,
     /// Reasons why hashes of a former server cannot be compared, and why its copy does not count.
     why_not: Option<String>,
@@ -120,18 +130,30 @@ impl Scrubs {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The last one is this from now on.
     fn show(&self, now: &mut Now, last: Last) {
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        *shown = Some(Arc::clone(&last.face));
+        *self.shown() = Shown::Scrub(Arc::clone(&last.face));
         now.last = Some(last);
+    }
+
+    /// The reason why the scrub of a former server does not go on, until another scrub begins.
+    pub fn obstacle(&self) -> Option<String> {
+        match &*self.shown() {
+            Shown::Obstacle(why) => Some(why.clone()),
+            _ => None,
+        }
     }
 
     /// How far the last one is; `None` if there was none. Waits for nobody who begins one.
     pub fn status(&self) -> Option<ScrubStatus> {
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let face = Arc::clone(shown.as_ref()?);
-        drop(shown);
+        let face = match &*self.shown() {
+            Shown::Scrub(face) => Arc::clone(face),
+            _ => return None,
+        };
         let mut status = face.status().clone();
         if face.must_begin_anew.load(Ordering::SeqCst) {
             let promise = status.promise;
@@ -145,8 +167,14 @@ impl Scrubs {
     ///
     /// # Errors
     ///
-    /// If a file that says so cannot be read, or is of another disk.
+    /// If a file that says so cannot be read, or is of another disk. [`Scrubs::obstacle`] returns the error as text.
     pub fn resume_unfinished(&self) -> Result<(), ScrubError> {
+        self.try_resume().inspect_err(|error| {
+            *self.shown() = Shown::Obstacle(error.to_string());
+        })
+    }
+
+    fn try_resume(&self) -> Result<(), ScrubError> {
         let mut now = self.now();
         let Some(file) = &self.file else {
             return Ok(());

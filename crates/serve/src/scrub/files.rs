@@ -1,4 +1,4 @@
-//! Files of scrubs: opened so that nothing of anybody else is touched, with a beginning that says what they are of.
+//! Files of scrubs, opened without touching files of others. The beginning names the disk.
 //!
 //! The beginning ends with a checksum, and has a name that no other file has. All checksums behind the beginning count that name in ([`Seal`]).
 
@@ -169,7 +169,7 @@ pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
     let made = options().create_new(true).open(path);
     let file = made.map_err(|error| failed(path, error))?;
     lock(&file, path).inspect_err(|error| {
-        // Where there are no locks it would be in the way of whoever asks again. Whoever else has it already has use for it.
+        // Without locks the file would block the next attempt. A file in use belongs to another scrub.
         if !matches!(error, ProgressError::InUse { .. }) {
             let _ = std::fs::remove_file(path);
         }
@@ -307,7 +307,13 @@ pub(super) fn read_header(
 }
 
 /// Problem of a beginning whose checksum does not fit.
-const DAMAGED: &str = "its beginning is damaged";
+const DAMAGED: &str = "its beginning, the first 12288 bytes, is damaged";
+
+/// Problem of the page behind the beginning, if its checksum does not fit.
+pub(super) fn damaged_page() -> String {
+    let page = HEADER / PAGE;
+    format!("its page {page}, from byte {HEADER} on, is damaged")
+}
 
 /// A disk, as the beginnings of files have it.
 pub(super) fn about(format: &str, disk: &Identity) -> Result<Value, ProgressError> {

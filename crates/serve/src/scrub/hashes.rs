@@ -147,12 +147,7 @@ impl HashFile {
     /// The watch that it is of. The error says if the page of that is damaged.
     pub fn watch(&self) -> io::Result<String> {
         let text = files::read_text(&self.file, self.seal, HEADER as u64)?;
-        text.ok_or_else(|| {
-            let page = HEADER / PAGE;
-            io::Error::other(format!(
-                "its page {page}, from byte {HEADER} on, is damaged, so nothing is compared; all is hashed anew"
-            ))
-        })
+        text.ok_or_else(|| io::Error::other(files::damaged_page()))
     }
 
     /// It is of another one from now on. What it has is forgotten, and so are pages that are damaged.

@@ -251,7 +251,7 @@ impl Watch {
                     Some(("watched", _)) => {
                         "the machine went down while the disk was served".to_owned()
                     }
-                    _ => format!("{}: it is damaged", path.shown()),
+                    _ => format!("{}: {}", path.shown(), files::damaged_page()),
                 });
             }
         }
@@ -511,7 +511,7 @@ fn write_text(file: &File, seal: Seal, state: &str) -> io::Result<()> {
     files::write_text(file, seal, state, HEADER as u64)
 }
 
-/// Has a file say that nothing is known: in words; or else by having nothing in it, or by not being there.
+/// Marks a file as lost by a text. If that fails, empties the file, and if that fails, removes it.
 fn make_lost(path: &Path, file: &File, seal: Seal, why: &str) {
     if write_text(file, seal, &format!("lost {why}")).is_ok() || file.set_len(0).is_ok() {
         return;

@@ -1,4 +1,4 @@
-//! Requests that begin and end anywhere keep the bytes next to them, also those that others write meanwhile.
+//! Requests begin and end anywhere, and change no neighbouring byte, not even one that another client writes.
 
 use crate::client::Client;
 use crate::device::{SECTOR, Seen};
@@ -62,7 +62,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..40)
 }
 
-/// Does the steps, eight in flight at a time, and keeps `image` as the disk should be.
+/// Runs the steps on the disk, eight in flight at a time, and on `image`.
 fn live(mut client: Client, runs: &[Range<u64>], steps: &[Step], image: &mut [u8]) {
     for batch in steps.chunks(8) {
         let mut expected = Vec::new();
@@ -306,7 +306,7 @@ fn a_file_of_any_length_is_served_to_the_byte() {
             assert_eq!(client.pread(0, bytes as u32), vec![5; all]);
             let mut image: Vec<u8> = (0..all).map(|at| at as u8).collect();
             client.pwrite(0, &image);
-            // Within the last sector, up to the end, and over all of it.
+            // A part of the last sector, its end, and all of it.
             for (from, len) in [
                 (all - 1, 1),
                 (all / 2, all - all / 2),

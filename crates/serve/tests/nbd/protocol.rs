@@ -448,7 +448,7 @@ fn so_many_bytes_and_no_more() {
     assert_eq!(client.pread(0, 1 << 20), pattern(1 << 20, 1));
 }
 
-/// With so many bytes in flight sockets are not read, and connections have their turns one after the other.
+/// A full budget of bytes in flight stops reading from sockets. Connections then take turns.
 #[test]
 fn so_many_bytes_of_all_and_turns() {
     let fixture = Fixture::new(Setup {

@@ -525,6 +525,7 @@ fn a_damaged_beginning_is_named_and_the_image_is_left_until_it_is_moved_away() {
                 .expect_err("lost")
                 .to_string(),
         );
+        named(rig.scrubs.obstacle().expect("lost"));
         named(
             rig.scrubs
                 .begin(&place.ask())
@@ -538,6 +539,7 @@ fn a_damaged_beginning_is_named_and_the_image_is_left_until_it_is_moved_away() {
     rig.scrubs.resume_unfinished().expect_err("lost");
     fs::rename(&place.image, place.folder.join("moved")).expect("there");
     rig.begin(&place.ask());
+    assert_eq!(rig.scrubs.obstacle(), None);
     let done = rig.to_the_end();
     let why = done.copy.and_then(|copy| copy.why_anew).expect("told");
     assert!(why.contains("its beginning"), "{why}");

@@ -452,7 +452,7 @@ fn files_that_are_not_what_they_were_are_not_believed() {
         (
             "a state that nobody has written",
             &|place| place.say("all is well"),
-            "it is damaged",
+            "its page 4, from byte 16384 on, is damaged",
         ),
         (
             "a link in place of the hashes",

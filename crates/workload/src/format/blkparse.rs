@@ -44,7 +44,7 @@ pub(crate) fn read<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
-    let mut devices = Numbered::new();
+    let mut devices = Numbered::default();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     let mut summary = false;
     while reader::advance(lines, reader)? {

@@ -227,7 +227,7 @@ pub(crate) fn read<R: Read>(
     mut files: Vec<Records<R>>,
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
-    let mut devices = Numbered::new();
+    let mut devices = Numbered::default();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     for file in &mut files {
         file.advance(&mut devices, reader)?;

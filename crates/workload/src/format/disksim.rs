@@ -308,15 +308,18 @@ mod tests {
         let empty = parse("# only\n\n", &ReadOptions::default()).unwrap_err();
         assert_eq!(
             empty.to_string(),
-            "t.trace: no request in 2 lines, read as disksim; 2 passed over (blank, comments, \
-             headings, events that are no requests)"
+            "t.trace: no request; lines: 2; passed over (blank, comments, headings, events that are no \
+             requests): 2"
         );
         let empty = parse("# only\n1.0 0 5 0 1\n", &ReadOptions::default()).unwrap_err();
-        assert!(empty.to_string().ends_with("; 1 of no sectors"), "{empty}");
+        assert!(
+            empty.to_string().ends_with("; requests of no sectors: 1"),
+            "{empty}"
+        );
         let empty = parse("", &ReadOptions::default()).unwrap_err();
         assert_eq!(
             empty.to_string(),
-            "t.trace: no request in 0 lines, read as disksim"
+            "t.trace: no request: it is empty; leave it out, or give a file with requests"
         );
         let trace = parse("1.0 0 5 0 1\n2.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
         assert_eq!((trace.requests.len(), trace.notes.zero_length), (1, 1));

@@ -68,7 +68,7 @@ pub(crate) fn read<R: Read>(
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
     let format = reader.notes.format;
-    let mut devices = Numbered::new();
+    let mut devices = Numbered::default();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());

@@ -46,7 +46,7 @@ pub(crate) fn read<R: Read>(
     lines: &mut Lines<Input<R>>,
     reader: &mut Reader<'_>,
 ) -> Result<(), TraceError> {
-    let mut files = Numbered::new();
+    let mut files = Numbered::default();
     let mut version = None;
     // Time of version 2.
     let mut waited = None;

@@ -32,8 +32,8 @@ struct Volumes {
 impl Volumes {
     fn new() -> Volumes {
         Volumes {
-            hosts: Numbered::new(),
-            list: Numbered::new(),
+            hosts: Numbered::default(),
+            list: Numbered::default(),
         }
     }
 

@@ -15,7 +15,7 @@ pub use open::{OpenReplay, Speed, SpeedError, Start};
 pub use per_process::ClosedPerProcess;
 pub use script::{Script, ScriptRequest};
 
-use crate::{Format, PastTheEnd};
+use crate::PastTheEnd;
 use headtime_units::{Extent, Sectors};
 use thiserror::Error;
 
@@ -76,7 +76,7 @@ pub enum ReplayError {
     #[error(
         "request {request} has no {missing}, which a closed replay per process needs beside {}; of the formats, \
          blkparse, ftrace and perf have all of them, csv can have them, msr has no processes, and disksim and iolog \
-         have neither processes nor completions (the trace is {format})",
+         have neither processes nor completions (the trace is {formats})",
         beside(missing)
     )]
     NotPerProcess {
@@ -84,8 +84,8 @@ pub enum ReplayError {
         request: u64,
         /// `arrival`, `process` or `completion`.
         missing: &'static str,
-        /// Format of the trace.
-        format: Format,
+        /// Formats of the trace.
+        formats: String,
     },
 }
 

@@ -72,7 +72,7 @@ impl ClosedPerProcess {
             return Err(ReplayError::NotPerProcess {
                 request: number,
                 missing,
-                format: script.format(),
+                formats: script.formats().to_owned(),
             });
         }
 

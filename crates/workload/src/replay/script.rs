@@ -1,7 +1,7 @@
 //! A trace prepared for a drive.
 
 use super::ReplayError;
-use crate::{Fitter, Format, NewRequest, PastTheEnd, Trace};
+use crate::{Fitter, NewRequest, PastTheEnd, Trace};
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Sectors, Time};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The requests of chosen devices of a trace, on the sectors of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    format: Format,
+    formats: String,
     requests: Vec<ScriptRequest>,
     devices: Vec<u32>,
     widened: u64,
@@ -135,7 +135,10 @@ impl Script {
             });
         }
         let mut script = Script {
-            format: trace.notes.format,
+            formats: trace
+                .notes
+                .of_kinds(|kind| Some(kind.format))
+                .unwrap_or_default(),
             requests: Vec::with_capacity(trace.requests.len()),
             devices: chosen,
             widened: 0,
@@ -189,9 +192,9 @@ impl Script {
         &self.requests
     }
 
-    /// Format of the trace.
-    pub fn format(&self) -> Format {
-        self.format
+    /// Formats of the trace.
+    pub fn formats(&self) -> &str {
+        &self.formats
     }
 
     /// The chosen devices, ascending: a request of the first has export 1 in its origin, of the

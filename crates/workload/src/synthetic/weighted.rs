@@ -11,7 +11,7 @@ use thiserror::Error;
 #[error("`{found}` is no distribution: {problem}; allowed are {allowed}")]
 pub struct DistributionError {
     pub found: String,
-    /// What is wrong.
+    /// The problem, and the allowed values.
     pub problem: String,
     pub allowed: &'static str,
 }

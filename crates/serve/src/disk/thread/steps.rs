@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 /// Zeroes go to the engine in steps of at most this many bytes, so that others get their turn.
 const ZEROES_BYTES_MAX: u64 = 32 << 20;
 
-/// Requests that may wait for claimed sectors. The queue is not read beyond that: each end looks through all of them.
+/// Requests that may wait for claimed sectors. With more, the queue is not read, since each completion looks through all of them.
 const WAITING_MAX: usize = 256;
 
 /// A request and its present step.

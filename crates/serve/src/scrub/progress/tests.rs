@@ -234,7 +234,10 @@ fn a_damaged_page_costs_its_blocks_and_a_damaged_summary_nothing() {
 fn a_damaged_beginning_and_one_of_an_earlier_version_are_refused() {
     let folder = Folder::new();
     let path = folder.join("disk.scrub");
-    for why in ["its beginning is damaged", "of another version of headtime"] {
+    for why in [
+        "its beginning, the first 12288 bytes, is damaged",
+        "of another version of headtime",
+    ] {
         all_done(&path);
         let mut bytes = std::fs::read(&path).unwrap();
         let version = bytes.windows(7).position(|text| text == b"scrub 2");

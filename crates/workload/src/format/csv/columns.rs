@@ -29,6 +29,20 @@ pub(super) enum Role {
 
 pub(super) const ROLES: usize = Role::Flags as usize + 1;
 
+impl Role {
+    /// The part of a description that gives its column.
+    pub fn key(self) -> &'static str {
+        let keys = "time time completion completion response op action address size device device process flags";
+        let key = keys.split(' ').nth(self as usize);
+        key.expect("a key for each role")
+    }
+
+    /// True if each line of a request has its column, even if the column is empty.
+    pub fn is_needed(self) -> bool {
+        !["completion", "response", "process", "flags"].contains(&self.key())
+    }
+}
+
 /// Which column of a CSV trace is what, and in which unit.
 ///
 /// As text, parts separated by commas, each `what=column` or `what=column:unit`. A column is its

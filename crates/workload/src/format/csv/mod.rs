@@ -32,8 +32,19 @@ struct Layout<'a> {
     roles: Vec<Option<Role>>,
     /// Roles of columns counted from the end.
     from_end: Vec<Option<Role>>,
+    /// Columns that a line with a request must have.
+    needed: usize,
     /// True if the first line has headings and no request.
     has_headings: bool,
+}
+
+/// Properties of the lines so far.
+#[derive(Default)]
+struct Seen {
+    /// Devices that are named by text, numbered as they appear.
+    names: Names,
+    /// Columns of the longest line; columns behind the last role do not count.
+    columns: usize,
 }
 
 /// A line that is a request, or an event of one.
@@ -48,7 +59,6 @@ struct Parsed {
 /// Added to arrivals that are counted back from completions, which may be before the zero of the file.
 const BEFORE_ZERO: u64 = 1 << 62;
 
-/// Devices that are named by text, numbered as they appear.
 type Names = Numbered<Vec<u8>>;
 
 /// Returns true if a line is the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
@@ -81,7 +91,7 @@ pub(crate) fn read<R: Read>(
         (_, None) => vec![CsvColumns::own()],
     };
     let mut chosen: Option<Layout<'_>> = None;
-    let mut names = Names::new();
+    let mut seen = Seen::default();
     let mut pairing = Pairing::new(reader.options.arrival_event);
     let mut first = true;
     while reader::advance(lines, reader)? {
@@ -101,7 +111,7 @@ pub(crate) fn read<R: Read>(
             }
         }
         let Some(layout) = &chosen else { continue };
-        match parse(line, layout, &mut names) {
+        match parse(line, layout, &mut seen) {
             Ok(Some(parsed)) => {
                 reader.notes.unaligned += u64::from(!parsed.aligned);
                 match parsed.action {
@@ -113,12 +123,15 @@ pub(crate) fn read<R: Read>(
             Err(error) => reader.odd(number, *error)?,
         }
     }
+    if let Some(layout) = &chosen {
+        layout.check_columns(&seen, reader)?;
+    }
     if choices.iter().any(|columns| columns.has_events) {
         reader.take(pairing.finish())?;
     }
     let counts_back = choices.iter().any(|columns| columns.counts_back);
     reader.subtract_date(if counts_back { BEFORE_ZERO } else { 0 });
-    let names = names.into_list();
+    let names = seen.names.into_list();
     reader.device_names = (0..).zip(names.iter().map(|name| shown(name))).collect();
     Ok(())
 }
@@ -172,6 +185,7 @@ impl<'a> Layout<'a> {
             separator,
             roles: Vec::new(),
             from_end: Vec::new(),
+            needed: 0,
             has_headings: false,
         };
         for (role, column) in &columns.columns {
@@ -201,6 +215,9 @@ impl<'a> Layout<'a> {
                     "column {sign}{column} is wanted for two things"
                 )));
             }
+            if role.is_needed() {
+                layout.needed = layout.needed.max(index + 1);
+            }
         }
         // Without names to look up, the line is headings if its address is not a number.
         let mut fields = [Field::end(line); ROLES];
@@ -211,19 +228,24 @@ impl<'a> Layout<'a> {
         Ok(layout)
     }
 
-    /// Finds the columns of a line by role. A missing column is the empty end of the line.
+    /// Finds the columns of a line by role. A missing column is the empty end of the line. Returns the number
+    /// of columns; without roles from the end, columns behind the last role do not count.
     #[inline(always)]
     fn split<'l>(
         &self,
         line: &'l [u8],
         fields: &mut [Field<'l>; ROLES],
-    ) -> Result<(), Box<FieldError>> {
+    ) -> Result<usize, Box<FieldError>> {
         let mut all = Columns::new(line, self.separator);
-        for role in &self.roles {
+        let mut count = self.roles.len();
+        for (at, role) in self.roles.iter().enumerate() {
             match (all.next()?, role) {
                 (Some(field), Some(role)) => fields[*role as usize] = field,
                 (Some(_), None) => {}
-                (None, _) => break,
+                (None, _) => {
+                    count = at;
+                    break;
+                }
             }
         }
         if !self.from_end.is_empty() {
@@ -233,8 +255,59 @@ impl<'a> Layout<'a> {
                     fields[*role as usize] = *field;
                 }
             }
+            count = all.len();
         }
-        Ok(())
+        Ok(count)
+    }
+
+    /// The first column of some roles that a line of this number of columns lacks.
+    fn lacking(&self, columns: usize, of: impl Fn(Role) -> bool) -> Option<String> {
+        let roles = self.roles.iter().zip(1..).map(|(role, at)| (role, at, ""));
+        let from_end = self.from_end.iter().zip(1..);
+        let from_end = from_end.map(|(role, at)| (role, at, "-"));
+        roles.chain(from_end).find_map(|(role, at, sign)| {
+            let role = role.filter(|role| at > columns && of(*role))?;
+            Some(format!("column {sign}{at} for `{}`", role.key()))
+        })
+    }
+
+    /// Error for a line that lacks a column that it must have. A line that is passed over may be short.
+    #[cold]
+    #[inline(never)]
+    fn short_line(&self, line: &[u8], columns: usize) -> Result<Option<Parsed>, Box<FieldError>> {
+        let mut fields = [Field::end(line); ROLES];
+        self.split(line, &mut fields)?;
+        let parsed = parse_fields(line, self.columns, &fields, &mut Names::default());
+        if matches!(parsed, Ok(None)) {
+            return parsed;
+        }
+        let column = self.lacking(columns, Role::is_needed);
+        let column = column.expect("a column that is needed");
+        let found = format!("(nothing, the line ends with column {columns})");
+        let allowed = "a column that the line has; give its number, or another separator (--columns), or another format (--trace-format)";
+        Err(FieldError::new(
+            line.len(),
+            &column,
+            found.as_bytes(),
+            allowed,
+        ))
+    }
+
+    /// Refuses a description with a column that no line has.
+    fn check_columns(&self, seen: &Seen, reader: &Reader<'_>) -> Result<(), TraceError> {
+        let columns = seen.columns;
+        // Without any line, the file has no request, and that is another error.
+        let lacking = self.lacking(columns, |_| columns > 0);
+        lacking.map_or(Ok(()), |column| {
+            Err(TraceError::Options {
+                file: reader.file.to_owned(),
+                format: reader.notes.format,
+                problem: format!(
+                    "no line has {column}; the longest ends with column {columns}; give a column that a line has, \
+                     or another separator (--columns), or another format (--trace-format), or leave it out"
+                ),
+            })
+        })
     }
 }
 
@@ -258,7 +331,7 @@ fn guess_separator(line: &[u8]) -> u8 {
 #[cold]
 #[inline(never)]
 fn fits(line: &[u8], layout: &Layout<'_>) -> Result<bool, Box<FieldError>> {
-    Ok(parse(line, layout, &mut Names::new())?.is_some())
+    Ok(parse(line, layout, &mut Seen::default())?.is_some())
 }
 
 /// The request or the event of a line; `None` if the line is passed over.
@@ -266,11 +339,25 @@ fn fits(line: &[u8], layout: &Layout<'_>) -> Result<bool, Box<FieldError>> {
 fn parse(
     line: &[u8],
     layout: &Layout<'_>,
+    seen: &mut Seen,
+) -> Result<Option<Parsed>, Box<FieldError>> {
+    let mut fields = [Field::end(line); ROLES];
+    let count = layout.split(line, &mut fields)?;
+    seen.columns = seen.columns.max(count);
+    if count < layout.needed {
+        return layout.short_line(line, count);
+    }
+    parse_fields(line, layout.columns, &fields, &mut seen.names)
+}
+
+/// The request or the event of columns by role.
+#[inline(always)]
+fn parse_fields(
+    line: &[u8],
+    columns: &CsvColumns,
+    fields: &[Field<'_>; ROLES],
     names: &mut Names,
 ) -> Result<Option<Parsed>, Box<FieldError>> {
-    let columns = layout.columns;
-    let mut fields = [Field::end(line); ROLES];
-    layout.split(line, &mut fields)?;
     let field = |role: Role| fields[role as usize];
     let given = |role: Role| Some(field(role)).filter(|field| !field.text.is_empty());
 

@@ -188,7 +188,8 @@ fn a_bad_line_is_named_in_the_error() {
         ),
         (
             "1,2,R,0",
-            "column 8: the size is `(nothing, the line ends)`; allowed is a whole number from 0 to 18446744073709551615",
+            "column 8: column 5 for `size` is `(nothing, the line ends with column 4)`; allowed is a column that the line has; \
+             give its number, or another separator (--columns), or another format (--trace-format)",
         ),
         (
             "1,2,\"R,0",
@@ -199,6 +200,52 @@ fn a_bad_line_is_named_in_the_error() {
         let error = read(&text, columns).unwrap_err();
         assert_eq!(error.to_string(), format!("c.csv: line 2, {message}"));
     }
+}
+
+#[test]
+fn a_column_that_no_line_has_is_an_error_and_some_lines_may_lack_columns_that_are_not_needed() {
+    let rest = "op=1,address=2:sectors,size=3:sectors";
+    let text = "op,address,size\nR,8,8,1,0.5\nR,16,8\nW,8,8,1\n";
+    for (part, problem) in [
+        (
+            "time=99:s",
+            "c.csv: line 2, column 12: column 99 for `time` is `(nothing, the line ends with column 5)`; allowed is ",
+        ),
+        (
+            "time=4:s",
+            "c.csv: line 3, column 7: column 4 for `time` is",
+        ),
+        ("time=4:s+6:ns", "column 6 for `time`"),
+        ("device=9:name", "column 9 for `device`"),
+        ("device=-6", "column -6 for `device`"),
+        (
+            "process=4,flags=6",
+            "c.csv: format csv: no line has column 6 for `flags`; the longest ends with column 5; give a column that a line \
+             has, or another separator (--columns), or another format (--trace-format), or leave it out",
+        ),
+        ("process=-6", "no line has column -6 for `process`"),
+    ] {
+        let error = read(text, &format!("{rest},{part}")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{error}");
+    }
+    let trace = read(text, &format!("{rest},process=4")).unwrap();
+    assert_eq!(all(&trace)[1], "None None 0 Read 16+8 None 0");
+    // A column that is there and empty is no time.
+    let trace = read("R,8,8,\nR,16,8,5\n", &format!("{rest},time=4:s")).unwrap();
+    assert_eq!(all(&trace)[0], "None None 0 Read 8+8 None 0");
+    // All lines are odd, and the cause is their length.
+    let options = ReadOptions {
+        columns: Some(format!("{rest},time=99:s").parse().unwrap()),
+        lenient: true,
+        ..ReadOptions::default()
+    };
+    let error = Trace::read("c.csv", text.as_bytes(), &options).unwrap_err();
+    let says = "no line has column 99 for `time`; the longest ends with column 5";
+    assert!(error.to_string().contains(says), "{error}");
+    // A line that is passed over may be short, and others are read.
+    let events = "time=1:s,action=2,op=3,address=4:sectors,size=5:sectors,process=6";
+    let trace = read("1,m\n1,D,R,8,8,7\n2,C,R,8,8,7\n", events).unwrap();
+    assert_eq!((trace.requests.len(), trace.notes.lines_ignored), (1, 1));
 }
 
 #[test]
