@@ -1,5 +1,6 @@
 //! A drive as a position-aware policy believes it to be: predicts positioning times.
 
+use crate::drive::bus::{Link, Sending, Start};
 use crate::layout::{Layout, Run};
 use crate::mechanics::{Mechanics, Step, Walk};
 use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
@@ -38,6 +39,8 @@ pub struct Model {
     /// By [`Before`].
     reads: [Nanos; 3],
     writes: [WriteLead; 3],
+    /// The same of writes that wait in the drive.
+    waiting: [WriteLead; 3],
     /// See [`OverheadSpec`](crate::profile::OverheadSpec).
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
@@ -83,6 +86,22 @@ struct WriteLead {
     arm: Nanos,
     /// Until the bus begins to bring data.
     data: Nanos,
+    /// From the end of its data until it is off the bus.
+    disconnect: Nanos,
+    /// From the end on the medium until it has the bus again.
+    reselect: Nanos,
+}
+
+impl WriteLead {
+    /// The longer of each.
+    fn max(self, other: WriteLead) -> WriteLead {
+        WriteLead {
+            arm: self.arm.max(other.arm),
+            data: self.data.max(other.data),
+            disconnect: self.disconnect.max(other.disconnect),
+            reselect: self.reselect.max(other.reselect),
+        }
+    }
 }
 
 /// A track and a point of the turn, of a request or of a head.
@@ -96,6 +115,8 @@ pub struct ModelPlace {
     supply: Nanos,
     /// If it is where a head is left: after what.
     before: Before,
+    /// And for how long the bus is busy from when the arm is free.
+    sends: Nanos,
 }
 
 impl Model {
@@ -109,31 +130,31 @@ impl Model {
         } else {
             (spec.write_miss_after_read, spec.write_miss_after_write)
         };
+        let arbitration = profile.bus.arbitration;
         let lead = |processed: Nanos| WriteLead {
             arm: spec.per_command + processed,
             data: spec.per_command + processed + spec.data_preparation,
+            disconnect: spec.write_disconnect,
+            reselect: spec.first_reselect + arbitration,
         };
-        let (after_read, after_write) = match spec.early_write_disconnect {
+        let (after_read, after_write) = (lead(after_read), lead(after_write));
+        let first_after_write = match spec.early_write_disconnect {
             // The drive does so for a write after another write.
-            Some(early) if !profile.bus.never_disconnect => {
-                let data = early.command
+            Some(early) if !profile.bus.never_disconnect => WriteLead {
+                arm: spec.per_command + early.command + early.seek_delay,
+                data: spec.per_command
+                    + early.command
                     + early.first_disconnect
                     + early.between
                     + spec.first_reselect
                     + spec.data_preparation
-                    + profile.bus.arbitration;
-                let early = WriteLead {
-                    arm: spec.per_command + early.command + early.seek_delay,
-                    data: spec.per_command + data,
-                };
-                (lead(after_read), early)
-            }
-            _ => (lead(after_read), lead(after_write)),
+                    + arbitration,
+                disconnect: early.second_disconnect,
+                reselect: spec.other_reselect + arbitration,
+            },
+            _ => after_write,
         };
-        let unknown = WriteLead {
-            arm: after_read.arm.max(after_write.arm),
-            data: after_read.data.max(after_write.data),
-        };
+        let leads = |after_write: WriteLead| [after_read, after_write, after_read.max(after_write)];
         let (layout, mechanics) = (Layout::new(profile), Mechanics::new(profile));
         let sector = profile.bus.sector(false);
         let [_, longest] = profile.layout.sectors_per_track();
@@ -169,7 +190,8 @@ impl Model {
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),
             reads,
-            writes: [after_read, after_write, unknown],
+            writes: leads(first_after_write),
+            waiting: leads(after_write),
             minimum_seek_delay: spec.minimum_seek_delay,
             sector,
             fetches: match &profile.cache {
@@ -215,6 +237,7 @@ impl Model {
                 false => self.supply(run, len),
             },
             before: Before::Unknown,
+            sends: Nanos::ZERO,
         }
     }
 
@@ -245,7 +268,47 @@ impl Model {
         }
     }
 
-    /// When the arm leaves for a command, and when it could begin with that if it were over its sector.
+    /// Returns true if a command that is sent then comes to a drive that takes it up at once.
+    fn is_idle(head: &Head<ModelPlace>, sent: Time) -> bool {
+        head.free + head.place.sends <= sent
+    }
+
+    /// The delays of a write.
+    fn lead(&self, head: &Head<ModelPlace>, sent: Time) -> &WriteLead {
+        let leads = match Model::is_idle(head, sent) {
+            true => &self.writes,
+            false => &self.waiting,
+        };
+        &leads[head.place.before as usize]
+    }
+
+    /// When the data of a write of `len` sectors begin to come. Those of a write that waits come when the arm is free, unless
+    /// the drive fetches them before.
+    fn data(&self, head: &Head<ModelPlace>, sent: Time, len: u64) -> Time {
+        let lead = self.lead(head, sent);
+        let data = sent + lead.data;
+        if Model::is_idle(head, sent) || len <= self.fetches {
+            return data;
+        }
+        let spec = &self.profile.overhead;
+        let off_bus = match self.profile.cache.write_back.sets_out() {
+            true => sent + lead.arm + spec.write_disconnect,
+            false => sent + lead.arm,
+        };
+        let reconnect = spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration;
+        (off_bus.max(head.free) + reconnect).max(head.free + head.place.sends)
+    }
+
+    /// When the arm leaves for a command, to which it moves for `way`.
+    fn departs(&self, head: &Head<ModelPlace>, sent: Time, way: Nanos, op: Op) -> Time {
+        if op.is_read() {
+            return head.free.max(sent + self.reads[head.place.before as usize]);
+        }
+        let processed = sent + self.lead(head, sent).arm;
+        head.free.max(processed) + self.minimum_seek_delay.saturating_sub(way)
+    }
+
+    /// When it could begin with a command of `len` sectors if it were over its first sector.
     fn ready(
         &self,
         head: &Head<ModelPlace>,
@@ -253,15 +316,13 @@ impl Model {
         to: &ModelPlace,
         way: Nanos,
         op: Op,
+        len: u64,
     ) -> Time {
-        let before = head.place.before as usize;
-        if op.is_read() {
-            let leaves = head.free.max(sent + self.reads[before]);
-            return leaves + way + self.mechanics.set_up(way, op);
+        let there = self.departs(head, sent, way, op) + way;
+        match op.is_read() {
+            true => there + self.mechanics.set_up(way, op),
+            false => there.max(self.data(head, sent, len) + to.supply),
         }
-        let lead = &self.writes[before];
-        let leaves = head.free.max(sent + lead.arm);
-        (leaves + way.max(self.minimum_seek_delay)).max(sent + lead.data + to.supply)
     }
 
     /// The same for any sector of a track; a write takes one sector over the bus before.
@@ -278,8 +339,9 @@ impl Model {
             phase: Nanos::ZERO,
             supply: self.sector,
             before: Before::Unknown,
+            sends: Nanos::ZERO,
         };
-        self.ready(head, sent, &to, way, op)
+        self.ready(head, sent, &to, way, op, 1)
     }
 
     /// Until when the head may be busy with a read, so that it is ready [as above](Model::ready_at) by `by`.
@@ -288,22 +350,18 @@ impl Model {
         let (arm, way) = if op.is_read() {
             (self.reads[before], way + self.mechanics.set_up(way, op))
         } else {
-            let lead = &self.writes[before];
+            let lead = &self.waiting[before];
             if sent + lead.data + self.sector > by {
                 return None;
             }
-            (lead.arm, way.max(self.minimum_seek_delay))
+            let data = match self.fetches {
+                0 => lead.data - lead.arm + lead.reselect + self.sector,
+                _ => Nanos::ZERO,
+            };
+            (lead.arm, way.max(self.minimum_seek_delay).max(data))
         };
         let leaves = Time::from_nanos(by.as_nanos().checked_sub(way.as_nanos())?);
         (sent + arm <= leaves).then_some(leaves)
-    }
-
-    /// Returns true if the drive has all data of a write that was sent at `sent` when the arm `leaves` for it.
-    fn has_fetched(&self, before: Before, sent: Time, extent: Extent, leaves: Time) -> bool {
-        let len = extent.len.get();
-        let least = len.max(self.profile.overhead.write_lead(len));
-        let fetched = sent + self.writes[before as usize].data + self.sector * least;
-        len <= self.fetches && fetched <= leaves
     }
 
     /// The extent, or as much of it as the model's disk has: at least its last sector.
@@ -346,76 +404,6 @@ impl Model {
         }
         (ModelPlace { track, ..place }, free)
     }
-
-    /// When the drive tells that a request is done whose last sector passes at `end`, and whose data, if it is a read, are
-    /// sent by `sent`.
-    fn done(&self, sent: Time, end: Time, op: Op) -> Time {
-        let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
-        if op.is_read() {
-            sent.max(end) + spec.read_completion
-        } else if bus.never_disconnect {
-            end + spec.write_completion
-        } else {
-            end + spec.first_reselect + bus.arbitration + spec.write_completion
-        }
-    }
-}
-
-/// The data of a read on their way over a bus that it does not let go.
-#[derive(Debug)]
-struct Sending {
-    sector: Nanos,
-    /// Until the bus is there when the first sector is.
-    reconnect: Nanos,
-    /// The first sector that has not been sent.
-    next: Lba,
-    /// Sectors that came before those in front of them.
-    early: Extent,
-    /// When all before `next` has been sent.
-    end: Time,
-}
-
-impl Sending {
-    fn new(profile: &Profile, start: Lba) -> Sending {
-        let (spec, bus) = (&profile.overhead, &profile.bus);
-        Sending {
-            sector: bus.sector(true),
-            reconnect: spec.first_reselect + spec.data_preparation + bus.arbitration,
-            next: start,
-            early: Extent::new(start, Sectors::ZERO),
-            end: Time::ZERO,
-        }
-    }
-
-    /// The head has taken sectors.
-    #[inline(always)]
-    fn take(&mut self, step: &Step) {
-        let run = step.extent();
-        if run.start != self.next {
-            // A zero-latency access takes at most one track so, in runs that follow each other.
-            let start = if self.early.is_empty() {
-                run.start
-            } else {
-                self.early.start
-            };
-            self.early = Extent::new(start, self.early.len + run.len);
-            return;
-        }
-        let all = self.sector * run.len.get();
-        let first = step.sectors_end(1);
-        if self.end == Time::ZERO {
-            self.end = first + self.reconnect;
-        }
-        self.end = (self.end + all)
-            .max(first + all)
-            .max(step.end() + self.sector);
-        self.next = run.end();
-        if !self.early.is_empty() && self.early.start == self.next {
-            self.end += self.sector * self.early.len.get();
-            self.next = self.early.end();
-            self.early.len = Sectors::ZERO;
-        }
-    }
 }
 
 /// What the steps of a request come to.
@@ -429,26 +417,21 @@ struct Passed {
     behind: Nanos,
     /// Whether the last sector was taken before others.
     wrapped: bool,
-    /// If it is a read, when all has been sent.
-    sent: Time,
 }
 
 impl Model {
     /// A request that is one step.
     #[inline(always)]
-    fn passed_one(&self, step: &Step, op: Op) -> Passed {
+    fn passed_one(&self, step: &Step, sending: Option<&mut Sending>) -> Passed {
         let mut passed = Passed {
             seek: step.seek + step.switch,
             transfer: step.transfer,
             end: step.end(),
             behind: Nanos::ZERO,
             wrapped: false,
-            sent: Time::ZERO,
         };
-        if op.is_read() {
-            let mut sending = Sending::new(&self.profile, step.run.start);
+        if let Some(sending) = sending {
             sending.take(step);
-            passed.sent = sending.end;
             passed.behind = self.behind(step);
         }
         passed
@@ -456,30 +439,59 @@ impl Model {
 
     /// A request of several steps, from when it `begin`s.
     #[inline(never)]
-    fn passed(&self, steps: Walk<'_>, extent: Extent, op: Op, begin: Time) -> Passed {
+    fn passed(
+        &self,
+        steps: Walk<'_>,
+        extent: Extent,
+        begin: Time,
+        mut sending: Option<&mut Sending>,
+    ) -> Passed {
         let mut passed = Passed {
             seek: Nanos::ZERO,
             transfer: Nanos::ZERO,
             end: begin,
             behind: Nanos::ZERO,
             wrapped: false,
-            sent: Time::ZERO,
         };
-        let mut sending = Sending::new(&self.profile, extent.start);
         for step in steps {
             passed.seek += step.seek + step.switch;
             passed.transfer += step.transfer;
             passed.end = step.end();
-            sending.take(&step);
             // A zero-latency access may take the last sector before others.
             passed.wrapped = step.extent().end() != extent.end();
-            passed.behind = match op.is_read() && !passed.wrapped {
-                true => self.behind(&step),
-                false => Nanos::ZERO,
-            };
+            if let Some(sending) = &mut sending {
+                sending.take(&step);
+                passed.behind = match passed.wrapped {
+                    true => Nanos::ZERO,
+                    false => self.behind(&step),
+                };
+            }
         }
-        passed.sent = sending.end;
         passed
+    }
+
+    /// A read on its way to the host, nothing of which the buffer has.
+    fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
+        let spec = &self.profile.overhead;
+        let (read, write) = (
+            spec.read_disconnect_after_read,
+            spec.read_disconnect_after_write,
+        );
+        let disconnect = match head.place.before {
+            Before::Read => read,
+            Before::Write => write,
+            Before::Unknown => read.max(write),
+        };
+        let link = Link::new(&self.profile, extent.len.get(), disconnect);
+        let processed = sent + self.reads[head.place.before as usize];
+        let start = match Model::is_idle(head, sent) {
+            true if self.profile.bus.never_disconnect => {
+                Start::Connected(processed + spec.data_preparation)
+            }
+            true => Start::Disconnected(processed + disconnect),
+            false => Start::Disconnected(head.free.max(processed + disconnect)),
+        };
+        Sending::new(link, extent, 0, start, head.free + head.place.sends)
     }
 
     /// How long the sectors behind a step take that the drive must read too.
@@ -505,6 +517,7 @@ impl Positioning for Model {
             phase: self.mechanics.phase(run.angle(1)),
             supply: Nanos::ZERO,
             before: Before::Unknown,
+            sends: Nanos::ZERO,
         }
     }
 
@@ -539,7 +552,7 @@ impl Positioning for Model {
         op: Op,
     ) -> Predicted {
         let seek = self.seek(head.place, to, op);
-        let ready = self.ready(head, sent, &to, seek, op);
+        let ready = self.ready(head, sent, &to, seek, op, 1);
         let wait = self
             .mechanics
             .wait(self.mechanics.phase_at(ready), to.phase);
@@ -558,27 +571,33 @@ impl Positioning for Model {
     ) -> HeadTime<ModelPlace> {
         let extent = self.within(extent);
         let run = self.layout.run(extent.start);
-        let to = self.start_of(&run, extent.len.get(), op);
+        let len = extent.len.get();
+        let to = self.start_of(&run, len, op);
         let way = self.mechanics.reposition(head.place.track, to.track, op);
-        let leaves = self.ready(head, sent, &to, way.total(), op) - way.total();
-        // It takes a write's sectors as they come if all data are there when the arm leaves, so only one that has waited.
+        let ready = self.ready(head, sent, &to, way.total(), op, len);
+        let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
+        let mut sending = op.is_read().then(|| self.sending(head, sent, extent));
+        let written = self.data(head, sent, len) + self.sector * len.max(spec.write_lead(len));
+        // A write's sectors are taken as they come if all data are there when the arm leaves.
         let zero_latency = self.mechanics.zero_latency(op)
-            && (op.is_read() || self.has_fetched(head.place.before, sent, extent, leaves));
+            && (op.is_read() || written <= self.departs(head, sent, way.total(), op));
+        let leaves = ready - way.total();
         let begin = head.free.max(sent);
         // Most requests are one run, for which a walk is a long way round.
-        let one = u64::from(run.len) >= extent.len.get();
-        let mut behind_on_track = u64::from(run.len).saturating_sub(extent.len.get());
-        let run = run.truncated(extent.len.get());
+        let one = u64::from(run.len) >= len;
+        let mut behind_on_track = u64::from(run.len).saturating_sub(len);
+        let run = run.truncated(len);
         let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
-        let (passed, place) = match one.flatten() {
+        let (passed, mut place) = match one.flatten() {
             Some(step) => {
                 let place = ModelPlace {
                     track: run.track,
                     phase: self.mechanics.phase(run.angle(run.len)),
                     supply: Nanos::ZERO,
                     before: Before::from(op),
+                    sends: Nanos::ZERO,
                 };
-                (self.passed_one(&step, op), place)
+                (self.passed_one(&step, sending.as_mut()), place)
             }
             None => {
                 let (layout, from) = (&self.layout, head.place.track);
@@ -587,7 +606,7 @@ impl Positioning for Model {
                     .walk(layout, from, leaves, extent, op, zero_latency);
                 let last = extent.end() - Sectors::new(1);
                 behind_on_track = u64::from(layout.run(last).len) - 1;
-                let passed = self.passed(walk, extent, op, begin);
+                let passed = self.passed(walk, extent, begin, sending.as_mut());
                 (passed, self.left_by(extent, op))
             }
         };
@@ -597,40 +616,64 @@ impl Positioning for Model {
             end,
             behind,
             wrapped,
-            sent: sent_by,
         } = passed;
-        let done = self.done(sent_by, end, op);
-        // What must be read behind a request whose last sector came first comes when the rest of it has passed again.
-        let over = behind_on_track < self.reads_on || wrapped && self.must_read_on();
-        let (place, read_on) = match op.is_read() && over {
-            true => self.reads_on_over(extent.end(), place, end),
-            false => (place, end + behind),
+        let size = u64::from(self.profile.cache.segment_sectors);
+        let (bus_ends, told, completion, free) = match sending {
+            Some(sending) => {
+                let (_, over_bus) = sending.end();
+                // What must be read behind a request whose last sector came first comes when the rest of it has passed again.
+                let over = behind_on_track < self.reads_on || wrapped && self.must_read_on();
+                let mut free = end + behind;
+                if over {
+                    (place, free) = self.reads_on_over(extent.end(), place, end);
+                }
+                // What does not fit into the segment is read when the bus has made room.
+                let room = match len > size {
+                    true => over_bus.saturating_sub(bus.sector(true) * size),
+                    false => end,
+                };
+                (
+                    over_bus,
+                    over_bus.max(end),
+                    spec.read_completion,
+                    free.max(room),
+                )
+            }
+            None => {
+                let lead = self.lead(head, sent);
+                // More than the buffer holds comes when the rest is on the medium.
+                let over_bus = match len > size {
+                    true => written.max(end),
+                    false => written,
+                };
+                let told = match bus.never_disconnect {
+                    true => over_bus.max(end),
+                    false => (over_bus + lead.disconnect).max(end) + lead.reselect,
+                };
+                (over_bus, told, spec.write_completion, end)
+            }
         };
+        let done = told + completion;
         let free = match self.profile.queue.preseek {
             // A drive that reads on has begun with the next sectors, and finishes what it must read.
-            Preseek::AtMediaEnd if op.is_read() => read_on,
-            Preseek::AtMediaEnd => end,
-            Preseek::AtCompletion if op.is_read() => {
-                done.saturating_sub(self.profile.overhead.read_completion)
-            }
-            Preseek::AtCompletion => done.saturating_sub(self.profile.overhead.write_completion),
+            Preseek::AtMediaEnd => free,
+            Preseek::AtCompletion => told,
             Preseek::Off => done,
         };
+        let free = free.max(end);
+        place.sends = bus_ends.saturating_since(free);
         let on_medium = op.is_read() || !self.buffers_writes;
         // A drive that destages when it sees fit leaves the arm where it is.
         let stays = !on_medium && !self.profile.cache.write_back.sets_out();
         let buffered = stays.then(|| {
             let data = sent + self.writes[head.place.before as usize].data;
-            data + self.sector * extent.len.get() + self.profile.overhead.write_completion
+            data + self.sector * len + spec.write_completion
         });
         HeadTime {
             seek,
             rotation: (end - begin).saturating_sub(seek + transfer),
             transfer,
-            head: Head {
-                place,
-                free: free.max(end),
-            },
+            head: Head { place, free },
             done,
             on_medium,
             buffered,

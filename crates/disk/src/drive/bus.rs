@@ -1,20 +1,22 @@
 //! The bus between buffer and host.
 //!
-//! The sectors of a read become available one after another as they leave the medium ([`Piece`]).
+//! The sectors of a read become available one after another as they leave the medium ([`Sending`]).
 //! The bus sends them in order of address. A drive without sectors to send either holds the bus, or
 //! releases it and requests it again when enough sectors have come (the high water mark).
 
-use headtime_units::{Nanos, Time};
+use crate::mechanics::Step;
+use crate::profile::Spec;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Sectors with consecutive addresses that become available at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+struct Piece {
     /// How many; at least 1.
-    pub count: u64,
+    count: u64,
     /// When the first is in the buffer.
-    pub first: Time,
+    first: Time,
     /// When the last is.
-    pub last: Time,
+    last: Time,
 }
 
 impl Piece {
@@ -41,58 +43,9 @@ impl Piece {
     }
 }
 
-/// The sectors of a read, as they come into the buffer.
-#[derive(Clone, Copy, Debug)]
-struct Arriving<'a> {
-    /// That many are there before the first of these.
-    there: u64,
-    pieces: &'a [Piece],
-}
-
-impl Arriving<'_> {
-    /// When the first `count` sectors are there.
-    fn when(&self, count: u64) -> Time {
-        let mut left = count.saturating_sub(self.there);
-        if left == 0 {
-            return Time::ZERO;
-        }
-        for piece in self.pieces {
-            if left <= piece.count {
-                return piece.when(left);
-            }
-            left -= piece.count;
-        }
-        unreachable!("more sectors sent than read")
-    }
-
-    /// How many sectors are there at `now`.
-    fn available(&self, now: Time) -> u64 {
-        let mut sum = self.there;
-        for piece in self.pieces {
-            let here = piece.available(now);
-            sum += here;
-            if here < piece.count {
-                break;
-            }
-        }
-        sum
-    }
-
-    /// Sectors have been sent. The pieces among them are not looked at again: a long read has many,
-    /// and is sent in many turns.
-    fn pass(&mut self, sent: u64) {
-        while let [piece, rest @ ..] = self.pieces
-            && self.there + piece.count <= sent
-        {
-            self.there += piece.count;
-            self.pieces = rest;
-        }
-    }
-}
-
 /// What sending the data of a read costs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// A sector over the bus.
     pub sector: Nanos,
     /// The bus is held while sectors are awaited.
@@ -105,65 +58,169 @@ pub(super) struct Link {
     pub water: u64,
 }
 
+impl Link {
+    /// For a read of `len` sectors. Giving up the bus takes `disconnect`.
+    pub fn new(spec: &Spec, len: u64, disconnect: Nanos) -> Link {
+        let (overhead, bus, cache) = (&spec.overhead, &spec.bus, &spec.cache);
+        let size = u64::from(cache.segment_sectors);
+        let mark = match cache.water_by_request {
+            true => size.min(len) as f64 * cache.read_high_water,
+            false => size as f64 * cache.read_high_water + 0.999_999_999_9,
+        };
+        Link {
+            sector: bus.sector(true),
+            hold: bus.hold_for_read || bus.never_disconnect,
+            disconnect,
+            reconnect: overhead.first_reselect + overhead.data_preparation + bus.arbitration,
+            water: (mark as u64).max(1),
+        }
+    }
+}
+
 /// How a read begins to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(crate) enum Start {
     /// It has the bus and is ready to send at this time.
     Connected(Time),
     /// It is off the bus from this time on.
     Disconnected(Time),
 }
 
-/// When a read of `total` sectors, `ready` of which are in the buffer and the rest of which come as
-/// `pieces`, has the bus first, and when its last sector has been sent. `free` is when the bus is.
-pub(super) fn send(
-    link: &Link,
-    pieces: &[Piece],
-    ready: u64,
+/// A read whose sectors come into the buffer and go over the bus, each when those before it are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    link: Link,
+    /// Once the bus is there it sends each sector as soon as that has come.
+    flows: bool,
     total: u64,
-    start: Start,
+    /// The sector behind those that have come in order, and how many these are.
+    next: Lba,
+    there: u64,
+    /// Sectors that a zero-latency access has taken before those in front of them.
+    early: Extent,
+    sent: u64,
+    /// When the last of these is.
+    now: Time,
+    off_bus: bool,
+    /// When the bus is free.
     free: Time,
-) -> (Time, Time) {
-    let mut coming = Arriving {
-        there: ready,
-        pieces,
-    };
-    let reconnected = |coming: &Arriving<'_>, from: Time, sent: u64| {
-        let enough = coming.when((sent + link.water).min(total));
-        from.max(enough) + link.reconnect
-    };
-    let begin = match start {
-        Start::Connected(at) => at,
-        Start::Disconnected(at) => reconnected(&coming, at, 0),
-    }
-    .max(free);
-    let seamless = link.disconnect.is_zero() && link.reconnect.is_zero() && link.water <= 1;
-    if link.hold || seamless {
-        return (begin, stream(link.sector, pieces, ready, begin));
-    }
-    let (mut now, mut sent) = (begin, 0);
-    while sent < total {
-        let here = coming.available(now).min(total) - sent;
-        if here > 0 {
-            now += link.sector * here;
-            sent += here;
-            coming.pass(sent);
-        } else {
-            now = reconnected(&coming, now + link.disconnect, sent);
-        }
-    }
-    (begin, now)
+    begin: Option<Time>,
 }
 
-/// The time at which a bus that is held from `begin` on has sent everything. It sends each sector
-/// as soon as the sector is there and the one before it is sent.
-fn stream(sector: Nanos, pieces: &[Piece], ready: u64, begin: Time) -> Time {
-    let mut end = begin + sector * ready;
-    for piece in pieces {
-        let all = sector * piece.count;
-        end = (end + all).max(piece.first + all).max(piece.last + sector);
+impl Sending {
+    /// A read of `extent`, the first `ready` sectors of which are in the buffer. `free` is when the bus is.
+    #[inline(always)]
+    pub fn new(link: Link, extent: Extent, ready: u64, start: Start, free: Time) -> Sending {
+        let (now, off_bus) = match start {
+            Start::Connected(at) => (at.max(free), false),
+            Start::Disconnected(at) => (at, true),
+        };
+        let next = extent.start + Sectors::new(ready);
+        let seamless = link.disconnect.is_zero() && link.reconnect.is_zero() && link.water <= 1;
+        let mut sending = Sending {
+            flows: link.hold || seamless,
+            link,
+            total: extent.len.get(),
+            next,
+            there: 0,
+            early: Extent::new(next, Sectors::ZERO),
+            sent: 0,
+            now,
+            off_bus,
+            free,
+            begin: (!off_bus).then_some(now),
+        };
+        if ready > 0 {
+            sending.come(Piece {
+                count: ready,
+                first: Time::ZERO,
+                last: Time::ZERO,
+            });
+        }
+        sending
     }
-    end
+
+    /// The head has taken sectors. Those in front of the extent, or in the buffer already, are not sent.
+    #[inline(always)]
+    pub fn take(&mut self, step: &Step) {
+        let run = step.extent();
+        if run.start > self.next {
+            // A zero-latency access takes at most one track so, in runs that follow each other.
+            let start = match self.early.is_empty() {
+                true => run.start,
+                false => self.early.start,
+            };
+            self.early = Extent::new(start, self.early.len + run.len);
+            return;
+        }
+        if run.end() <= self.next {
+            return;
+        }
+        let skipped = (self.next - run.start).get() as u32;
+        self.next = run.end();
+        self.come(Piece {
+            count: u64::from(step.run.len - skipped),
+            first: step.sectors_end(skipped + 1),
+            last: step.end(),
+        });
+        if !self.early.is_empty() && self.next == self.early.start {
+            let count = self.early.len.get();
+            self.next = self.early.end();
+            self.early.len = Sectors::ZERO;
+            self.come(Piece {
+                count,
+                first: step.end(),
+                last: step.end(),
+            });
+        }
+    }
+
+    /// Sends what it can of the next sectors in order.
+    #[inline(always)]
+    fn come(&mut self, piece: Piece) {
+        let (link, before) = (self.link, self.there);
+        self.there += piece.count;
+        loop {
+            if self.off_bus {
+                let enough = (self.sent + link.water).min(self.total);
+                if enough > self.there {
+                    return;
+                }
+                self.now = self.now.max(piece.when(enough - before)) + link.reconnect;
+                self.off_bus = false;
+                if self.begin.is_none() {
+                    self.now = self.now.max(self.free);
+                    self.begin = Some(self.now);
+                }
+                if self.flows {
+                    self.now += link.sector * before;
+                }
+            }
+            if self.flows {
+                let all = link.sector * piece.count;
+                let sent = (self.now + all).max(piece.first + all);
+                self.now = sent.max(piece.last + link.sector);
+                return;
+            }
+            let here = before + piece.available(self.now) - self.sent;
+            if here > 0 {
+                self.now += link.sector * here;
+                self.sent += here;
+                if self.sent == self.there {
+                    return;
+                }
+            } else {
+                self.now += link.disconnect;
+                self.off_bus = true;
+            }
+        }
+    }
+
+    /// When it has the bus first, and when its last sector has been sent; all have come.
+    pub fn end(&self) -> (Time, Time) {
+        debug_assert!(self.there == self.total && self.early.is_empty());
+        (self.begin.unwrap_or(self.now), self.now)
+    }
 }
 
 /// When the bus is taken.
@@ -221,6 +278,13 @@ mod tests {
         water: 1,
     };
 
+    /// When a read of `total` sectors, of which `ready` are there and the rest come as `pieces`, begins to send, and ends.
+    fn send(link: &Link, pieces: &[Piece], ready: u64, total: u64, start: Start) -> (Time, Time) {
+        let mut sending = Sending::new(*link, Extent::at(0, total), ready, start, Time::ZERO);
+        pieces.iter().for_each(|piece| sending.come(*piece));
+        sending.end()
+    }
+
     /// Eight sectors, 20 apart, the first at 1000.
     const MEDIA: [Piece; 1] = [Piece {
         count: 8,
@@ -231,10 +295,7 @@ mod tests {
     #[test]
     fn a_slow_bus_starts_with_the_first_sector() {
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&SLOW, &MEDIA, 0, 8, start, at(0)),
-            (at(1030), at(1830))
-        );
+        assert_eq!(send(&SLOW, &MEDIA, 0, 8, start), (at(1030), at(1830)));
     }
 
     #[test]
@@ -245,19 +306,13 @@ mod tests {
             ..SLOW
         };
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&fast, &MEDIA, 0, 8, start, at(0)),
-            (at(1000), at(1145))
-        );
+        assert_eq!(send(&fast, &MEDIA, 0, 8, start), (at(1000), at(1145)));
         // Giving the bus up costs nothing, so it makes no difference.
         let loose = Link {
             hold: false,
             ..fast
         };
-        assert_eq!(
-            send(&loose, &MEDIA, 0, 8, start, at(0)),
-            (at(1000), at(1145))
-        );
+        assert_eq!(send(&loose, &MEDIA, 0, 8, start), (at(1000), at(1145)));
     }
 
     #[test]
@@ -272,10 +327,7 @@ mod tests {
         // Four at 1060; connected 1070, four sent 1090 where a fifth is there since 1080: sent 1095;
         // off 1105; the rest (less than the mark) at 1140; connected 1150, three sent.
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&link, &MEDIA, 0, 8, start, at(0)),
-            (at(1070), at(1165))
-        );
+        assert_eq!(send(&link, &MEDIA, 0, 8, start), (at(1070), at(1165)));
     }
 
     #[test]
@@ -286,10 +338,7 @@ mod tests {
         };
         // Two at once, sent at 700; off; sectors from 1000 on.
         let start = Start::Connected(at(500));
-        assert_eq!(
-            send(&link, &MEDIA, 2, 10, start, at(0)),
-            (at(500), at(1830))
-        );
+        assert_eq!(send(&link, &MEDIA, 2, 10, start), (at(500), at(1830)));
     }
 
     /// Half a million times the bus is given up and asked for again, in a hundred thousand pieces.
@@ -312,7 +361,7 @@ mod tests {
         let start = Start::Disconnected(at(0));
         // Each sector is sent 10 after it has come, in 5.
         assert_eq!(
-            send(&link, &pieces, 0, 500_000, start, at(0)),
+            send(&link, &pieces, 0, 500_000, start),
             (at(210), at(100_000_015))
         );
     }

@@ -1,7 +1,8 @@
 //! Accesses of the arm to the medium, and their entries in the account.
 
+use super::Drive;
 use super::arm::Passing;
-use super::{Drive, Piece};
+use super::bus::Sending;
 use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::{Reposition, Step};
@@ -77,8 +78,7 @@ impl Drive {
         }
     }
 
-    /// Reads `extent`, whose sectors from `wanted` on are taken down in `self.pieces` as they become
-    /// available in order of addresses. Sectors before `wanted` were read before.
+    /// Reads `extent`, whose sectors go to `sending` as they come.
     ///
     /// `first` is the run that it begins with, and the way there, if the arm sets out for it; else it is in the middle of it.
     pub(super) fn read_media(
@@ -86,16 +86,12 @@ impl Drive {
         from: Track,
         begin: Time,
         extent: Extent,
-        wanted: Lba,
+        sending: &mut Sending,
         first: Option<(Run, Reposition)>,
     ) -> Motion {
         let zero_latency = first.is_some() && self.mechanics.zero_latency(Op::Read);
         let error = first.map_or(0, |(_, way)| self.seek_error(way));
         let mut motion = Motion::new(from, begin);
-        self.pieces.clear();
-        let mut next = extent.start;
-        // Sectors that a zero-latency access has taken before those in front of them.
-        let mut early = Extent::new(next, Sectors::ZERO);
         let walk = self
             .mechanics
             .walk(&self.layout, from, begin, extent, Op::Read, zero_latency)
@@ -103,49 +99,17 @@ impl Drive {
             .with_first_way(first.map(|(run, way)| (run.track, way)))
             .with_seek_error(error);
         for step in walk {
-            let run = step.extent();
             if motion.end == begin {
                 motion.landed = step.transfer_begin() - step.rotation;
             }
-            if run.start == extent.start {
+            if step.run.start == extent.start {
                 motion.waited = step.rotation;
                 motion.sectors_per_track = step.run.sectors_per_track;
             }
             motion.add(&StepTimes::of(&step));
             StepTimes::of(&step).enter(&mut self.ledger, false);
-            if run.start != next {
-                if early.is_empty() {
-                    early = run;
-                } else {
-                    early.len += run.len;
-                }
-                continue;
-            }
-            next = run.end();
-            if next <= wanted {
-                continue;
-            }
-            let skipped = if run.start < wanted {
-                (wanted - run.start).get() as u32
-            } else {
-                0
-            };
-            self.pieces.push(Piece {
-                count: u64::from(step.run.len - skipped),
-                first: step.sectors_end(skipped + 1),
-                last: step.end(),
-            });
-            if !early.is_empty() && next == early.start {
-                next = early.end();
-                self.pieces.push(Piece {
-                    count: early.len.get(),
-                    first: step.end(),
-                    last: step.end(),
-                });
-                early.len = Sectors::ZERO;
-            }
+            sending.take(&step);
         }
-        debug_assert!(early.is_empty() && next == extent.end());
         motion
     }
 
