@@ -1,9 +1,9 @@
 //! A drive as a position-aware policy believes it to be: predicts positioning times.
 
-use crate::drive::bus::{Link, Sending, Start};
+use crate::drive::bus::{Fed, Feed, Link, Sending, Start};
 use crate::layout::{Layout, Run};
-use crate::mechanics::{Mechanics, Step, Walk};
-use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
+use crate::mechanics::{Mechanics, Step};
+use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
@@ -41,14 +41,14 @@ pub struct Model {
     writes: [WriteLead; 3],
     /// The same of writes that wait in the drive.
     waiting: [WriteLead; 3],
+    /// Processing of writes that end in the buffer without the arm.
+    buffered: [Nanos; 3],
     /// See [`OverheadSpec`](crate::profile::OverheadSpec).
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
     /// No track takes a write's sectors faster than the bus brings them.
     bus_keeps_up: bool,
-    /// Whether writes end in the buffer.
-    buffers_writes: bool,
     /// Sectors of waiting writes that the drive fetches before their turn.
     fetches: u64,
     /// Sectors that it reads on behind a read before the arm leaves.
@@ -62,10 +62,11 @@ pub struct Model {
 }
 
 /// The last operation of the drive, if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     Read,
     Write,
+    #[default]
     Unknown,
 }
 
@@ -105,7 +106,7 @@ impl WriteLead {
 }
 
 /// A track and a point of the turn, of a request or of a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelPlace {
     /// The track.
     pub track: Track,
@@ -115,7 +116,9 @@ pub struct ModelPlace {
     supply: Nanos,
     /// If it is where a head is left: after what.
     before: Before,
-    /// And for how long the bus is busy from when the arm is free.
+    /// How much sooner than the arm is free the drive takes up a command.
+    early: Nanos,
+    /// How long the bus is busy from when the arm is free.
     sends: Nanos,
 }
 
@@ -123,8 +126,10 @@ impl Model {
     /// The model of a profile.
     pub fn new(profile: &Profile) -> Model {
         let spec = &profile.overhead;
-        let (read, write) = (spec.read_miss_after_read, spec.read_miss_after_write);
-        let reads = [read, write, read.max(write)].map(|time| spec.per_command + time);
+        let either = |after_read: Nanos, after_write: Nanos| {
+            let unknown = after_read.max(after_write);
+            [after_read, after_write, unknown].map(|time| spec.per_command + time)
+        };
         let (after_read, after_write) = if profile.cache.write_back.sets_out() {
             (spec.write_hit_after_read, spec.write_hit_after_write)
         } else {
@@ -138,9 +143,11 @@ impl Model {
             reselect: spec.first_reselect + arbitration,
         };
         let (after_read, after_write) = (lead(after_read), lead(after_write));
+        // Its data then go to the segment that was used last.
+        let same_segment = profile.cache.dedicated_write_segment || profile.cache.segments == 1;
         let first_after_write = match spec.early_write_disconnect {
             // The drive does so for a write after another write.
-            Some(early) if !profile.bus.never_disconnect => WriteLead {
+            Some(early) if !profile.bus.never_disconnect && same_segment => WriteLead {
                 arm: spec.per_command + early.command + early.seek_delay,
                 data: spec.per_command
                     + early.command
@@ -165,7 +172,8 @@ impl Model {
         let reads_on = match &profile.cache {
             cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
             cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
-            cache => u64::from(cache.read_ahead_min).max(1),
+            // And the sector with which it has begun when it looks for a command.
+            cache => u64::from(cache.read_ahead_min) + 1,
         };
         // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
         let sector_passes =
@@ -189,7 +197,8 @@ impl Model {
             bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),
-            reads,
+            reads: either(spec.read_miss_after_read, spec.read_miss_after_write),
+            buffered: either(spec.write_hit_after_read, spec.write_hit_after_write),
             writes: leads(first_after_write),
             waiting: leads(after_write),
             minimum_seek_delay: spec.minimum_seek_delay,
@@ -201,7 +210,6 @@ impl Model {
                 }
                 _ => 0,
             },
-            buffers_writes: profile.cache.enabled && profile.cache.write_back != WriteBack::Off,
             reads_on,
             profile: profile.clone(),
         }
@@ -236,8 +244,7 @@ impl Model {
                 true => Nanos::ZERO,
                 false => self.supply(run, len),
             },
-            before: Before::Unknown,
-            sends: Nanos::ZERO,
+            ..ModelPlace::default()
         }
     }
 
@@ -268,9 +275,15 @@ impl Model {
         }
     }
 
+    /// When a drive that has sent all data takes up a command.
+    fn takes_up(head: &Head<ModelPlace>) -> Time {
+        head.free.saturating_sub(head.place.early)
+    }
+
     /// Returns true if a command that is sent then comes to a drive that takes it up at once.
     fn is_idle(head: &Head<ModelPlace>, sent: Time) -> bool {
-        head.free + head.place.sends <= sent
+        let sends = head.place.sends;
+        Model::takes_up(head) <= sent && (sends.is_zero() || head.free + sends <= sent)
     }
 
     /// The delays of a write.
@@ -296,7 +309,7 @@ impl Model {
             false => sent + lead.arm,
         };
         let reconnect = spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration;
-        (off_bus.max(head.free) + reconnect).max(head.free + head.place.sends)
+        (off_bus.max(Model::takes_up(head)) + reconnect).max(head.free + head.place.sends)
     }
 
     /// When the arm leaves for a command, to which it moves for `way`.
@@ -336,10 +349,8 @@ impl Model {
     ) -> Time {
         let to = ModelPlace {
             track,
-            phase: Nanos::ZERO,
             supply: self.sector,
-            before: Before::Unknown,
-            sends: Nanos::ZERO,
+            ..ModelPlace::default()
         };
         self.ready(head, sent, &to, way, op, 1)
     }
@@ -371,15 +382,29 @@ impl Model {
         Extent::new(start, extent.len.clamp(Sectors::new(1), most))
     }
 
-    /// Returns true if the drive reads some sectors behind each read before it does anything else.
-    fn must_read_on(&self) -> bool {
-        self.reads_on > 0 && self.profile.cache.read_ahead_min > 0
-    }
-
-    /// Where a drive that reads on behind a read, which ends at `end`, leaves the head, and when, if what it reads is not all directly
-    /// behind that: at the end of a track it is on the way to the next one, and goes there first.
-    fn reads_on_over(&self, next: Lba, place: ModelPlace, end: Time) -> (ModelPlace, Time) {
+    /// What a drive reads on behind a read of a good part of `run`, the last sector of which is `taken` sectors into it and ends at
+    /// `end`: when it has read what it must, and when the arm may leave then.
+    ///
+    /// It has begun with the next sector. At the end of a track it is on the way to the next one, and goes there first.
+    fn reads_on(
+        &self,
+        run: &Run,
+        taken: u32,
+        end: Time,
+        wrapped: bool,
+        track: &mut Track,
+    ) -> [Time; 2] {
+        let least = u64::from(self.profile.cache.read_ahead_min).min(self.reads_on);
+        if self.reads_on == 0 || wrapped && least == 0 {
+            return [end; 2];
+        }
+        if !wrapped && u64::from(run.len - taken) >= self.reads_on {
+            let phase = |sectors| self.mechanics.phase(run.angle(taken + sectors as u32));
+            let ends = |sectors| end + self.mechanics.wait(phase(0), phase(sectors));
+            return [ends(least), ends(self.reads_on)];
+        }
         let capacity = Lba::ZERO + self.layout.capacity();
+        let next = run.start + Sectors::new(u64::from(taken));
         let last = next - Sectors::new(1);
         let stop = match self.profile.cache.read_ahead {
             ReadAhead::Off => next,
@@ -387,22 +412,23 @@ impl Model {
             ReadAhead::CylinderEnd => self.layout.cylinder_end(last),
             ReadAhead::SegmentFull | ReadAhead::NextTrack => capacity,
         };
-        let least = u64::from(self.profile.cache.read_ahead_min);
         let extent = Extent::new(next, (stop - next).min(Sectors::new(self.reads_on)));
-        let steps = self
-            .mechanics
-            .walk(&self.layout, place.track, end, extent, Op::Read, false);
-        let (mut track, mut free) = (place.track, end);
+        let (layout, from) = (&self.layout, *track);
+        let steps = (self.mechanics).walk(layout, from, end, extent, Op::Read, false);
+        let (mut bound, mut free) = (end, end);
         for step in steps {
             // Of what it need not read it finishes the movement alone.
-            let moves = step.seek + step.switch;
-            free = match least == 0 && track != step.run.track {
-                true => step.begin + moves,
-                false => step.end(),
+            let must = least.saturating_sub((step.run.start - next).get());
+            if must > 0 {
+                bound = step.sectors_end(step.run.len.min(must as u32));
+            }
+            free = match must > 0 || *track == step.run.track {
+                true => step.end(),
+                false => step.begin + step.seek + step.switch,
             };
-            track = step.run.track;
+            *track = step.run.track;
         }
-        (ModelPlace { track, ..place }, free)
+        [bound, free]
     }
 }
 
@@ -413,63 +439,30 @@ struct Passed {
     transfer: Nanos,
     /// When the last step has ended.
     end: Time,
-    /// If it is a read, how long the sectors behind the last one take that the drive must read too.
-    behind: Nanos,
     /// Whether the last sector was taken before others.
     wrapped: bool,
 }
 
-impl Model {
-    /// A request that is one step.
-    #[inline(always)]
-    fn passed_one(&self, step: &Step, sending: Option<&mut Sending>) -> Passed {
-        let mut passed = Passed {
-            seek: step.seek + step.switch,
-            transfer: step.transfer,
-            end: step.end(),
-            behind: Nanos::ZERO,
-            wrapped: false,
-        };
-        if let Some(sending) = sending {
-            sending.take(step);
-            passed.behind = self.behind(step);
-        }
-        passed
-    }
-
-    /// A request of several steps, from when it `begin`s.
-    #[inline(never)]
-    fn passed(
-        &self,
-        steps: Walk<'_>,
-        extent: Extent,
-        begin: Time,
-        mut sending: Option<&mut Sending>,
-    ) -> Passed {
-        let mut passed = Passed {
+impl Passed {
+    /// Nothing yet.
+    fn at(begin: Time) -> Passed {
+        Passed {
             seek: Nanos::ZERO,
             transfer: Nanos::ZERO,
             end: begin,
-            behind: Nanos::ZERO,
             wrapped: false,
-        };
-        for step in steps {
-            passed.seek += step.seek + step.switch;
-            passed.transfer += step.transfer;
-            passed.end = step.end();
-            // A zero-latency access may take the last sector before others.
-            passed.wrapped = step.extent().end() != extent.end();
-            if let Some(sending) = &mut sending {
-                sending.take(&step);
-                passed.behind = match passed.wrapped {
-                    true => Nanos::ZERO,
-                    false => self.behind(&step),
-                };
-            }
         }
-        passed
     }
 
+    #[inline(always)]
+    fn add(&mut self, step: &Step, transfer: Nanos, end: Time) {
+        self.seek += step.seek + step.switch;
+        self.transfer += transfer;
+        self.end = end;
+    }
+}
+
+impl Model {
     /// A read on its way to the host, nothing of which the buffer has.
     fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
         let spec = &self.profile.overhead;
@@ -489,15 +482,9 @@ impl Model {
                 Start::Connected(processed + spec.data_preparation)
             }
             true => Start::Disconnected(processed + disconnect),
-            false => Start::Disconnected(head.free.max(processed + disconnect)),
+            false => Start::Disconnected(Model::takes_up(head).max(processed + disconnect)),
         };
         Sending::new(link, extent, 0, start, head.free + head.place.sends)
-    }
-
-    /// How long the sectors behind a step take that the drive must read too.
-    #[inline(always)]
-    fn behind(&self, step: &Step) -> Nanos {
-        (step.end() - step.sectors_end(step.run.len - 1)) * self.reads_on
     }
 }
 
@@ -515,9 +502,7 @@ impl Positioning for Model {
         ModelPlace {
             track: run.track,
             phase: self.mechanics.phase(run.angle(1)),
-            supply: Nanos::ZERO,
-            before: Before::Unknown,
-            sends: Nanos::ZERO,
+            ..ModelPlace::default()
         }
     }
 
@@ -572,75 +557,82 @@ impl Positioning for Model {
         let extent = self.within(extent);
         let run = self.layout.run(extent.start);
         let len = extent.len.get();
-        let to = self.start_of(&run, len, op);
-        let way = self.mechanics.reposition(head.place.track, to.track, op);
-        let ready = self.ready(head, sent, &to, way.total(), op, len);
+        let way = self.mechanics.reposition(head.place.track, run.track, op);
+        let leaves = self.departs(head, sent, way.total(), op);
         let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
-        let mut sending = op.is_read().then(|| self.sending(head, sent, extent));
-        let written = self.data(head, sent, len) + self.sector * len.max(spec.write_lead(len));
-        // A write's sectors are taken as they come if all data are there when the arm leaves.
-        let zero_latency = self.mechanics.zero_latency(op)
-            && (op.is_read() || written <= self.departs(head, sent, way.total(), op));
-        let leaves = ready - way.total();
         let begin = head.free.max(sent);
-        // Most requests are one run, for which a walk is a long way round.
+        let mut passed = Passed::at(begin);
+        let mut sending = None;
+        // A run in which the last sector is, and how many sectors of it up to that.
+        let (mut last_run, mut taken) = (run, len as u32);
         let one = u64::from(run.len) >= len;
-        let mut behind_on_track = u64::from(run.len).saturating_sub(len);
-        let run = run.truncated(len);
-        let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
-        let (passed, mut place) = match one.flatten() {
-            Some(step) => {
-                let place = ModelPlace {
-                    track: run.track,
-                    phase: self.mechanics.phase(run.angle(run.len)),
-                    supply: Nanos::ZERO,
-                    before: Before::from(op),
-                    sends: Nanos::ZERO,
-                };
-                (self.passed_one(&step, sending.as_mut()), place)
-            }
-            None => {
+        let first = run.truncated(len);
+        let data = self.data(head, sent, len);
+        if op.is_read() {
+            let mut over_bus = self.sending(head, sent, extent);
+            let zero_latency = self.mechanics.zero_latency(op);
+            let leaves = leaves + self.mechanics.set_up(way.total(), op);
+            // Most requests are one run, for which a walk is a long way round.
+            let one = one.then(|| (self.mechanics).one_step(first, leaves, way, zero_latency));
+            if let Some(step) = one.flatten() {
+                passed.add(&step, step.transfer, step.end());
+                over_bus.take(&step);
+            } else {
                 let (layout, from) = (&self.layout, head.place.track);
-                let walk = self
-                    .mechanics
-                    .walk(layout, from, leaves, extent, op, zero_latency);
-                let last = extent.end() - Sectors::new(1);
-                behind_on_track = u64::from(layout.run(last).len) - 1;
-                let passed = self.passed(walk, extent, begin, sending.as_mut());
-                (passed, self.left_by(extent, op))
+                let walk = (self.mechanics).walk(layout, from, leaves, extent, op, zero_latency);
+                for step in walk.with_first(Some(run)) {
+                    passed.add(&step, step.transfer, step.end());
+                    // A zero-latency access may take the last sector before others.
+                    passed.wrapped = step.extent().end() != extent.end();
+                    over_bus.take(&step);
+                }
             }
+            sending = Some(over_bus);
+        } else {
+            let feed = Feed {
+                first: data + self.sector,
+                sector: self.sector,
+                lead: spec.write_lead(len),
+            };
+            let (mechanics, layout) = (&self.mechanics, &self.layout);
+            let from = head.place.track;
+            let walk = Fed::new(mechanics, layout, from, leaves, extent, Some(feed));
+            for part in walk.with_first(run, 0) {
+                passed.add(&part.step, part.transfer(), part.end());
+            }
+        }
+        if !one {
+            (last_run, taken) = (self.layout.run(extent.end() - Sectors::new(1)), 1);
+        }
+        let mut place = ModelPlace {
+            track: last_run.track,
+            phase: self.mechanics.phase(last_run.angle(taken)),
+            supply: Nanos::ZERO,
+            before: Before::from(op),
+            ..ModelPlace::default()
         };
         let Passed {
             seek,
             transfer,
             end,
-            behind,
             wrapped,
         } = passed;
         let size = u64::from(self.profile.cache.segment_sectors);
-        let (bus_ends, told, completion, free) = match sending {
+        let ([arm_end, bound, free], bus_ends, told, completion) = match sending {
             Some(sending) => {
                 let (_, over_bus) = sending.end();
-                // What must be read behind a request whose last sector came first comes when the rest of it has passed again.
-                let over = behind_on_track < self.reads_on || wrapped && self.must_read_on();
-                let mut free = end + behind;
-                if over {
-                    (place, free) = self.reads_on_over(extent.end(), place, end);
-                }
+                let [bound, free] = self.reads_on(&last_run, taken, end, wrapped, &mut place.track);
                 // What does not fit into the segment is read when the bus has made room.
-                let room = match len > size {
-                    true => over_bus.saturating_sub(bus.sector(true) * size),
+                let arm_end = match len > size {
+                    true => end.max(over_bus.saturating_sub(bus.sector(true) * size)),
                     false => end,
                 };
-                (
-                    over_bus,
-                    over_bus.max(end),
-                    spec.read_completion,
-                    free.max(room),
-                )
+                let told = over_bus.max(end);
+                ([arm_end, bound, free], over_bus, told, spec.read_completion)
             }
             None => {
                 let lead = self.lead(head, sent);
+                let written = data + self.sector * len;
                 // More than the buffer holds comes when the rest is on the medium.
                 let over_bus = match len > size {
                     true => written.max(end),
@@ -650,24 +642,26 @@ impl Positioning for Model {
                     true => over_bus.max(end),
                     false => (over_bus + lead.disconnect).max(end) + lead.reselect,
                 };
-                (over_bus, told, spec.write_completion, end)
+                ([end; 3], over_bus, told, spec.write_completion)
             }
         };
         let done = told + completion;
-        let free = match self.profile.queue.preseek {
-            // A drive that reads on has begun with the next sectors, and finishes what it must read.
-            Preseek::AtMediaEnd => free,
+        let arm_free = match self.profile.queue.preseek {
+            Preseek::AtMediaEnd => arm_end,
             Preseek::AtCompletion => told,
             Preseek::Off => done,
         };
-        let free = free.max(end);
+        // A drive that has to read on then has begun with one sector more.
+        let free = if bound >= arm_free { free } else { arm_free };
+        place.early = free - bound.max(arm_free);
         place.sends = bus_ends.saturating_since(free);
-        let on_medium = op.is_read() || !self.buffers_writes;
+        let cache = &self.profile.cache;
         // A drive that destages when it sees fit leaves the arm where it is.
-        let stays = !on_medium && !self.profile.cache.write_back.sets_out();
+        let stays = !op.is_read() && cache.buffers(len);
+        let on_medium = op.is_read() || !stays && !cache.write_back.sets_out();
         let buffered = stays.then(|| {
-            let data = sent + self.writes[head.place.before as usize].data;
-            data + self.sector * len + spec.write_completion
+            let processed = sent + self.buffered[head.place.before as usize];
+            processed + spec.data_preparation + self.sector * len + spec.write_completion
         });
         HeadTime {
             seek,

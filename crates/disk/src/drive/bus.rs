@@ -4,9 +4,11 @@
 //! The bus sends them in order of address. A drive without sectors to send either holds the bus, or
 //! releases it and requests it again when enough sectors have come (the high water mark).
 
-use crate::mechanics::Step;
+use crate::layout::{Layout, Run};
+use crate::mechanics::{Mechanics, Step, Walk};
 use crate::profile::Spec;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// Sectors with consecutive addresses that become available at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,6 +223,134 @@ impl Sending {
         debug_assert!(self.there == self.total && self.early.is_empty());
         (self.begin.unwrap_or(self.now), self.now)
     }
+}
+
+/// The data of a write as they come over the bus.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feed {
+    /// When the first sector is in the buffer.
+    pub first: Time,
+    /// From each sector to the next.
+    pub sector: Nanos,
+    /// Sectors that must be there before the first is written; at least 1.
+    pub lead: u64,
+}
+
+impl Feed {
+    /// When the first `count` sectors are in the buffer.
+    fn when(&self, count: u64) -> Time {
+        self.first + self.sector * count.saturating_sub(1)
+    }
+}
+
+/// The parts of a write to the medium, in the order in which they happen: each sector when it has come over the bus.
+#[derive(Clone, Debug)]
+pub(crate) struct Fed<'a> {
+    mechanics: &'a Mechanics,
+    layout: &'a Layout,
+    extent: Extent,
+    /// What is left, if data come as the arm writes.
+    walk: Walk<'a>,
+    late: Option<Feed>,
+}
+
+/// Sectors of a write that pass under the head one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FedPart {
+    pub step: Step,
+    /// Whole turns until the first sector has come.
+    pub wait: Nanos,
+    /// So many sectors of the step; those behind come too late.
+    count: u32,
+}
+
+impl FedPart {
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.step.run.start, Sectors::new(u64::from(self.count)))
+    }
+
+    pub fn transfer(&self) -> Nanos {
+        self.step.sectors_end(self.count) - self.step.transfer_begin()
+    }
+
+    pub fn end(&self) -> Time {
+        self.step.sectors_end(self.count) + self.wait
+    }
+}
+
+impl<'a> Fed<'a> {
+    /// A write of `extent`, for which the arm leaves `from` a track at `begin`. With no feed, or one that is done by then, its
+    /// data are there, and the drive may take its sectors in any order.
+    pub fn new(
+        mechanics: &'a Mechanics,
+        layout: &'a Layout,
+        from: Track,
+        begin: Time,
+        extent: Extent,
+        feed: Option<Feed>,
+    ) -> Fed<'a> {
+        let count = extent.len.get();
+        let late = feed.filter(|feed| feed.when(count.max(feed.lead)) > begin);
+        let zero_latency = mechanics.zero_latency(Op::Write) && late.is_none();
+        Fed {
+            walk: mechanics.walk(layout, from, begin, extent, Op::Write, zero_latency),
+            mechanics,
+            layout,
+            extent,
+            late,
+        }
+    }
+
+    /// The same, the first run of which is known, with a first movement that takes `error` longer.
+    pub fn with_first(mut self, first: Run, error: i64) -> Fed<'a> {
+        self.walk = self.walk.with_first(Some(first)).with_seek_error(error);
+        self
+    }
+}
+
+impl Iterator for Fed<'_> {
+    type Item = FedPart;
+
+    fn next(&mut self) -> Option<FedPart> {
+        let step = self.walk.next()?;
+        let mut part = FedPart {
+            step,
+            wait: Nanos::ZERO,
+            count: step.run.len,
+        };
+        let Some(feed) = &self.late else {
+            return Some(part);
+        };
+        let turn = self.mechanics.turn();
+        let done = (step.run.start - self.extent.start).get();
+        let needed = feed.when((done + 1).max(feed.lead.min(self.extent.len.get())));
+        let due = step.transfer_begin();
+        // A sector that comes under the head before its data have come waits for whole turns.
+        let late = needed.saturating_since(due);
+        part.wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
+        part.count = in_time(&step, done, due + part.wait, feed);
+        let next = part.extent().end();
+        let rest = Extent::new(next, self.extent.end() - next);
+        let (track, now) = (step.run.track, part.end());
+        self.walk = (self.mechanics).walk(self.layout, track, now, rest, Op::Write, false);
+        Some(part)
+    }
+}
+
+/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
+/// when they come under the head, the first of them at `due`. At least 1.
+fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
+    let len = step.run.len;
+    if feed.when(done + u64::from(len)) <= due || len == 1 {
+        return len;
+    }
+    let slot = step.transfer.as_nanos() / u64::from(len);
+    let behind = feed.sector.as_nanos().saturating_sub(slot);
+    if behind == 0 {
+        return len;
+    }
+    let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
+    (lead / behind + 1).min(u64::from(len)) as u32
 }
 
 /// When the bus is taken.

@@ -2,12 +2,12 @@
 
 use super::Drive;
 use super::arm::Passing;
-use super::bus::Sending;
+use super::bus::{Fed, Feed, Sending};
 use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::{Reposition, Step};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
 /// The duration of an access to the medium, and the position in which it left the arm.
 #[derive(Clone, Copy, Debug)]
@@ -48,24 +48,6 @@ impl Motion {
         self.transfer += step.transfer;
         self.track = step.track;
         self.end = step.begin + step.seek + step.switch + step.rotation + step.transfer;
-    }
-}
-
-/// The data of a write as they come over the bus.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Feed {
-    /// When the first sector is in the buffer.
-    pub first: Time,
-    /// From each sector to the next.
-    pub sector: Nanos,
-    /// Sectors that must be there before the first is written; at least 1.
-    pub lead: u64,
-}
-
-impl Feed {
-    /// When the first `count` sectors are in the buffer.
-    fn when(&self, count: u64) -> Time {
-        self.first + self.sector * count.saturating_sub(1)
     }
 }
 
@@ -213,76 +195,29 @@ impl Drive {
         destage: bool,
         mut again: bool,
     ) {
-        let begin = motion.end;
-        let count = extent.len.get();
-        let late = feed.filter(|feed| feed.when(count.max(feed.lead)) > begin);
-        let zero_latency = self.mechanics.zero_latency(Op::Write) && late.is_none();
-        let Some(feed) = late else {
-            let walk =
-                self.mechanics
-                    .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
-            for step in walk.with_first(Some(first)).with_seek_error(error) {
-                motion.add(&StepTimes::of(&step));
-                StepTimes::of(&step).enter_written(&mut self.ledger, destage, &mut again);
-                self.written.passing(Passing {
-                    extent: step.extent(),
-                    from: step.transfer_begin(),
-                    takes: step.transfer,
-                });
-            }
-            return;
-        };
-        let turn = self.mechanics.turn();
-        let end = extent.end();
-        let (mut next, mut now, mut track, mut error) = (extent.start, begin, from, error);
-        while next < end {
-            let here = Extent::new(next, end - next);
-            let mut walk = self
-                .mechanics
-                .walk(&self.layout, track, now, here, Op::Write, false)
-                .with_seek_error(error);
-            error = 0;
-            let step = walk.next().expect("a write of at least one sector");
-            let done = (next - extent.start).get();
-            let needed = feed.when((done + 1).max(feed.lead.min(count)));
-            let due = step.transfer_begin();
-            // A sector that comes under the head before its data have come waits for whole turns.
-            let late = needed.saturating_since(due);
-            let wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
-            let fits = in_time(&step, done, due + wait, &feed);
+        let walk = Fed::new(
+            &self.mechanics,
+            &self.layout,
+            from,
+            motion.end,
+            extent,
+            feed,
+        );
+        for part in walk.with_first(first, error) {
             let taken = StepTimes {
-                rotation: step.rotation + wait,
-                transfer: step.sectors_end(fits) - step.transfer_begin(),
-                ..StepTimes::of(&step)
+                rotation: part.step.rotation + part.wait,
+                transfer: part.transfer(),
+                ..StepTimes::of(&part.step)
             };
             motion.add(&taken);
             taken.enter_written(&mut self.ledger, destage, &mut again);
             self.written.passing(Passing {
-                extent: Extent::new(step.run.start, Sectors::new(u64::from(fits))),
-                from: due + wait,
+                extent: part.extent(),
+                from: part.step.transfer_begin() + part.wait,
                 takes: taken.transfer,
             });
-            next = step.run.start + Sectors::new(u64::from(fits));
-            now = motion.end;
-            track = step.run.track;
         }
     }
-}
-
-/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
-/// when they come under the head, the first of them at `due`. At least 1.
-fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
-    let len = step.run.len;
-    if feed.when(done + u64::from(len)) <= due || len == 1 {
-        return len;
-    }
-    let slot = step.transfer.as_nanos() / u64::from(len);
-    let behind = feed.sector.as_nanos().saturating_sub(slot);
-    if behind == 0 {
-        return len;
-    }
-    let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
-    (lead / behind + 1).min(u64::from(len)) as u32
 }
 
 /// The part of a step that is due to sectors of the medium that are written in part.
