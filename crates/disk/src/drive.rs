@@ -16,7 +16,7 @@
 
 mod ahead;
 mod arm;
-mod bus;
+pub(crate) mod bus;
 mod choice;
 mod clock;
 mod command;
@@ -39,7 +39,7 @@ use crate::mechanics::Mechanics;
 use crate::profile::{Profile, Spec};
 use crate::queue::Queue;
 use arm::{Ahead, Going, LastTrack, Record, Writing};
-use bus::{Bus, Piece};
+use bus::Bus;
 use clock::Clock;
 use fault::Faults;
 use headtime_sched::{Backlog, Op};
@@ -125,8 +125,6 @@ pub struct Drive {
     flushes: u32,
     /// All that wait are writes for which there is no room until a command completes.
     no_room: bool,
-    /// Scratch, to save allocations.
-    pieces: Vec<Piece>,
     last_track: LastTrack,
     written: Record,
 }
@@ -192,7 +190,6 @@ impl Drive {
             backlog: Backlog::Nothing,
             flushes: 0,
             no_room: false,
-            pieces: Vec::new(),
             last_track: LastTrack::default(),
             written: Record::default(),
             layout,

@@ -1,8 +1,9 @@
 //! A drive as a position-aware policy believes it to be: predicts positioning times.
 
+use crate::drive::bus::{Fed, Feed, Link, Sending, Start};
 use crate::layout::{Layout, Run};
-use crate::mechanics::{Mechanics, Step, Walk};
-use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
+use crate::mechanics::{Mechanics, Step};
+use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead};
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
@@ -38,14 +39,16 @@ pub struct Model {
     /// By [`Before`].
     reads: [Nanos; 3],
     writes: [WriteLead; 3],
+    /// The same of writes that wait in the drive.
+    waiting: [WriteLead; 3],
+    /// Processing of writes that end in the buffer without the arm.
+    buffered: [Nanos; 3],
     /// See [`OverheadSpec`](crate::profile::OverheadSpec).
     minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
     /// No track takes a write's sectors faster than the bus brings them.
     bus_keeps_up: bool,
-    /// Whether writes end in the buffer.
-    buffers_writes: bool,
     /// Sectors of waiting writes that the drive fetches before their turn.
     fetches: u64,
     /// Sectors that it reads on behind a read before the arm leaves.
@@ -59,10 +62,11 @@ pub struct Model {
 }
 
 /// The last operation of the drive, if known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Before {
     Read,
     Write,
+    #[default]
     Unknown,
 }
 
@@ -83,10 +87,26 @@ struct WriteLead {
     arm: Nanos,
     /// Until the bus begins to bring data.
     data: Nanos,
+    /// From the end of its data until it is off the bus.
+    disconnect: Nanos,
+    /// From the end on the medium until it has the bus again.
+    reselect: Nanos,
+}
+
+impl WriteLead {
+    /// The longer of each.
+    fn max(self, other: WriteLead) -> WriteLead {
+        WriteLead {
+            arm: self.arm.max(other.arm),
+            data: self.data.max(other.data),
+            disconnect: self.disconnect.max(other.disconnect),
+            reselect: self.reselect.max(other.reselect),
+        }
+    }
 }
 
 /// A track and a point of the turn, of a request or of a head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ModelPlace {
     /// The track.
     pub track: Track,
@@ -96,44 +116,52 @@ pub struct ModelPlace {
     supply: Nanos,
     /// If it is where a head is left: after what.
     before: Before,
+    /// How much sooner than the arm is free the drive takes up a command.
+    early: Nanos,
+    /// How long the bus is busy from when the arm is free.
+    sends: Nanos,
 }
 
 impl Model {
     /// The model of a profile.
     pub fn new(profile: &Profile) -> Model {
         let spec = &profile.overhead;
-        let (read, write) = (spec.read_miss_after_read, spec.read_miss_after_write);
-        let reads = [read, write, read.max(write)].map(|time| spec.per_command + time);
+        let either = |after_read: Nanos, after_write: Nanos| {
+            let unknown = after_read.max(after_write);
+            [after_read, after_write, unknown].map(|time| spec.per_command + time)
+        };
         let (after_read, after_write) = if profile.cache.write_back.sets_out() {
             (spec.write_hit_after_read, spec.write_hit_after_write)
         } else {
             (spec.write_miss_after_read, spec.write_miss_after_write)
         };
+        let arbitration = profile.bus.arbitration;
         let lead = |processed: Nanos| WriteLead {
             arm: spec.per_command + processed,
             data: spec.per_command + processed + spec.data_preparation,
+            disconnect: spec.write_disconnect,
+            reselect: spec.first_reselect + arbitration,
         };
-        let (after_read, after_write) = match spec.early_write_disconnect {
+        let (after_read, after_write) = (lead(after_read), lead(after_write));
+        // Its data then go to the segment that was used last.
+        let same_segment = profile.cache.dedicated_write_segment || profile.cache.segments == 1;
+        let first_after_write = match spec.early_write_disconnect {
             // The drive does so for a write after another write.
-            Some(early) if !profile.bus.never_disconnect => {
-                let data = early.command
+            Some(early) if !profile.bus.never_disconnect && same_segment => WriteLead {
+                arm: spec.per_command + early.command + early.seek_delay,
+                data: spec.per_command
+                    + early.command
                     + early.first_disconnect
                     + early.between
                     + spec.first_reselect
                     + spec.data_preparation
-                    + profile.bus.arbitration;
-                let early = WriteLead {
-                    arm: spec.per_command + early.command + early.seek_delay,
-                    data: spec.per_command + data,
-                };
-                (lead(after_read), early)
-            }
-            _ => (lead(after_read), lead(after_write)),
+                    + arbitration,
+                disconnect: early.second_disconnect,
+                reselect: spec.other_reselect + arbitration,
+            },
+            _ => after_write,
         };
-        let unknown = WriteLead {
-            arm: after_read.arm.max(after_write.arm),
-            data: after_read.data.max(after_write.data),
-        };
+        let leads = |after_write: WriteLead| [after_read, after_write, after_read.max(after_write)];
         let (layout, mechanics) = (Layout::new(profile), Mechanics::new(profile));
         let sector = profile.bus.sector(false);
         let [_, longest] = profile.layout.sectors_per_track();
@@ -144,7 +172,8 @@ impl Model {
         let reads_on = match &profile.cache {
             cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
             cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
-            cache => u64::from(cache.read_ahead_min).max(1),
+            // And the sector with which it has begun when it looks for a command.
+            cache => u64::from(cache.read_ahead_min) + 1,
         };
         // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
         let sector_passes =
@@ -169,8 +198,10 @@ impl Model {
             bus_keeps_up: sector <= mechanics.turn() / u64::from(longest.max(1)),
             layout: Arc::new(layout),
             mechanics: Arc::new(mechanics),
-            reads,
-            writes: [after_read, after_write, unknown],
+            reads: either(spec.read_miss_after_read, spec.read_miss_after_write),
+            buffered: either(spec.write_hit_after_read, spec.write_hit_after_write),
+            writes: leads(first_after_write),
+            waiting: leads(after_write),
             minimum_seek_delay: spec.minimum_seek_delay,
             sector,
             fetches: match &profile.cache {
@@ -180,7 +211,6 @@ impl Model {
                 }
                 _ => 0,
             },
-            buffers_writes: profile.cache.enabled && profile.cache.write_back != WriteBack::Off,
             reads_on,
             profile: profile.clone(),
         }
@@ -215,7 +245,7 @@ impl Model {
                 true => Nanos::ZERO,
                 false => self.supply(run, len),
             },
-            before: Before::Unknown,
+            ..ModelPlace::default()
         }
     }
 
@@ -246,7 +276,53 @@ impl Model {
         }
     }
 
-    /// When the arm leaves for a command, and when it could begin with that if it were over its sector.
+    /// When a drive that has sent all data takes up a command.
+    fn takes_up(head: &Head<ModelPlace>) -> Time {
+        head.free.saturating_sub(head.place.early)
+    }
+
+    /// Returns true if a command that is sent then comes to a drive that takes it up at once.
+    fn is_idle(head: &Head<ModelPlace>, sent: Time) -> bool {
+        let sends = head.place.sends;
+        Model::takes_up(head) <= sent && (sends.is_zero() || head.free + sends <= sent)
+    }
+
+    /// The delays of a write.
+    fn lead(&self, head: &Head<ModelPlace>, sent: Time) -> &WriteLead {
+        let leads = match Model::is_idle(head, sent) {
+            true => &self.writes,
+            false => &self.waiting,
+        };
+        &leads[head.place.before as usize]
+    }
+
+    /// When the data of a write of `len` sectors begin to come. Those of a write that waits come when the arm is free, unless
+    /// the drive fetches them before.
+    fn data(&self, head: &Head<ModelPlace>, sent: Time, len: u64) -> Time {
+        let lead = self.lead(head, sent);
+        let data = sent + lead.data;
+        if Model::is_idle(head, sent) || len <= self.fetches {
+            return data;
+        }
+        let spec = &self.profile.overhead;
+        let off_bus = match self.profile.cache.write_back.sets_out() {
+            true => sent + lead.arm + spec.write_disconnect,
+            false => sent + lead.arm,
+        };
+        let reconnect = spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration;
+        (off_bus.max(Model::takes_up(head)) + reconnect).max(head.free + head.place.sends)
+    }
+
+    /// When the arm leaves for a command, to which it moves for `way`.
+    fn departs(&self, head: &Head<ModelPlace>, sent: Time, way: Nanos, op: Op) -> Time {
+        if op.is_read() {
+            return head.free.max(sent + self.reads[head.place.before as usize]);
+        }
+        let processed = sent + self.lead(head, sent).arm;
+        head.free.max(processed) + self.minimum_seek_delay.saturating_sub(way)
+    }
+
+    /// When it could begin with a command of `len` sectors if it were over its first sector.
     fn ready(
         &self,
         head: &Head<ModelPlace>,
@@ -254,15 +330,13 @@ impl Model {
         to: &ModelPlace,
         way: Nanos,
         op: Op,
+        len: u64,
     ) -> Time {
-        let before = head.place.before as usize;
-        if op.is_read() {
-            let leaves = head.free.max(sent + self.reads[before]);
-            return leaves + way + self.mechanics.set_up(way, op);
+        let there = self.departs(head, sent, way, op) + way;
+        match op.is_read() {
+            true => there + self.mechanics.set_up(way, op),
+            false => there.max(self.data(head, sent, len) + to.supply),
         }
-        let lead = &self.writes[before];
-        let leaves = head.free.max(sent + lead.arm);
-        (leaves + way.max(self.minimum_seek_delay)).max(sent + lead.data + to.supply)
     }
 
     /// The same for any sector of a track; a write takes one sector over the bus before.
@@ -276,11 +350,10 @@ impl Model {
     ) -> Time {
         let to = ModelPlace {
             track,
-            phase: Nanos::ZERO,
             supply: self.sector,
-            before: Before::Unknown,
+            ..ModelPlace::default()
         };
-        self.ready(head, sent, &to, way, op)
+        self.ready(head, sent, &to, way, op, 1)
     }
 
     /// Until when the head may be busy with a read, so that it is ready [as above](Model::ready_at) by `by`.
@@ -289,22 +362,18 @@ impl Model {
         let (arm, way) = if op.is_read() {
             (self.reads[before], way + self.mechanics.set_up(way, op))
         } else {
-            let lead = &self.writes[before];
+            let lead = &self.waiting[before];
             if sent + lead.data + self.sector > by {
                 return None;
             }
-            (lead.arm, way.max(self.minimum_seek_delay))
+            let data = match self.fetches {
+                0 => lead.data - lead.arm + lead.reselect + self.sector,
+                _ => Nanos::ZERO,
+            };
+            (lead.arm, way.max(self.minimum_seek_delay).max(data))
         };
         let leaves = Time::from_nanos(by.as_nanos().checked_sub(way.as_nanos())?);
         (sent + arm <= leaves).then_some(leaves)
-    }
-
-    /// Returns true if the drive has all data of a write that was sent at `sent` when the arm `leaves` for it.
-    fn has_fetched(&self, before: Before, sent: Time, extent: Extent, leaves: Time) -> bool {
-        let len = extent.len.get();
-        let least = len.max(self.profile.overhead.write_lead(len));
-        let fetched = sent + self.writes[before as usize].data + self.sector * least;
-        len <= self.fetches && fetched <= leaves
     }
 
     /// The extent, or as much of it as the model's disk has: at least its last sector.
@@ -314,15 +383,29 @@ impl Model {
         Extent::new(start, extent.len.clamp(Sectors::new(1), most))
     }
 
-    /// Returns true if the drive reads some sectors behind each read before it does anything else.
-    fn must_read_on(&self) -> bool {
-        self.reads_on > 0 && self.profile.cache.read_ahead_min > 0
-    }
-
-    /// Where a drive that reads on behind a read, which ends at `end`, leaves the head, and when, if what it reads is not all directly
-    /// behind that: at the end of a track it is on the way to the next one, and goes there first.
-    fn reads_on_over(&self, next: Lba, place: ModelPlace, end: Time) -> (ModelPlace, Time) {
+    /// What a drive reads on behind a read of a good part of `run`, the last sector of which is `taken` sectors into it and ends at
+    /// `end`: when it has read what it must, and when the arm may leave then.
+    ///
+    /// It has begun with the next sector. At the end of a track it is on the way to the next one, and goes there first.
+    fn reads_on(
+        &self,
+        run: &Run,
+        taken: u32,
+        end: Time,
+        wrapped: bool,
+        track: &mut Track,
+    ) -> [Time; 2] {
+        let least = u64::from(self.profile.cache.read_ahead_min).min(self.reads_on);
+        if self.reads_on == 0 || wrapped && least == 0 {
+            return [end; 2];
+        }
+        if !wrapped && u64::from(run.len - taken) >= self.reads_on {
+            let phase = |sectors| self.mechanics.phase(run.angle(taken + sectors as u32));
+            let ends = |sectors| end + self.mechanics.wait(phase(0), phase(sectors));
+            return [ends(least), ends(self.reads_on)];
+        }
         let capacity = Lba::ZERO + self.layout.capacity();
+        let next = run.start + Sectors::new(u64::from(taken));
         let last = next - Sectors::new(1);
         let stop = match self.profile.cache.read_ahead {
             ReadAhead::Off => next,
@@ -330,92 +413,23 @@ impl Model {
             ReadAhead::CylinderEnd => self.layout.cylinder_end(last),
             ReadAhead::SegmentFull | ReadAhead::NextTrack => capacity,
         };
-        let least = u64::from(self.profile.cache.read_ahead_min);
         let extent = Extent::new(next, (stop - next).min(Sectors::new(self.reads_on)));
-        let steps = self
-            .mechanics
-            .walk(&self.layout, place.track, end, extent, Op::Read, false);
-        let (mut track, mut free) = (place.track, end);
+        let (layout, from) = (&self.layout, *track);
+        let steps = (self.mechanics).walk(layout, from, end, extent, Op::Read, false);
+        let (mut bound, mut free) = (end, end);
         for step in steps {
             // Of what it need not read it finishes the movement alone.
-            let moves = step.seek + step.switch;
-            free = match least == 0 && track != step.run.track {
-                true => step.begin + moves,
-                false => step.end(),
+            let must = least.saturating_sub((step.run.start - next).get());
+            if must > 0 {
+                bound = step.sectors_end(step.run.len.min(must as u32));
+            }
+            free = match must > 0 || *track == step.run.track {
+                true => step.end(),
+                false => step.begin + step.seek + step.switch,
             };
-            track = step.run.track;
+            *track = step.run.track;
         }
-        (ModelPlace { track, ..place }, free)
-    }
-
-    /// When the drive tells that a request is done whose last sector passes at `end`, and whose data, if it is a read, are
-    /// sent by `sent`.
-    fn done(&self, sent: Time, end: Time, op: Op) -> Time {
-        let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
-        if op.is_read() {
-            sent.max(end) + spec.read_completion
-        } else if bus.never_disconnect {
-            end + spec.write_completion
-        } else {
-            end + spec.first_reselect + bus.arbitration + spec.write_completion
-        }
-    }
-}
-
-/// The data of a read on their way over a bus that it does not let go.
-#[derive(Debug)]
-struct Sending {
-    sector: Nanos,
-    /// Until the bus is there when the first sector is.
-    reconnect: Nanos,
-    /// The first sector that has not been sent.
-    next: Lba,
-    /// Sectors that came before those in front of them.
-    early: Extent,
-    /// When all before `next` has been sent.
-    end: Time,
-}
-
-impl Sending {
-    fn new(profile: &Profile, start: Lba) -> Sending {
-        let (spec, bus) = (&profile.overhead, &profile.bus);
-        Sending {
-            sector: bus.sector(true),
-            reconnect: spec.first_reselect + spec.data_preparation + bus.arbitration,
-            next: start,
-            early: Extent::new(start, Sectors::ZERO),
-            end: Time::ZERO,
-        }
-    }
-
-    /// The head has taken sectors.
-    #[inline(always)]
-    fn take(&mut self, step: &Step) {
-        let run = step.extent();
-        if run.start != self.next {
-            // A zero-latency access takes at most one track so, in runs that follow each other.
-            let start = if self.early.is_empty() {
-                run.start
-            } else {
-                self.early.start
-            };
-            self.early = Extent::new(start, self.early.len + run.len);
-            return;
-        }
-        let all = self.sector * run.len.get();
-        let first = step.sectors_end(1);
-        if self.end == Time::ZERO {
-            self.end = first + self.reconnect;
-        }
-        self.end = (self.end + all)
-            .max(first + all)
-            .max(step.end() + self.sector);
-        self.next = run.end();
-        if !self.early.is_empty() && self.early.start == self.next {
-            self.end += self.sector * self.early.len.get();
-            self.next = self.early.end();
-            self.early.len = Sectors::ZERO;
-        }
+        [bound, free]
     }
 }
 
@@ -426,67 +440,52 @@ struct Passed {
     transfer: Nanos,
     /// When the last step has ended.
     end: Time,
-    /// If it is a read, how long the sectors behind the last one take that the drive must read too.
-    behind: Nanos,
     /// Whether the last sector was taken before others.
     wrapped: bool,
-    /// If it is a read, when all has been sent.
-    sent: Time,
 }
 
-impl Model {
-    /// A request that is one step.
-    #[inline(always)]
-    fn passed_one(&self, step: &Step, op: Op) -> Passed {
-        let mut passed = Passed {
-            seek: step.seek + step.switch,
-            transfer: step.transfer,
-            end: step.end(),
-            behind: Nanos::ZERO,
-            wrapped: false,
-            sent: Time::ZERO,
-        };
-        if op.is_read() {
-            let mut sending = Sending::new(&self.profile, step.run.start);
-            sending.take(step);
-            passed.sent = sending.end;
-            passed.behind = self.behind(step);
-        }
-        passed
-    }
-
-    /// A request of several steps, from when it `begin`s.
-    #[inline(never)]
-    fn passed(&self, steps: Walk<'_>, extent: Extent, op: Op, begin: Time) -> Passed {
-        let mut passed = Passed {
+impl Passed {
+    /// Nothing yet.
+    fn at(begin: Time) -> Passed {
+        Passed {
             seek: Nanos::ZERO,
             transfer: Nanos::ZERO,
             end: begin,
-            behind: Nanos::ZERO,
             wrapped: false,
-            sent: Time::ZERO,
-        };
-        let mut sending = Sending::new(&self.profile, extent.start);
-        for step in steps {
-            passed.seek += step.seek + step.switch;
-            passed.transfer += step.transfer;
-            passed.end = step.end();
-            sending.take(&step);
-            // A zero-latency access may take the last sector before others.
-            passed.wrapped = step.extent().end() != extent.end();
-            passed.behind = match op.is_read() && !passed.wrapped {
-                true => self.behind(&step),
-                false => Nanos::ZERO,
-            };
         }
-        passed.sent = sending.end;
-        passed
     }
 
-    /// How long the sectors behind a step take that the drive must read too.
     #[inline(always)]
-    fn behind(&self, step: &Step) -> Nanos {
-        (step.end() - step.sectors_end(step.run.len - 1)) * self.reads_on
+    fn add(&mut self, step: &Step, transfer: Nanos, end: Time) {
+        self.seek += step.seek + step.switch;
+        self.transfer += transfer;
+        self.end = end;
+    }
+}
+
+impl Model {
+    /// A read on its way to the host, nothing of which the buffer has.
+    fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
+        let spec = &self.profile.overhead;
+        let (read, write) = (
+            spec.read_disconnect_after_read,
+            spec.read_disconnect_after_write,
+        );
+        let disconnect = match head.place.before {
+            Before::Read => read,
+            Before::Write => write,
+            Before::Unknown => read.max(write),
+        };
+        let link = Link::new(&self.profile, extent.len.get(), disconnect);
+        let processed = sent + self.reads[head.place.before as usize];
+        let start = match Model::is_idle(head, sent) {
+            true if self.profile.bus.never_disconnect => {
+                Start::Connected(processed + spec.data_preparation)
+            }
+            true => Start::Disconnected(processed + disconnect),
+            false => Start::Disconnected(Model::takes_up(head).max(processed + disconnect)),
+        };
+        Sending::new(link, extent, 0, start, head.free + head.place.sends)
     }
 }
 
@@ -504,8 +503,7 @@ impl Positioning for Model {
         ModelPlace {
             track: run.track,
             phase: self.mechanics.phase(run.angle(1)),
-            supply: Nanos::ZERO,
-            before: Before::Unknown,
+            ..ModelPlace::default()
         }
     }
 
@@ -540,7 +538,7 @@ impl Positioning for Model {
         op: Op,
     ) -> Predicted {
         let seek = self.seek(head.place, to, op);
-        let ready = self.ready(head, sent, &to, seek, op);
+        let ready = self.ready(head, sent, &to, seek, op, 1);
         let wait = self
             .mechanics
             .wait(self.mechanics.phase_at(ready), to.phase);
@@ -559,79 +557,118 @@ impl Positioning for Model {
     ) -> HeadTime<ModelPlace> {
         let extent = self.within(extent);
         let run = self.layout.run(extent.start);
-        let to = self.start_of(&run, extent.len.get(), op);
-        let way = self.mechanics.reposition(head.place.track, to.track, op);
-        let leaves = self.ready(head, sent, &to, way.total(), op) - way.total();
-        // It takes a write's sectors as they come if all data are there when the arm leaves, so only one that has waited.
-        let zero_latency = self.mechanics.zero_latency(op)
-            && (op.is_read() || self.has_fetched(head.place.before, sent, extent, leaves));
+        let len = extent.len.get();
+        let way = self.mechanics.reposition(head.place.track, run.track, op);
+        let leaves = self.departs(head, sent, way.total(), op);
+        let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
         let begin = head.free.max(sent);
-        // Most requests are one run, for which a walk is a long way round.
-        let one = u64::from(run.len) >= extent.len.get();
-        let mut behind_on_track = u64::from(run.len).saturating_sub(extent.len.get());
-        let run = run.truncated(extent.len.get());
-        let one = one.then(|| self.mechanics.one_step(run, leaves, way, zero_latency));
-        let (passed, place) = match one.flatten() {
-            Some(step) => {
-                let place = ModelPlace {
-                    track: run.track,
-                    phase: self.mechanics.phase(run.angle(run.len)),
-                    supply: Nanos::ZERO,
-                    before: Before::from(op),
-                };
-                (self.passed_one(&step, op), place)
-            }
-            None => {
+        let mut passed = Passed::at(begin);
+        let mut sending = None;
+        // A run in which the last sector is, and how many sectors of it up to that.
+        let (mut last_run, mut taken) = (run, len as u32);
+        let one = u64::from(run.len) >= len;
+        let first = run.truncated(len);
+        let data = self.data(head, sent, len);
+        if op.is_read() {
+            let mut over_bus = self.sending(head, sent, extent);
+            let zero_latency = self.mechanics.zero_latency(op);
+            let leaves = leaves + self.mechanics.set_up(way.total(), op);
+            // Most requests are one run, for which a walk is a long way round.
+            let one = one.then(|| (self.mechanics).one_step(first, leaves, way, zero_latency));
+            if let Some(step) = one.flatten() {
+                passed.add(&step, step.transfer, step.end());
+                over_bus.take(&step);
+            } else {
                 let (layout, from) = (&self.layout, head.place.track);
-                let walk = self
-                    .mechanics
-                    .walk(layout, from, leaves, extent, op, zero_latency);
-                let last = extent.end() - Sectors::new(1);
-                behind_on_track = u64::from(layout.run(last).len) - 1;
-                let passed = self.passed(walk, extent, op, begin);
-                (passed, self.left_by(extent, op))
+                let walk = (self.mechanics).walk(layout, from, leaves, extent, op, zero_latency);
+                for step in walk.with_first(Some(run)) {
+                    passed.add(&step, step.transfer, step.end());
+                    // A zero-latency access may take the last sector before others.
+                    passed.wrapped = step.extent().end() != extent.end();
+                    over_bus.take(&step);
+                }
             }
+            sending = Some(over_bus);
+        } else {
+            let feed = Feed {
+                first: data + self.sector,
+                sector: self.sector,
+                lead: spec.write_lead(len),
+            };
+            let (mechanics, layout) = (&self.mechanics, &self.layout);
+            let from = head.place.track;
+            let walk = Fed::new(mechanics, layout, from, leaves, extent, Some(feed));
+            for part in walk.with_first(run, 0) {
+                passed.add(&part.step, part.transfer(), part.end());
+            }
+        }
+        if !one {
+            (last_run, taken) = (self.layout.run(extent.end() - Sectors::new(1)), 1);
+        }
+        let mut place = ModelPlace {
+            track: last_run.track,
+            phase: self.mechanics.phase(last_run.angle(taken)),
+            supply: Nanos::ZERO,
+            before: Before::from(op),
+            ..ModelPlace::default()
         };
         let Passed {
             seek,
             transfer,
             end,
-            behind,
             wrapped,
-            sent: sent_by,
         } = passed;
-        let done = self.done(sent_by, end, op);
-        // What must be read behind a request whose last sector came first comes when the rest of it has passed again.
-        let over = behind_on_track < self.reads_on || wrapped && self.must_read_on();
-        let (place, read_on) = match op.is_read() && over {
-            true => self.reads_on_over(extent.end(), place, end),
-            false => (place, end + behind),
-        };
-        let free = match self.profile.queue.preseek {
-            // A drive that reads on has begun with the next sectors, and finishes what it must read.
-            Preseek::AtMediaEnd | Preseek::JustInTime if op.is_read() => read_on,
-            Preseek::AtMediaEnd | Preseek::JustInTime => end,
-            Preseek::AtCompletion if op.is_read() => {
-                done.saturating_sub(self.profile.overhead.read_completion)
+        let size = u64::from(self.profile.cache.segment_sectors);
+        let ([arm_end, bound, free], bus_ends, told, completion) = match sending {
+            Some(sending) => {
+                let (_, over_bus) = sending.end();
+                let [bound, free] = self.reads_on(&last_run, taken, end, wrapped, &mut place.track);
+                // What does not fit into the segment is read when the bus has made room.
+                let arm_end = match len > size {
+                    true => end.max(over_bus.saturating_sub(bus.sector(true) * size)),
+                    false => end,
+                };
+                let told = over_bus.max(end);
+                ([arm_end, bound, free], over_bus, told, spec.read_completion)
             }
-            Preseek::AtCompletion => done.saturating_sub(self.profile.overhead.write_completion),
+            None => {
+                let lead = self.lead(head, sent);
+                let written = data + self.sector * len;
+                // More than the buffer holds comes when the rest is on the medium.
+                let over_bus = match len > size {
+                    true => written.max(end),
+                    false => written,
+                };
+                let told = match bus.never_disconnect {
+                    true => over_bus.max(end),
+                    false => (over_bus + lead.disconnect).max(end) + lead.reselect,
+                };
+                ([end; 3], over_bus, told, spec.write_completion)
+            }
+        };
+        let done = told + completion;
+        let arm_free = match self.profile.queue.preseek {
+            Preseek::AtMediaEnd | Preseek::JustInTime => arm_end,
+            Preseek::AtCompletion => told,
             Preseek::Off => done,
         };
-        let on_medium = op.is_read() || !self.buffers_writes;
+        // A drive that has to read on then has begun with one sector more.
+        let free = if bound >= arm_free { free } else { arm_free };
+        place.early = free - bound.max(arm_free);
+        place.sends = bus_ends.saturating_since(free);
+        let cache = &self.profile.cache;
         // A drive that destages when it sees fit leaves the arm where it is.
-        let stays = !on_medium && !self.profile.cache.write_back.sets_out();
+        let stays = !op.is_read() && cache.buffers(len);
+        let on_medium = op.is_read() || !stays && !cache.write_back.sets_out();
         let buffered = stays.then(|| {
-            let data = sent + self.writes[head.place.before as usize].data;
-            data + self.sector * extent.len.get() + self.profile.overhead.write_completion
+            let processed = sent + self.buffered[head.place.before as usize];
+            processed + spec.data_preparation + self.sector * len + spec.write_completion
         });
         HeadTime {
             seek,
             rotation: (end - begin).saturating_sub(seek + transfer),
             transfer,
-            head: Head {
-                place,
-                free: free.max(end),
-            },
+            head: Head { place, free },
             done,
             on_medium,
             buffered,

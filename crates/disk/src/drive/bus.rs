@@ -1,20 +1,24 @@
 //! The bus between buffer and host.
 //!
-//! The sectors of a read become available one after another as they leave the medium ([`Piece`]).
+//! The sectors of a read become available one after another as they leave the medium ([`Sending`]).
 //! The bus sends them in order of address. A drive without sectors to send either holds the bus, or
 //! releases it and requests it again when enough sectors have come (the high water mark).
 
-use headtime_units::{Nanos, Time};
+use crate::layout::{Layout, Run};
+use crate::mechanics::{Mechanics, Step, Walk};
+use crate::profile::Spec;
+use headtime_sched::Op;
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// Sectors with consecutive addresses that become available at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+struct Piece {
     /// How many; at least 1.
-    pub count: u64,
+    count: u64,
     /// When the first is in the buffer.
-    pub first: Time,
+    first: Time,
     /// When the last is.
-    pub last: Time,
+    last: Time,
 }
 
 impl Piece {
@@ -41,58 +45,9 @@ impl Piece {
     }
 }
 
-/// The sectors of a read, as they come into the buffer.
-#[derive(Clone, Copy, Debug)]
-struct Arriving<'a> {
-    /// That many are there before the first of these.
-    there: u64,
-    pieces: &'a [Piece],
-}
-
-impl Arriving<'_> {
-    /// When the first `count` sectors are there.
-    fn when(&self, count: u64) -> Time {
-        let mut left = count.saturating_sub(self.there);
-        if left == 0 {
-            return Time::ZERO;
-        }
-        for piece in self.pieces {
-            if left <= piece.count {
-                return piece.when(left);
-            }
-            left -= piece.count;
-        }
-        unreachable!("more sectors sent than read")
-    }
-
-    /// How many sectors are there at `now`.
-    fn available(&self, now: Time) -> u64 {
-        let mut sum = self.there;
-        for piece in self.pieces {
-            let here = piece.available(now);
-            sum += here;
-            if here < piece.count {
-                break;
-            }
-        }
-        sum
-    }
-
-    /// Sectors have been sent. The pieces among them are not looked at again: a long read has many,
-    /// and is sent in many turns.
-    fn pass(&mut self, sent: u64) {
-        while let [piece, rest @ ..] = self.pieces
-            && self.there + piece.count <= sent
-        {
-            self.there += piece.count;
-            self.pieces = rest;
-        }
-    }
-}
-
 /// What sending the data of a read costs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// A sector over the bus.
     pub sector: Nanos,
     /// The bus is held while sectors are awaited.
@@ -105,65 +60,297 @@ pub(super) struct Link {
     pub water: u64,
 }
 
+impl Link {
+    /// For a read of `len` sectors. Giving up the bus takes `disconnect`.
+    pub fn new(spec: &Spec, len: u64, disconnect: Nanos) -> Link {
+        let (overhead, bus, cache) = (&spec.overhead, &spec.bus, &spec.cache);
+        let size = u64::from(cache.segment_sectors);
+        let mark = match cache.water_by_request {
+            true => size.min(len) as f64 * cache.read_high_water,
+            false => size as f64 * cache.read_high_water + 0.999_999_999_9,
+        };
+        Link {
+            sector: bus.sector(true),
+            hold: bus.hold_for_read || bus.never_disconnect,
+            disconnect,
+            reconnect: overhead.first_reselect + overhead.data_preparation + bus.arbitration,
+            water: (mark as u64).max(1),
+        }
+    }
+}
+
 /// How a read begins to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
+pub(crate) enum Start {
     /// It has the bus and is ready to send at this time.
     Connected(Time),
     /// It is off the bus from this time on.
     Disconnected(Time),
 }
 
-/// When a read of `total` sectors, `ready` of which are in the buffer and the rest of which come as
-/// `pieces`, has the bus first, and when its last sector has been sent. `free` is when the bus is.
-pub(super) fn send(
-    link: &Link,
-    pieces: &[Piece],
-    ready: u64,
+/// A read whose sectors come into the buffer and go over the bus, each when those before it are sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    link: Link,
+    /// Once the bus is there it sends each sector as soon as that has come.
+    flows: bool,
     total: u64,
-    start: Start,
+    /// The sector behind those that have come in order, and how many these are.
+    next: Lba,
+    there: u64,
+    /// Sectors that a zero-latency access has taken before those in front of them.
+    early: Extent,
+    sent: u64,
+    /// When the last of these is.
+    now: Time,
+    off_bus: bool,
+    /// When the bus is free.
     free: Time,
-) -> (Time, Time) {
-    let mut coming = Arriving {
-        there: ready,
-        pieces,
-    };
-    let reconnected = |coming: &Arriving<'_>, from: Time, sent: u64| {
-        let enough = coming.when((sent + link.water).min(total));
-        from.max(enough) + link.reconnect
-    };
-    let begin = match start {
-        Start::Connected(at) => at,
-        Start::Disconnected(at) => reconnected(&coming, at, 0),
-    }
-    .max(free);
-    let seamless = link.disconnect.is_zero() && link.reconnect.is_zero() && link.water <= 1;
-    if link.hold || seamless {
-        return (begin, stream(link.sector, pieces, ready, begin));
-    }
-    let (mut now, mut sent) = (begin, 0);
-    while sent < total {
-        let here = coming.available(now).min(total) - sent;
-        if here > 0 {
-            now += link.sector * here;
-            sent += here;
-            coming.pass(sent);
-        } else {
-            now = reconnected(&coming, now + link.disconnect, sent);
-        }
-    }
-    (begin, now)
+    begin: Option<Time>,
 }
 
-/// The time at which a bus that is held from `begin` on has sent everything. It sends each sector
-/// as soon as the sector is there and the one before it is sent.
-fn stream(sector: Nanos, pieces: &[Piece], ready: u64, begin: Time) -> Time {
-    let mut end = begin + sector * ready;
-    for piece in pieces {
-        let all = sector * piece.count;
-        end = (end + all).max(piece.first + all).max(piece.last + sector);
+impl Sending {
+    /// A read of `extent`, the first `ready` sectors of which are in the buffer. `free` is when the bus is.
+    #[inline(always)]
+    pub fn new(link: Link, extent: Extent, ready: u64, start: Start, free: Time) -> Sending {
+        let (now, off_bus) = match start {
+            Start::Connected(at) => (at.max(free), false),
+            Start::Disconnected(at) => (at, true),
+        };
+        let next = extent.start + Sectors::new(ready);
+        let seamless = link.disconnect.is_zero() && link.reconnect.is_zero() && link.water <= 1;
+        let mut sending = Sending {
+            flows: link.hold || seamless,
+            link,
+            total: extent.len.get(),
+            next,
+            there: 0,
+            early: Extent::new(next, Sectors::ZERO),
+            sent: 0,
+            now,
+            off_bus,
+            free,
+            begin: (!off_bus).then_some(now),
+        };
+        if ready > 0 {
+            sending.come(Piece {
+                count: ready,
+                first: Time::ZERO,
+                last: Time::ZERO,
+            });
+        }
+        sending
     }
-    end
+
+    /// The head has taken sectors. Those in front of the extent, or in the buffer already, are not sent.
+    #[inline(always)]
+    pub fn take(&mut self, step: &Step) {
+        let run = step.extent();
+        if run.start > self.next {
+            // A zero-latency access takes at most one track so, in runs that follow each other.
+            let start = match self.early.is_empty() {
+                true => run.start,
+                false => self.early.start,
+            };
+            self.early = Extent::new(start, self.early.len + run.len);
+            return;
+        }
+        if run.end() <= self.next {
+            return;
+        }
+        let skipped = (self.next - run.start).get() as u32;
+        self.next = run.end();
+        self.come(Piece {
+            count: u64::from(step.run.len - skipped),
+            first: step.sectors_end(skipped + 1),
+            last: step.end(),
+        });
+        if !self.early.is_empty() && self.next == self.early.start {
+            let count = self.early.len.get();
+            self.next = self.early.end();
+            self.early.len = Sectors::ZERO;
+            self.come(Piece {
+                count,
+                first: step.end(),
+                last: step.end(),
+            });
+        }
+    }
+
+    /// Sends what it can of the next sectors in order.
+    #[inline(always)]
+    fn come(&mut self, piece: Piece) {
+        let (link, before) = (self.link, self.there);
+        self.there += piece.count;
+        loop {
+            if self.off_bus {
+                let enough = (self.sent + link.water).min(self.total);
+                if enough > self.there {
+                    return;
+                }
+                self.now = self.now.max(piece.when(enough - before)) + link.reconnect;
+                self.off_bus = false;
+                if self.begin.is_none() {
+                    self.now = self.now.max(self.free);
+                    self.begin = Some(self.now);
+                }
+                if self.flows {
+                    self.now += link.sector * before;
+                }
+            }
+            if self.flows {
+                let all = link.sector * piece.count;
+                let sent = (self.now + all).max(piece.first + all);
+                self.now = sent.max(piece.last + link.sector);
+                return;
+            }
+            let here = before + piece.available(self.now) - self.sent;
+            if here > 0 {
+                self.now += link.sector * here;
+                self.sent += here;
+                if self.sent == self.there {
+                    return;
+                }
+            } else {
+                self.now += link.disconnect;
+                self.off_bus = true;
+            }
+        }
+    }
+
+    /// When it has the bus first, and when its last sector has been sent; all have come.
+    pub fn end(&self) -> (Time, Time) {
+        debug_assert!(self.there == self.total && self.early.is_empty());
+        (self.begin.unwrap_or(self.now), self.now)
+    }
+}
+
+/// The data of a write as they come over the bus.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Feed {
+    /// When the first sector is in the buffer.
+    pub first: Time,
+    /// From each sector to the next.
+    pub sector: Nanos,
+    /// Sectors that must be there before the first is written; at least 1.
+    pub lead: u64,
+}
+
+impl Feed {
+    /// When the first `count` sectors are in the buffer.
+    fn when(&self, count: u64) -> Time {
+        self.first + self.sector * count.saturating_sub(1)
+    }
+}
+
+/// The parts of a write to the medium, in the order in which they happen: each sector when it has come over the bus.
+#[derive(Clone, Debug)]
+pub(crate) struct Fed<'a> {
+    mechanics: &'a Mechanics,
+    layout: &'a Layout,
+    extent: Extent,
+    /// What is left, if data come as the arm writes.
+    walk: Walk<'a>,
+    late: Option<Feed>,
+}
+
+/// Sectors of a write that pass under the head one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FedPart {
+    pub step: Step,
+    /// Whole turns until the first sector has come.
+    pub wait: Nanos,
+    /// So many sectors of the step; those behind come too late.
+    count: u32,
+}
+
+impl FedPart {
+    pub fn extent(&self) -> Extent {
+        Extent::new(self.step.run.start, Sectors::new(u64::from(self.count)))
+    }
+
+    pub fn transfer(&self) -> Nanos {
+        self.step.sectors_end(self.count) - self.step.transfer_begin()
+    }
+
+    pub fn end(&self) -> Time {
+        self.step.sectors_end(self.count) + self.wait
+    }
+}
+
+impl<'a> Fed<'a> {
+    /// A write of `extent`, for which the arm leaves `from` a track at `begin`. With no feed, or one that is done by then, its
+    /// data are there, and the drive may take its sectors in any order.
+    pub fn new(
+        mechanics: &'a Mechanics,
+        layout: &'a Layout,
+        from: Track,
+        begin: Time,
+        extent: Extent,
+        feed: Option<Feed>,
+    ) -> Fed<'a> {
+        let count = extent.len.get();
+        let late = feed.filter(|feed| feed.when(count.max(feed.lead)) > begin);
+        let zero_latency = mechanics.zero_latency(Op::Write) && late.is_none();
+        Fed {
+            walk: mechanics.walk(layout, from, begin, extent, Op::Write, zero_latency),
+            mechanics,
+            layout,
+            extent,
+            late,
+        }
+    }
+
+    /// The same, the first run of which is known, with a first movement that takes `error` longer.
+    pub fn with_first(mut self, first: Run, error: i64) -> Fed<'a> {
+        self.walk = self.walk.with_first(Some(first)).with_seek_error(error);
+        self
+    }
+}
+
+impl Iterator for Fed<'_> {
+    type Item = FedPart;
+
+    fn next(&mut self) -> Option<FedPart> {
+        let step = self.walk.next()?;
+        let mut part = FedPart {
+            step,
+            wait: Nanos::ZERO,
+            count: step.run.len,
+        };
+        let Some(feed) = &self.late else {
+            return Some(part);
+        };
+        let turn = self.mechanics.turn();
+        let done = (step.run.start - self.extent.start).get();
+        let needed = feed.when((done + 1).max(feed.lead.min(self.extent.len.get())));
+        let due = step.transfer_begin();
+        // A sector that comes under the head before its data have come waits for whole turns.
+        let late = needed.saturating_since(due);
+        part.wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
+        part.count = in_time(&step, done, due + part.wait, feed);
+        let next = part.extent().end();
+        let rest = Extent::new(next, self.extent.end() - next);
+        let (track, now) = (step.run.track, part.end());
+        self.walk = (self.mechanics).walk(self.layout, track, now, rest, Op::Write, false);
+        Some(part)
+    }
+}
+
+/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
+/// when they come under the head, the first of them at `due`. At least 1.
+fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
+    let len = step.run.len;
+    if feed.when(done + u64::from(len)) <= due || len == 1 {
+        return len;
+    }
+    let slot = step.transfer.as_nanos() / u64::from(len);
+    let behind = feed.sector.as_nanos().saturating_sub(slot);
+    if behind == 0 {
+        return len;
+    }
+    let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
+    (lead / behind + 1).min(u64::from(len)) as u32
 }
 
 /// When the bus is taken.
@@ -221,6 +408,13 @@ mod tests {
         water: 1,
     };
 
+    /// When a read of `total` sectors, of which `ready` are there and the rest come as `pieces`, begins to send, and ends.
+    fn send(link: &Link, pieces: &[Piece], ready: u64, total: u64, start: Start) -> (Time, Time) {
+        let mut sending = Sending::new(*link, Extent::at(0, total), ready, start, Time::ZERO);
+        pieces.iter().for_each(|piece| sending.come(*piece));
+        sending.end()
+    }
+
     /// Eight sectors, 20 apart, the first at 1000.
     const MEDIA: [Piece; 1] = [Piece {
         count: 8,
@@ -231,10 +425,7 @@ mod tests {
     #[test]
     fn a_slow_bus_starts_with_the_first_sector() {
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&SLOW, &MEDIA, 0, 8, start, at(0)),
-            (at(1030), at(1830))
-        );
+        assert_eq!(send(&SLOW, &MEDIA, 0, 8, start), (at(1030), at(1830)));
     }
 
     #[test]
@@ -245,19 +436,13 @@ mod tests {
             ..SLOW
         };
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&fast, &MEDIA, 0, 8, start, at(0)),
-            (at(1000), at(1145))
-        );
+        assert_eq!(send(&fast, &MEDIA, 0, 8, start), (at(1000), at(1145)));
         // Giving the bus up costs nothing, so it makes no difference.
         let loose = Link {
             hold: false,
             ..fast
         };
-        assert_eq!(
-            send(&loose, &MEDIA, 0, 8, start, at(0)),
-            (at(1000), at(1145))
-        );
+        assert_eq!(send(&loose, &MEDIA, 0, 8, start), (at(1000), at(1145)));
     }
 
     #[test]
@@ -272,10 +457,7 @@ mod tests {
         // Four at 1060; connected 1070, four sent 1090 where a fifth is there since 1080: sent 1095;
         // off 1105; the rest (less than the mark) at 1140; connected 1150, three sent.
         let start = Start::Disconnected(at(0));
-        assert_eq!(
-            send(&link, &MEDIA, 0, 8, start, at(0)),
-            (at(1070), at(1165))
-        );
+        assert_eq!(send(&link, &MEDIA, 0, 8, start), (at(1070), at(1165)));
     }
 
     #[test]
@@ -286,10 +468,7 @@ mod tests {
         };
         // Two at once, sent at 700; off; sectors from 1000 on.
         let start = Start::Connected(at(500));
-        assert_eq!(
-            send(&link, &MEDIA, 2, 10, start, at(0)),
-            (at(500), at(1830))
-        );
+        assert_eq!(send(&link, &MEDIA, 2, 10, start), (at(500), at(1830)));
     }
 
     /// Half a million times the bus is given up and asked for again, in a hundred thousand pieces.
@@ -312,7 +491,7 @@ mod tests {
         let start = Start::Disconnected(at(0));
         // Each sector is sent 10 after it has come, in 5.
         assert_eq!(
-            send(&link, &pieces, 0, 500_000, start, at(0)),
+            send(&link, &pieces, 0, 500_000, start),
             (at(210), at(100_000_015))
         );
     }

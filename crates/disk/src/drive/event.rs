@@ -5,7 +5,6 @@ use super::choice::Next;
 use super::read::Taken;
 use super::{Command, Drive, Hit};
 use crate::ledger::Part;
-use crate::profile::{Destage, WriteBack};
 use crate::queue::{Target, Waiting};
 use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Time, Track};
@@ -131,15 +130,8 @@ impl Drive {
 
     /// Returns true if a write need not wait for the arm.
     pub(super) fn is_buffered(&self, command: &Command) -> bool {
-        let spec = self.cache.spec();
-        let room = match spec.destage {
-            Destage::Segment => u64::from(spec.segment_sectors),
-            Destage::Sweep => spec.write_room(),
-        };
-        spec.write_back == WriteBack::Full
-            && command.op == Op::Write
-            && !command.fua
-            && command.extent.len.get() <= room
+        let len = command.extent.len.get();
+        command.op == Op::Write && !command.fua && self.cache.spec().buffers(len)
     }
 
     /// A command has come.

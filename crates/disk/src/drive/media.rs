@@ -1,12 +1,13 @@
 //! Accesses of the arm to the medium, and their entries in the account.
 
+use super::Drive;
 use super::arm::Passing;
-use super::{Drive, Piece};
+use super::bus::{Fed, Feed, Sending};
 use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::{Reposition, Step};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
+use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
 /// The duration of an access to the medium, and the position in which it left the arm.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Motion {
     pub transfer: Nanos,
     pub track: Track,
     pub end: Time,
+    /// The part of the rotation that is due to a read that does not succeed at once.
+    pub late: Nanos,
     /// How long the head waited for the first sector of the extent, wherever that came in the
     /// course of the access, and how many sectors are on that track.
     pub waited: Nanos,
@@ -34,6 +37,7 @@ impl Motion {
             transfer: Nanos::ZERO,
             track,
             end: begin,
+            late: Nanos::ZERO,
             waited: Nanos::ZERO,
             sectors_per_track: 1,
             landed: begin,
@@ -50,24 +54,6 @@ impl Motion {
     }
 }
 
-/// The data of a write as they come over the bus.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Feed {
-    /// When the first sector is in the buffer.
-    pub first: Time,
-    /// From each sector to the next.
-    pub sector: Nanos,
-    /// Sectors that must be there before the first is written; at least 1.
-    pub lead: u64,
-}
-
-impl Feed {
-    /// When the first `count` sectors are in the buffer.
-    fn when(&self, count: u64) -> Time {
-        self.first + self.sector * count.saturating_sub(1)
-    }
-}
-
 impl Drive {
     /// The noise of the first movement, of `way`: its difference from the mechanics.
     fn seek_error(&mut self, way: Reposition) -> i64 {
@@ -77,8 +63,7 @@ impl Drive {
         }
     }
 
-    /// Reads `extent`, whose sectors from `wanted` on are taken down in `self.pieces` as they become
-    /// available in order of addresses. Sectors before `wanted` were read before.
+    /// Reads `extent`, whose sectors go to `sending` as they come.
     ///
     /// `first` is the run that it begins with, and the way there, if the arm sets out for it; else it is in the middle of it.
     pub(super) fn read_media(
@@ -86,16 +71,12 @@ impl Drive {
         from: Track,
         begin: Time,
         extent: Extent,
-        wanted: Lba,
+        sending: &mut Sending,
         first: Option<(Run, Reposition)>,
     ) -> Motion {
         let zero_latency = first.is_some() && self.mechanics.zero_latency(Op::Read);
         let error = first.map_or(0, |(_, way)| self.seek_error(way));
         let mut motion = Motion::new(from, begin);
-        self.pieces.clear();
-        let mut next = extent.start;
-        // Sectors that a zero-latency access has taken before those in front of them.
-        let mut early = Extent::new(next, Sectors::ZERO);
         let walk = self
             .mechanics
             .walk(&self.layout, from, begin, extent, Op::Read, zero_latency)
@@ -103,49 +84,17 @@ impl Drive {
             .with_first_way(first.map(|(run, way)| (run.track, way)))
             .with_seek_error(error);
         for step in walk {
-            let run = step.extent();
             if motion.end == begin {
                 motion.landed = step.transfer_begin() - step.rotation;
             }
-            if run.start == extent.start {
+            if step.run.start == extent.start {
                 motion.waited = step.rotation;
                 motion.sectors_per_track = step.run.sectors_per_track;
             }
             motion.add(&StepTimes::of(&step));
             StepTimes::of(&step).enter(&mut self.ledger, false);
-            if run.start != next {
-                if early.is_empty() {
-                    early = run;
-                } else {
-                    early.len += run.len;
-                }
-                continue;
-            }
-            next = run.end();
-            if next <= wanted {
-                continue;
-            }
-            let skipped = if run.start < wanted {
-                (wanted - run.start).get() as u32
-            } else {
-                0
-            };
-            self.pieces.push(Piece {
-                count: u64::from(step.run.len - skipped),
-                first: step.sectors_end(skipped + 1),
-                last: step.end(),
-            });
-            if !early.is_empty() && next == early.start {
-                next = early.end();
-                self.pieces.push(Piece {
-                    count: early.len.get(),
-                    first: step.end(),
-                    last: step.end(),
-                });
-                early.len = Sectors::ZERO;
-            }
+            sending.take(&step);
         }
-        debug_assert!(early.is_empty() && next == extent.end());
         motion
     }
 
@@ -249,76 +198,29 @@ impl Drive {
         destage: bool,
         mut again: bool,
     ) {
-        let begin = motion.end;
-        let count = extent.len.get();
-        let late = feed.filter(|feed| feed.when(count.max(feed.lead)) > begin);
-        let zero_latency = self.mechanics.zero_latency(Op::Write) && late.is_none();
-        let Some(feed) = late else {
-            let walk =
-                self.mechanics
-                    .walk(&self.layout, from, begin, extent, Op::Write, zero_latency);
-            for step in walk.with_first(Some(first)).with_seek_error(error) {
-                motion.add(&StepTimes::of(&step));
-                StepTimes::of(&step).enter_written(&mut self.ledger, destage, &mut again);
-                self.written.passing(Passing {
-                    extent: step.extent(),
-                    from: step.transfer_begin(),
-                    takes: step.transfer,
-                });
-            }
-            return;
-        };
-        let turn = self.mechanics.turn();
-        let end = extent.end();
-        let (mut next, mut now, mut track, mut error) = (extent.start, begin, from, error);
-        while next < end {
-            let here = Extent::new(next, end - next);
-            let mut walk = self
-                .mechanics
-                .walk(&self.layout, track, now, here, Op::Write, false)
-                .with_seek_error(error);
-            error = 0;
-            let step = walk.next().expect("a write of at least one sector");
-            let done = (next - extent.start).get();
-            let needed = feed.when((done + 1).max(feed.lead.min(count)));
-            let due = step.transfer_begin();
-            // A sector that comes under the head before its data have come waits for whole turns.
-            let late = needed.saturating_since(due);
-            let wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
-            let fits = in_time(&step, done, due + wait, &feed);
+        let walk = Fed::new(
+            &self.mechanics,
+            &self.layout,
+            from,
+            motion.end,
+            extent,
+            feed,
+        );
+        for part in walk.with_first(first, error) {
             let taken = StepTimes {
-                rotation: step.rotation + wait,
-                transfer: step.sectors_end(fits) - step.transfer_begin(),
-                ..StepTimes::of(&step)
+                rotation: part.step.rotation + part.wait,
+                transfer: part.transfer(),
+                ..StepTimes::of(&part.step)
             };
             motion.add(&taken);
             taken.enter_written(&mut self.ledger, destage, &mut again);
             self.written.passing(Passing {
-                extent: Extent::new(step.run.start, Sectors::new(u64::from(fits))),
-                from: due + wait,
+                extent: part.extent(),
+                from: part.step.transfer_begin() + part.wait,
                 takes: taken.transfer,
             });
-            next = step.run.start + Sectors::new(u64::from(fits));
-            now = motion.end;
-            track = step.run.track;
         }
     }
-}
-
-/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
-/// when they come under the head, the first of them at `due`. At least 1.
-fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
-    let len = step.run.len;
-    if feed.when(done + u64::from(len)) <= due || len == 1 {
-        return len;
-    }
-    let slot = step.transfer.as_nanos() / u64::from(len);
-    let behind = feed.sector.as_nanos().saturating_sub(slot);
-    if behind == 0 {
-        return len;
-    }
-    let lead = due.saturating_since(feed.when(done + 1)).as_nanos();
-    (lead / behind + 1).min(u64::from(len)) as u32
 }
 
 /// The part of a step that is due to sectors of the medium that are written in part.

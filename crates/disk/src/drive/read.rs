@@ -1,7 +1,7 @@
 //! Reads: from the buffer, from the medium, or from both.
 
 use super::arm::{Ahead, Known, Leave};
-use super::bus::{Link, Start, send};
+use super::bus::{Link, Sending, Start};
 use super::destage::What;
 use super::media::Motion;
 use super::{Breakdown, Command, Drive, Hit, InFlight};
@@ -53,30 +53,6 @@ impl Drive {
             (self.read_overhead(false), self.read_disconnect())
         } else {
             self.write_waiting_overheads(command)
-        }
-    }
-
-    /// Sectors that must be in the buffer before a read of `len` asks for the bus.
-    fn high_water(&self, len: u64) -> u64 {
-        let spec = self.cache.spec();
-        let size = u64::from(spec.segment_sectors);
-        let mark = if spec.water_by_request {
-            size.min(len) as f64 * spec.read_high_water
-        } else {
-            size as f64 * spec.read_high_water + 0.999_999_999_9
-        };
-        (mark as u64).max(1)
-    }
-
-    fn link(&self, len: u64) -> Link {
-        let overhead = &self.profile.overhead;
-        let bus = &self.profile.bus;
-        Link {
-            sector: bus.sector(true),
-            hold: bus.hold_for_read || bus.never_disconnect,
-            disconnect: self.read_disconnect(),
-            reconnect: overhead.first_reselect + overhead.data_preparation + bus.arbitration,
-            water: self.high_water(len),
         }
     }
 
@@ -244,7 +220,7 @@ impl Drive {
         };
         self.replan(now);
         self.going.alone = false;
-        let link = self.link(len);
+        let link = Link::new(&self.profile, len, self.read_disconnect());
         let (processed, start) = self.read_start(index, &found, &link, now, connected);
         let coming = match found.hit {
             Hit::Miss => self.on_the_way(extent, processed.max(now), through),
@@ -274,7 +250,8 @@ impl Drive {
         }
         self.note_read_track(found.segment, extent);
         let anew = !goes_on && self.read_last != (depart, extent.start);
-        let motion = self.move_for_read(&found, extent, depart, leave);
+        let mut sending = Sending::new(link, extent, found.ready, start, self.bus.free());
+        let motion = self.move_for_read(&found, extent, depart, leave, &mut sending);
         if anew && motion.is_some() {
             self.going.since = now;
         }
@@ -290,8 +267,9 @@ impl Drive {
         let (sent_from, sent) = if bad.is_some() {
             (media_end, media_end)
         } else {
-            let free = self.bus.free();
-            let times = send(&link, &self.pieces, found.ready, len, start, free);
+            let late = motion.map_or(Nanos::ZERO, |motion| motion.late);
+            let (begin, end) = sending.end();
+            let times = (begin + late, end + late);
             self.bus.plan(times.0, times.1);
             times
         };
@@ -431,8 +409,8 @@ impl Drive {
         extent: Extent,
         depart: Time,
         leave: Leave,
+        sending: &mut Sending,
     ) -> Option<Motion> {
-        self.pieces.clear();
         if found.ready == extent.len.get() {
             return None;
         }
@@ -440,24 +418,21 @@ impl Drive {
         let mut motion = if let Some(ahead) = self.ahead {
             // It is on its way already.
             let rest = Extent::new(ahead.next, extent.end() - ahead.next);
-            self.read_media(ahead.track, ahead.at, rest, have, None)
+            self.read_media(ahead.track, ahead.at, rest, sending, None)
         } else {
             let rest = Extent::new(have, extent.end() - have);
             let first = self.layout.run(have);
             let way = (self.mechanics).reposition(self.track, first.track, Op::Read);
             let depart = depart + self.set_up(have, first.track, way, leave);
             self.ledger.plan(depart, have, Part::Overhead);
-            self.read_media(self.track, depart, rest, have, Some((first, way)))
+            self.read_media(self.track, depart, rest, sending, Some((first, way)))
         };
         let late = self.noise.recovery(self.mechanics.turn());
         if !late.is_zero() {
             motion.rotation += late;
             motion.end += late;
             self.ledger.plan(motion.end, have, Part::Rotation);
-            for piece in &mut self.pieces {
-                piece.first += late;
-                piece.last += late;
-            }
+            motion.late = late;
         }
         self.track = motion.track;
         self.read_last = (motion.end, extent.end());

@@ -1,8 +1,8 @@
 //! Writes: into the buffer, to the medium, and from the one to the other.
 
 use super::arm::{Source, Writing};
+use super::bus::Feed;
 use super::destage::What;
-use super::media::Feed;
 use super::{Breakdown, Command, Drive, Hit};
 use crate::cache::{State, WriteLookup};
 use crate::ledger::Part;

@@ -109,6 +109,15 @@ impl CacheSpec {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
 
+    /// Returns true if a write of `len` sectors that is not forced to the medium ends in the buffer without the arm.
+    pub(crate) fn buffers(&self, len: u64) -> bool {
+        let room = match self.destage {
+            Destage::Segment => u64::from(self.segment_sectors),
+            Destage::Sweep => self.write_room(),
+        };
+        self.write_back == WriteBack::Full && len <= room
+    }
+
     /// For how long written data wait for the arm, as a rule: those in runs twice the age at which they go first, since those that are as
     /// old go before them, and longer where very many are. In segments there is no end to it but an idle drive or a flush.
     pub(crate) fn holds_writes(&self) -> Nanos {
