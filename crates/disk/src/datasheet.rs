@@ -36,6 +36,7 @@ impl Datasheet {
         let tracks = LaidTracks::lay(self, &seeks)?;
         let interface = self.interface_rate();
         let model = self.model.clone();
+        let nearline = tracks.age == Age::Nearline;
         let spec = Spec {
             name: self.name.clone(),
             model: model.unwrap_or_else(|| prose::model(self)),
@@ -80,7 +81,8 @@ impl Datasheet {
                 seek_sd: Nanos::from_micros(20),
                 seek_sd_relative: 0.01,
                 overhead_sd: Nanos::from_micros(30),
-                speed_ppm: 0,
+                retried_reads: if nearline { 0.015 } else { 0.0 },
+                long_waits: if nearline { 0.0005 } else { 0.0 },
                 ..NoiseSpec::default()
             },
         };
@@ -112,6 +114,7 @@ impl Datasheet {
             read_ahead_max: segment_sectors.min(tracks.zones[0].sectors_per_track),
             requested_data: RequestedData::Replaceable,
             read_free_sectors: true,
+            sneaky_full_read_hits: tracks.age != Age::Before2005,
             write_back: WriteBack::Full,
             destage_delay: Nanos::from_millis(50),
             destage: Destage::Sweep,
@@ -141,6 +144,10 @@ impl Datasheet {
         QueueSpec {
             depth,
             policy,
+            stream_hold: match (depth, age) {
+                (1, _) | (_, Age::Before2005) => Nanos::ZERO,
+                _ => Nanos::from_micros(500),
+            },
             stream_cap: match depth {
                 1 => QueueSpec::STREAM_CAP,
                 _ => stream_cap,
