@@ -3,7 +3,7 @@
 use crate::draw::replay;
 use headtime_bound::{Machine, REQUESTS_MAX, Term};
 use headtime_disk::drive::{Command, Drive};
-use headtime_disk::profile::{self, NoiseSpec, Profile, ReadAhead};
+use headtime_disk::profile::{self, NoiseSpec, OverheadSpec, Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
 use headtime_host::workload::ParReadSpec;
 use headtime_host::{DiskSize, File, HostBuilder, HostSpec, ProcessSpec, Step};
@@ -21,6 +21,10 @@ fn calm() -> Profile {
         spec.noise = NoiseSpec::default();
         // Else commands that the buffer answers go on beside those of the arm.
         spec.cache.sneaky_full_read_hits = false;
+        spec.overhead = OverheadSpec {
+            per_command: Nanos::from_micros(200),
+            ..OverheadSpec::default()
+        };
     });
     calm.expect("in range")
 }
