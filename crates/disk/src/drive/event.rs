@@ -107,6 +107,19 @@ impl Drive {
         self.finished.push_back((at, index));
         self.no_room = false;
         self.admit(at);
+        self.append_waiting(at);
+    }
+
+    /// The bus is free: a write that waits first, and continues what the arm is writing, goes on behind that.
+    fn append_waiting(&mut self, now: Time) {
+        while self.writing.is_some() && !self.queue.is_empty() {
+            let waiting = self.queue.take(0);
+            let appended = waiting.op == Op::Write && self.append_write(waiting.slot, now, true);
+            if !appended {
+                self.queue.put_back(0, waiting);
+                return;
+            }
+        }
     }
 
     fn written(&mut self, at: Time) {
@@ -168,7 +181,7 @@ impl Drive {
                     if self.flushes > 0 || !self.buffer_write(index, now) {
                         self.wait_for_arm(index);
                     }
-                } else if self.append_write(index, now) {
+                } else if self.queue.is_empty() && self.append_write(index, now, false) {
                     // It goes on behind what the arm is writing.
                 } else if self.is_free_for(&command, now) {
                     if !self.serve_write(index, now, true) {

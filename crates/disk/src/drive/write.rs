@@ -192,13 +192,13 @@ impl Drive {
 
     /// Adds a write behind the one that the arm is writing. False if it does not continue that, or
     /// others wait.
-    pub(super) fn append_write(&mut self, index: u16, now: Time) -> bool {
+    pub(super) fn append_write(&mut self, index: u16, now: Time, waited: bool) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
         let Some(writing) = self.writing else {
             return false;
         };
-        if !self.is_fast(&slot.command) || !self.queue.is_empty() || self.bus.free() > now {
+        if !self.is_fast(&slot.command) || self.bus.free() > now {
             return false;
         }
         self.bring_ahead(now);
@@ -214,8 +214,13 @@ impl Drive {
             return false;
         }
         let overhead = self.profile.overhead;
-        let processed = slot.arrived + self.write_overhead(true);
-        let begin = processed + overhead.data_preparation;
+        let (processed, begin) = match waited {
+            true => (slot.ready, self.reconnected(slot.disconnected.max(now))),
+            false => {
+                let processed = slot.arrived + self.write_overhead(true);
+                (processed, processed + overhead.data_preparation)
+            }
+        };
         let len = extent.len.get();
         let size = u64::from(self.cache.spec().segment_sectors);
         let mut sent = begin + self.sector() * len;
