@@ -110,7 +110,7 @@ pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Open, Stream, StreamConfig};
 pub use text::UnknownClass;
-pub use tracker::{Predicting, Surprise, Track, TrackedCommand, Tracker};
+pub use tracker::{Ending, Predicting, Surprise, Track, TrackedCommand, Tracker, Twin};
 pub use waits::WaitStats;
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl Drive {
             // An arm that comes in the middle of the extent begins there.
             let run = self.layout.run(start);
             let len = waiting.extent.len.get().min(u64::from(run.len));
-            let passes = self.mechanics.transfer(len, run.sectors_per_track);
+            let passes = self.mechanics.turn() * len / u64::from(run.sectors_per_track);
             if wait + early + passes > self.mechanics.turn() {
                 return None;
             }
