@@ -442,10 +442,8 @@ impl Model {
     /// The bus transfer of a read that misses the buffer.
     fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
         let spec = &self.profile.overhead;
-        let (read, write) = (
-            spec.read_disconnect_after_read,
-            spec.read_disconnect_after_write,
-        );
+        let read = spec.read_disconnect_after_read;
+        let write = spec.read_disconnect_after_write;
         let disconnect = match head.place.before {
             Before::Read => read,
             Before::Write => write,
@@ -490,7 +488,7 @@ impl Positioning for Model {
     }
 
     fn twin(&self) -> Option<Box<dyn Twin>> {
-        Some(Box::new(DriveTwin::new(self)))
+        Some(Box::new(DriveTwin::new(&self.profile, &self.layout)))
     }
 
     fn holds_writes(&self) -> Nanos {

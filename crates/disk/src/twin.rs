@@ -1,12 +1,13 @@
 //! A simulated drive that receives the commands of a real drive.
 
 use crate::drive::{Command, Drive, Hit};
-use crate::positioning::Model;
+use crate::layout::Layout;
+use crate::profile::Profile;
 use headtime_sched::{Ending, Op, TrackedCommand, Twin};
 use headtime_units::{Lba, Time};
 use std::sync::Arc;
 
-/// A drive by the profile of a [`Model`], without noise.
+/// A drive without noise.
 #[derive(Clone, Debug)]
 pub(crate) struct DriveTwin {
     drive: Drive,
@@ -19,12 +20,11 @@ pub(crate) struct DriveTwin {
 
 impl DriveTwin {
     /// A drive at rest.
-    pub fn new(model: &Model) -> DriveTwin {
-        let profile = model.profile();
+    pub fn new(profile: &Profile, layout: &Arc<Layout>) -> DriveTwin {
         let quiet = profile.with(|spec| spec.noise = Default::default());
         let quiet = quiet.expect("a drive without noise is as plausible");
         DriveTwin {
-            drive: Drive::with_layout(&quiet, Arc::clone(model.layout()), 0),
+            drive: Drive::with_layout(&quiet, Arc::clone(layout), 0),
             now: Time::ZERO,
             last: 0,
             commands: Vec::with_capacity(quiet.queue.depth as usize),
@@ -40,8 +40,7 @@ impl DriveTwin {
             };
             for (_, own, ending) in &mut self.commands {
                 if *own == done.tag {
-                    let is_hit = done.hit == Hit::Full;
-                    let done = done.at;
+                    let (done, is_hit) = (done.at, done.hit == Hit::Full);
                     *ending = Some(Ending { done, is_hit });
                 }
             }

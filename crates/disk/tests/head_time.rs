@@ -327,7 +327,7 @@ fn near(profile: &Profile, load: Load, commands: u32) -> (u32, u32) {
     let mut random = Pcg64::seed_from_u64(7);
     let most = drive.capacity().get() - load.sectors;
     // Next time and sequential address of each client.
-    let mut clients = vec![(Time::ZERO, 0_u64); 4];
+    let mut clients = [(Time::ZERO, 0_u64); 4];
     let mut in_drive = vec![];
     let (mut now, mut tag, mut found) = (Time::ZERO, 0, (0, 0));
     while tag < commands || !in_drive.is_empty() {

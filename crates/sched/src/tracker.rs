@@ -6,7 +6,7 @@
 //! section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
-use crate::{Flags, Head, HeadState, HeadTime, Op, Positioning, Request};
+use crate::{Head, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -46,28 +46,6 @@ pub enum Surprise {
     Elsewhere,
 }
 
-/// What a command asks of the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrackedCommand {
-    /// What it does.
-    pub op: Op,
-    /// With which sectors. A command that has none moves nothing.
-    pub extent: Extent,
-    /// Whether a write is done only when it is on the medium (FUA).
-    pub forced: bool,
-}
-
-impl TrackedCommand {
-    /// What a request asks of the head.
-    pub fn of<T>(request: &Request<T>) -> TrackedCommand {
-        TrackedCommand {
-            op: request.op,
-            extent: request.extent,
-            forced: request.flags.has(Flags::FUA),
-        }
-    }
-}
-
 /// Follows the head of one drive.
 pub trait Track: fmt::Debug {
     /// A command has gone to the drive, behind all others there.
@@ -90,30 +68,6 @@ pub trait Track: fmt::Debug {
 
     /// Returns true if the tracker knows where the platter is.
     fn is_found(&self) -> bool;
-}
-
-/// A simulated drive that receives the commands of a real drive. Contents of the buffer, reading ahead and writing back depend on all
-/// commands before. A prediction from one [`Head`] does not know these commands.
-///
-/// Times are by the clock of the model. A time before the last one counts as the last one.
-pub trait Twin: fmt::Debug {
-    /// Sends a command to the simulated drive. A drive that is full, or too small, ignores the command.
-    fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand);
-
-    /// End of a command. `None` if the simulated drive has not begun with the command by `now`.
-    fn ends(&mut self, now: Time, tag: u32) -> Option<Ending>;
-
-    /// End of a command that the real drive has finished. The tag is free afterwards.
-    fn ended(&mut self, now: Time, tag: u32) -> Option<Ending>;
-}
-
-/// The end of a command in a [`Twin`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ending {
-    /// Time of the completion.
-    pub done: Time,
-    /// True if the buffer serves all sectors of a read.
-    pub is_hit: bool,
 }
 
 /// How much sooner than its seek and transfer a command may be done that the medium served.
@@ -351,10 +305,8 @@ impl<P: Positioning> Track for Tracker<P> {
         if !time.on_medium {
             self.buffers(now, done);
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
-            self.place = time.head.place;
-            self.lba = sent.what.extent.end();
-            self.op = Some(sent.what.op);
-            self.free = now;
+            (self.place, self.free) = (time.head.place, now);
+            (self.lba, self.op) = (sent.what.extent.end(), Some(sent.what.op));
             self.put_right(now);
             return None;
         }
@@ -401,8 +353,7 @@ impl<P: Positioning> Track for Tracker<P> {
             let early = time.head.free.saturating_since(time.done);
             self.free = now.saturating_sub(told) + early;
             self.place = time.head.place;
-            self.lba = sent.what.extent.end();
-            self.op = Some(sent.what.op);
+            (self.lba, self.op) = (sent.what.extent.end(), Some(sent.what.op));
         }
         self.put_right(now);
         Some(Predicting {
