@@ -26,7 +26,7 @@ pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, V
 pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use probe::{Emit, Probe, ScratchRange};
-pub use reproduce::{FigureFormat, Reproduce};
+pub use reproduce::{FigureFormat, Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};

@@ -1,10 +1,11 @@
 //! `headtime sweep`
 
+use super::Judging;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// The most runs of a sweep, repeats included, unless `--max-runs` says otherwise.
-pub const MAX_RUNS_DEFAULT: u64 = 10_000;
+pub const MAX_RUNS_DEFAULT: u64 = 20_000;
 
 /// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
@@ -47,6 +48,9 @@ pub struct SweepArgs {
     /// Start over: delete what an interrupted sweep left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
+    /// Options of the check of invariants.
+    #[command(flatten, next_help_heading = "Invariants")]
+    pub judging: Judging,
     /// What to draw.
     #[command(flatten)]
     pub picture: PictureArgs,

@@ -3,15 +3,14 @@
 use super::context::Context;
 use crate::args::{FigureFormat, Reproduce};
 use crate::fault::{Fault, did_you_mean};
-use crate::figure::baseline::Baseline;
 use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{FigureRuns, count};
-use crate::figure::{BASELINE, Figure, RunOf, SHIPPED, Scale, output};
+use crate::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use crate::files::Output;
 use crate::output::{TableColumn, json, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
-use headtime_linux::shown::{PathShown as _, one_line};
+use headtime_linux::shown::one_line;
 use std::fs;
 use std::path::Path;
 
@@ -27,13 +26,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     if let Some(name) = &args.print_scenario {
         return print_scenario(&figures, name, context);
     }
-    let file = args.baseline.as_ref().and_then(Option::as_deref);
-    let mut baseline = baseline(file)?;
-    if args.bless && file.is_none() {
-        let problem =
-            "--bless: write --baseline=FILE; what comes with the program cannot be written";
-        return Err(Fault::Usage(problem.to_owned()));
-    }
+    let baseline = args.judging.known()?;
     if let Some(directory) = &args.out {
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
@@ -49,30 +42,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
         all.push(measured);
     }
     show(args, &all, context)?;
-    if args.bless {
-        let file = file.expect("a blessing without a file was refused");
-        return bless(file, &mut baseline, &all, scale, context);
-    }
-    if !args.check {
-        return Ok(());
-    }
-    let problems: Vec<String> = match &args.baseline {
-        Some(_) => all
-            .iter()
-            .flat_map(|measured| baseline.differences(measured, scale))
-            .collect(),
-        None => all.iter().flat_map(judge::out_of_range).collect(),
-    };
-    match problems.len() {
-        0 => Ok(()),
-        count => {
-            let what = match count {
-                1 => "1 point is not as expected".to_owned(),
-                count => format!("{count} points are not as expected"),
-            };
-            Err(Fault::Check(format!("{what}\n  {}", problems.join("\n  "))))
-        }
-    }
+    args.judging.conclude(baseline, &all, scale, context)
 }
 
 fn shipped(id: &str, text: &str, scale: Scale) -> Result<Figure, Fault> {
@@ -162,45 +132,6 @@ fn print_scenario(figures: &[Figure], name: &str, context: &mut Context<'_>) -> 
         ))
     })?;
     context.print(&found.scenario.to_toml())
-}
-
-/// What is known: a file, or what comes with the program.
-fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
-    let (name, text) = match path {
-        None => ("built-in baseline".to_owned(), BASELINE.to_owned()),
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-            (path.shown().to_string(), text)
-        }
-    };
-    Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
-}
-
-fn bless(
-    path: &Path,
-    baseline: &mut Baseline,
-    all: &[MeasuredFigure],
-    scale: Scale,
-    context: &mut Context<'_>,
-) -> Result<(), Fault> {
-    for measured in all {
-        baseline.bless(measured, scale);
-        let reasons = baseline.of(&measured.id, scale);
-        for known in reasons
-            .iter()
-            .filter(|known| known.red.as_deref() == Some(""))
-        {
-            context.note(&format!(
-                "{}: {}, {}, {} is out of its range; write into {} why",
-                measured.id,
-                known.series,
-                known.x,
-                known.metric,
-                path.shown()
-            ));
-        }
-    }
-    Output::write_all_of(path, &baseline.to_text())
 }
 
 fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> Result<(), Fault> {

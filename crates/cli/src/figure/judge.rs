@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A figure as measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredFigure {
     /// Its name.
     pub id: String,
@@ -22,6 +22,9 @@ pub struct MeasuredFigure {
     /// Whether its runs were smaller than they were meant to be; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
+    /// True if tables and baselines have only points out of range.
+    #[serde(skip)]
+    pub reds_alone: bool,
     /// Its points.
     pub points: Vec<MeasuredPoint>,
     /// What is to be known about it: that of the figure, of single points, and why some are out of
@@ -30,7 +33,7 @@ pub struct MeasuredFigure {
 }
 
 /// One number of a figure as measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredPoint {
     /// The line or bar it belongs to.
     pub series: String,
@@ -162,10 +165,10 @@ impl std::fmt::Display for Tally {
             by_construction,
         } = self;
         write!(f, "{within} of {judged} judged points are within")?;
-        write!(
-            f,
-            "; of those with a number in the paper {stated_within} of {stated}"
-        )?;
+        if *stated > 0 {
+            let what = "of those with a number in the paper";
+            write!(f, "; {what} {stated_within} of {stated}")?;
+        }
         if *by_construction > 0 {
             write!(f, "; {by_construction} equal by construction, not judged")?;
         }
@@ -299,6 +302,7 @@ pub fn measure<'a>(
         seed: figure.seed,
         seeds: figure.seeds,
         quick: scale == Scale::Quick,
+        reds_alone: false,
         points,
         notes,
     })

@@ -6,7 +6,7 @@
 pub mod baseline;
 pub mod judge;
 pub mod output;
-mod read;
+pub mod read;
 pub mod run;
 mod shipped;
 
@@ -60,6 +60,12 @@ pub enum X {
     Number(f64),
     /// A word.
     Text(String),
+}
+
+impl Default for X {
+    fn default() -> X {
+        X::Number(0.0)
+    }
 }
 
 impl std::fmt::Display for X {

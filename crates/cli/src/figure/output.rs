@@ -1,13 +1,14 @@
 //! A measured figure as a table, as JSON, as CSV.
 
-use super::judge::{MeasuredFigure, Shares, Tally, range};
+use super::judge::{MeasuredFigure, MeasuredPoint, Shares, Tally, range};
 use crate::execute::Sample;
 use crate::output::{TableColumn, Terminal, escaped, table};
 use crate::report::round;
 
 /// The text for people.
 pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
-    let points = &measured.points;
+    let shown = |point: &&MeasuredPoint| !measured.reds_alone || point.within == Some(false);
+    let points: Vec<&MeasuredPoint> = measured.points.iter().filter(shown).collect();
     let mut text = format!("{}: {}\n{}\n", measured.id, measured.title, measured.source);
     text.push_str(&seeds(measured));
     if measured.quick {
@@ -15,7 +16,7 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
     }
     text.push_str("\n\n");
     let number = |value: Option<f64>| value.map(digits).unwrap_or_default();
-    let verdict = |point: &super::judge::MeasuredPoint| {
+    let verdict = |point: &&MeasuredPoint| {
         match point.within {
             _ if point.calibrated => "calibrated",
             _ if point.by_construction => "by construction",
@@ -25,7 +26,7 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
         }
         .to_owned()
     };
-    let range_of = |point: &super::judge::MeasuredPoint| match point.range {
+    let range_of = |point: &&MeasuredPoint| match point.range {
         Some([least, most]) if least < most => format!("{} to {}", digits(least), digits(most)),
         _ => String::new(),
     };
@@ -65,7 +66,7 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
         columns.insert(4, column);
     }
     text.push_str(&table(&columns, terminal));
-    if points.iter().any(|point| point.within.is_some()) {
+    if measured.points.iter().any(|point| point.within.is_some()) {
         text.push_str(&format!("\n{}\n", Tally::of([measured])));
     }
     if !measured.notes.is_empty() {

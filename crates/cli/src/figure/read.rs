@@ -110,9 +110,25 @@ struct PlotText {
     rename = "[]",
     expecting = "two numbers, the least and the largest value, as in [2.7, 4.2] or [1, inf]"
 )]
-struct Accept {
+pub struct Accept {
     least: f64,
     largest: f64,
+}
+
+impl Accept {
+    /// Both ends.
+    ///
+    /// # Errors
+    ///
+    /// If nothing lies between them.
+    pub fn range(self) -> Result<(f64, f64), &'static str> {
+        let Accept { least, largest } = self;
+        // Not for a number that is none, either.
+        match (least..=largest).is_empty() {
+            true => Err("allowed are two numbers, the least and the largest value"),
+            false => Ok((least, largest)),
+        }
+    }
 }
 
 /// Names of scenarios: a text by comma, or a list, whose names may hold commas.
@@ -150,7 +166,7 @@ impl<'de> Deserialize<'de> for XText {
 }
 
 /// A text that says something.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+pub fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     match text.is_empty() {
         true => Err(D::Error::custom("is empty")),
@@ -158,7 +174,8 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     }
 }
 
-fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
+/// A metric, by its name.
+pub fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
     let expected = "the name of a metric, such as \"iops\"";
     parse(from, expected, Metric::by_name)
 }
@@ -285,12 +302,8 @@ fn draft(
         Scale::Quick => quick.iter().chain(&text.quick.0),
     };
     for setting in text.set.0.iter().chain(quick) {
-        let (key, value) = setting.split_once('=').ok_or_else(|| {
-            let problem = format!("\"{setting}\": write KEY=VALUE, as in engine.depth=4");
-            section.error_at("set", problem)
-        })?;
         let option = format!("{}: set {setting}", section.place());
-        table.set(&option, key.trim(), value.trim())?;
+        Scenario::set(&mut table, &option, setting)?;
     }
     if let Some(node) = table.get("schedulers") {
         let problem = "the points of a figure say which schedulers are run";
@@ -442,15 +455,14 @@ fn points(
             return Err(section.error_at("of", problem));
         }
     };
-    if let Some(accept) = &section.accept
-        // Not for a number that is none, either.
-        && (accept.least..=accept.largest).is_empty()
-    {
-        let problem = "allowed are two numbers, the least and the largest value";
-        return Err(accept.error(problem));
-    }
     let accept = section.accept.as_ref();
-    let accept = accept.map(|accept| (accept.least, accept.largest));
+    let accept = accept.map(|accept| {
+        accept
+            .value
+            .range()
+            .map_err(|problem| accept.error(problem))
+    });
+    let accept = accept.transpose()?;
     if accept.is_some() != section.why.is_some() {
         let problem = "a range and why it is what it is belong together";
         return Err(section.error_at("why", problem));

@@ -407,6 +407,7 @@ fn further() -> Vec<Column> {
         Column::metric("interrupts"),
         Column::metric("tags_in_use"),
         Column::metric("full_share"),
+        Column::metric("predicted_50us"),
         Column::metric("time_s").of_programs(|program| {
             let end = program.ended_s;
             end.map(|end| round(end - program.started_s, 9))

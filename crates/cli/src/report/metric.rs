@@ -1,6 +1,6 @@
 //! What a point of a figure measures of a run.
 
-use crate::report::{AtPercents, PERCENTS, Run, SpreadValue};
+use crate::report::{AtPercents, PERCENTS, PredictionsRun, Run, SpreadValue};
 use headtime_disk::Part;
 use headtime_probe::accuracy::{Accuracy, Learning, SECTORS};
 use headtime_units::nearest;
@@ -138,6 +138,12 @@ fn programs_mb_s(run: &Run) -> Option<f64> {
 fn programs_kb_s(run: &Run) -> Option<f64> {
     let rates = run.programs.iter().map(|one| one.throughput_mb_s);
     time(run).map(|_| rates.sum::<f64>() * 1e3)
+}
+
+/// The predictions of a run; nothing if no command was predicted.
+fn predicted(run: &Run) -> Option<&PredictionsRun> {
+    let predictions = run.predictions.as_ref();
+    predictions.filter(|all| all.commands > 0)
 }
 
 fn waiting_share(run: &Run) -> Option<f64> {
@@ -385,28 +391,28 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
     less "gap_steps_max", "steps", "the same, the most",
         |run| Some(run.freeblock?.steps_max as f64);
     more "predicted_50us", "%", "commands whose head time was predicted to 50 us",
-        |run| Some(run.predictions.as_ref()?.within_50us);
+        |run| Some(predicted(run)?.within_50us);
     more "predicted_150us", "%", "the same, to 150 us",
-        |run| Some(run.predictions.as_ref()?.within_150us);
+        |run| Some(predicted(run)?.within_150us);
     more "predicted_300us", "%", "the same, to 300 us",
-        |run| Some(run.predictions.as_ref()?.within_300us);
+        |run| Some(predicted(run)?.within_300us);
     less "predicted_150us_to_800us", "%", "commands whose head time was off by more than 150 us and at most 800",
         |run| {
-            let all = run.predictions.as_ref()?;
+            let all = predicted(run)?;
             Some(all.within_800us - all.within_150us)
         };
     less "turn_late", "%", "commands that took one or more turns longer than predicted, with no write in the drive's buffer",
-        |run| Some(run.predictions.as_ref()?.turn_late);
+        |run| Some(predicted(run)?.turn_late);
     less "destaging", "%", "the same, while writes may have waited in the drive's buffer",
-        |run| Some(run.predictions.as_ref()?.destaging);
+        |run| Some(predicted(run)?.destaging);
     less "turn_early", "%", "commands that took one or more turns less",
-        |run| Some(run.predictions.as_ref()?.turn_early);
+        |run| Some(predicted(run)?.turn_early);
     less "surprise_hits", "%", "commands that the drive's buffer served, where the medium was predicted",
-        |run| Some(run.predictions.as_ref()?.hits);
+        |run| Some(predicted(run)?.hits);
     less "predicted_elsewhere", "%", "commands that ended at another point of the turn than predicted",
-        |run| Some(run.predictions.as_ref()?.elsewhere);
+        |run| Some(predicted(run)?.elsewhere);
     less "after_surprise", "%", "commands behind one that took turns more or less, came from the buffer, or ended elsewhere",
-        |run| Some(run.predictions.as_ref()?.after_surprise);
+        |run| Some(predicted(run)?.after_surprise);
     less "interrupts", "", "completion notifications of the drive",
         |run| Some(run.commands.interrupts as f64);
     more "tags_in_use", "", "tags of the drive in use, in the mean over the time",

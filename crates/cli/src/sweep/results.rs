@@ -28,9 +28,9 @@ pub struct MeasuredRow {
 }
 
 impl Outcome {
-    /// The rows of a run.
-    pub fn of(run: &Run) -> Outcome {
-        let rows = Row::all(run).into_iter().map(|row| MeasuredRow {
+    /// Returns the rows of a run, at most `most`.
+    pub fn of(run: &Run, most: usize) -> Outcome {
+        let rows = Row::all(run).into_iter().take(most).map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {
                 Row::Named(_, named, _) if named.program > 0 => named.program.into(),
