@@ -1,6 +1,7 @@
 //! `headtime reproduce`
 
-use clap::{Args, ValueEnum};
+use super::TextFormat;
+use clap::Args;
 use std::path::PathBuf;
 
 /// Reproduce the papers' figures and judge the results
@@ -21,8 +22,8 @@ pub struct Reproduce {
     /// Table or JSON
     ///
     /// JSON is an object for one figure and a list of them for several or for `all`.
-    #[arg(long, value_enum, default_value_t = FigureFormat::Table, value_name = "FORMAT")]
-    pub format: FigureFormat,
+    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
+    pub format: TextFormat,
     /// Write ID.json, ID.csv and ID.svg of each figure into a directory
     ///
     /// Creates the directory if it is missing. A figure that shows single requests also gets
@@ -68,16 +69,6 @@ pub struct Judging {
     /// Write the measured values into the baseline FILE; keeps the reasons
     #[arg(long, requires = "baseline", conflicts_with = "check")]
     pub bless: bool,
-}
-
-/// How measured figures come out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FigureFormat {
-    /// A table for people
-    #[default]
-    Table,
-    /// JSON
-    Json,
 }
 
 const HELP: &str = "\

@@ -1,7 +1,8 @@
 //! `headtime sweep`
 
 use super::Judging;
-use clap::{Args, ValueEnum};
+use crate::output::Format;
+use clap::Args;
 use std::path::PathBuf;
 
 /// The most runs of a sweep, repeats included, unless `--max-runs` says otherwise.
@@ -44,7 +45,7 @@ pub struct SweepArgs {
     pub out: Option<PathBuf>,
     /// Table, JSON or CSV; by default what the name of --out says
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
-    pub format: Option<SweepFormat>,
+    pub format: Option<Format>,
     /// Start over: delete what an interrupted sweep left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
@@ -59,19 +60,6 @@ pub struct SweepArgs {
     /// Does not change any result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-}
-
-/// How the results of a sweep are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SweepFormat {
-    /// A table for people, a line for each combination
-    #[default]
-    Table,
-    /// JSON, with the rows of the CSV
-    Json,
-    /// CSV, a row for each combination, and below it one for each of its programs and origins where
-    /// there are several
-    Csv,
 }
 
 /// What a picture shows.

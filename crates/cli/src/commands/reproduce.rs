@@ -1,15 +1,16 @@
 //! `headtime reproduce`
 
 use super::context::Context;
-use crate::args::{FigureFormat, Reproduce};
+use crate::args::{Reproduce, TextFormat};
 use crate::fault::{Fault, did_you_mean};
 use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{FigureRuns, count};
 use crate::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use crate::files::Output;
-use crate::output::{TableColumn, json, table};
+use crate::output::{TableColumn, json, json_text, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
+use crate::report::columns::{Field, Fields};
 use headtime_linux::shown::one_line;
 use std::fs;
 use std::path::Path;
@@ -136,7 +137,7 @@ fn print_scenario(figures: &[Figure], name: &str, context: &mut Context<'_>) -> 
 
 fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> Result<(), Fault> {
     match (args.format, all) {
-        (FigureFormat::Table, _) => {
+        (TextFormat::Table, _) => {
             let texts = all
                 .iter()
                 .map(|measured| output::text(measured, context.terminal));
@@ -146,8 +147,8 @@ fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> 
             }
             context.print(&text)
         }
-        (FigureFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),
-        (FigureFormat::Json, all) => json(context.out, &all),
+        (TextFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),
+        (TextFormat::Json, all) => json(context.out, &all),
     }
 }
 
@@ -158,10 +159,7 @@ fn write_files(
     runs: &FigureRuns,
 ) -> Result<(), Fault> {
     let path = |ending: &str| directory.join(format!("{}{ending}", figure.id));
-    let mut text = Vec::new();
-    json(&mut text, measured)?;
-    let text = String::from_utf8(text).expect("JSON is text");
-    Output::write_all_of(&path(".json"), &text)?;
+    Output::write_all_of(&path(".json"), &json_text(measured))?;
     Output::write_all_of(&path(".csv"), &output::csv(measured))?;
     let drawn = picture::draw(
         figure,
@@ -170,47 +168,38 @@ fn write_files(
         |run| runs.errors(figure, run),
     );
     Output::write_all_of(&path(".svg"), &drawn)?;
-    let requests = |scenario: &str, scheduler: &str, run: &RunOf| {
-        output::samples_csv(scenario, scheduler, runs.samples(figure, run))
-    };
-    let errors = |scenario: &str, scheduler: &str, run: &RunOf| {
-        output::errors_csv(scenario, scheduler, &runs.errors(figure, run))
-    };
-    let of_runs = [
-        (
-            path("-requests.csv"),
-            output::SAMPLES_HEADING,
-            each(figure, figure.recorded(), requests),
-        ),
-        (
-            path("-errors.csv"),
-            output::ERRORS_HEADING,
-            each(figure, figure.predicted(), errors),
-        ),
-    ];
-    for (path, heading, lines) in of_runs {
-        if !lines.is_empty() {
-            Output::write_all_of(&path, &format!("{heading}{lines}"))?;
+    let samples = |of, run: &RunOf| output::samples(of, runs.samples(figure, run));
+    let errors = |of, run: &RunOf| output::errors(of, &runs.errors(figure, run));
+    for (ending, rows) in [
+        ("-requests.csv", each(figure, figure.recorded(), samples)),
+        ("-errors.csv", each(figure, figure.predicted(), errors)),
+    ] {
+        if !rows.is_empty() {
+            Output::write_all_of(&path(ending), &Fields::csv(&rows))?;
         }
     }
     Ok(())
 }
 
-/// What is written of each of some runs, those that several pictures show once.
+/// The rows of some runs, each run once although several pictures may show it.
 fn each<'a>(
     figure: &Figure,
     runs: impl Iterator<Item = &'a RunOf>,
-    written: impl Fn(&str, &str, &RunOf) -> String,
-) -> String {
+    rows: impl Fn([(&'static str, Field); 2], &RunOf) -> Vec<Fields<'static>>,
+) -> Vec<Fields<'static>> {
     let mut seen: Vec<&RunOf> = Vec::new();
-    let mut text = String::new();
+    let mut all = Vec::new();
     for run in runs {
         if seen.contains(&run) {
             continue;
         }
         seen.push(run);
-        let scenario = &figure.variants[run.variant].name;
-        text.push_str(&written(scenario, &run.scheduler.to_string(), run));
+        let scenario = Field::from(&figure.variants[run.variant].name);
+        let scheduler = Field::Text(run.scheduler.to_string());
+        all.extend(rows(
+            [("scenario", scenario), ("scheduler", scheduler)],
+            run,
+        ));
     }
-    text
+    all
 }

@@ -4,12 +4,13 @@ use super::compare::is_picture;
 use super::context::Context;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
-use crate::args::{self, SweepFormat as Format};
+use crate::args;
 use crate::execute::With;
 use crate::fault::Fault;
 use crate::figure::judge::MeasuredFigure;
 use crate::figure::{self, Scale};
 use crate::files::Output;
+use crate::output::{Format, json_text};
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
@@ -38,7 +39,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         stock: &stock,
         progress: &Progress::new(context.progress),
     };
-    let plan = Plan::new(sweep, &table, &place, making)?;
+    let plan = Plan::new(sweep, None, &table, &place, making)?;
     for note in plan.notes.iter().take(NOTES) {
         context.note(note);
     }
@@ -62,32 +63,43 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     targets.open()?;
     let stop = signals()?;
     let stop = || stop.load(Ordering::Relaxed) > 0;
-    let journal = targets.journal.as_deref();
-    let (results, journal) = carry_out(&plan, journal, &args, &stock, &stop, context)?;
+    let journal_of = targets.journal.as_deref();
+    let (results, journal) = carry_out(&plan, journal_of, &args, &stock, &stop, context)?;
     // Runs that are made again have a journal of their own.
     let doubtful = doubtful(&plan, &results);
-    let mut again = None;
-    let mut second = None;
-    if !doubtful.is_empty() {
-        let plan = plan.again(doubtful, &table, &place, making)?;
-        let path = targets.journal.as_ref();
-        let path = path.map(|path| path.with_extension("again.partial"));
-        let (results, journal) = carry_out(&plan, path.as_deref(), &args, &stock, &stop, context)?;
-        (again, second) = (Some((plan, results)), journal);
-    }
+    let (again, second) = match doubtful.is_empty() {
+        true => (None, None),
+        false => {
+            let plan = Plan::new(plan.sweep.clone(), Some(doubtful), &table, &place, making)?;
+            let journal = journal_of.map(|path| path.with_extension("again.partial"));
+            let journal = journal.as_deref();
+            let (results, journal) = carry_out(&plan, journal, &args, &stock, &stop, context)?;
+            (Some((plan, results)), journal)
+        }
+    };
     let judged = (!plan.sweep.invariants.is_empty())
         .then(|| judge(targets.name.clone(), &plan, &results, again.as_ref()));
-    targets.write(&plan, &results, judged.as_ref(), drawing.as_ref())?;
+    let render = |format, terminal| match (format, &judged) {
+        (Format::Table, None) => output::text(&plan, Some(&results), terminal),
+        (Format::Json, None) => output::json(&plan, &results),
+        (Format::Csv, None) => output::csv(&plan, &results),
+        (Format::Table, Some(judged)) => figure::output::text(judged, terminal),
+        (Format::Json, Some(judged)) => json_text(judged),
+        (Format::Csv, Some(judged)) => figure::output::csv(judged),
+    };
+    for (path, format) in [(&targets.csv, Format::Csv), (&targets.json, Format::Json)] {
+        if let Some(path) = path {
+            Output::write_all_of(path, &render(format, context.terminal))?;
+        }
+    }
+    if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
+        Output::write_all_of(path, &drawing.draw(&plan, &results))?;
+    }
     // Only now: until its results stand elsewhere, the journal is all there is of them.
     for journal in journal.into_iter().chain(second) {
         journal.remove()?;
     }
-    let printed = context.print(&match (targets.standard, &judged) {
-        (Format::Table, Some(judged)) => figure::output::text(judged, context.terminal),
-        (Format::Table, None) => output::text(&plan, Some(&results), context.terminal),
-        (Format::Json, _) => json(&plan, &results, judged.as_ref()),
-        (Format::Csv, _) => csv(&plan, &results, judged.as_ref()),
-    });
+    let printed = context.print(&render(targets.standard, context.terminal));
     let of_again = again.as_ref().map_or(0, |(_, results)| results.failed());
     match results.failed() + of_again {
         0 => printed?,
@@ -101,25 +113,6 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     let judged: Vec<MeasuredFigure> = judged.into_iter().collect();
     args.judging
         .conclude(baseline, &judged, Scale::Full, context)
-}
-
-/// The results as JSON: of a sweep with invariants the verdicts.
-fn json(plan: &Plan, results: &Results, judged: Option<&MeasuredFigure>) -> String {
-    match judged {
-        None => output::json(plan, results),
-        Some(judged) => {
-            let text = serde_json::to_string_pretty(judged).expect("verdicts have text keys");
-            format!("{text}\n")
-        }
-    }
-}
-
-/// The results as CSV: of a sweep with invariants the verdicts.
-fn csv(plan: &Plan, results: &Results, judged: Option<&MeasuredFigure>) -> String {
-    match judged {
-        None => output::csv(plan, results),
-        Some(judged) => figure::output::csv(judged),
-    }
 }
 
 /// Makes the runs of a plan that its journal does not have.
@@ -290,25 +283,6 @@ impl Targets {
         let mut paths = [&self.csv, &self.json, &self.picture].into_iter().flatten();
         // Begun and given up: leaves nothing.
         paths.try_for_each(|path| Output::create(path).map(drop))
-    }
-
-    fn write(
-        &self,
-        plan: &Plan,
-        results: &Results,
-        judged: Option<&MeasuredFigure>,
-        drawing: Option<&Drawing>,
-    ) -> Result<(), Fault> {
-        if let Some(path) = &self.csv {
-            Output::write_all_of(path, &csv(plan, results, judged))?;
-        }
-        if let Some(path) = &self.json {
-            Output::write_all_of(path, &json(plan, results, judged))?;
-        }
-        if let (Some(path), Some(drawing)) = (&self.picture, drawing) {
-            Output::write_all_of(path, &drawing.draw(plan, results))?;
-        }
-        Ok(())
     }
 }
 

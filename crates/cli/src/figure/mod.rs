@@ -121,17 +121,6 @@ pub enum Judge {
     Among,
 }
 
-impl Transform {
-    /// What it makes of two runs with the same value, if it compares two.
-    pub fn of_equals(self) -> Option<f64> {
-        match self {
-            Transform::Ratio | Transform::Speedup => Some(1.0),
-            Transform::Improvement => Some(0.0),
-            Transform::Value | Transform::Rise | Transform::Sooner | Transform::Added => None,
-        }
-    }
-}
-
 /// One number of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
@@ -158,8 +147,6 @@ pub struct Point {
     pub judge: Judge,
     /// Whether the paper's number was used to calibrate, so that meeting it proves nothing.
     pub calibrated: bool,
-    /// Why the value could not be anything but that of what it is compared with, if that is so.
-    pub by_construction: Option<String>,
     /// What is to be known about it.
     pub note: Option<String>,
 }

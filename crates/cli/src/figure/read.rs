@@ -84,7 +84,6 @@ struct PointText {
     judge: Judge,
     #[serde(default)]
     calibrated: bool,
-    by_construction: Option<String>,
     note: Option<String>,
     unit: Option<String>,
 }
@@ -475,13 +474,6 @@ fn points(
         let problem = "among is for a number of the paper, without a range";
         return Err(section.error_at("judge", problem));
     }
-    let by_construction = &section.by_construction;
-    let compares_with_one = transform.of_equals().is_some();
-    if by_construction.is_some() && (accept.is_some() || paper.is_some() || !compares_with_one) {
-        let problem = "is for a ratio, a speedup or an improvement that is not judged: \
-                       it cannot be anything else";
-        return Err(section.error_at("by_construction", problem));
-    }
     let series = &section.series;
     if section.x.as_ref().is_some_and(|xs| xs.0.is_empty()) {
         return Err(section.error_at("x", "is an empty list"));
@@ -520,39 +512,32 @@ fn points(
         why: section.why.clone(),
         judge,
         calibrated,
-        by_construction: by_construction.clone(),
         note: section.note.clone(),
     };
     let mut points = Vec::new();
-    if adds {
-        let ([(text, spec)], [variant], [_, _, ..]) =
-            (&named[..], &variants[..], &of_scenarios[..])
-        else {
-            let problem = "is about one scheduler in one scenario; of_scenario names the one without, and then those to compare with";
-            return Err(section.error_at("transform", problem));
+    if adds || transform == Transform::Rise {
+        let (text, x, runs) = match (&named[..], &variants[..], &of_scenarios[..]) {
+            ([(text, spec)], [variant], [_, _, ..]) if adds => {
+                let others = of_scenarios.iter().map(|of| run_of(drafts, *of, spec));
+                let others: Vec<RunOf> = others.collect();
+                let runs = vec![(run_of(drafts, *variant, spec), others)];
+                (text, drafts[*variant].x.clone(), runs)
+            }
+            ([(text, spec)], [_, _, ..], _) if !adds => {
+                let runs = (0..variants.len()).map(|number| compared(drafts, number, spec));
+                (text, X::Text("all".to_owned()), runs.collect())
+            }
+            _ => {
+                let problem = match adds {
+                    true => {
+                        "is about one scheduler in one scenario; of_scenario names the one without, and then those to compare with"
+                    }
+                    false => "is about one scheduler in several scenarios",
+                };
+                return Err(section.error_at("transform", problem));
+            }
         };
-        let others = of_scenarios.iter().map(|of| run_of(drafts, *of, spec));
-        let others: Vec<RunOf> = others.collect();
-        let runs = vec![(run_of(drafts, *variant, spec), others)];
-        let x = match xs {
-            Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
-            None => drafts[*variant].x.clone(),
-        };
-        points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
-        return Ok(points);
-    }
-    if transform == Transform::Rise {
-        let ([(text, spec)], true) = (&named[..], variants.len() > 1) else {
-            let problem = "is about one scheduler in several scenarios";
-            return Err(section.error_at("transform", problem));
-        };
-        let runs = (0..variants.len())
-            .map(|number| compared(drafts, number, spec))
-            .collect();
-        let x = match xs {
-            Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
-            None => X::Text("all".to_owned()),
-        };
+        let x = xs.and_then(|xs| xs.into_iter().next()).unwrap_or(x);
         points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
         return Ok(points);
     }

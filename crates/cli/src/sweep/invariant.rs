@@ -1,9 +1,10 @@
 //! Invariants of a sweep, and the verdicts on them.
 
+use super::Asked;
 use super::plan::{Plan, describe};
-use super::{Asked, Results};
+use super::results::{Outcome, Results};
 use crate::figure::X;
-use crate::figure::judge::{MeasuredFigure, MeasuredPoint};
+use crate::figure::judge::{MeasuredFigure, MeasuredPoint, finite};
 use crate::report::metric::Metric;
 use crate::report::round;
 use headtime_config::Place;
@@ -66,44 +67,40 @@ struct Seen {
 impl Seen {
     /// Takes the combinations of a point in the order of the steps. Returns nothing if a combination has no value.
     fn of(invariant: &Invariant, members: &[usize], results: &Results) -> Option<Seen> {
-        let is_better = |one: f64, other: f64| (one > other) == invariant.metric.more_is_better;
-        let mut seen: Option<Seen> = None;
-        let mut doubtful = Vec::new();
+        let more = invariant.metric.more_is_better;
+        let (mut seen, mut doubtful) = (None, Vec::new());
         let mut best: Option<(usize, f64)> = None;
         for number in members {
             let value = results.0[*number].whole(invariant.metric.name)?.number()?;
             let own = (*number, value);
-            let (judged, of) = match (invariant.along, best) {
-                (None, _) => (value, vec![own]),
-                (Some(_), None) => {
-                    best = Some(own);
-                    continue;
-                }
-                (Some(_), Some(other)) if invariant.metric.more_is_better => {
-                    (value / other.1, vec![other, own])
-                }
-                (Some(_), Some(other)) => (other.1 / value, vec![other, own]),
-            };
-            let (low, high) = invariant.sure;
-            // Two runs of one seed with equal values served the same requests.
-            let same = of.len() == 2 && of[0].1 == value;
-            if !same && !(low..=high).contains(&judged) {
-                doubtful.extend(of.iter().map(|(number, _)| *number));
-            }
-            if best.is_none_or(|(_, best)| is_better(value, best)) {
+            let before = best.filter(|_| invariant.along.is_some());
+            if best.is_none_or(|(_, best)| (value > best) == more) {
                 best = Some(own);
             }
-            if seen.as_ref().is_none_or(|seen| judged < seen.value) {
-                seen = Some(Seen {
-                    value: judged,
-                    of,
-                    doubtful: Vec::new(),
-                });
+            let judged = match before {
+                None if invariant.along.is_some() => continue,
+                None => value,
+                Some((_, before)) if more => value / before,
+                Some((_, before)) => before / value,
+            };
+            let of: Vec<(usize, f64)> = before.into_iter().chain([own]).collect();
+            // Two runs of one seed with equal values served the same requests.
+            let same = before.is_some_and(|(_, before)| before == value);
+            if !same && !(invariant.sure.0..=invariant.sure.1).contains(&judged) {
+                doubtful.extend(of.iter().map(|(number, _)| *number));
+            }
+            if seen.as_ref().is_none_or(|(least, _)| judged < *least) {
+                seen = Some((judged, of));
             }
         }
         doubtful.sort_unstable();
         doubtful.dedup();
-        seen.map(|seen| Seen { doubtful, ..seen })
+        let (value, of) = seen?;
+        Some(Seen {
+            value,
+            of,
+            doubtful,
+        })
     }
 
     /// Returns all points, in the order of invariants and axes.
@@ -114,24 +111,24 @@ impl Seen {
             let point = plan.sweep.invariants[of].point(&one.choice);
             points.entry((of, point)).or_default().push(number);
         }
-        let seen = points.into_iter().map(|(key, members)| {
-            let seen = Seen::of(&plan.sweep.invariants[key.0], &members, results);
+        let invariants = &plan.sweep.invariants;
+        let seen = points.into_iter();
+        seen.map(|(key, of)| {
+            let seen = Seen::of(&invariants[key.0], &of, results);
             (key, seen)
-        });
-        seen.collect()
+        })
+        .collect()
     }
 }
 
 /// Returns the runs to make again: near a bound or beyond, with the other side of each comparison.
 pub fn doubtful(plan: &Plan, results: &Results) -> Vec<Asked> {
     let seen = Seen::all(plan, results).into_values().flatten();
-    let mut numbers: Vec<usize> = seen.flat_map(|seen| seen.doubtful).collect();
-    numbers.sort_unstable();
     let of = |number: usize| {
         let one = &plan.combinations[number];
         (one.choice.clone(), one.invariant)
     };
-    numbers.into_iter().map(of).collect()
+    seen.flat_map(|seen| seen.doubtful).map(of).collect()
 }
 
 /// Returns the verdict on each invariant at each point. Runs that were made again count in place of the first ones.
@@ -142,6 +139,11 @@ pub fn judge(
     again: Option<&(Plan, Results)>,
 ) -> MeasuredFigure {
     let sweep = &plan.sweep;
+    let mut scenarios = plan
+        .combinations
+        .iter()
+        .filter_map(|one| one.scenario.as_ref());
+    let seed = scenarios.next().map_or(1, |scenario| scenario.seed);
     let mut second = again.map_or(BTreeMap::new(), |(plan, results)| Seen::all(plan, results));
     let (mut points, mut notes, mut without) = (Vec::new(), Vec::new(), 0);
     for (key, first) in Seen::all(plan, results) {
@@ -156,7 +158,6 @@ pub fn judge(
         let (number, choice) = key;
         let invariant = &sweep.invariants[number];
         let (low, high) = invariant.accept;
-        let finite = |end: f64| end.is_finite().then_some(end);
         let within = (low..=high).contains(&seen.value);
         let made = MeasuredPoint {
             series: invariant.name.clone(),
@@ -167,7 +168,7 @@ pub fn judge(
                 None => invariant.metric.unit.to_owned(),
             },
             measured: round(seen.value, 6),
-            accept: Some([finite(low), finite(high)]),
+            accept: Some(finite(invariant.accept)),
             within: Some(within),
             ..MeasuredPoint::default()
         };
@@ -185,6 +186,11 @@ pub fn judge(
         }
         points.push(made);
     }
+    for (number, outcome) in results.0.iter().enumerate() {
+        if let Outcome::Failed(error) = outcome {
+            notes.push(format!("combination {}: {error}", number + 1));
+        }
+    }
     if without > 0 {
         notes.push(format!(
             "{without} points are not judged: a run failed or has no such value"
@@ -194,7 +200,7 @@ pub fn judge(
         id,
         source: format!("{} combinations", plan.combinations.len()),
         title: plan.title.clone().unwrap_or_default(),
-        seed: plan.seed,
+        seed,
         seeds: 1,
         reds_alone: true,
         points,

@@ -158,12 +158,9 @@ impl Sweep {
                 flat.push((format!("sweep.{key}"), list));
             }
         }
-        let mode = match self.mode {
-            Mode::Cross => None,
-            Mode::Each => Some("each".to_owned()),
-            Mode::Draw => Some(format!("draw, points = {}", self.points)),
-        };
-        flat.extend(mode.map(|mode| ("sweep.mode".to_owned(), mode)));
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        flat.push(("sweep.mode".to_owned(), mode));
+        flat.push(("sweep.points".to_owned(), self.points.to_string()));
         if !self.pairs.is_empty() {
             let name = |axis: usize| self.axes[axis].name();
             let pairs = self.pairs.iter();

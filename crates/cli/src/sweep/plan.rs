@@ -46,8 +46,6 @@ pub struct Plan {
     pub keys: BTreeMap<String, String>,
     /// Names the whole: the choices, and the hash and seed of each.
     pub hash: String,
-    /// The seed of the scenario; points are drawn by this seed.
-    pub seed: u64,
 }
 
 /// How a plan is made.
@@ -92,6 +90,7 @@ impl Problem {
 impl Plan {
     /// Looks at every combination: reads what it names, and finds out whether it can be run.
     ///
+    /// `again` are runs to make again, with the settings for that; without, all runs of the sweep are planned.
     /// `table` is the scenario without its `[sweep]`, `place` stands for the whole of it in errors.
     ///
     /// # Errors
@@ -99,34 +98,6 @@ impl Plan {
     /// If there are too many; if a key is none, or a value is wrong in all combinations that have it.
     /// What is wrong with some only is kept with these.
     pub fn new(
-        sweep: Sweep,
-        table: &Table,
-        place: &Place,
-        making: Making<'_>,
-    ) -> Result<Plan, Fault> {
-        Plan::of(sweep, None, table, place, making)
-    }
-
-    /// Like [`Plan::new`], of some of the runs of a plan, with the settings for runs that are made again. They may be any number.
-    ///
-    /// # Errors
-    ///
-    /// As [`Plan::new`].
-    pub fn again(
-        &self,
-        runs: Vec<Asked>,
-        table: &Table,
-        place: &Place,
-        making: Making<'_>,
-    ) -> Result<Plan, Fault> {
-        let making = Making {
-            most: u64::MAX,
-            ..making
-        };
-        Plan::of(self.sweep.clone(), Some(runs), table, place, making)
-    }
-
-    fn of(
         mut sweep: Sweep,
         again: Option<Vec<Asked>>,
         table: &Table,
@@ -139,7 +110,9 @@ impl Plan {
         if sweep.mode == Mode::Each {
             settle(&mut sweep.axes, &mut base, place)?;
         }
-        refuse_many(&sweep, sweep.count(), making.most)?;
+        // No limit for runs that are made again: the limit has let the first runs pass.
+        let most = again.as_ref().map_or(making.most, |_| u64::MAX);
+        refuse_many(&sweep, sweep.count(), most)?;
         let seed = match base.at("seed").map(|node| &node.value) {
             Some(Value::Integer(seed)) => *seed as u64,
             _ => 1,
@@ -154,7 +127,7 @@ impl Plan {
             Ok(scenario) => cells(scenario).len() as u64 * u64::from(scenario.run.repeats),
             Err(_) => 1,
         });
-        refuse_many(&sweep, runs.sum(), making.most)?;
+        refuse_many(&sweep, runs.sum(), most)?;
         let title = scenarios
             .iter()
             .find_map(|(_, scenario)| scenario.as_ref().ok()?.title.clone());
@@ -201,7 +174,6 @@ impl Plan {
             sources,
             keys,
             hash: hash.finish(),
-            seed,
         })
     }
 
@@ -369,23 +341,11 @@ fn look_at(
     }
 }
 
-/// Refuses more runs than are allowed, and says what would make fewer.
+/// Refuses more runs than are allowed.
 fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
     if runs <= most {
         return Ok(());
     }
-    let each = Sweep {
-        mode: Mode::Each,
-        pairs: Vec::new(),
-        ..sweep.clone()
-    };
-    let hint = match sweep.mode {
-        Mode::Cross if each.count() < sweep.count() => format!(
-            "; mode = \"each\" varies each key alone, in {} combinations",
-            each.count()
-        ),
-        _ => String::new(),
-    };
     let runs = match runs {
         u64::MAX => "more than can be counted".to_owned(),
         runs => format!("{runs} runs"),
@@ -393,7 +353,9 @@ fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
     Err(TreeError {
         place: sweep.place.clone(),
         key: "sweep".to_owned(),
-        problem: format!("these make {runs}; allowed are {most}, or what --max-runs says{hint}"),
+        problem: format!(
+            "these make {runs}; allowed are {most}, or what --max-runs says. mode = \"each\" and \"draw\" make fewer"
+        ),
     })
 }
 

@@ -42,7 +42,8 @@ struct Words {
     mode: Mode,
     #[serde(default)]
     pairs: Vec<Placed<Pair>>,
-    points: Option<Placed<Points>>,
+    #[serde(default, deserialize_with = "whole::<_, _, 0, 1_000_000>")]
+    points: usize,
     #[serde(default)]
     again: OneOrList<String>,
     together: Option<Many<Placed<Table>>>,
@@ -51,11 +52,6 @@ struct Words {
     #[serde(rename = "+alone")]
     alone: Table,
 }
-
-/// Number of combinations to draw.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Points(#[serde(deserialize_with = "whole::<_, _, 1, 1_000_000>")] usize);
 
 /// `[[sweep.invariant]]`.
 #[derive(Deserialize)]
@@ -89,7 +85,7 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
     let mut mode = Mode::Cross;
     let mut pairs: Vec<Placed<Pair>> = Vec::new();
     let mut axes: Vec<SweptAxis> = Vec::new();
-    let (mut points, mut again) = (None, Vec::new());
+    let (mut points, mut again) = (0, Vec::new());
     let mut invariants: Vec<Placed<InvariantText>> = Vec::new();
     if let Some(node) = &node {
         let Value::Table(own) = &node.value else {
@@ -99,16 +95,10 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         (mode, pairs) = (words.mode, words.pairs);
         (points, again) = (words.points, words.again.0);
         invariants = words.invariant.map_or(Vec::new(), |Many(list)| list);
-        match (&points, mode) {
-            (Some(points), Mode::Cross | Mode::Each) => {
-                let problem = "is for mode = \"draw\"";
-                return Err(error(points.place(), "sweep.points", problem));
-            }
-            (None, Mode::Draw) => {
-                let problem = "missing; say how many combinations are drawn, such as 60";
-                return Err(error(&node.place, "sweep.points", problem));
-            }
-            _ => {}
+        if (points > 0) != (mode == Mode::Draw) {
+            let problem = "goes with mode = \"draw\", and that with points, such as points = 60";
+            let place = own.place("points").unwrap_or(&node.place);
+            return Err(error(place, "sweep.points", problem));
         }
         if let Some(pair) = pairs.first().filter(|_| mode != Mode::Each) {
             let problem = "is for mode = \"each\"; without it every combination is run";
@@ -154,7 +144,7 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         mode,
         axes,
         pairs,
-        points: points.map_or(0, |points| points.value.0),
+        points,
         invariants,
         again,
         place,
@@ -182,10 +172,10 @@ fn invariant(
     let range = |range: &Placed<Accept>| range.value.range().map_err(|text| range.error(text));
     let accept = range(&section.accept)?;
     Ok(Invariant {
-        sure: match &section.sure {
-            Some(sure) => range(sure)?,
-            None => Invariant::sure(accept),
-        },
+        sure: section
+            .sure
+            .as_ref()
+            .map_or(Ok(Invariant::sure(accept)), range)?,
         place: section.place().clone(),
         name: section.value.name,
         set: section.value.set.0,

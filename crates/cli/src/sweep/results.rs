@@ -28,8 +28,9 @@ pub struct MeasuredRow {
 }
 
 impl Outcome {
-    /// Returns the rows of a run, at most `most`.
-    pub fn of(run: &Run, most: usize) -> Outcome {
+    /// Returns the rows of a run, or the row of the whole alone.
+    pub fn of(run: &Run, whole: bool) -> Outcome {
+        let most = if whole { 1 } else { usize::MAX };
         let rows = Row::all(run).into_iter().take(most).map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {

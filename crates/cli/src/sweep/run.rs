@@ -185,13 +185,8 @@ impl Gathering<'_> {
         let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
         let (outcome, keep) = match pieces {
             Ok(pieces) => {
-                // Verdicts are on the whole.
-                let most = if self.plan.sweep.invariants.is_empty() {
-                    usize::MAX
-                } else {
-                    1
-                };
-                (sum_up_pieces(pieces, most)?, true)
+                let whole = !self.plan.sweep.invariants.is_empty();
+                (sum_up_pieces(pieces, whole)?, true)
             }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
             // Whoever mends it wants to see what comes of it.
@@ -210,7 +205,7 @@ impl Gathering<'_> {
     }
 }
 
-fn sum_up_pieces(pieces: Vec<Piece>, most: usize) -> Result<Outcome, Fault> {
+fn sum_up_pieces(pieces: Vec<Piece>, whole: bool) -> Result<Outcome, Fault> {
     let (mut prepared, mut made) = (None, Vec::new());
     for piece in pieces {
         prepared = Some(piece.prepared);
@@ -218,7 +213,7 @@ fn sum_up_pieces(pieces: Vec<Piece>, most: usize) -> Result<Outcome, Fault> {
     }
     let prepared = prepared.expect("a run has one repeat at least");
     let cell = &cells(&prepared.scenario)[0];
-    Ok(Outcome::of(&sum_up(&prepared, cell, &made), most))
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made), whole))
 }
 
 impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
@@ -285,7 +280,7 @@ mod tests {
             stock: &stock,
             progress: &progress,
         };
-        let plan = Plan::new(sweep, &table, &Place::BuiltIn, making).unwrap();
+        let plan = Plan::new(sweep, None, &table, &Place::BuiltIn, making).unwrap();
         let with = With {
             stock: &stock,
             progress: &progress,

@@ -194,12 +194,12 @@ fn what_is_wrong_with_an_invariant_is_refused_with_its_line() {
             "{said}: {stderr}"
         );
     };
-    wrong("points = 3", "", "s.toml:14: sweep.points: missing");
-    wrong("points = 3", "points = 0", "is out of range");
+    wrong("points = 3", "", "s.toml:14: sweep.points: goes with mode");
+    wrong("points = 3", "points = 0", "sweep.points: goes with mode");
     wrong(
         "\"draw\"",
         "\"each\"",
-        "sweep.points: is for mode = \"draw\"",
+        "s.toml:16: sweep.points: goes with mode",
     );
     wrong(
         "metric = \"iops\"",
