@@ -104,6 +104,8 @@ pub enum Trust {
     Measured,
     /// Found out by timing commands to a unit, from outside.
     Learned,
+    /// Read from a unit, which says it of itself.
+    Read,
     /// Printed by the vendor, a review or a paper.
     Published,
     /// Follows from measured or published values by arithmetic that the provenance states.

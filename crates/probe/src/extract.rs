@@ -19,6 +19,7 @@ mod assemble;
 mod begun;
 mod bench;
 mod comb;
+mod consistency;
 mod cycle;
 mod desk;
 mod electronics;
@@ -158,6 +159,9 @@ pub struct Extraction {
     pub turns: Vec<(Nanos, f64)>,
     pub walked: Walked,
     pub shape: Option<Shape>,
+    /// What of the layout contradicts itself, each with what to do.
+    #[serde(default)]
+    pub contradictions: Vec<String>,
     pub transfer: Option<Transfer>,
     /// Cylinders without data before each zone of the profile.
     pub gaps: Vec<u32>,
@@ -219,6 +223,7 @@ impl Extraction {
             turns: Vec::new(),
             walked: Walked::default(),
             shape: None,
+            contradictions: Vec::new(),
             transfer: None,
             gaps: Vec::new(),
             short: 0,

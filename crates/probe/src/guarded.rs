@@ -24,7 +24,7 @@ pub struct Guarded<'a> {
     /// Switches that are not as they were, and how they were.
     turned: Vec<(Switch, bool)>,
     record: Record<'a>,
-    /// Whether there are switches to see and to turn.
+    /// True if switches may be turned.
     switches: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Guarded<'a> {
         }
     }
 
-    /// As if the drive had no switches: where nothing can be recorded, nothing is turned.
+    /// Turns no switch, for where nothing can be recorded. Where nothing may be written, the write cache still shows its state.
     #[must_use]
     pub fn without_switches(mut self) -> Guarded<'a> {
         self.switches = false;
@@ -159,13 +159,15 @@ impl crate::Layer for Guarded<'_> {
     }
 
     fn switch(&mut self, which: Switch) -> Option<bool> {
-        self.switches.then(|| self.probe.switch(which)).flatten()
+        let is_only_read = which == Switch::WriteCache && self.scratch.is_none();
+        (self.switches || is_only_read)
+            .then(|| self.probe.switch(which))
+            .flatten()
     }
 
     fn set(&mut self, which: Switch, on: bool) -> Result<(), ProbeError> {
-        let Some(is_on) = Probe::switch(self, which) else {
-            return Err(ProbeError::NoSwitch(which));
-        };
+        let known = Probe::switch(self, which).filter(|_| self.switches);
+        let is_on = known.ok_or(ProbeError::NoSwitch(which))?;
         if is_on == on {
             return Ok(());
         }
@@ -412,11 +414,15 @@ mod tests {
     }
 
     #[test]
-    fn without_switches_none_is_seen_and_none_is_turned() {
+    fn without_switches_none_is_turned_and_the_write_cache_is_seen_where_nothing_is_written() {
         let mut probe = probe();
+        for (scratch, seen) in [(Some(Extent::at(0, 8)), None), (None, Some(true))] {
+            let mut guarded = Guarded::new(&mut probe, scratch).without_switches();
+            let shown = Switch::ALL.map(|which| guarded.switch(which));
+            assert_eq!(shown, [None, seen]);
+        }
         let mut guarded = Guarded::new(&mut probe, None).without_switches();
         for which in Switch::ALL {
-            assert_eq!(guarded.switch(which), None);
             assert!(matches!(
                 guarded.set(which, false),
                 Err(ProbeError::NoSwitch(_))

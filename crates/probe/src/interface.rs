@@ -2,6 +2,7 @@
 
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
+use serde::{Deserialize, Serialize};
 
 /// A drive, of which nothing is known but its size and the times of its answers.
 ///
@@ -95,7 +96,8 @@ pub trait Probe {
 }
 
 /// What a drive can be told to do or to leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Switch {
     /// Reading on behind what was asked for (ATA: look-ahead; SCSI: caching mode page, DRA).
     LookAhead,

@@ -18,6 +18,8 @@ use headtime_units::{Nanos, Sectors, SignedNanos};
 
 /// Settling of writes that differs by more than this between distances, in nanoseconds, needs a curve.
 const UNEVEN: f64 = 60_000.0;
+/// Confidence in a layout that contradicts itself, at most.
+const DOUBTED: f64 = 0.3;
 /// By how much of its time a seek may vary beside that.
 const VARIES: f64 = 0.01;
 
@@ -414,6 +416,9 @@ impl Extraction {
             (Some(_), Some(_)) => "Writes were timed in the scratch range.\n",
         };
         text += &self.electronics.lines();
+        for what in &self.contradictions {
+            text += &format!("Contradiction: {what}.\n");
+        }
         for (key, confidence) in self.confidence() {
             text += &format!("Confidence in {key}: {:.0} %.\n", 100.0 * confidence);
         }
@@ -473,6 +478,11 @@ impl Extraction {
             .is_some()
         {
             keys.push(("access.zero_latency_read", 0.9));
+        }
+        if !self.contradictions.is_empty() {
+            let doubted = ["layout.zones", "layout.order", "geometry.heads"];
+            let keys = keys.iter_mut().filter(|(key, _)| doubted.contains(key));
+            keys.for_each(|(_, confidence)| *confidence = confidence.min(DOUBTED));
         }
         let told = &self.electronics.told;
         keys.extend(

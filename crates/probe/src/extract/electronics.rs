@@ -28,8 +28,8 @@ pub struct Electronics {
     pub write_cache: WriteCache,
     /// How much answers of the buffer vary, and what its data take.
     pub jitter: Option<Jitter>,
-    /// Switches that can be turned, and whether they were on.
-    pub switches: Vec<(String, bool)>,
+    /// State of each switch that the drive shows, before the probe turned any.
+    pub switches: Vec<(Switch, bool)>,
     /// Why one of them could not be turned after all.
     #[serde(default)]
     pub not_turned: Option<String>,
@@ -156,13 +156,8 @@ impl Electronics {
         self.switches.clear();
         self.not_turned = None;
         for which in Switch::ALL {
-            if let Some(on) = probe.switch(which) {
-                let name = match which {
-                    Switch::LookAhead => "Reading ahead",
-                    Switch::WriteCache => "The write cache",
-                };
-                self.switches.push((name.to_owned(), on));
-            }
+            let on = probe.switch(which);
+            self.switches.extend(on.map(|on| (which, on)));
         }
     }
 
@@ -215,7 +210,10 @@ impl Electronics {
             return Ok(());
         }
         if let Step::Written(question) = step {
+            let mut switches = self.switches.iter();
+            let cached = switches.find(|(which, _)| *which == Switch::WriteCache);
             let reads = Reads {
+                cached: cached.map(|(_, on)| *on),
                 hit: self.hit.unwrap_or_default(),
                 segment: self.ahead.segment,
                 segments: self.segments.count,
@@ -252,7 +250,9 @@ impl Electronics {
     /// Puts what is known into a profile.
     pub(super) fn apply(&self, spec: &mut Spec) {
         for (key, _) in &self.told.known {
-            spec.trust.push((key.clone(), Trust::Learned));
+            let is_read = self.write_cache.is_read && key == "cache.write_back";
+            let trust = if is_read { Trust::Read } else { Trust::Learned };
+            spec.trust.push((key.clone(), trust));
         }
         self.queueing.apply(&mut spec.queue);
         if let Some(jitter) = self.jitter {
@@ -282,7 +282,7 @@ impl Electronics {
         let mut text = String::new();
         for (which, on) in &self.switches {
             let state = if *on { "on" } else { "off" };
-            text += &format!("{which} can be switched; it was {state}.\n");
+            text += &format!("When the probe began, {which} was {state}.\n");
         }
         if let Some(why) = &self.not_turned {
             text += &format!("Learned as the drive is: {why}.\n");

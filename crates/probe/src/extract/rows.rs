@@ -13,6 +13,8 @@ const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
 const LEAST: u64 = 16;
 /// Tracks of so many sectors are whole.
 const LONG: u64 = 1_024;
+/// Sectors at the end of a track of which none tells its length.
+const MOST_ALONE: u32 = 4;
 /// A slip on the first track that is measured, at most.
 const MOST_SLIPPED: f64 = 16.0;
 
@@ -32,11 +34,42 @@ impl Walk<'_, '_> {
     /// Begins a row at an address: finds the length of its tracks, where the next one begins, and how much
     /// it is turned.
     pub(super) fn row(&mut self, start: u64) -> Result<(), ExtractError> {
+        self.row_behind(start, 0)
+    }
+
+    /// The same behind so many sectors that were tracks of their own.
+    fn row_behind(&mut self, start: u64, alone: u32) -> Result<(), ExtractError> {
         for first_step in FIRST_STEPS {
             if self.try_row(start, first_step)? {
                 return Ok(());
             }
             self.bench.forget();
+        }
+        // The last sectors of a track say nothing of its length. Each counts as a track that is cut.
+        if let (Some(slots), true) = (self.slots_before(), alone < MOST_ALONE) {
+            let angle = self.bench.look_closely(start)?;
+            let enter = self.enter(start, angle);
+            let tolerance = self.tolerance_of(slots);
+            match self.zone().rows.last_mut() {
+                Some(last)
+                    if alone > 0
+                        && near(enter - last.data as f64 / slots as f64).abs() < tolerance =>
+                {
+                    last.data += 1
+                }
+                _ => self.begin(
+                    Row {
+                        tracks: 1,
+                        slots,
+                        data: 1,
+                        enter,
+                        skew: 0.0,
+                    },
+                    start,
+                    angle,
+                ),
+            }
+            return self.row_behind(start + 1, alone + 1);
         }
         // What agrees with nothing is taken as it is: what comes next will say.
         self.try_row(start, 0).map(|_| ())

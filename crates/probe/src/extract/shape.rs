@@ -159,6 +159,10 @@ fn of_cycle(cycle: &[Row]) -> Pattern {
             known(most, 1, Spared::Range(cylinders as u32))
         }
         [row] => Pattern::Rows(row.tracks),
+        // Spares are whole tracks: the last cylinder of a range has fewer.
+        [_, _, _, ..] if cycle.iter().filter(|row| row.tracks < most).count() == 1 => {
+            known(most, 1, Spared::Range(cycle.len() as u32))
+        }
         // Every so many rows another turn: the next group.
         _ => {
             let merged =

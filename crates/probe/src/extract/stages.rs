@@ -38,7 +38,8 @@ impl Extraction {
         match self.stage {
             Stage::Rotation | Stage::Tracks => self.walk(bench, until)?,
             Stage::Surfaces => {
-                self.shape = Some(surfaces::shape(bench, &self.walked.zones)?);
+                let shape = surfaces::shape(bench, &self.walked.zones)?;
+                self.settle(shape, bench.turn());
                 self.stage = Stage::Bus;
             }
             Stage::Bus => {

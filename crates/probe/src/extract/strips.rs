@@ -22,10 +22,10 @@ pub(super) struct Strip {
 }
 
 /// All strips of a drive; those that go on as the one before did are one with it.
-pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
+pub(super) fn strips(found: &[FoundZone], tolerance: f64, cuts: bool) -> Vec<Strip> {
     let mut strips: Vec<Strip> = Vec::new();
     for zone in found {
-        let flat = zone.flat();
+        let flat = zone.flat(cuts);
         let mut faults = zone.faults.iter().peekable();
         let mut later = 0;
         let mut turned = 0.0;
@@ -61,7 +61,7 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
                 false => (zone.start + behind).saturating_sub(later).max(passed),
             };
             let end = end.clamp(begin, zone.end.max(begin));
-            let strip = Strip {
+            let mut strip = Strip {
                 row,
                 start: begin,
                 end,
@@ -69,6 +69,13 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64) -> Vec<Strip> {
                 slips,
             };
             begin = end;
+            if index == 0
+                && strips
+                    .last()
+                    .is_some_and(|last| last.gives_back(&mut strip))
+            {
+                strips.pop();
+            }
             match strips.last_mut() {
                 Some(last) if last.goes_on(&strip, tolerance) => last.join(&strip),
                 // Two parts of a track, which something cut that was none of the drive's, or a slip.
@@ -138,6 +145,26 @@ impl Strip {
         let behind = self.angle + (one.data + between) as f64 / slots;
         (between <= MOST_SLIPPED && near(next.angle - behind).abs() * slots < tolerance)
             .then_some(between)
+    }
+
+    /// Returns true, having moved them to `next`, if the addresses of a track that is cut are the first ones of the track with which `next`
+    /// begins. There a rule and the next one have the beginning of a track at one angle, so that the walk saw the border behind it.
+    fn gives_back(&self, next: &mut Strip) -> bool {
+        let (one, other) = (self.row, next.row);
+        let count = other.slots.saturating_sub(other.data);
+        let slots = other.slots as f64;
+        let begins = next.angle - count as f64 / slots;
+        let is_front = (one.tracks, one.data, other.tracks) == (1, count, 1)
+            && one.data < one.slots
+            && self.slips.is_empty();
+        if !is_front || near(self.angle - begins).abs() * slots >= 1.0 {
+            return false;
+        }
+        next.row.data = other.slots;
+        next.start = self.start;
+        next.angle = part(begins);
+        next.slips.iter_mut().for_each(|slip| *slip += count);
+        true
     }
 
     fn join(&mut self, next: &Strip) {
@@ -215,7 +242,7 @@ mod tests {
 
     /// Addresses and slips of each strip.
     fn taken(zone: &FoundZone) -> Vec<(u64, u64, Vec<u64>)> {
-        let strips = strips(std::slice::from_ref(zone), 0.3);
+        let strips = strips(std::slice::from_ref(zone), 0.3, false);
         let each = strips.into_iter();
         each.map(|strip| (strip.start, strip.end, strip.slips))
             .collect()

@@ -56,6 +56,8 @@ const MOST_AREAS: u64 = 8_192;
 /// Rows without a rule.
 const MOST_ROWS: usize = 512;
 
+/// Sixteenths of a track before a border, at which the rule is looked at again.
+const CHANCE_PARTS: [u64; 4] = [3, 8, 13, 23];
 /// What is off by less than this part of a sector is neither a slip nor a turn.
 const LESS: f64 = 0.65;
 /// The same of a look that is several reads.
@@ -231,15 +233,16 @@ impl Walk<'_, '_> {
     }
 
     /// Returns true if an address is where it is expected, and so is another one before it, behind
-    /// `good`: one alone may be there by chance.
+    /// `good`: one alone may be there by chance. Then the addresses next to it are, too.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
         if off.abs() >= self.tolerance_at(lba) {
             return Ok(false);
         }
         if lba - good > 1 {
-            let within = (lba - good - 1).min(self.zone().row_of(lba).data);
-            let other = lba - 1 - self.bench.random.up_to(within - 1);
+            let within = (lba - good - 1).min(2 * self.zone().row_of(lba).data);
+            let beside = within / 4;
+            let other = lba - 1 - beside - self.bench.random.up_to(within - beside - 1);
             let other = self.bench.fresh(other, lba - within);
             if !self.holds(other)? {
                 return Ok(false);
@@ -321,10 +324,12 @@ impl Walk<'_, '_> {
         // Within a track the buffer is in the way, and it matters little where a slip is.
         let (low, high) = self.narrow(good, bad, slots / 16)?;
         self.bench.look_closely(high)?;
-        // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to.
+        // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to. Then the two addresses are off by the
+        // same. Behind a border `high` alone may be that near, by chance.
         let off = self.off(high)?;
         let slots = self.zone().row_of(high).slots;
-        if off.abs() < f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high)) {
+        let less = f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high));
+        if off.abs() < less && near(off - self.off(low)?).abs() < less / 2.0 {
             self.refine(high, off);
             self.at.upto = high + 1;
             self.at.step = (self.at.step / 2).max(1);
@@ -337,6 +342,9 @@ impl Walk<'_, '_> {
             true => self.narrow_from_above(low, high)?,
             false => self.narrow(low, high, 1)?,
         };
+        if let Some(before) = self.border_before(good, low)? {
+            return self.turned(good, before);
+        }
         self.at.upto = low + 1;
         if let Some(behind) = self.goes_on_behind(high)? {
             self.at.odd.push(high);
@@ -345,6 +353,20 @@ impl Walk<'_, '_> {
         }
         self.break_at(high);
         self.row(high)
+    }
+
+    /// An address before `low` that is not where it is expected, if there is one on the last two tracks behind `good`. Then `low` is
+    /// behind a border and agrees with the old rule by chance.
+    fn border_before(&mut self, good: u64, low: u64) -> Result<Option<u64>, ExtractError> {
+        let data = self.zone().row_of(low).data;
+        for part in CHANCE_PARTS {
+            let back = data * part / 16;
+            match low.checked_sub(back).filter(|before| *before > good) {
+                Some(before) if !self.holds(before)? => return Ok(Some(before)),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     /// If an address is one of a remapped sector, where that ends: those behind it are where they should be. Of several

@@ -28,6 +28,9 @@ pub struct WriteCache {
     pub age: Option<f64>,
     pub serves_reads: Option<bool>,
     pub dedicated: Option<bool>,
+    /// No write was timed. The drive says whether its write cache is on; how it uses the cache is assumed.
+    #[serde(default)]
+    pub is_read: bool,
 }
 
 /// The questions in their order.
@@ -62,6 +65,10 @@ pub(super) const KEYS: [&str; 9] = [
     "cache.dedicated_write_segment",
 ];
 
+/// Assumed where no write was timed: sectors of buffer for each run of dirty data, and how long the drive is idle before it
+/// writes them.
+const SECTORS_A_RUN: u64 = 128;
+const IDLE: f64 = 50e6;
 /// Nothing idles for longer before it destages.
 const LONGEST_DELAY: f64 = 400e6;
 /// No data become older than this.
@@ -81,6 +88,7 @@ impl WriteCache {
                 for key in KEYS {
                     told.doubt(key, why);
                 }
+                self.read(reads, ground, told);
             }
             Ok(())
         };
@@ -134,6 +142,26 @@ impl WriteCache {
             WriteQuestion::ReadHits => self.read_hits(&mut pad, told),
             WriteQuestion::Dedicated => self.dedicated(&mut pad, told),
         }
+    }
+
+    /// Takes the state of the write cache from the drive, where no write can be timed.
+    ///
+    /// A drive with its cache on may answer any write from its buffer, or only writes in sequence. Drives whose addresses go along
+    /// surfaces are of a time when drives answered any. What such a drive does with written data is assumed as for a datasheet.
+    /// "Off" counts for nothing: the kernel says "off" of disks behind USB without asking them.
+    fn read(&mut self, reads: Reads, ground: &Ground<'_>, told: &mut Told) {
+        if reads.cached != Some(true) || ground.layout.group_cylinders() == 1 {
+            return;
+        }
+        self.write_back = Some(WriteBack::Full);
+        self.is_read = true;
+        told.know("cache.write_back", 0.9);
+        let segments = reads.segments.unwrap_or(1);
+        let sectors = segments * reads.segment.unwrap_or(0);
+        self.write_segments = Some(segments / 2);
+        self.destage = Some(Destage::Sweep);
+        self.runs = Some((sectors / SECTORS_A_RUN).clamp(16, 8_192));
+        self.delay = Some(IDLE);
     }
 
     fn kind(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {

@@ -376,8 +376,9 @@ impl FoundZone {
         true
     }
 
-    /// All rows, what repeats written out, up to its end: each with its first place and the angle of that.
-    pub(super) fn flat(&self) -> Vec<(Row, u64, f64)> {
+    /// All rows, what repeats written out, up to its end: each with its first place and the angle of that. With `cuts`, the track on which
+    /// the zone ends is a row of its own.
+    pub(super) fn flat(&self, cuts: bool) -> Vec<(Row, u64, f64)> {
         let mut flat = Vec::new();
         let last = self.place(self.end - 1).0 + 1;
         let (mut place, mut angle) = (0, self.angle);
@@ -393,7 +394,28 @@ impl FoundZone {
                 0 => room,
                 tracks => tracks.min(room),
             };
-            flat.push((Row { tracks, ..row }, place, part(angle)));
+            let cut = match cuts {
+                true => (place + tracks * row.data).saturating_sub(last),
+                false => 0,
+            };
+            let whole = tracks - u64::from(cut > 0);
+            if whole > 0 {
+                let row = Row {
+                    tracks: whole,
+                    ..row
+                };
+                flat.push((row, place, part(angle)));
+            }
+            if cut > 0 {
+                let (place, angle) = (place + whole * row.data, angle + row.skew * whole as f64);
+                let tail = Row {
+                    tracks: 1,
+                    data: row.data - cut,
+                    enter: if whole > 0 { row.skew } else { row.enter },
+                    ..row
+                };
+                flat.push((tail, place, part(angle)));
+            }
             place += tracks * row.data;
             angle += row.skew * (tracks - 1) as f64;
             index += 1;

@@ -29,7 +29,7 @@ pub(super) fn zones(
     late: impl Fn(u64) -> f64,
 ) -> Vec<Zone> {
     let same = SAME_OF_MANY * coarse.max(1.0);
-    let strips = strips(found, same);
+    let strips = strips(found, same, shape.group == 1);
     let mut taken = Taken {
         strips: &strips,
         next: 0,
@@ -220,10 +220,25 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let mut track = missing;
     let mut spared = 0;
     let mut turned = 0;
+    // Places of the last track up to its last address, and how many each range has behind that.
+    let mut last_data = slots;
+    let mut behind: Vec<f64> = Vec::new();
     let mut turns_seen: Vec<(u64, u64)> = Vec::new();
     while let Some(strip) = taken.peek() {
         if strip.row.slots != slots {
             break;
+        }
+        if let Spared::Range(range) = shape.spared {
+            // The last tracks of a range may be spares as a whole.
+            let each = u64::from(range) * heads;
+            let end = track.next_multiple_of(each);
+            let is_at = |track| near(strip.angle - expected(track)).abs() * (slots as f64) < SAME;
+            let is_short = end - track < heads && !is_at(track) && is_at(end);
+            let next = if is_short { end } else { track };
+            if next > 0 && next % each == 0 && track > missing {
+                behind.push(((next - track + 1) * slots - last_data) as f64);
+            }
+            track = next;
         }
         let front = match shape.spared {
             Spared::CylinderFront if track % heads == 0 => slots - strip.row.data,
@@ -253,13 +268,16 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
         let strip = taken.take(tracks).expect("looked");
         filled.add(&strip, track * slots + front);
         track += tracks;
+        last_data = strip.row.data;
         if matches!(shape.spared, Spared::ZoneEnd) && strip.row.data + front < slots {
             // A track that is cut is the last one.
             break;
         }
         match shape.spared {
             Spared::ZoneEnd => {}
-            _ => spared = spared.max(slots - strip.row.data),
+            // Where the drive ends, a track may be cut anywhere.
+            _ if taken.peek().is_some() => spared = spared.max(slots - strip.row.data),
+            _ => {}
         }
     }
     let addresses = filled.end - filled.start;
@@ -273,16 +291,28 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let cylinders = track.div_ceil(heads).max(needed.div_ceil(heads * slots));
     let room = cylinders * heads * slots;
     let mut reserved = in_front;
+    let mut begin = offset;
     let left = (room - reserved).saturating_sub(addresses);
     let is_last = taken.peek().is_none();
     let spares = match area(shape, slots) {
         None => left,
         Some((places, in_zone)) => {
-            let areas = (in_zone(cylinders)).max(1);
+            let areas = in_zone(cylinders);
+            let first_slot = slots - first.row.data;
+            if areas == 0 && !is_last && left % slots == first_slot && filled.slips.is_empty() {
+                // Part of an area has no spares. Its addresses are the last places.
+                begin += first.angle - first_slot as f64 / slots as f64 - expected(left / slots);
+                reserved = left;
+            }
+            let areas = areas.max(1);
             // Each area has as many, so that their number says it; the drive may end before the last zone does.
-            let spares = if is_last { spared } else { left / areas };
-            if !is_last {
-                reserved += left - spares * areas;
+            let spares = match super::turns::median(&mut behind) {
+                Some(spares) => spares as u64,
+                None if is_last => spared,
+                None => left / areas,
+            };
+            if !is_last && reserved == in_front {
+                reserved += left.saturating_sub(spares * areas);
             }
             filled.slips = fitting(&filled.slips, &turns_seen, slots, places, spares, room);
             spares
@@ -296,7 +326,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
         sectors_per_track: slots as u32,
         by_head: Vec::new(),
         tracks_per_surface: None,
-        offset: turns(offset),
+        offset: turns(begin),
         track_skew: turns(track_skew),
         cylinder_skew: turns(step),
         group_skew: None,

@@ -5,6 +5,7 @@ mod curves;
 mod inside;
 mod late;
 mod learned;
+mod pieces;
 mod refused;
 mod restored;
 mod resumed;

@@ -514,11 +514,58 @@ fn a_drive_that_refuses_to_read_ahead_is_learned_as_it_is() {
     assert_eq!(electronics.ahead.kind, Some(ReadAhead::Off));
     let said = electronics.lines();
     assert!(
-        said.contains("Reading ahead can be switched; it was off.\n"),
+        said.contains("When the probe began, look-ahead was off.\n"),
         "{said}"
     );
     assert!(
         said.contains("Learned as the drive is: look-ahead cannot be turned: it is reserved.\n"),
         "{said}"
     );
+}
+
+#[test]
+fn the_write_cache_is_read_from_a_drive_that_may_not_be_written() {
+    // The cache of an old drive that is on may answer writes in sequence only.
+    for (name, cached, known) in [
+        ("wd5000aaks", Some(true), true),
+        ("wd5000aaks", Some(false), false),
+        ("wd5000aaks", None, false),
+        ("atlas10k", Some(true), false),
+    ] {
+        let truth = by_name(name).unwrap();
+        let mut probe = Modelled::new(&truth, 1);
+        let mut given = Given::of(&truth, &probe);
+        given.scratch = None;
+        let reads = Reads {
+            cached,
+            hit: HitTime::default(),
+            segment: Some(1_142),
+            segments: Some(28),
+        };
+        let mut electronics = Electronics {
+            hit: Some(HitTime::default()),
+            ..Electronics::default()
+        };
+        electronics.ahead.segment = reads.segment;
+        electronics.segments.count = reads.segments;
+        let kind = write_cache::WriteQuestion::Kind;
+        let bench = &mut Bench::new(&mut probe, 1);
+        let told = &mut electronics.told;
+        let cache = &mut electronics.write_cache;
+        cache
+            .ask(kind, bench, &given.ground(), reads, told)
+            .unwrap();
+        let learned = truth.with(|spec| {
+            spec.trust.clear();
+            electronics.apply(spec);
+        });
+        let learned = learned.unwrap();
+        let full = learned.cache.write_back == WriteBack::Full;
+        let marked = learned
+            .trust
+            .contains(&("cache.write_back".to_owned(), Trust::Read));
+        assert_eq!((full, marked), (known, known), "{name} {cached:?}");
+        let text = headtime_disk::Profile::from_toml("again", &learned.to_toml()).unwrap();
+        assert_eq!(text.trust, learned.trust);
+    }
 }

@@ -18,6 +18,8 @@ const WAITING: usize = 8;
 /// What is known of reads already.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Reads {
+    /// True if the drive says that its write cache is on. `None` if the drive does not say.
+    pub cached: Option<bool>,
     pub hit: HitTime,
     pub segment: Option<u64>,
     pub segments: Option<u64>,

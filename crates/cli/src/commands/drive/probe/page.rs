@@ -168,6 +168,8 @@ impl<'a> Page<'a> {
             facts.for_each(|(_, text)| text.push_str(" (provisional)"));
         }
         lines.push(("check", self.check()));
+        let contradictions = self.extraction.contradictions.iter();
+        lines.extend(contradictions.map(|what| ("contradicts", what.clone())));
         if self.profile.is_some() {
             lines.push(("remapped", self.remapped()));
         }

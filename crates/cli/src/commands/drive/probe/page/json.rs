@@ -80,6 +80,7 @@ impl Page<'_> {
                 unclear: extraction.remaps.unclear,
                 unreadable: extraction.remaps.unreadable.clone(),
             },
+            contradictions: &extraction.contradictions,
             check: object! {
                 reads: held.reads,
                 hits: held.hits,
