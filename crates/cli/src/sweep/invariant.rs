@@ -85,8 +85,9 @@ impl SeenPoint {
             };
             let of: Vec<(usize, f64)> = before.into_iter().chain([own]).collect();
             // Two runs of one seed with equal values served the same requests.
-            let same = before.is_some_and(|(_, before)| before == value);
-            if !same && !(invariant.sure.0..=invariant.sure.1).contains(&judged) {
+            if before.is_none_or(|(_, before)| before != value)
+                && !(invariant.sure.0..=invariant.sure.1).contains(&judged)
+            {
                 doubtful.extend(of.iter().map(|(number, _)| *number));
             }
             if seen.as_ref().is_none_or(|(least, _)| judged < *least) {
@@ -159,8 +160,7 @@ pub fn judge(
         };
         let (number, choice) = key;
         let invariant = &sweep.invariants[number];
-        let (low, high) = invariant.accept;
-        let within = (low..=high).contains(&seen.value);
+        let within = (invariant.accept.0..=invariant.accept.1).contains(&seen.value);
         let made = MeasuredPoint {
             series: invariant.name.clone(),
             x: X::Text(describe(&sweep.axes, &choice, invariant.along)),
