@@ -7,7 +7,6 @@ use super::sim::{open, set, set_all};
 use crate::args;
 use crate::execute::With;
 use crate::fault::Fault;
-use crate::figure::judge::MeasuredFigure;
 use crate::figure::{self, Scale};
 use crate::files::Output;
 use crate::output::{Format, json_text};
@@ -110,9 +109,8 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
             )));
         }
     }
-    let judged: Vec<MeasuredFigure> = judged.into_iter().collect();
     args.judging
-        .conclude(baseline, &judged, Scale::Full, context)
+        .conclude(baseline, judged.as_slice(), Scale::Full, context)
 }
 
 /// Makes the runs of a plan that its journal does not have.

@@ -56,7 +56,7 @@ impl Invariant {
 }
 
 /// The value of an invariant at a point.
-struct Seen {
+struct SeenPoint {
     value: f64,
     /// The combinations behind this value, with their own values.
     of: Vec<(usize, f64)>,
@@ -64,9 +64,9 @@ struct Seen {
     doubtful: Vec<usize>,
 }
 
-impl Seen {
+impl SeenPoint {
     /// Takes the combinations of a point in the order of the steps. Returns nothing if a combination has no value.
-    fn of(invariant: &Invariant, members: &[usize], results: &Results) -> Option<Seen> {
+    fn of(invariant: &Invariant, members: &[usize], results: &Results) -> Option<SeenPoint> {
         let more = invariant.metric.more_is_better;
         let (mut seen, mut doubtful) = (None, Vec::new());
         let mut best: Option<(usize, f64)> = None;
@@ -85,8 +85,9 @@ impl Seen {
             };
             let of: Vec<(usize, f64)> = before.into_iter().chain([own]).collect();
             // Two runs of one seed with equal values served the same requests.
-            let same = before.is_some_and(|(_, before)| before == value);
-            if !same && !(invariant.sure.0..=invariant.sure.1).contains(&judged) {
+            if before.is_none_or(|(_, before)| before != value)
+                && !(invariant.sure.0..=invariant.sure.1).contains(&judged)
+            {
                 doubtful.extend(of.iter().map(|(number, _)| *number));
             }
             if seen.as_ref().is_none_or(|(least, _)| judged < *least) {
@@ -96,7 +97,7 @@ impl Seen {
         doubtful.sort_unstable();
         doubtful.dedup();
         let (value, of) = seen?;
-        Some(Seen {
+        Some(SeenPoint {
             value,
             of,
             doubtful,
@@ -104,7 +105,7 @@ impl Seen {
     }
 
     /// Returns all points, in the order of invariants and axes.
-    fn all(plan: &Plan, results: &Results) -> BTreeMap<(usize, Vec<usize>), Option<Seen>> {
+    fn all(plan: &Plan, results: &Results) -> BTreeMap<(usize, Vec<usize>), Option<SeenPoint>> {
         let mut points: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (number, one) in plan.combinations.iter().enumerate() {
             let Some(of) = one.invariant else { continue };
@@ -114,7 +115,7 @@ impl Seen {
         let invariants = &plan.sweep.invariants;
         let seen = points.into_iter();
         seen.map(|(key, of)| {
-            let seen = Seen::of(&invariants[key.0], &of, results);
+            let seen = SeenPoint::of(&invariants[key.0], &of, results);
             (key, seen)
         })
         .collect()
@@ -123,7 +124,7 @@ impl Seen {
 
 /// Returns the runs to make again: near a bound or beyond, with the other side of each comparison.
 pub fn doubtful(plan: &Plan, results: &Results) -> Vec<Asked> {
-    let seen = Seen::all(plan, results).into_values().flatten();
+    let seen = SeenPoint::all(plan, results).into_values().flatten();
     let of = |number: usize| {
         let one = &plan.combinations[number];
         (one.choice.clone(), one.invariant)
@@ -144,9 +145,11 @@ pub fn judge(
         .iter()
         .filter_map(|one| one.scenario.as_ref());
     let seed = scenarios.next().map_or(1, |scenario| scenario.seed);
-    let mut second = again.map_or(BTreeMap::new(), |(plan, results)| Seen::all(plan, results));
+    let mut second = again.map_or(BTreeMap::new(), |(plan, results)| {
+        SeenPoint::all(plan, results)
+    });
     let (mut points, mut notes, mut without) = (Vec::new(), Vec::new(), 0);
-    for (key, first) in Seen::all(plan, results) {
+    for (key, first) in SeenPoint::all(plan, results) {
         let (seen, of_plan) = match (second.remove(&key), again) {
             (Some(seen), Some((again, _))) => (seen, again),
             _ => (first, plan),
@@ -157,8 +160,7 @@ pub fn judge(
         };
         let (number, choice) = key;
         let invariant = &sweep.invariants[number];
-        let (low, high) = invariant.accept;
-        let within = (low..=high).contains(&seen.value);
+        let within = (invariant.accept.0..=invariant.accept.1).contains(&seen.value);
         let made = MeasuredPoint {
             series: invariant.name.clone(),
             x: X::Text(describe(&sweep.axes, &choice, invariant.along)),
