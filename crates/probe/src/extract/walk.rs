@@ -232,8 +232,8 @@ impl Walk<'_, '_> {
         Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
-    /// Returns true if an address is where it is expected, and so is another one before it, behind
-    /// `good`: one alone may be there by chance. Then the addresses next to it are, too.
+    /// Returns true if two addresses behind `good` are where they are expected: `lba`, and one some way before. One address alone may agree
+    /// by chance, and then its neighbours agree, too.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
         if off.abs() >= self.tolerance_at(lba) {
