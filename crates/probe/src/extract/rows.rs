@@ -37,7 +37,7 @@ impl Walk<'_, '_> {
         self.row_behind(start, 0)
     }
 
-    /// The same behind so many sectors that were tracks of their own.
+    /// Begins a row as [`Walk::row`] does. `alone` counts the sectors before it that were measured alone.
     fn row_behind(&mut self, start: u64, alone: u32) -> Result<(), ExtractError> {
         for first_step in FIRST_STEPS {
             if self.try_row(start, first_step)? {

@@ -148,7 +148,7 @@ impl Strip {
     }
 
     /// Returns true, and moves the addresses of this cut track to `next`, if `next` begins with the rest of the same track. Two rules that
-    /// begin a track at one angle hide the border: the walk sees a few sectors late where the second rule begins.
+    /// begin a track at one angle hide the border: the walk then finds the border a few sectors late.
     fn gives_back(&self, next: &mut Strip) -> bool {
         let (one, other) = (self.row, next.row);
         let count = other.slots.saturating_sub(other.data);
