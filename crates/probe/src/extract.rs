@@ -159,7 +159,7 @@ pub struct Extraction {
     pub turns: Vec<(Nanos, f64)>,
     pub walked: Walked,
     pub shape: Option<Shape>,
-    /// What of the layout contradicts itself, each with what to do.
+    /// Contradictions in the layout, each a sentence with advice.
     #[serde(default)]
     pub contradictions: Vec<String>,
     pub transfer: Option<Transfer>,

@@ -1,4 +1,4 @@
-//! Contradictions between parts of what was learned.
+//! Contradictions between learned parts of a layout.
 
 use super::Extraction;
 use super::holdout::Predictor;
@@ -8,7 +8,7 @@ use headtime_disk::Profile;
 
 /// Addresses whose angles are compared.
 const COMPARED: u64 = 2_048;
-/// Least share of them that has to agree.
+/// Least share of these addresses at equal angles.
 const AGREE: f64 = 0.98;
 /// Largest share of a disk that is spare.
 const MOST_SPARE: f64 = 0.1;
@@ -57,7 +57,7 @@ impl Extraction {
     }
 }
 
-/// Contradictions of a profile of whose addresses so many are where the walk found them, each with what to do.
+/// Contradictions of a profile, each a sentence with advice. `agree` is the share of addresses where the walk found them, 0 to 1.
 fn contradictions(profile: &Profile, agree: f64) -> Vec<String> {
     let zones = &profile.layout.zones;
     let geometry = &profile.geometry;

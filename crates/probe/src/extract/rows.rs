@@ -13,7 +13,7 @@ const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
 const LEAST: u64 = 16;
 /// Tracks of so many sectors are whole.
 const LONG: u64 = 1_024;
-/// Sectors at the end of a track of which none tells its length.
+/// Most sectors at the end of a track that are measured alone.
 const MOST_ALONE: u32 = 4;
 /// A slip on the first track that is measured, at most.
 const MOST_SLIPPED: f64 = 16.0;
@@ -37,7 +37,7 @@ impl Walk<'_, '_> {
         self.row_behind(start, 0)
     }
 
-    /// The same behind so many sectors that were tracks of their own.
+    /// Begins a row as [`Walk::row`] does. `alone` counts the sectors before it that were measured alone.
     fn row_behind(&mut self, start: u64, alone: u32) -> Result<(), ExtractError> {
         for first_step in FIRST_STEPS {
             if self.try_row(start, first_step)? {

@@ -147,8 +147,8 @@ impl Strip {
             .then_some(between)
     }
 
-    /// Returns true, having moved them to `next`, if the addresses of a track that is cut are the first ones of the track with which `next`
-    /// begins. There a rule and the next one have the beginning of a track at one angle, so that the walk saw the border behind it.
+    /// Returns true, and moves the addresses of this cut track to `next`, if `next` begins with the rest of the same track. Two rules that
+    /// begin a track at one angle hide the border: the walk then finds the border a few sectors late.
     fn gives_back(&self, next: &mut Strip) -> bool {
         let (one, other) = (self.row, next.row);
         let count = other.slots.saturating_sub(other.data);

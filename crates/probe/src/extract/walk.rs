@@ -232,8 +232,8 @@ impl Walk<'_, '_> {
         Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
-    /// Returns true if an address is where it is expected, and so is another one before it, behind
-    /// `good`: one alone may be there by chance. Then the addresses next to it are, too.
+    /// Returns true if two addresses behind `good` are where they are expected: `lba`, and one some way before. One address alone may agree
+    /// by chance, and then its neighbours agree, too.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
         if off.abs() >= self.tolerance_at(lba) {
@@ -324,8 +324,8 @@ impl Walk<'_, '_> {
         // Within a track the buffer is in the way, and it matters little where a slip is.
         let (low, high) = self.narrow(good, bad, slots / 16)?;
         self.bench.look_closely(high)?;
-        // Less than a sector is neither a slip nor a turn, but what the skew was not yet known to. Then the two addresses are off by the
-        // same. Behind a border `high` alone may be that near, by chance.
+        // A skew that is not exact yet moves both addresses by the same part of a sector. Behind a border `high` alone may be that near,
+        // by chance.
         let off = self.off(high)?;
         let slots = self.zone().row_of(high).slots;
         let less = f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high));

@@ -65,8 +65,7 @@ pub(super) const KEYS: [&str; 9] = [
     "cache.dedicated_write_segment",
 ];
 
-/// Assumed where no write was timed: sectors of buffer for each run of dirty data, and how long the drive is idle before it
-/// writes them.
+/// Sectors of buffer for each run of dirty data, and idle nanoseconds before the drive writes them. Both are assumed.
 const SECTORS_A_RUN: u64 = 128;
 const IDLE: f64 = 50e6;
 /// Nothing idles for longer before it destages.
@@ -147,7 +146,7 @@ impl WriteCache {
     /// Takes the state of the write cache from the drive, where no write can be timed.
     ///
     /// A drive with its cache on may answer any write from its buffer, or only writes in sequence. Drives whose addresses go along
-    /// surfaces are of a time when drives answered any. What such a drive does with written data is assumed as for a datasheet.
+    /// surfaces are of a time when drives answered any. The other keys are assumed as for a datasheet.
     /// "Off" counts for nothing: the kernel says "off" of disks behind USB without asking them.
     fn read(&mut self, reads: Reads, ground: &Ground<'_>, told: &mut Told) {
         if reads.cached != Some(true) || ground.layout.group_cylinders() == 1 {

@@ -300,7 +300,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             let areas = in_zone(cylinders);
             let first_slot = slots - first.row.data;
             if areas == 0 && !is_last && left % slots == first_slot && filled.slips.is_empty() {
-                // Part of an area has no spares. Its addresses are the last places.
+                // Part of an area has no spares. Addresses fill the last places.
                 begin += first.angle - first_slot as f64 / slots as f64 - expected(left / slots);
                 reserved = left;
             }

@@ -412,7 +412,7 @@ fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_o
         .filter(|lba| *lba > capacity / 4)
         .collect();
     let (mut met, mut most) = (0, 0);
-    for look in looks.iter().step_by(looks.len() / 200) {
+    for look in looks.iter().step_by(looks.len() / 300) {
         let Some(truth) = with_eight_elsewhere(&plain, *look) else {
             continue;
         };

@@ -158,11 +158,13 @@ fn a_drive_with_a_large_buffer_is_learned() {
 
 #[test]
 fn who_stops_on_a_drive_with_spares_by_ranges_of_cylinders_learns_the_same_profile() {
-    for name in ["barracuda-st32171w", "plausible-16"] {
+    // The ranges of the second drive do not fit where the walk found its sectors: each is a zone.
+    for (name, are_ranges) in [("barracuda-st32171w", true), ("plausible-16", false)] {
         let truth = by_name(name).unwrap();
         let through = run(&truth, 1, |_| false);
         let spared = through.shape.unwrap().spared;
-        assert!(matches!(spared, Spared::Range(_)), "{name}: {spared:?}");
+        let is_range = matches!(spared, Spared::Range(_));
+        assert_eq!(is_range, are_ranges, "{name}: {spared:?}");
         let stopped = run(&truth, 1, |_| true);
         assert_eq!(through, stopped, "{name}");
         let [one, other] = [&through, &stopped].map(|extraction| extraction.profile().unwrap());

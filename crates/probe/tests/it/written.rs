@@ -167,9 +167,9 @@ fn seeks_of_writes_are_learned_within_50_us_on_the_whole_grid_of_every_drive() {
         "nearline-20tb-4kn",
     ] {
         let truth = by_name(name).unwrap();
-        let mut probe = Modelled::new(&truth, 3);
+        let mut probe = Modelled::new(&truth, 1);
         let all = Extent::at(0, probe.capacity().get());
-        let mut extraction = Extraction::new(&probe, 3).with_scratch(all);
+        let mut extraction = Extraction::new(&probe, 1).with_scratch(all);
         extraction.run(&mut probe, LONG).unwrap();
         let error = compare(&truth, &extraction, &probe).write_seeks;
         assert!(error.is_some_and(|error| error < 50.0), "{name}: {error:?}");
