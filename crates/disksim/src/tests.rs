@@ -741,8 +741,8 @@ fn a_missing_file_is_named_in_the_error() {
 #[test]
 fn deep_nesting_is_an_error() {
     let deep = "a = [".repeat(100_000);
-    assert!(parse_str("deep", &format!("x y {{ {deep}")).is_err());
-    assert!(parse_str("deep", &"a b [".repeat(100_000)).is_err());
+    assert!(syntax::parse("deep", &format!("x y {{ {deep}")).is_err());
+    assert!(syntax::parse("deep", &"a b [".repeat(100_000)).is_err());
     let round = import_text("a", "source b", &Choice::default(), |_| {
         Ok("source b".to_string())
     });
@@ -790,7 +790,7 @@ fn many_files_are_an_error() {
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>()) {
-        let _ = parse_str("any", &text);
+        let _ = syntax::parse("any", &text);
     }
 
     #[test]

@@ -14,20 +14,8 @@ const MOST: i64 = 2_000;
 pub struct Predictions {
     /// By error in steps of 10 us, rounded to the nearest, from -20 ms to 20 ms.
     errors: Vec<u64>,
-    /// Commands that were predicted.
-    pub commands: u64,
-    /// Done at the predicted point of a turn, but whole turns later.
-    pub turns_late: u64,
-    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
-    pub destaging: u64,
-    /// Done at the predicted point of a turn, but whole turns earlier.
-    pub turns_early: u64,
-    /// Done from the drive's buffer.
-    pub hits: u64,
-    /// Done at another point of a turn.
-    pub elsewhere: u64,
-    /// Commands behind one that was a surprise.
-    pub after_surprise: u64,
+    /// All counts but `within`, which follows from the errors.
+    counts: PredictionCounts,
     /// The last command was one.
     surprised: bool,
 }
@@ -66,13 +54,7 @@ impl Default for Predictions {
     fn default() -> Predictions {
         Predictions {
             errors: vec![0; 2 * MOST as usize + 1],
-            commands: 0,
-            turns_late: 0,
-            destaging: 0,
-            turns_early: 0,
-            hits: 0,
-            elsewhere: 0,
-            after_surprise: 0,
+            counts: PredictionCounts::default(),
             surprised: false,
         }
     }
@@ -84,30 +66,32 @@ impl core::ops::AddAssign<&Predictions> for Predictions {
         for (count, more) in self.errors.iter_mut().zip(&other.errors) {
             *count += more;
         }
-        self.commands += other.commands;
-        self.turns_late += other.turns_late;
-        self.destaging += other.destaging;
-        self.turns_early += other.turns_early;
-        self.hits += other.hits;
-        self.elsewhere += other.elsewhere;
-        self.after_surprise += other.after_surprise;
+        let (counts, more) = (&mut self.counts, &other.counts);
+        counts.commands += more.commands;
+        counts.turns_late += more.turns_late;
+        counts.destaging += more.destaging;
+        counts.turns_early += more.turns_early;
+        counts.hits += more.hits;
+        counts.elsewhere += more.elsewhere;
+        counts.after_surprise += more.after_surprise;
     }
 }
 
 impl Predictions {
     pub(crate) fn add(&mut self, predicting: &Predicting) {
-        self.commands += 1;
+        let counts = &mut self.counts;
+        counts.commands += 1;
         let step = (predicting.error() + STEP / 2).div_euclid(STEP);
         self.errors[(step.clamp(-MOST, MOST) + MOST) as usize] += 1;
+        counts.after_surprise += u64::from(self.surprised);
         let surprise = match predicting.surprise {
             Surprise::None => None,
-            Surprise::Turns(turns) if turns > 0 => Some(&mut self.turns_late),
-            Surprise::Turns(_) => Some(&mut self.turns_early),
-            Surprise::Destaging(_) => Some(&mut self.destaging),
-            Surprise::Hit => Some(&mut self.hits),
-            Surprise::Elsewhere => Some(&mut self.elsewhere),
+            Surprise::Turns(turns) if turns > 0 => Some(&mut counts.turns_late),
+            Surprise::Turns(_) => Some(&mut counts.turns_early),
+            Surprise::Destaging(_) => Some(&mut counts.destaging),
+            Surprise::Hit => Some(&mut counts.hits),
+            Surprise::Elsewhere => Some(&mut counts.elsewhere),
         };
-        self.after_surprise += u64::from(self.surprised);
         self.surprised = surprise.is_some();
         if let Some(count) = surprise {
             *count += 1;
@@ -117,14 +101,8 @@ impl Predictions {
     /// The counts alone.
     pub fn counts(&self) -> PredictionCounts {
         PredictionCounts {
-            commands: self.commands,
             within: PredictionCounts::WITHIN.map(|most| self.within(most)),
-            turns_late: self.turns_late,
-            destaging: self.destaging,
-            turns_early: self.turns_early,
-            hits: self.hits,
-            elsewhere: self.elsewhere,
-            after_surprise: self.after_surprise,
+            ..self.counts
         }
     }
 

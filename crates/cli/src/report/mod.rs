@@ -561,20 +561,21 @@ pub struct PredictionsRun {
 impl PredictionsRun {
     /// Reads off what was counted.
     pub fn of(counted: &Predictions) -> PredictionsRun {
-        let share = |count: u64| round(100.0 * count as f64 / counted.commands.max(1) as f64, 6);
+        let counts = counted.counts();
+        let share = |count: u64| round(100.0 * count as f64 / counts.commands.max(1) as f64, 6);
         let within = |micros| share(counted.within(Nanos::from_micros(micros)));
         PredictionsRun {
-            commands: counted.commands,
+            commands: counts.commands,
             within_50us: within(50),
             within_150us: within(150),
             within_300us: within(300),
             within_800us: within(800),
-            turn_late: share(counted.turns_late),
-            destaging: share(counted.destaging),
-            turn_early: share(counted.turns_early),
-            hits: share(counted.hits),
-            elsewhere: share(counted.elsewhere),
-            after_surprise: share(counted.after_surprise),
+            turn_late: share(counts.turns_late),
+            destaging: share(counts.destaging),
+            turn_early: share(counts.turns_early),
+            hits: share(counts.hits),
+            elsewhere: share(counts.elsewhere),
+            after_surprise: share(counts.after_surprise),
             errors_us: counted
                 .errors()
                 .map(|(nanos, count)| (nanos / 1_000, count))

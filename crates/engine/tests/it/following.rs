@@ -43,7 +43,10 @@ fn chooses_behind_the_first(mut engine: Engine<Box<dyn Scheduler>>) {
     let (tag, outcome) = (DriveTag(0), Outcome::Done);
     engine.handle(now, Event::Completed { tag, outcome });
     assert_eq!(poll(&mut engine, now), [118_000_000]);
-    assert_eq!(engine.predictions().map(|all| all.commands), Some(1));
+    assert_eq!(
+        engine.predictions().map(|all| all.counts().commands),
+        Some(1)
+    );
 }
 
 #[test]
@@ -171,5 +174,8 @@ fn a_tracker_goes_on_when_schedulers_are_swapped() {
     let (tag, outcome) = (DriveTag(0), Outcome::Done);
     engine.handle(now, Event::Completed { tag, outcome });
     poll(&mut engine, now);
-    assert_eq!(engine.predictions().map(|all| all.commands), Some(1));
+    assert_eq!(
+        engine.predictions().map(|all| all.counts().commands),
+        Some(1)
+    );
 }

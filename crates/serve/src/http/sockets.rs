@@ -168,7 +168,7 @@ impl Sockets {
     }
 
     /// With other limits than the usual ones.
-    #[must_use]
+    #[cfg(test)]
     pub fn with_limits(self, limits: HttpLimits) -> Sockets {
         let connections = limits.connections.max(1);
         let limits = HttpLimits {

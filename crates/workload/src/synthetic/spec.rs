@@ -279,26 +279,6 @@ impl SyntheticSpec {
             processes,
         }
     }
-
-    /// The synthetic workload of Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk
-    /// Firmware" (FAST 2002): 10 processes, each thinking for 30 ms between its requests, two reads
-    /// to a write, sizes that are multiples of 4 KB with an exponential distribution of mean 8 KB,
-    /// addresses uniform over the drive.
-    ///
-    /// The paper does not say how the think time is distributed; it is constant here. Sizes are
-    /// geometric with a mean of exactly 8 KiB.
-    pub fn freeblock_oltp(seed: u64) -> SyntheticSpec {
-        let process = ProcessSpec {
-            pacing: Pacing::Closed {
-                think: TimeDistribution::Constant(Nanos::from_millis(30)),
-                outstanding: 1,
-            },
-            read_share: 2.0 / 3.0,
-            size: SizeDistribution::Exponential(Bytes(8192)),
-            ..ProcessSpec::default()
-        };
-        SyntheticSpec::alike(seed, 10, &process)
-    }
 }
 
 /// Why a synthetic workload cannot be run.
