@@ -41,7 +41,7 @@ use arm::{Ahead, Going, LastTrack, Record, Writing};
 use bus::Bus;
 use clock::Clock;
 use fault::Faults;
-use headtime_sched::{Backlog, Op};
+use headtime_sched::{Backlog, Ending, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use hold::Streams;
 use noise::Noise;
@@ -391,6 +391,15 @@ impl Drive {
             (span.from, span.to) = (self.clock.host(span.from), self.clock.host(span.to));
         }
         spans
+    }
+
+    /// End of a command, and how the buffer serves the command. `None` while the command waits, and for unknown tags.
+    pub(crate) fn planned_end(&self, tag: u32) -> Option<Ending> {
+        let slot = |index: u16| &self.slots[usize::from(index)];
+        let mut planned = self.planned.iter();
+        let (at, index) = planned.find(|(_, index)| slot(*index).command.tag == tag)?;
+        let (done, is_hit) = (self.clock.host(*at), slot(*index).hit == Hit::Full);
+        Some(Ending { done, is_hit })
     }
 
     /// Returns true if all written sectors are on the medium.

@@ -21,6 +21,7 @@ mod dirty;
 pub mod drive;
 pub mod ledger;
 mod queue;
+mod twin;
 pub mod validate;
 
 pub use datasheet::{Capacity, Datasheet, SectorFormat, SheetError};

@@ -36,7 +36,7 @@ use headtime_units::{Angle, Nanos, SignedNanos, Time, Track};
 use seek::LeastTimes;
 pub use seek::SeekTimes;
 pub(crate) use seek::evaluate as evaluate_seek;
-pub use walk::{Access, Step, Walk, prefix_available};
+pub use walk::{Access, Step, Walk};
 
 /// The mechanics of a drive.
 #[derive(Clone, Debug)]
@@ -246,20 +246,5 @@ impl Mechanics {
         } else {
             to + self.turn - from
         }
-    }
-
-    /// How long after `now` the heads are over `angle` next: less than a turn.
-    pub fn rotation(&self, now: Time, angle: Angle) -> Nanos {
-        self.wait(self.phase_at(now), self.phase(angle))
-    }
-
-    /// The time that `sectors` slots of a track of `per_track` take to pass, rounded up; up to a
-    /// nanosecond more than a transfer of them.
-    ///
-    /// # Panics
-    ///
-    /// If `per_track` is zero.
-    pub fn transfer(&self, sectors: u64, per_track: u32) -> Nanos {
-        Nanos::from_nanos((sectors * self.turn.as_nanos()).div_ceil(u64::from(per_track)))
     }
 }

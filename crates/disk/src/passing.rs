@@ -64,7 +64,7 @@ impl Passing for Model {
             segments: cache.segments,
             ahead: Sectors::new(ahead),
             sector: passes.max(Nanos::from_nanos(1)),
-            processing: self.reads_processed(),
+            processing: self.reads[2],
             telling: [
                 bus + self.profile().overhead.read_completion,
                 bus.saturating_sub(passes),

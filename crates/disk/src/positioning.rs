@@ -2,9 +2,10 @@
 
 use crate::drive::bus::{Fed, Feed, Link, Sending, Start};
 use crate::layout::{Layout, Run};
-use crate::mechanics::{Mechanics, Step};
+use crate::mechanics::{Access, Mechanics};
 use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead};
-use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted};
+use crate::twin::DriveTwin;
+use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted, Twin};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
@@ -21,13 +22,13 @@ use std::sync::Arc;
 /// Processing depends on the command before, which [`Positioning::left_by`] names. A policy that knows
 /// only where the head is ([`Positioning::end`]) gets the slower of the two: a missed sector costs
 /// a turn, a wait for one only the difference. For the same reason a read on the track where the
-/// head may still be reading ahead counts as setting out anew. Writes are those with which the arm
-/// sets out at once. Their processing is that of a write that completes in the buffer for
+/// head may still be reading ahead counts as setting out anew. Writes are modelled as if the arm
+/// left at once. Their processing is that of a write that completes in the buffer for
 /// [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, else that of a write that
 /// completes on the medium (with `Full`: forced unit access).
 ///
-/// It does not predict buffer hits, a drive that is still busy, noise, and (512e) the read before a
-/// write of parts of a sector.
+/// A model predicts neither noise nor (512e) the read before a write of parts of a sector. The [`Twin`] predicts buffer hits,
+/// reading ahead between commands, and writing back.
 ///
 /// Its platter is at angle zero at time zero. A live scheduler shifts its clock accordingly.
 /// Predictions follow the profile, not the drive: give a policy a profile of its own.
@@ -36,15 +37,13 @@ pub struct Model {
     profile: Profile,
     layout: Arc<Layout>,
     mechanics: Arc<Mechanics>,
-    /// By [`Before`].
-    reads: [Nanos; 3],
+    /// Processing of reads, by [`Before`]. The last is the longest.
+    pub(crate) reads: [Nanos; 3],
     writes: [WriteLead; 3],
-    /// The same of writes that wait in the drive.
+    /// Delays of writes that wait in the drive.
     waiting: [WriteLead; 3],
     /// Processing of writes that end in the buffer without the arm.
     buffered: [Nanos; 3],
-    /// See [`OverheadSpec`](crate::profile::OverheadSpec).
-    minimum_seek_delay: Nanos,
     /// A sector of a write over the bus.
     sector: Nanos,
     /// No track takes a write's sectors faster than the bus brings them.
@@ -87,14 +86,14 @@ struct WriteLead {
     arm: Nanos,
     /// Until the bus begins to bring data.
     data: Nanos,
-    /// From the end of its data until it is off the bus.
+    /// Giving up the bus behind the data.
     disconnect: Nanos,
-    /// From the end on the medium until it has the bus again.
+    /// Getting the bus again to tell the end.
     reselect: Nanos,
 }
 
 impl WriteLead {
-    /// The longer of each.
+    /// The longer delay of each kind.
     fn max(self, other: WriteLead) -> WriteLead {
         WriteLead {
             arm: self.arm.max(other.arm),
@@ -116,9 +115,9 @@ pub struct ModelPlace {
     supply: Nanos,
     /// If it is where a head is left: after what.
     before: Before,
-    /// How much sooner than the arm is free the drive takes up a command.
+    /// Time between the moment at which the drive takes up a command and the moment at which the arm is free.
     early: Nanos,
-    /// How long the bus is busy from when the arm is free.
+    /// Time for which the bus is busy once the arm is free.
     sends: Nanos,
 }
 
@@ -143,7 +142,7 @@ impl Model {
             reselect: spec.first_reselect + arbitration,
         };
         let (after_read, after_write) = (lead(after_read), lead(after_write));
-        // Its data then go to the segment that was used last.
+        // Only a write to the segment used last disconnects early.
         let same_segment = profile.cache.dedicated_write_segment || profile.cache.segments == 1;
         let first_after_write = match spec.early_write_disconnect {
             // The drive does so for a write after another write.
@@ -172,7 +171,7 @@ impl Model {
         let reads_on = match &profile.cache {
             cache if !cache.enabled || cache.read_ahead == ReadAhead::Off => 0,
             cache if cache.stop_read_ahead_in_sector => u64::from(cache.read_ahead_min),
-            // And the sector with which it has begun when it looks for a command.
+            // One more sector is under the head when the drive looks for a command.
             cache => u64::from(cache.read_ahead_min) + 1,
         };
         // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
@@ -201,7 +200,6 @@ impl Model {
             buffered: either(spec.write_hit_after_read, spec.write_hit_after_write),
             writes: leads(first_after_write),
             waiting: leads(after_write),
-            minimum_seek_delay: spec.minimum_seek_delay,
             sector,
             fetches: match &profile.cache {
                 cache if cache.write_prebuffering => u64::MAX,
@@ -215,24 +213,29 @@ impl Model {
         }
     }
 
+    /// A copy whose reads are zero-latency accesses, or not.
+    pub fn with_zero_latency_reads(&self, taken: bool) -> Model {
+        let mut other = self.clone();
+        other.profile = (self.profile)
+            .with(|spec| spec.access.zero_latency_read = taken)
+            .expect("fits any drive");
+        other.mechanics = Arc::new(Mechanics::new(&other.profile));
+        other
+    }
+
     /// The profile.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
     /// Its layout.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
     /// Its mechanics.
     pub fn mechanics(&self) -> &Mechanics {
         &self.mechanics
-    }
-
-    /// The longest that the drive processes a read.
-    pub(crate) fn reads_processed(&self) -> Nanos {
-        self.reads[Before::Unknown as usize]
     }
 
     /// The place of a request of `len` sectors that begins with a run; a write's will do for any operation.
@@ -275,12 +278,12 @@ impl Model {
         }
     }
 
-    /// When a drive that has sent all data takes up a command.
+    /// Time at which a drive that has sent all data takes up a command.
     fn takes_up(head: &Head<ModelPlace>) -> Time {
         head.free.saturating_sub(head.place.early)
     }
 
-    /// Returns true if a command that is sent then comes to a drive that takes it up at once.
+    /// Returns true if the drive takes up a command at once.
     fn is_idle(head: &Head<ModelPlace>, sent: Time) -> bool {
         let sends = head.place.sends;
         Model::takes_up(head) <= sent && (sends.is_zero() || head.free + sends <= sent)
@@ -295,13 +298,12 @@ impl Model {
         &leads[head.place.before as usize]
     }
 
-    /// When the data of a write of `len` sectors begin to come. Those of a write that waits come when the arm is free, unless
-    /// the drive fetches them before.
+    /// Time at which the data of a write of `len` sectors begin to come. A waiting write gets its data when the arm is free, unless
+    /// the drive prefetches written data.
     fn data(&self, head: &Head<ModelPlace>, sent: Time, len: u64) -> Time {
         let lead = self.lead(head, sent);
-        let data = sent + lead.data;
         if Model::is_idle(head, sent) || len <= self.fetches {
-            return data;
+            return sent + lead.data;
         }
         let spec = &self.profile.overhead;
         let off_bus = match self.profile.cache.write_back.sets_out() {
@@ -312,16 +314,16 @@ impl Model {
         (off_bus.max(Model::takes_up(head)) + reconnect).max(head.free + head.place.sends)
     }
 
-    /// When the arm leaves for a command, to which it moves for `way`.
+    /// Time at which the arm leaves for a command. The movement takes `way`.
     fn departs(&self, head: &Head<ModelPlace>, sent: Time, way: Nanos, op: Op) -> Time {
         if op.is_read() {
             return head.free.max(sent + self.reads[head.place.before as usize]);
         }
         let processed = sent + self.lead(head, sent).arm;
-        head.free.max(processed) + self.minimum_seek_delay.saturating_sub(way)
+        head.free.max(processed) + self.profile.overhead.minimum_seek_delay.saturating_sub(way)
     }
 
-    /// When it could begin with a command of `len` sectors if it were over its first sector.
+    /// Earliest time at which the drive could transfer the first of `len` sectors, without rotation.
     fn ready(
         &self,
         head: &Head<ModelPlace>,
@@ -369,7 +371,10 @@ impl Model {
                 0 => lead.data - lead.arm + lead.reselect + self.sector,
                 _ => Nanos::ZERO,
             };
-            (lead.arm, way.max(self.minimum_seek_delay).max(data))
+            (
+                lead.arm,
+                way.max(self.profile.overhead.minimum_seek_delay).max(data),
+            )
         };
         let leaves = Time::from_nanos(by.as_nanos().checked_sub(way.as_nanos())?);
         (sent + arm <= leaves).then_some(leaves)
@@ -382,10 +387,10 @@ impl Model {
         Extent::new(start, extent.len.clamp(Sectors::new(1), most))
     }
 
-    /// What a drive reads on behind a read of a good part of `run`, the last sector of which is `taken` sectors into it and ends at
-    /// `end`: when it has read what it must, and when the arm may leave then.
+    /// Reading ahead behind a read that ends at `end`, `taken` sectors into `run`. Returns when the drive has read the minimum, and
+    /// when the arm may leave. Sets `track` to the track where the arm is then.
     ///
-    /// It has begun with the next sector. At the end of a track it is on the way to the next one, and goes there first.
+    /// The drive finishes the sector under the head. At the end of a track the arm is on the way to the next track.
     fn reads_on(
         &self,
         run: &Run,
@@ -432,44 +437,12 @@ impl Model {
     }
 }
 
-/// What the steps of a request come to.
-#[derive(Debug)]
-struct Passed {
-    seek: Nanos,
-    transfer: Nanos,
-    /// When the last step has ended.
-    end: Time,
-    /// Whether the last sector was taken before others.
-    wrapped: bool,
-}
-
-impl Passed {
-    /// Nothing yet.
-    fn at(begin: Time) -> Passed {
-        Passed {
-            seek: Nanos::ZERO,
-            transfer: Nanos::ZERO,
-            end: begin,
-            wrapped: false,
-        }
-    }
-
-    #[inline(always)]
-    fn add(&mut self, step: &Step, transfer: Nanos, end: Time) {
-        self.seek += step.seek + step.switch;
-        self.transfer += transfer;
-        self.end = end;
-    }
-}
-
 impl Model {
-    /// A read on its way to the host, nothing of which the buffer has.
+    /// The bus transfer of a read that misses the buffer.
     fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
         let spec = &self.profile.overhead;
-        let (read, write) = (
-            spec.read_disconnect_after_read,
-            spec.read_disconnect_after_write,
-        );
+        let read = spec.read_disconnect_after_read;
+        let write = spec.read_disconnect_after_write;
         let disconnect = match head.place.before {
             Before::Read => read,
             Before::Write => write,
@@ -511,6 +484,10 @@ impl Positioning for Model {
             before: Before::from(op),
             ..self.end(extent)
         }
+    }
+
+    fn twin(&self) -> Option<Box<dyn Twin>> {
+        Some(Box::new(DriveTwin::new(&self.profile, &self.layout)))
     }
 
     fn holds_writes(&self) -> Nanos {
@@ -561,9 +538,9 @@ impl Positioning for Model {
         let leaves = self.departs(head, sent, way.total(), op);
         let (spec, bus) = (&self.profile.overhead, &self.profile.bus);
         let begin = head.free.max(sent);
-        let mut passed = Passed::at(begin);
+        let (mut access, mut end, mut wrapped) = (Access::default(), begin, false);
         let mut sending = None;
-        // A run in which the last sector is, and how many sectors of it up to that.
+        // The run of the last sector, and the number of its sectors up to that.
         let (mut last_run, mut taken) = (run, len as u32);
         let one = u64::from(run.len) >= len;
         let first = run.truncated(len);
@@ -572,18 +549,20 @@ impl Positioning for Model {
             let mut over_bus = self.sending(head, sent, extent);
             let zero_latency = self.mechanics.zero_latency(op);
             let leaves = leaves + self.mechanics.set_up(way.total(), op);
-            // Most requests are one run, for which a walk is a long way round.
+            // Most requests are one run. A walk would cost more.
             let one = one.then(|| (self.mechanics).one_step(first, leaves, way, zero_latency));
             if let Some(step) = one.flatten() {
-                passed.add(&step, step.transfer, step.end());
+                access.add(&step);
+                end = step.end();
                 over_bus.take(&step);
             } else {
                 let (layout, from) = (&self.layout, head.place.track);
                 let walk = (self.mechanics).walk(layout, from, leaves, extent, op, zero_latency);
                 for step in walk.with_first(Some(run)) {
-                    passed.add(&step, step.transfer, step.end());
+                    access.add(&step);
+                    end = step.end();
                     // A zero-latency access may take the last sector before others.
-                    passed.wrapped = step.extent().end() != extent.end();
+                    wrapped = step.extent().end() != extent.end();
                     over_bus.take(&step);
                 }
             }
@@ -597,8 +576,9 @@ impl Positioning for Model {
             let (mechanics, layout) = (&self.mechanics, &self.layout);
             let from = head.place.track;
             let walk = Fed::new(mechanics, layout, from, leaves, extent, Some(feed));
-            for part in walk.with_first(run, 0) {
-                passed.add(&part.step, part.transfer(), part.end());
+            for step in walk.with_first(run, 0) {
+                access.add(&step);
+                end = step.end();
             }
         }
         if !one {
@@ -611,18 +591,12 @@ impl Positioning for Model {
             before: Before::from(op),
             ..ModelPlace::default()
         };
-        let Passed {
-            seek,
-            transfer,
-            end,
-            wrapped,
-        } = passed;
         let size = u64::from(self.profile.cache.segment_sectors);
         let ([arm_end, bound, free], bus_ends, told, completion) = match sending {
             Some(sending) => {
                 let (_, over_bus) = sending.end();
                 let [bound, free] = self.reads_on(&last_run, taken, end, wrapped, &mut place.track);
-                // What does not fit into the segment is read when the bus has made room.
+                // A read longer than a segment continues when the bus has made room.
                 let arm_end = match len > size {
                     true => end.max(over_bus.saturating_sub(bus.sector(true) * size)),
                     false => end,
@@ -633,7 +607,7 @@ impl Positioning for Model {
             None => {
                 let lead = self.lead(head, sent);
                 let written = data + self.sector * len;
-                // More than the buffer holds comes when the rest is on the medium.
+                // A write longer than a segment gets its last data when the rest is on the medium.
                 let over_bus = match len > size {
                     true => written.max(end),
                     false => written,
@@ -651,7 +625,7 @@ impl Positioning for Model {
             Preseek::AtCompletion => told,
             Preseek::Off => done,
         };
-        // A drive that has to read on then has begun with one sector more.
+        // A drive that must read on has one more sector under the head.
         let free = if bound >= arm_free { free } else { arm_free };
         place.early = free - bound.max(arm_free);
         place.sends = bus_ends.saturating_since(free);
@@ -664,9 +638,9 @@ impl Positioning for Model {
             processed + spec.data_preparation + self.sector * len + spec.write_completion
         });
         HeadTime {
-            seek,
-            rotation: (end - begin).saturating_sub(seek + transfer),
-            transfer,
+            seek: access.seek + access.switch,
+            rotation: (end - begin).saturating_sub(access.total() - access.rotation),
+            transfer: access.transfer,
             head: Head { place, free },
             done,
             on_medium,
@@ -678,13 +652,8 @@ impl Positioning for Model {
         self.mechanics.reposition(from.track, to.track, op).total()
     }
 
-    fn seek_at_least(&self, from: ModelPlace, lba: Lba) -> Nanos {
-        let run = self.layout.run(self.clamp(lba));
-        self.seek_at_least_to(from, self.start_of(&run, 1, Op::Read), lba)
-    }
-
     #[inline]
-    fn seek_at_least_to(&self, from: ModelPlace, to: ModelPlace, _: Lba) -> Nanos {
+    fn seek_at_least(&self, from: ModelPlace, to: ModelPlace, _: Lba) -> Nanos {
         let (here, there) = (from.track.cylinder, to.track.cylinder);
         // Within a group of cylinders, a higher address may be on a lower cylinder.
         let slack = self.layout.group_cylinders() - 1;

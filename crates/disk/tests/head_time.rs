@@ -129,10 +129,9 @@ fn the_head_times_of_long_reads_are_predicted() {
 /// What reads came to behind another read on a drive that writes back on its own.
 #[derive(Debug, Default)]
 struct WrittenBack {
-    /// Reads that came more than 300 us late while the drive wrote back, and those of them that came at their point of a
-    /// later turn.
+    /// Reads that came whole turns late while the drive wrote back, and the share within 50 us of the prediction.
     delayed: u64,
-    turns_late: u64,
+    predicted_delays: u64,
     /// Reads behind one during which it wrote back, and those of them within 50 us of the prediction.
     behind: u64,
     predicted: u64,
@@ -191,10 +190,10 @@ fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
         back = all;
         let told = tracker.completed(now, completion.tag, true);
         if let (Some(told), Some(during)) = (told, before) {
-            let late = told.error() > 300_000;
+            let is_near = told.error().abs() <= 50_000;
             let turns = matches!(told.surprise, Surprise::Destaging(turns) if turns > 0);
-            found.delayed += u64::from(writes_back && late);
-            found.turns_late += u64::from(writes_back && late && turns);
+            found.delayed += u64::from(writes_back && turns);
+            found.predicted_delays += u64::from(writes_back && turns && is_near);
             let late_alone = match told.surprise {
                 Surprise::Destaging(turns) | Surprise::Turns(turns) => turns > 0,
                 _ => false,
@@ -223,7 +222,7 @@ fn a_read_that_waits_while_the_drive_writes_back_is_turns_late_and_the_next_is_p
             let found = written_back(name, depth, writes);
             let case = format!("{name}, depth {depth}, {writes} writes of ten: {found:?}");
             assert!(found.delayed >= 50 && found.behind >= 50, "{case}");
-            assert_eq!(found.turns_late, found.delayed, "{case}");
+            assert!(found.predicted_delays * 100 >= found.delayed * 99, "{case}");
             assert!(found.predicted * 100 >= found.behind * 99, "{case}");
             // A write that ends in the buffer leaves the arm where it is.
             assert!(found.behind_write >= 50, "{case}");
@@ -249,7 +248,7 @@ fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
         let mut tracker = Tracker::new(Model::new(&profile));
         let mut random = Pcg64::seed_from_u64(3);
         let most = drive.capacity().get() - 64;
-        let (mut now, mut at) = (Time::ZERO, 0);
+        let mut now = Time::ZERO;
         // Forced writes and reads behind them, and those of each within 50 us of the prediction, while nothing is written back.
         let (mut forced_writes, mut behind, mut back) = ([0, 0], [0, 0], Nanos::ZERO);
         for tag in 0..400 {
@@ -260,11 +259,12 @@ fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
             };
             let start = random.next_u64() % most / 8 * 8;
             let extent = Extent::at(start, (random.next_u64() % 8 + 1) * 8);
+            let rests = tracker.head(now, &mut core::iter::empty()).lba.get();
             tracker.issued(now, tag, TrackedCommand { op, extent, forced });
             let case = format!("{name}, {tag}: {op:?} {extent:?}, forced {forced}");
             let stays = op == Op::Write && !forced;
             let told = tracker.head(now, &mut core::iter::empty());
-            let end = if stays { at } else { extent.end().get() };
+            let end = if stays { rests } else { extent.end().get() };
             assert_eq!(told.lba.get(), end, "{case}");
             let room = tracker.next_done(now).expect("one is there");
             drive.submit(
@@ -299,7 +299,7 @@ fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
             if all == back {
                 *counted = [counted[0] + 1, counted[1] + u32::from(right)];
             }
-            (at, back) = (end, all);
+            back = all;
             now += Nanos::from_micros(100);
         }
         for [all, right] in [forced_writes, behind] {
@@ -307,4 +307,128 @@ fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
             assert!(all >= 50 && right * 100 >= all * 95, "{case}");
         }
     }
+}
+
+/// Commands of four clients that think between them.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    depth: u32,
+    sectors: u64,
+    /// Sequential commands of ten.
+    sequential: u64,
+    writes: u64,
+    think: Nanos,
+}
+
+/// Runs `commands`. Returns the number of predictions, and the number within 50 us.
+fn near(profile: &Profile, load: Load, commands: u32) -> (u32, u32) {
+    let mut drive = Drive::new(profile, 1);
+    let mut tracker = Tracker::new(Model::new(profile));
+    let mut random = Pcg64::seed_from_u64(7);
+    let most = drive.capacity().get() - load.sectors;
+    // Next time and sequential address of each client.
+    let mut clients = [(Time::ZERO, 0_u64); 4];
+    let mut in_drive = vec![];
+    let (mut now, mut tag, mut found) = (Time::ZERO, 0, (0, 0));
+    while tag < commands || !in_drive.is_empty() {
+        let idle = |client: &usize| !in_drive.iter().any(|(_, busy)| busy == client);
+        let next = (0..clients.len())
+            .filter(idle)
+            .min_by_key(|client| clients[*client].0);
+        let has_room = in_drive.len() < load.depth as usize && tag < commands;
+        let event = drive.next_event().filter(|_| !in_drive.is_empty());
+        let send = next
+            .filter(|_| has_room)
+            .map(|client| (clients[client].0.max(now), client));
+        if let Some((at, client)) = send.filter(|(at, _)| event.is_none_or(|event| *at <= event)) {
+            now = at;
+            let op = match random.next_u64() % 10 < load.writes {
+                true => Op::Write,
+                false => Op::Read,
+            };
+            let start = match random.next_u64() % 10 < load.sequential {
+                true => clients[client].1.min(most),
+                false => random.next_u64() % most / 8 * 8,
+            };
+            clients[client].1 = start + load.sectors;
+            let extent = Extent::at(start, load.sectors);
+            let forced = false;
+            tracker.issued(now, tag, TrackedCommand { op, extent, forced });
+            let command = Command {
+                tag,
+                op,
+                extent,
+                fua: false,
+                high: false,
+            };
+            drive.submit(now, command);
+            in_drive.push((tag, client));
+            tag += 1;
+            continue;
+        }
+        let event = event.expect("commands are in the drive");
+        let Some(done) = drive.poll(event) else {
+            continue;
+        };
+        now = done.at;
+        let place = in_drive.iter().position(|(tag, _)| *tag == done.tag);
+        let (_, client) = in_drive.swap_remove(place.expect("it was sent"));
+        clients[client].0 = now + load.think;
+        if let Some(told) = tracker.completed(now, done.tag, true) {
+            let is_near = told.error().abs() <= 50_000;
+            found = (found.0 + 1, found.1 + u32::from(is_near));
+        }
+    }
+    found
+}
+
+/// A simulated drive that receives the same commands predicts hits in the buffer, reading ahead and writing back.
+#[test]
+fn of_the_commands_of_any_load_99_percent_are_predicted_within_50_us() {
+    let mut failed = Vec::new();
+    for shipped in profile::shipped() {
+        let quiet = shipped
+            .profile()
+            .with(|spec| spec.noise = NoiseSpec::default());
+        let profile = quiet.expect("it can be");
+        let mut few = Vec::new();
+        for (kib, sequential, depth, writes, think) in loads() {
+            let sectors = kib * 1_024 / u64::from(profile.geometry.sector_bytes);
+            let depth = depth.min(profile.queue.depth);
+            let think = Nanos::from_millis(think);
+            let load = Load {
+                depth,
+                sectors,
+                sequential,
+                writes,
+                think,
+            };
+            let (all, near) = near(&profile, load, 40);
+            if near * 100 < all * 99 && all - near > 1 {
+                few.push(format!("{near} of {all}: {load:?}"));
+            }
+        }
+        failed.extend(
+            few.into_iter()
+                .map(|few| format!("{}: {few}", profile.name)),
+        );
+    }
+    assert!(
+        failed.is_empty(),
+        "{} loads:\n{}",
+        failed.len(),
+        failed.join("\n")
+    );
+}
+
+/// Size in KiB, sequential ones of ten, depth, writes of ten, and think time in ms.
+fn loads() -> impl Iterator<Item = (u64, u64, u32, u64, u64)> {
+    let all = [4, 64, 1_024].into_iter();
+    let all = all.flat_map(|kib| [0, 6, 10].map(|sequential| (kib, sequential)));
+    let all = all.flat_map(|(kib, sequential)| [1, 2].map(|depth| (kib, sequential, depth)));
+    let all = all
+        .flat_map(|(kib, sequential, depth)| [0, 3].map(|writes| (kib, sequential, depth, writes)));
+    all.flat_map(|(kib, sequential, depth, writes)| {
+        [0, 1, 20].map(|think| (kib, sequential, depth, writes, think))
+    })
 }

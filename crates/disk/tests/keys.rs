@@ -13,7 +13,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 
 type Change = fn(&mut Spec);
 
-/// The values that a key takes. A key that is added to one of the structures has to be added here.
+/// Values for each key. A new key of a structure does not compile until it is listed.
 macro_rules! vary {
     ($all:ident, $base:ident.$part:ident: $type:ident { $($field:ident: [$($value:expr),*]),* $(,)? }) => {
         let _ = |$type { $($field: _),* }: $type| ();
@@ -28,7 +28,7 @@ fn us(micros: u64) -> Nanos {
     Nanos::from_micros(micros)
 }
 
-/// Every zone changed alike.
+/// Changes every zone alike.
 fn zones(spec: &mut Spec, change: impl Fn(&mut Zone)) {
     spec.layout.zones.iter_mut().for_each(change);
 }
@@ -167,17 +167,16 @@ fn changes() -> Vec<(&'static str, Change)> {
     all
 }
 
-/// A command whose end is not to be predicted from where the head is.
+/// Reason for which the head alone does not tell the end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exception {
-    /// The buffer had some of it, or it came on the way of what the drive read ahead.
+    /// The buffer serves sectors of the command.
     Buffered,
-    /// The drive has read ahead for an unknown time, or reads ahead on the same track.
+    /// The drive has read ahead for an unknown time, or reads ahead near the command's sectors.
     ReadAhead,
-    /// Writes with which the arm sets out though they end in the buffer, and forced ones of such a drive: they take as long to process as others.
+    /// The write ends in the buffer while the arm sets out, or the drive would do so without FUA.
     SetsOut,
-    /// A write that waits until the drive has read what it must, where the model has it that data are fetched meanwhile. With
-    /// two commands in the drive they are.
+    /// The write waits alone for reading ahead. The model assumes a second command. Then the drive prefetches data.
     Alone,
 }
 
@@ -185,11 +184,11 @@ enum Exception {
 struct Found {
     matched: u32,
     excepted: u32,
-    /// Of the first that did not end in time: what it was, and by how many nanoseconds.
+    /// Commands with errors, with their predecessors.
     wrong: Vec<String>,
 }
 
-/// Runs three commands, one after the other, on a drive that is at rest.
+/// Runs three commands on a drive at rest, one after the other.
 fn three(profile: &Profile, rested: &Drive, model: &Model, random: &mut Pcg64, found: &mut Found) {
     let mut below = |most: u64| random.next_u64() % most;
     let capacity = model.layout().capacity().get();
@@ -272,7 +271,7 @@ fn three(profile: &Profile, rested: &Drive, model: &Model, random: &mut Pcg64, f
         }
         before += &format!("{case}; ");
         if time.buffered.is_some() || !time.on_medium {
-            // When the drive writes it is not known from here.
+            // The time of writing back is unknown here.
             return;
         }
         (now, head, last) = (done.at, time.head, extent);

@@ -74,6 +74,7 @@ mod sorted_map;
 mod spec;
 mod text;
 mod tracker;
+mod twin;
 mod waits;
 
 pub use ages::Age;
@@ -110,7 +111,8 @@ pub use sptf::Sptf;
 pub use sstf::Sstf;
 pub use stream::{Open, Stream, StreamConfig};
 pub use text::UnknownClass;
-pub use tracker::{Predicting, Surprise, Track, TrackedCommand, Tracker};
+pub use tracker::{Predicting, Surprise, Track, Tracker};
+pub use twin::{Ending, TrackedCommand, Twin};
 pub use waits::WaitStats;
 
 #[cfg(test)]

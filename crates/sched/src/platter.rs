@@ -86,11 +86,6 @@ impl Platter {
         self.seen >= FINDING
     }
 
-    /// By how much the platter turns slower than the model has it, in parts of 10^9.
-    pub fn slower_ppb(&self) -> i64 {
-        -self.rate
-    }
-
     /// Divides by how much a request ended later than predicted (if negative, earlier) into whole turns and the rest, half a
     /// turn at most.
     pub fn divide(&self, late: i64) -> (i64, i64) {
@@ -193,7 +188,8 @@ mod tests {
             assert!(platter.is_found());
             let after = last_error(&mut platter, ppm, at, 9_700_000, 1);
             assert!(after.abs() < 5_000, "{ppm} ppm: {after} ns off");
-            let off = platter.slower_ppb() - ppm * 1_000;
+            // Error of the found period, in parts of 10^9.
+            let off = -platter.rate - ppm * 1_000;
             assert!(
                 off.abs() < 20_000,
                 "{ppm} ppm: the period is off by {off} ppb"

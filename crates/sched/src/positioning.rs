@@ -1,6 +1,7 @@
 //! What a position-aware policy believes about the disk.
 
-use crate::Op;
+use crate::{Op, Twin};
+use alloc::boxed::Box;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// A prediction of the time until the head is over the first sector.
@@ -101,6 +102,11 @@ pub trait Positioning {
         None
     }
 
+    /// A simulated drive at rest, if the model has one.
+    fn twin(&self) -> Option<Box<dyn Twin>> {
+        None
+    }
+
     /// For how long a drive may keep a write in its buffer that it has told to be done. As long as it can, where nobody knows; a drive
     /// whose writes end on the medium is not asked.
     fn holds_writes(&self) -> Nanos {
@@ -153,14 +159,10 @@ pub trait Positioning {
 
     /// A lower bound of [`Positioning::seek`] for any request that starts at least as far from
     /// `from` as `lba` is, on the same side; used to end a search early. Zero is always right.
-    fn seek_at_least(&self, _from: Self::Place, _lba: Lba) -> Nanos {
+    ///
+    /// `to` is the place of `lba` ([`Positioning::start`]). Locating costs more than the answer, and a search knows the place.
+    fn seek_at_least(&self, _from: Self::Place, _to: Self::Place, _lba: Lba) -> Nanos {
         Nanos::ZERO
-    }
-
-    /// Like [`Positioning::seek_at_least`], and the same, of an address whose place ([`Positioning::start`]) is known: a search
-    /// asks it of each request that it looks at, and locating costs more than the answer.
-    fn seek_at_least_to(&self, from: Self::Place, _to: Self::Place, lba: Lba) -> Nanos {
-        self.seek_at_least(from, lba)
     }
 }
 
@@ -181,6 +183,10 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
 
     fn turn(&self) -> Option<Nanos> {
         (**self).turn()
+    }
+
+    fn twin(&self) -> Option<Box<dyn Twin>> {
+        (**self).twin()
     }
 
     fn holds_writes(&self) -> Nanos {
@@ -209,11 +215,7 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
         (**self).seek(from, to, op)
     }
 
-    fn seek_at_least(&self, from: P::Place, lba: Lba) -> Nanos {
-        (**self).seek_at_least(from, lba)
-    }
-
-    fn seek_at_least_to(&self, from: P::Place, to: P::Place, lba: Lba) -> Nanos {
-        (**self).seek_at_least_to(from, to, lba)
+    fn seek_at_least(&self, from: P::Place, to: P::Place, lba: Lba) -> Nanos {
+        (**self).seek_at_least(from, to, lba)
     }
 }

@@ -264,7 +264,7 @@ impl<P: Positioning> Sptf<P> {
     fn seek_at_least(&self, from: &Behind<P::Place>, entry: &Entry) -> Nanos {
         let to = self.located(entry.tag).place;
         let from = from.head.place;
-        self.positioning.seek_at_least_to(from, to, entry.lba)
+        self.positioning.seek_at_least(from, to, entry.lba)
     }
 
     fn predict(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {

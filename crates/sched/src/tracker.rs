@@ -1,12 +1,12 @@
-//! Follows a drive's head: which commands are in the drive, when they should end, and what came of it.
+//! Follows a drive's head: the commands in the drive, their predicted ends, and their real ends.
 //!
-//! A drive answers; where its head is it does not say. A model knows how long a command has the head. So whoever
-//! sends commands can keep account: each begins where the one before it ends. Each answer puts the account right, since
-//! the head is then where the command left it, whatever happened on the way (Lumb, Schindler and Ganger, FAST 2002,
-//! section 3.3, "Resync after each request").
+//! A drive answers commands and does not tell the position of its head. A model knows how long each command takes the head, and
+//! each command begins where the command before ended. Each answer corrects the account, since the head is then at the end of
+//! the command (Lumb, Schindler and Ganger, FAST 2002, section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
-use crate::{Flags, Head, HeadState, HeadTime, Op, Positioning, Request};
+use crate::{Head, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
 use headtime_units::{Extent, Lba, Nanos, SignedNanos, Time};
@@ -43,28 +43,6 @@ pub enum Surprise {
     Hit,
     /// At another point of the turn: the bus, a retry, or something within the drive.
     Elsewhere,
-}
-
-/// What a command asks of the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrackedCommand {
-    /// What it does.
-    pub op: Op,
-    /// With which sectors. A command that has none moves nothing.
-    pub extent: Extent,
-    /// Whether a write is done only when it is on the medium (FUA).
-    pub forced: bool,
-}
-
-impl TrackedCommand {
-    /// What a request asks of the head.
-    pub fn of<T>(request: &Request<T>) -> TrackedCommand {
-        TrackedCommand {
-            op: request.op,
-            extent: request.extent,
-            forced: request.flags.has(Flags::FUA),
-        }
-    }
 }
 
 /// Follows the head of one drive.
@@ -110,10 +88,12 @@ struct Sent<Place> {
 
 /// Follows the head of a drive by a [`Positioning`]: each command begins where the one before it ends, and each answer puts the
 /// account right.
-#[derive(Clone)]
 pub struct Tracker<P: Positioning> {
     model: P,
     platter: Option<Platter>,
+    twin: Option<Box<dyn Twin>>,
+    /// True if the twin predicted the last command at least as well as the head alone.
+    twin_is_near: bool,
     /// In the order in which the drive should serve them: first come, first served.
     in_drive: VecDeque<Sent<P::Place>>,
     /// So many of the first are predicted from where the head is now.
@@ -144,6 +124,8 @@ impl<P: Positioning> Tracker<P> {
         let place = model.start(Extent::at(0, 1));
         Tracker {
             platter,
+            twin: model.twin(),
+            twin_is_near: true,
             in_drive: VecDeque::new(),
             known: 0,
             chained: 0,
@@ -168,6 +150,18 @@ impl<P: Positioning> Tracker<P> {
     fn ahead(&self, now: Time) -> Nanos {
         self.platter
             .map_or(Nanos::ZERO, |platter| platter.ahead(now))
+    }
+
+    /// Converts a time of the host to the clock of the twin, and returns the conversion back. The clocks differ by half a turn at
+    /// most. Commands keep their distances.
+    fn by_twin(&self, now: Time) -> (Time, impl Fn(Time) -> Time + use<P>) {
+        let (ahead, turn) = (self.ahead(now), self.model.turn().unwrap_or_default());
+        let behind = match ahead * 2 <= turn {
+            true => Nanos::ZERO,
+            false => turn,
+        };
+        let back = move |at: Time| (at + behind).saturating_sub(ahead);
+        ((now + ahead).saturating_sub(behind), back)
     }
 
     /// The head behind the first `count` commands in the drive, all of which are predicted, by a clock of the model that is
@@ -266,6 +260,10 @@ impl<P: Positioning> Track for Tracker<P> {
         if what.op == Op::Flush {
             self.flush = Some((tag, now));
         }
+        let (at, _) = self.by_twin(now);
+        if let Some(twin) = &mut self.twin {
+            twin.issued(at, tag, what);
+        }
         if what.extent.is_empty() {
             return;
         }
@@ -279,6 +277,9 @@ impl<P: Positioning> Track for Tracker<P> {
     }
 
     fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting> {
+        let (at, back) = self.by_twin(now);
+        let twin = self.twin.as_mut();
+        let ending = twin.and_then(|twin| twin.ended(at, tag));
         let Some(index) = self.in_drive.iter().position(|sent| sent.tag == tag) else {
             self.flushed(tag, done);
             return None;
@@ -303,17 +304,21 @@ impl<P: Positioning> Track for Tracker<P> {
         if !time.on_medium {
             self.buffers(now, done);
             // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
-            self.place = time.head.place;
-            self.lba = sent.what.extent.end();
-            self.op = Some(sent.what.op);
-            self.free = now;
+            (self.place, self.free) = (time.head.place, now);
+            (self.lba, self.op) = (sent.what.extent.end(), Some(sent.what.op));
             self.put_right(now);
             return None;
         }
         let begin = sent.at.max(self.ended);
         let expected = (time.done).saturating_sub(sent.ahead);
         let late = SignedNanos::between(expected, now).as_nanos();
-        let predicted = expected.saturating_since(begin);
+        // Noise takes the twin elsewhere. The tracker then trusts the head.
+        let by_twin = ending.map(|end| back(end.done));
+        let late_by_twin = by_twin.map(|done| SignedNanos::between(done, now).as_nanos());
+        let nearer = late_by_twin.filter(|by_twin| by_twin.abs() < late.abs());
+        let believed = by_twin.filter(|_| self.twin_is_near).unwrap_or(expected);
+        let predicted = believed.saturating_since(begin);
+        self.twin_is_near = late_by_twin.is_none_or(|by_twin| by_twin.abs() <= late.abs());
         let observed = now - begin;
         let (mut hit, mut surprise) = (false, Surprise::None);
         let may_destage = begin < self.waits_until;
@@ -323,10 +328,14 @@ impl<P: Positioning> Track for Tracker<P> {
             // medium.
             let least = time.seek + time.transfer;
             let early = sent.what.op.is_read() && late < -platter.window(now);
-            hit = early && (!platter.fits(now, rest) || observed + SLACK < least);
+            let as_expected = nearer.is_some_and(|late| late.abs() <= platter.window(now));
+            hit = early && (!platter.fits(now, rest) || observed + SLACK < least)
+                || as_expected && ending.is_some_and(|end| end.is_hit);
+            let off = nearer.map_or(rest, |late| platter.divide(late).1);
             surprise = if hit {
                 Surprise::Hit
-            } else if !done || !platter.follow(now, rest) {
+            } else if !done || !platter.follow(now, off) || off != rest && !platter.fits(now, rest)
+            {
                 Surprise::Elsewhere
             } else {
                 let count = turns.clamp(-100, 100) as i8;
@@ -343,8 +352,7 @@ impl<P: Positioning> Track for Tracker<P> {
             let early = time.head.free.saturating_since(time.done);
             self.free = now.saturating_sub(told) + early;
             self.place = time.head.place;
-            self.lba = sent.what.extent.end();
-            self.op = Some(sent.what.op);
+            (self.lba, self.op) = (sent.what.extent.end(), Some(sent.what.op));
         }
         self.put_right(now);
         Some(Predicting {
@@ -388,9 +396,14 @@ impl<P: Positioning> Track for Tracker<P> {
         HeadState::tracked(lba, op, free, busy, ahead)
     }
 
-    fn next_done(&mut self, _now: Time) -> Option<Time> {
+    fn next_done(&mut self, now: Time) -> Option<Time> {
         if self.in_drive.is_empty() || !self.serves_in_order() {
             return None;
+        }
+        let ((at, back), tag) = (self.by_twin(now), self.in_drive[0].tag);
+        let twin = self.twin.as_mut().filter(|_| self.twin_is_near);
+        if let Some(end) = twin.and_then(|twin| twin.ends(at, tag)) {
+            return Some(back(end.done));
         }
         self.predict(1);
         let first = &self.in_drive[0];
@@ -420,6 +433,19 @@ mod tests {
     use alloc::sync::Arc;
 
     const TURN: u64 = 6_000_000;
+
+    impl<P: Positioning + Clone> Tracker<P> {
+        /// A copy without the twin.
+        fn copy(&self) -> Tracker<P> {
+            Tracker {
+                model: self.model.clone(),
+                platter: self.platter,
+                twin: None,
+                in_drive: self.in_drive.clone(),
+                ..*self
+            }
+        }
+    }
 
     /// A disk on a line: a microsecond of way for each sector, then the platter, at whose angle the address is in microseconds.
     #[derive(Clone, Copy)]
@@ -700,7 +726,7 @@ mod tests {
                 let (one, due) = match random(20) {
                     0 => (in_drive.len() - 1, now),
                     late => {
-                        let mut first = seldom.clone();
+                        let mut first = seldom.copy();
                         first.predict(1);
                         let sent = first.in_drive[0];
                         let done = sent.time.expect("predicted").done + Nanos::from_nanos(TURN);
@@ -717,7 +743,7 @@ mod tests {
             let head = head(&mut asked, now);
             if step % 7 == 0 {
                 assert_eq!(head, self::head(&mut seldom, now), "step {step}");
-                let mut anew = asked.clone();
+                let mut anew = asked.copy();
                 anew.put_right(anew.ended);
                 anew.chained = 0;
                 anew.in_drive.iter_mut().for_each(|sent| sent.time = None);

@@ -360,12 +360,9 @@ impl HeadTimeEstimate {
         // Sectors go over the bus while those behind them pass, from when so many have.
         let after = match (op.is_read(), goes_on) {
             (true, false) => {
-                let behind = extent.len.get() - self.high_water(extent.len.get());
-                let hidden = scaled(
-                    transfer,
-                    Nanos::from_nanos(behind),
-                    Nanos::from_nanos(extent.len.get()),
-                );
+                let len = extent.len.get();
+                let behind = len - profile.cache.read_water(len).min(len);
+                let hidden = scaled(transfer, Nanos::from_nanos(behind), Nanos::from_nanos(len));
                 (reconnect + bus).saturating_sub(hidden)
             }
             _ => bus.saturating_sub(transfer),
@@ -429,17 +426,6 @@ impl HeadTimeEstimate {
             transfer,
         };
         (access, predicted)
-    }
-
-    /// Sectors of a read of `len` that have to be in the buffer before they are sent: 1 to `len`.
-    fn high_water(&self, len: u64) -> u64 {
-        let cache = &self.model.profile().cache;
-        let size = u64::from(cache.segment_sectors);
-        let of = match cache.water_by_request {
-            true => size.min(len),
-            false => size,
-        };
-        ((of as f64 * cache.read_high_water) as u64).clamp(1, len)
     }
 
     /// Sectors of the profile that hold those of the device; none for a command without.

@@ -156,7 +156,7 @@ impl Positioning for ToyMechanics {
         self.seek_time(from.cylinder.abs_diff(to.cylinder))
     }
 
-    fn seek_at_least(&self, from: ToyPlace, lba: Lba) -> Nanos {
+    fn seek_at_least(&self, from: ToyPlace, _: ToyPlace, lba: Lba) -> Nanos {
         // Behind the end everything is at the end, and no farther than that.
         let sectors = from.lba.abs_diff(lba.get().min(self.sectors - 1));
         // So many sectors reach over at least so many cylinder ends, less the one they begin in.
@@ -190,7 +190,7 @@ mod tests {
             };
             let (near, far) = (address(a.min(b)), address(a.max(b)));
             let from = disk.place(from);
-            let least = disk.seek_at_least(from, Lba::new(near));
+            let least = disk.seek_at_least(from, disk.place(near), Lba::new(near));
             prop_assert!(least <= disk.seek(from, disk.place(far), Op::Read));
         }
 

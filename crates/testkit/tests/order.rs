@@ -257,8 +257,8 @@ impl Positioning for &Counting {
         self.0.seek(from, to, op)
     }
 
-    fn seek_at_least(&self, from: ToyPlace, lba: Lba) -> Nanos {
-        self.0.seek_at_least(from, lba)
+    fn seek_at_least(&self, from: ToyPlace, to: ToyPlace, lba: Lba) -> Nanos {
+        self.0.seek_at_least(from, to, lba)
     }
 }
 

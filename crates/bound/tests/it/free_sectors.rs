@@ -123,7 +123,8 @@ fn physically(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
     let way = mechanics.reposition(layout.home(), to, Op::Read).total();
     let passing = reads.iter().map(|extent| {
         let per_track = layout.zone_of(extent.start).sectors_per_track;
-        mechanics.transfer(extent.len.get(), per_track)
+        let turns = extent.len.get() * mechanics.turn().as_nanos();
+        Nanos::from_nanos(turns.div_ceil(u64::from(per_track)))
     });
     way + passing.sum()
 }

@@ -61,20 +61,15 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// For a read of `len` sectors. Giving up the bus takes `disconnect`.
+    /// Costs of a read of `len` sectors by a drive that gives up the bus in `disconnect`.
     pub fn new(spec: &Spec, len: u64, disconnect: Nanos) -> Link {
-        let (overhead, bus, cache) = (&spec.overhead, &spec.bus, &spec.cache);
-        let size = u64::from(cache.segment_sectors);
-        let mark = match cache.water_by_request {
-            true => size.min(len) as f64 * cache.read_high_water,
-            false => size as f64 * cache.read_high_water + 0.999_999_999_9,
-        };
+        let (overhead, bus) = (&spec.overhead, &spec.bus);
         Link {
             sector: bus.sector(true),
             hold: bus.hold_for_read || bus.never_disconnect,
             disconnect,
             reconnect: overhead.first_reselect + overhead.data_preparation + bus.arbitration,
-            water: (mark as u64).max(1),
+            water: spec.cache.read_water(len),
         }
     }
 }
@@ -88,29 +83,29 @@ pub(crate) enum Start {
     Disconnected(Time),
 }
 
-/// A read whose sectors come into the buffer and go over the bus, each when those before it are sent.
+/// A read in progress: sectors enter the buffer from the medium, and leave over the bus in order of address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     link: Link,
-    /// Once the bus is there it sends each sector as soon as that has come.
+    /// True if a drive on the bus stays there and sends each sector as soon as the buffer has the sector.
     flows: bool,
     total: u64,
-    /// The sector behind those that have come in order, and how many these are.
+    /// First sector that the buffer lacks, and the number of sectors in front.
     next: Lba,
     there: u64,
-    /// Sectors that a zero-latency access has taken before those in front of them.
+    /// Sectors that a zero-latency access has read ahead of their turn.
     early: Extent,
     sent: u64,
-    /// When the last of these is.
+    /// End of the last transfer, or time since when the drive is off the bus.
     now: Time,
     off_bus: bool,
-    /// When the bus is free.
+    /// Start of the time in which the bus is free.
     free: Time,
     begin: Option<Time>,
 }
 
 impl Sending {
-    /// A read of `extent`, the first `ready` sectors of which are in the buffer. `free` is when the bus is.
+    /// A read of `extent` whose first `ready` sectors are in the buffer. The bus is free from `free` on.
     #[inline(always)]
     pub fn new(link: Link, extent: Extent, ready: u64, start: Start, free: Time) -> Sending {
         let (now, off_bus) = match start {
@@ -142,12 +137,12 @@ impl Sending {
         sending
     }
 
-    /// The head has taken sectors. Those in front of the extent, or in the buffer already, are not sent.
+    /// Notes that a step has passed under the head. Sectors that the buffer had before are not sent again.
     #[inline(always)]
     pub fn take(&mut self, step: &Step) {
         let run = step.extent();
         if run.start > self.next {
-            // A zero-latency access takes at most one track so, in runs that follow each other.
+            // A zero-latency access reorders the sectors of one track at most, in runs of rising addresses.
             let start = match self.early.is_empty() {
                 true => run.start,
                 false => self.early.start,
@@ -177,7 +172,7 @@ impl Sending {
         }
     }
 
-    /// Sends what it can of the next sectors in order.
+    /// Adds the next sectors in order, and sends all that the water mark permits.
     #[inline(always)]
     fn come(&mut self, piece: Piece) {
         let (link, before) = (self.link, self.there);
@@ -218,7 +213,7 @@ impl Sending {
         }
     }
 
-    /// When it has the bus first, and when its last sector has been sent; all have come.
+    /// Times at which the drive first gets the bus and has sent the last sector, once all steps are noted.
     pub fn end(&self) -> (Time, Time) {
         debug_assert!(self.there == self.total && self.early.is_empty());
         (self.begin.unwrap_or(self.now), self.now)
@@ -243,44 +238,19 @@ impl Feed {
     }
 }
 
-/// The parts of a write to the medium, in the order in which they happen: each sector when it has come over the bus.
+/// The steps of a write to the medium, in the order in which they happen. Each sector is written when it has come over the bus.
 #[derive(Clone, Debug)]
 pub(crate) struct Fed<'a> {
     mechanics: &'a Mechanics,
     layout: &'a Layout,
     extent: Extent,
-    /// What is left, if data come as the arm writes.
     walk: Walk<'a>,
     late: Option<Feed>,
 }
 
-/// Sectors of a write that pass under the head one after the other.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FedPart {
-    pub step: Step,
-    /// Whole turns until the first sector has come.
-    pub wait: Nanos,
-    /// So many sectors of the step; those behind come too late.
-    count: u32,
-}
-
-impl FedPart {
-    pub fn extent(&self) -> Extent {
-        Extent::new(self.step.run.start, Sectors::new(u64::from(self.count)))
-    }
-
-    pub fn transfer(&self) -> Nanos {
-        self.step.sectors_end(self.count) - self.step.transfer_begin()
-    }
-
-    pub fn end(&self) -> Time {
-        self.step.sectors_end(self.count) + self.wait
-    }
-}
-
 impl<'a> Fed<'a> {
-    /// A write of `extent`, for which the arm leaves `from` a track at `begin`. With no feed, or one that is done by then, its
-    /// data are there, and the drive may take its sectors in any order.
+    /// A write of `extent` for which the arm leaves track `from` at `begin`. Without a feed, or if the feed ends by `begin`,
+    /// all data are in the buffer, and a zero-latency drive writes them in any order.
     pub fn new(
         mechanics: &'a Mechanics,
         layout: &'a Layout,
@@ -301,7 +271,7 @@ impl<'a> Fed<'a> {
         }
     }
 
-    /// The same, the first run of which is known, with a first movement that takes `error` longer.
+    /// Sets the first run, if known, and the error of the first movement in nanoseconds.
     pub fn with_first(mut self, first: Run, error: i64) -> Fed<'a> {
         self.walk = self.walk.with_first(Some(first)).with_seek_error(error);
         self
@@ -309,38 +279,33 @@ impl<'a> Fed<'a> {
 }
 
 impl Iterator for Fed<'_> {
-    type Item = FedPart;
+    type Item = Step;
 
-    fn next(&mut self) -> Option<FedPart> {
-        let step = self.walk.next()?;
-        let mut part = FedPart {
-            step,
-            wait: Nanos::ZERO,
-            count: step.run.len,
-        };
+    fn next(&mut self) -> Option<Step> {
+        let mut step = self.walk.next()?;
         let Some(feed) = &self.late else {
-            return Some(part);
+            return Some(step);
         };
         let turn = self.mechanics.turn();
         let done = (step.run.start - self.extent.start).get();
         let needed = feed.when((done + 1).max(feed.lead.min(self.extent.len.get())));
-        let due = step.transfer_begin();
-        // A sector that comes under the head before its data have come waits for whole turns.
-        let late = needed.saturating_since(due);
-        part.wait = turn * late.as_nanos().div_ceil(turn.as_nanos());
-        part.count = in_time(&step, done, due + part.wait, feed);
-        let next = part.extent().end();
+        // A sector whose data are late waits for whole turns.
+        let late = needed.saturating_since(step.transfer_begin());
+        step.rotation += turn * late.as_nanos().div_ceil(turn.as_nanos());
+        let count = in_time(&step, done, feed);
+        step.transfer = step.sectors_end(count) - step.transfer_begin();
+        step.run = step.run.truncated(count.into());
+        let next = step.run.end();
         let rest = Extent::new(next, self.extent.end() - next);
-        let (track, now) = (step.run.track, part.end());
+        let (track, now) = (step.run.track, step.end());
         self.walk = (self.mechanics).walk(self.layout, track, now, rest, Op::Write, false);
-        Some(part)
+        Some(step)
     }
 }
 
-/// How many of the sectors of `step`, before which `done` sectors were written, are in the buffer
-/// when they come under the head, the first of them at `due`. At least 1.
-fn in_time(step: &Step, done: u64, due: Time, feed: &Feed) -> u32 {
-    let len = step.run.len;
+/// Number of sectors of `step` whose data arrive before the head does, at least 1. `done` sectors were written before.
+fn in_time(step: &Step, done: u64, feed: &Feed) -> u32 {
+    let (len, due) = (step.run.len, step.transfer_begin());
     if feed.when(done + u64::from(len)) <= due || len == 1 {
         return len;
     }
@@ -408,7 +373,7 @@ mod tests {
         water: 1,
     };
 
-    /// When a read of `total` sectors, of which `ready` are there and the rest come as `pieces`, begins to send, and ends.
+    /// Begin and end of a read of `total` sectors on the bus. The buffer has `ready` sectors, and `pieces` follow.
     fn send(link: &Link, pieces: &[Piece], ready: u64, total: u64, start: Start) -> (Time, Time) {
         let mut sending = Sending::new(*link, Extent::at(0, total), ready, start, Time::ZERO);
         pieces.iter().for_each(|piece| sending.come(*piece));

@@ -7,7 +7,7 @@ use crate::layout::Run;
 use crate::ledger::{Ledger, Part};
 use crate::mechanics::{Reposition, Step};
 use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Time, Track};
+use headtime_units::{Extent, Nanos, Time, Track};
 
 /// The duration of an access to the medium, and the position in which it left the arm.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +41,13 @@ impl Motion {
         }
     }
 
-    fn add(&mut self, step: &StepTimes) {
+    fn add(&mut self, step: &Step) {
         self.seek += step.seek;
         self.switch += step.switch;
         self.rotation += step.rotation;
         self.transfer += step.transfer;
-        self.track = step.track;
-        self.end = step.begin + step.seek + step.switch + step.rotation + step.transfer;
+        self.track = step.run.track;
+        self.end = step.end();
     }
 }
 
@@ -60,7 +60,7 @@ impl Drive {
         }
     }
 
-    /// Reads `extent`, whose sectors go to `sending` as they come.
+    /// Reads `extent` and notes each step in `sending`.
     ///
     /// `first` is the run that it begins with, and the way there, if the arm sets out for it; else it is in the middle of it.
     pub(super) fn read_media(
@@ -88,8 +88,8 @@ impl Drive {
                 motion.waited = step.rotation;
                 motion.sectors_per_track = step.run.sectors_per_track;
             }
-            motion.add(&StepTimes::of(&step));
-            StepTimes::of(&step).enter(&mut self.ledger, false);
+            motion.add(&step);
+            enter(&mut self.ledger, &step, false, Spare::Nothing);
             sending.take(&step);
         }
         motion
@@ -111,35 +111,36 @@ impl Drive {
         let mut motion = Motion::new(from, begin);
         let first = self.layout.run(whole.start);
         let way = self.mechanics.reposition(from, first.track, Op::Write);
-        let error = self.seek_error(way);
-        if whole != extent && !self.has_rest(extent) {
+        let mut error = self.seek_error(way);
+        let reads = whole != extent && !self.has_rest(extent);
+        if reads {
             // The arm stays where it has read; the write of the same sectors comes a turn later.
-            let mut sets_out = true;
-            let walk = self
-                .mechanics
-                .walk(&self.layout, from, begin, whole, Op::Read, false)
-                .with_first(Some(first));
-            for step in walk.with_seek_error(error) {
-                motion.add(&StepTimes::of(&step));
-                // To get there is what the write would cost too.
-                let spare = if sets_out { Spare::Sectors } else { Spare::All };
-                StepTimes::of(&step).enter_spare(&mut self.ledger, destage, spare);
-                sets_out = false;
-            }
-            let from = motion.track;
-            self.write_fed(&mut motion, from, whole, feed, (first, 0), destage, true);
-        } else {
-            self.write_fed(
-                &mut motion,
-                from,
-                whole,
-                feed,
-                (first, error),
-                destage,
-                false,
-            );
+            let error = std::mem::take(&mut error);
+            self.read_whole(&mut motion, whole, (first, error), destage, true);
         }
+        self.write_fed(&mut motion, whole, feed, (first, error), destage, reads);
         motion
+    }
+
+    /// Reads whole sectors of the medium before a write of parts. If the arm `sets_out`, the account charges the way to the write.
+    fn read_whole(
+        &mut self,
+        motion: &mut Motion,
+        whole: Extent,
+        (first, error): (Run, i64),
+        destage: bool,
+        mut sets_out: bool,
+    ) {
+        let (from, begin) = (motion.track, motion.end);
+        let walk = (self.mechanics).walk(&self.layout, from, begin, whole, Op::Read, false);
+        for step in walk.with_first(Some(first)).with_seek_error(error) {
+            motion.add(&step);
+            let spare = match std::mem::take(&mut sets_out) {
+                true => Spare::Sectors,
+                false => Spare::All,
+            };
+            enter(&mut self.ledger, &step, destage, spare);
+        }
     }
 
     /// Returns true if the buffer has what `extent` does not have of the sectors of the medium that it
@@ -171,50 +172,34 @@ impl Drive {
         let first = self.layout.run(whole.start);
         let error = self.seek_error(self.mechanics.reposition(from, first.track, Op::Read));
         let mut motion = Motion::new(from, begin);
-        let walk = self
-            .mechanics
-            .walk(&self.layout, from, begin, whole, Op::Read, false)
-            .with_first(Some(first));
-        for step in walk.with_seek_error(error) {
-            motion.add(&StepTimes::of(&step));
-            StepTimes::of(&step).enter_spare(&mut self.ledger, true, Spare::All);
-        }
+        self.read_whole(&mut motion, whole, (first, error), true, false);
         motion
     }
 
     /// Writes from where `motion` has come to, each sector when it has come over the bus; `first` is the
     /// first run, with the noise of the way there. `again` if the head has just been there to read them.
-    #[expect(clippy::too_many_arguments, reason = "what a write is, taken apart")]
     fn write_fed(
         &mut self,
         motion: &mut Motion,
-        from: Track,
         extent: Extent,
         feed: Option<Feed>,
         (first, error): (Run, i64),
         destage: bool,
         mut again: bool,
     ) {
-        let walk = Fed::new(
-            &self.mechanics,
-            &self.layout,
-            from,
-            motion.end,
-            extent,
-            feed,
-        );
-        for part in walk.with_first(first, error) {
-            let taken = StepTimes {
-                rotation: part.step.rotation + part.wait,
-                transfer: part.transfer(),
-                ..StepTimes::of(&part.step)
+        let (from, begin) = (motion.track, motion.end);
+        let walk = Fed::new(&self.mechanics, &self.layout, from, begin, extent, feed);
+        for step in walk.with_first(first, error) {
+            motion.add(&step);
+            let spare = match std::mem::take(&mut again) {
+                true => Spare::Way,
+                false => Spare::Nothing,
             };
-            motion.add(&taken);
-            taken.enter_written(&mut self.ledger, destage, &mut again);
+            enter(&mut self.ledger, &step, destage, spare);
             self.written.passing(Passing {
-                extent: part.extent(),
-                from: part.step.transfer_begin() + part.wait,
-                takes: taken.transfer,
+                extent: step.extent(),
+                from: step.transfer_begin(),
+                takes: step.transfer,
             });
         }
     }
@@ -231,66 +216,18 @@ enum Spare {
     All,
 }
 
-/// The times of a step, as they were.
-#[derive(Clone, Copy, Debug)]
-struct StepTimes {
-    lba: Lba,
-    track: Track,
-    begin: Time,
-    seek: Nanos,
-    switch: Nanos,
-    rotation: Nanos,
-    transfer: Nanos,
-}
-
-impl StepTimes {
-    fn of(step: &Step) -> StepTimes {
-        StepTimes {
-            lba: step.run.start,
-            track: step.run.track,
-            begin: step.begin,
-            seek: step.seek,
-            switch: step.switch,
-            rotation: step.rotation,
-            transfer: step.transfer,
-        }
-    }
-
-    /// Plans it in the account.
-    fn enter(&self, ledger: &mut Ledger, destage: bool) {
-        self.enter_spare(ledger, destage, Spare::Nothing);
-    }
-
-    /// Plans a step of a write in the account; if the head was there to read, the first one's way back
-    /// is for that.
-    fn enter_written(&self, ledger: &mut Ledger, destage: bool, again: &mut bool) {
-        let spare = match std::mem::take(again) {
-            true => Spare::Way,
-            false => Spare::Nothing,
-        };
-        self.enter_spare(ledger, destage, spare);
-    }
-
-    /// Plans a step in the account; `spare` is the part that is due to sectors that are written in
-    /// part.
-    fn enter_spare(&self, ledger: &mut Ledger, destage: bool, spare: Spare) {
-        let of = |spared: bool, part| match (spared, destage) {
-            (true, _) => Part::ReadModifyWrite,
-            (false, true) => Part::Destage,
-            (false, false) => part,
-        };
-        let way = matches!(spare, Spare::Way | Spare::All);
-        let sectors = matches!(spare, Spare::Sectors | Spare::All);
-        let seek = self.begin + self.seek;
-        let switch = seek + self.switch;
-        let rotation = switch + self.rotation;
-        ledger.plan(seek, self.lba, of(way, Part::Seek));
-        ledger.plan(switch, self.lba, of(way, Part::Switch));
-        ledger.plan(rotation, self.lba, of(way, Part::Rotation));
-        ledger.plan(
-            rotation + self.transfer,
-            self.lba,
-            of(sectors, Part::Transfer),
-        );
-    }
+/// Plans a step in the account. `spare` names the part that only partial writes cause.
+fn enter(ledger: &mut Ledger, step: &Step, destage: bool, spare: Spare) {
+    let of = |spared: bool, part| match (spared, destage) {
+        (true, _) => Part::ReadModifyWrite,
+        (false, true) => Part::Destage,
+        (false, false) => part,
+    };
+    let way = matches!(spare, Spare::Way | Spare::All);
+    let sectors = matches!(spare, Spare::Sectors | Spare::All);
+    let (lba, seek) = (step.run.start, step.begin + step.seek);
+    ledger.plan(seek, lba, of(way, Part::Seek));
+    ledger.plan(seek + step.switch, lba, of(way, Part::Switch));
+    ledger.plan(step.transfer_begin(), lba, of(way, Part::Rotation));
+    ledger.plan(step.end(), lba, of(sectors, Part::Transfer));
 }

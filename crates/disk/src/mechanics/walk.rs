@@ -76,7 +76,7 @@ fn between(from: Nanos, to: Nanos, turn: Nanos) -> Nanos {
 }
 
 /// An access as a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// Arm movement, settled.
     pub seek: Nanos,
@@ -104,28 +104,6 @@ impl Access {
         self.transfer += step.transfer;
         self.track = step.run.track;
     }
-}
-
-/// When the first `sectors` sectors of an access have all passed under the head, from its steps;
-/// what a transfer over the bus in order of addresses waits for. `None` if the steps do not have so
-/// many.
-pub fn prefix_available(
-    steps: impl IntoIterator<Item = Step>,
-    start: Lba,
-    sectors: u64,
-) -> Option<Time> {
-    let end = start + Sectors::new(sectors);
-    let (mut seen, mut last) = (0, None);
-    for step in steps {
-        let run = step.extent();
-        let (from, to) = (run.start.max(start), run.end().min(end));
-        if from < to {
-            let sectors = (to - run.start).get() as u32;
-            last = last.max(Some(step.sectors_end(sectors)));
-            seen += (to - from).get();
-        }
-    }
-    last.filter(|_| seen == sectors)
 }
 
 /// The steps of an access, in the order in which they happen.
@@ -240,11 +218,8 @@ impl Mechanics {
         zero_latency: bool,
     ) -> Access {
         let mut access = Access {
-            seek: Nanos::ZERO,
-            switch: Nanos::ZERO,
-            rotation: Nanos::ZERO,
-            transfer: Nanos::ZERO,
             track: from,
+            ..Access::default()
         };
         for step in self.walk(layout, from, at, extent, op, zero_latency) {
             access.add(&step);
@@ -288,11 +263,6 @@ impl<'a> Walk<'a> {
                 way
             }
         }
-    }
-
-    /// When the steps taken so far have ended.
-    pub fn now(&self) -> Time {
-        self.now
     }
 
     /// Goes to `run` and takes its sectors.

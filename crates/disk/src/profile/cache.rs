@@ -109,7 +109,17 @@ impl CacheSpec {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
 
-    /// Returns true if a write of `len` sectors that is not forced to the medium ends in the buffer without the arm.
+    /// Number of sectors in the buffer at which a read of `len` sectors asks for the bus: at least 1, and sometimes more than `len`.
+    pub fn read_water(&self, len: u64) -> u64 {
+        let size = u64::from(self.segment_sectors);
+        let mark = match self.water_by_request {
+            true => size.min(len) as f64 * self.read_high_water,
+            false => size as f64 * self.read_high_water + 0.999_999_999_9,
+        };
+        (mark as u64).max(1)
+    }
+
+    /// Returns true if the buffer takes an unforced write of `len` sectors without the arm.
     pub(crate) fn buffers(&self, len: u64) -> bool {
         let room = match self.destage {
             Destage::Segment => u64::from(self.segment_sectors),

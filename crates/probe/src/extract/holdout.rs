@@ -6,9 +6,9 @@ use super::remaps::{LATE, Remaps};
 use super::transfer::Transfer;
 use super::turns::part;
 use crate::random::Random;
-use headtime_disk::{Layout, Mechanics, Profile};
-use headtime_sched::Op;
-use headtime_units::{Extent, Lba, Nanos, Time};
+use headtime_disk::{Layout, Model, Profile};
+use headtime_sched::{Head, Op, Positioning};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use serde::{Deserialize, Serialize};
 
 /// How well reads were predicted.
@@ -29,65 +29,52 @@ pub struct Held {
 
 /// Predicts reads of a drive whose rotation the bench follows.
 pub(super) struct Predictor {
-    layout: Layout,
-    mechanics: Mechanics,
-    overhead: Nanos,
-    completion: Nanos,
-    transfer: Transfer,
-    /// The most sectors that are waited for before the bus is asked for.
-    room: u64,
+    model: Model,
+    /// The model of the same drive with zero-latency reads.
+    as_they_come: Model,
     turn: f64,
 }
 
 impl Predictor {
     pub fn new(profile: &Profile, turn: f64) -> Predictor {
-        let overhead = &profile.overhead;
+        let model = Model::new(profile);
         Predictor {
-            layout: Layout::new(profile),
-            mechanics: Mechanics::new(profile),
-            overhead: overhead.per_command + overhead.read_miss_after_read,
-            completion: overhead.read_completion,
-            transfer: Transfer::of(profile),
-            room: u64::from(profile.cache.segment_sectors),
+            as_they_come: model.with_zero_latency_reads(true),
+            model: model.with_zero_latency_reads(false),
             turn,
         }
     }
 
     /// Where addresses are.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.model.layout()
     }
 
     /// Times of what comes over the bus.
     pub fn transfer(&self) -> Transfer {
-        self.transfer
-    }
-
-    /// How much later than it begins a sector is answered, in turns, on a track of so many.
-    pub fn late(&self, slots: u64) -> f64 {
-        let behind = self.transfer.sector + self.transfer.reconnect;
-        1.0 / slots as f64 + (behind + self.completion.as_nanos() as f64) / self.turn
+        Transfer::of(self.model.profile())
     }
 
     /// The angle at which a sector is answered.
     pub fn answered(&self, lba: u64) -> f64 {
-        let run = self.layout.run(Lba::new(lba));
+        let run = self.layout().run(Lba::new(lba));
         let begins = run.angle(0).turns();
-        begins + self.late(u64::from(run.sectors_per_track))
+        let completion = self.model.profile().overhead.read_completion;
+        let transfer = self.transfer();
+        let behind = transfer.sector + transfer.reconnect + completion.as_nanos() as f64;
+        begins + (1.0 / f64::from(run.sectors_per_track) + behind / self.turn)
     }
 
     /// How long the head waits for the first sector of a read that is sent at the angle `angle`, in turns, when it was
     /// left by `before`.
     pub fn wait(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
-        let last = Lba::new(before.end().get() - 1);
-        let first = self.layout.run(extent.start);
-        let from = self.layout.run(last).track;
-        let way = self
-            .mechanics
-            .reposition(from, first.track, Op::Read)
-            .total();
-        let there = (self.overhead + self.mechanics.set_up(way, Op::Read) + way).as_nanos() as f64;
-        let turn = self.mechanics.turn().as_nanos() as f64;
+        let (mechanics, overhead) = (self.model.mechanics(), &self.model.profile().overhead);
+        let first = self.layout().run(extent.start);
+        let from = self.layout().run(before.end() - Sectors::new(1)).track;
+        let way = mechanics.reposition(from, first.track, Op::Read).total();
+        let processed = overhead.per_command + overhead.read_miss_after_read;
+        let there = (processed + mechanics.set_up(way, Op::Read) + way).as_nanos() as f64;
+        let turn = mechanics.turn().as_nanos() as f64;
         let begins = first.angle(0).turns();
         part(begins - angle - there / turn)
     }
@@ -95,31 +82,18 @@ impl Predictor {
     /// How long a read takes that is sent at the angle `angle`, when the head was left by `before`.
     pub fn time(&self, angle: f64, before: Extent, extent: Extent, zero_latency: bool) -> Nanos {
         // A time at which the platter of the model is there.
-        let turn = self.mechanics.turn().as_nanos();
+        let turn = self.model.mechanics().turn().as_nanos();
         let sent = Time::from_nanos(8 * turn + (angle * turn as f64) as u64);
-        let last = Lba::new(before.end().get() - 1);
-        let from = self.layout.run(last).track;
-        let to = self.layout.run(extent.start).track;
-        let way = self.mechanics.reposition(from, to, Op::Read).total();
-        let begin = sent + self.overhead + self.mechanics.set_up(way, Op::Read);
-        let steps = self
-            .mechanics
-            .walk(&self.layout, from, begin, extent, Op::Read, zero_latency);
-        // Sectors go over the bus one after the other, in order, each when it has passed. Those that passed
-        // before the first one wait for all before them.
-        let mut steps: Vec<_> = steps.collect();
-        steps.sort_by_key(|step| step.run.start);
-        let ends = steps
-            .iter()
-            .flat_map(|step| (1..=step.run.len).map(|count| step.sectors_end(count)));
-        let enough = self.transfer.waits_for(extent.len.get().min(self.room));
-        let water = ends.clone().take(enough as usize).max();
-        let reconnect = Nanos::from_nanos(self.transfer.reconnect as u64);
-        let sector = Nanos::from_nanos(self.transfer.sector as u64);
-        let begin = water.unwrap_or(sent) + reconnect;
-        let sent_to = ends.fold(begin, |sent_to, end| sent_to.max(end) + sector);
-        let model = (sent_to + self.completion - sent).as_nanos() as f64;
-        Nanos::from_nanos((model * self.turn / turn as f64) as u64)
+        let model = match zero_latency {
+            true => &self.as_they_come,
+            false => &self.model,
+        };
+        let head = Head {
+            place: model.left_by(before, Op::Read),
+            free: Time::ZERO,
+        };
+        let time = model.follow(&head, sent, extent, Op::Read).done - sent;
+        Nanos::from_nanos((time.as_nanos() as f64 * self.turn / turn as f64) as u64)
     }
 }
 
@@ -189,7 +163,7 @@ pub(super) fn zero_latency(
         let before = Extent::at(bench.random.up_to(room), 1);
         bench.read(before.start.get(), 1)?;
         let track = predictor
-            .layout
+            .layout()
             .track_extent_of(Lba::new(bench.random.up_to(room)));
         let length = track.len.get().min(65_535);
         let track = Extent::at(track.start.get(), length);
@@ -285,7 +259,7 @@ pub(super) fn least_crossing(
 
 /// Any end of a track whose next one is on another surface; `None` if there are few.
 fn any_end(random: &mut Random, predictor: &Predictor) -> Option<End> {
-    let layout = &predictor.layout;
+    let layout = predictor.layout();
     let room = layout.capacity().get() - 8;
     (0..LOOKED).find_map(|_| {
         let lba = Lba::new(random.up_to(room));
