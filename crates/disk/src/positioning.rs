@@ -368,8 +368,12 @@ impl Model {
             if sent + lead.data + self.sector > by {
                 return None;
             }
+            let spec = &self.profile.overhead;
+            let reconnect =
+                spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration;
+            // A drive that has to read on takes up a command up to a sector before the arm is free.
             let data = match self.fetches {
-                0 => lead.data - lead.arm + lead.reselect + self.sector,
+                0 => (reconnect + self.sector).saturating_sub(self.sector_passes),
                 _ => Nanos::ZERO,
             };
             (

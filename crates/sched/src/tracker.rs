@@ -1,9 +1,8 @@
-//! Follows a drive's head: which commands are in the drive, when they should end, and what came of it.
+//! Follows a drive's head: the commands in the drive, their predicted ends, and their real ends.
 //!
-//! A drive answers; where its head is it does not say. A model knows how long a command has the head. So whoever
-//! sends commands can keep account: each begins where the one before it ends. Each answer puts the account right, since
-//! the head is then where the command left it, whatever happened on the way (Lumb, Schindler and Ganger, FAST 2002,
-//! section 3.3, "Resync after each request").
+//! A drive answers commands and does not tell the position of its head. A model knows how long each command takes the head, and
+//! each command begins where the command before ended. Each answer corrects the account, since the head is then at the end of
+//! the command (Lumb, Schindler and Ganger, FAST 2002, section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
 use crate::{Head, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};

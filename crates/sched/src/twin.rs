@@ -4,19 +4,19 @@ use crate::{Flags, Op, Request};
 use core::fmt;
 use headtime_units::{Extent, Time};
 
-/// What a command asks of the head.
+/// A command for the drive, as a tracker sees the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrackedCommand {
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// With which sectors. A command that has none moves nothing.
+    /// The sectors. A command without sectors moves nothing.
     pub extent: Extent,
-    /// Whether a write is done only when it is on the medium (FUA).
+    /// True if a write ends only on the medium (FUA).
     pub forced: bool,
 }
 
 impl TrackedCommand {
-    /// What a request asks of the head.
+    /// The command of a request.
     pub fn of<T>(request: &Request<T>) -> TrackedCommand {
         TrackedCommand {
             op: request.op,

@@ -415,6 +415,7 @@ impl Drive {
             return None;
         }
         let have = extent.start + Sectors::new(found.ready);
+        let sets_out = self.ahead.is_none() && self.read_last != (depart, have);
         let mut motion = if let Some(ahead) = self.ahead {
             // It is on its way already.
             let rest = Extent::new(ahead.next, extent.end() - ahead.next);
@@ -427,7 +428,11 @@ impl Drive {
             self.ledger.plan(depart, have, Part::Overhead);
             self.read_media(self.track, depart, rest, sending, Some((first, way)))
         };
-        let late = self.noise.recovery(self.mechanics.turn());
+        // An arm that goes on is in the middle of its track already.
+        let late = match sets_out {
+            true => self.noise.recovery(self.mechanics.turn()),
+            false => Nanos::ZERO,
+        };
         if !late.is_zero() {
             motion.rotation += late;
             motion.end += late;
