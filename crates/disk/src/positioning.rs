@@ -371,9 +371,8 @@ impl Model {
             let spec = &self.profile.overhead;
             let reconnect =
                 spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration;
-            // A drive that has to read on takes up a command up to a sector before the arm is free.
             let data = match self.fetches {
-                0 => (reconnect + self.sector).saturating_sub(self.sector_passes),
+                0 => reconnect + self.sector,
                 _ => Nanos::ZERO,
             };
             (

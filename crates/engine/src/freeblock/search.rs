@@ -321,7 +321,8 @@ impl<P: Passing> Hunt<'_, P> {
         let to = model.start(gap.extent);
         let is_late = |lag: Nanos| {
             let head = self.in_front_of_it(begins.saturating_sub(lag));
-            let predicted = model.predict_behind(&head, head.free, to, gap.op);
+            // It waits for the arm, and its data may come only then.
+            let predicted = model.predict_behind(&head, self.then.min(head.free), to, gap.op);
             head.free + predicted.positioning() > begins
         };
         let (mut short, mut long) = (Nanos::ZERO, turn);
