@@ -1,11 +1,10 @@
 //! Reads of a drive that takes sectors as they pass, against the sectors one by one.
 //!
-//! The rule is that of DiskSim's source (`Immediate buffer read`), told by sector: from landing on, each sector that the request
-//! wants from this track goes into the buffer; the bus sends sectors in order of address. A run taken early waits for those
-//! in front of it.
+//! The rule is DiskSim's (`Immediate buffer read`). From landing on, each requested sector of the track goes into the buffer.
+//! The bus sends sectors in order of address, so early sectors wait.
 
 use headtime_disk::profile::{ReadAhead, Skew, by_name};
-use headtime_disk::{Command, Drive, Layout, Mechanics, Profile};
+use headtime_disk::{Command, Completion, Drive, Hit, Layout, Mechanics, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use rand_pcg::Pcg64;
@@ -30,6 +29,27 @@ fn drive_of_57(zero_latency: bool, hold: bool, water: f64, sector: Nanos) -> Pro
         spec.bus.read_sector = sector;
     });
     drive.unwrap()
+}
+
+/// Runs a read of an idle drive.
+fn read(drive: &mut Drive, now: Time, tag: u32, extent: Extent) -> Completion {
+    let (op, fua, high) = (Op::Read, false, false);
+    drive.submit(
+        now,
+        Command {
+            tag,
+            op,
+            extent,
+            fua,
+            high,
+        },
+    );
+    loop {
+        let at = drive.next_event().unwrap();
+        if let Some(completion) = drive.poll(at) {
+            return completion;
+        }
+    }
 }
 
 /// When sectors up to each address are in the buffer in order, sector by sector; and the last track.
@@ -125,22 +145,7 @@ fn single_reads_take_as_long_as_their_sectors_and_the_bus_do() {
             for tag in 0..40 {
                 let start = random.next_u64() % (on.geometry.capacity.get() - len);
                 let extent = Extent::at(start, len);
-                drive.submit(
-                    now,
-                    Command {
-                        tag,
-                        op: Op::Read,
-                        extent,
-                        fua: false,
-                        high: false,
-                    },
-                );
-                let completion = loop {
-                    let at = drive.next_event().unwrap();
-                    if let Some(completion) = drive.poll(at) {
-                        break completion;
-                    }
-                };
+                let completion = read(&mut drive, now, tag, extent);
                 let overhead = match tag {
                     0 => on.overhead.read_miss_after_write,
                     _ => on.overhead.read_miss_after_read,
@@ -166,4 +171,27 @@ fn single_reads_take_as_long_as_their_sectors_and_the_bus_do() {
         gained > 20,
         "too few reads in which the order made a difference: {gained}"
     );
+}
+
+/// Reading ahead comes to the third track 3 sectors in front of its first. With zero-latency reads, the drive reads these
+/// three. A segment of one track then has no place left for the track before.
+#[test]
+fn the_last_sectors_of_the_next_track_take_their_places_first() {
+    for (zero_latency, segment, hit) in [
+        (false, 57, Hit::Full),
+        (true, 57, Hit::Miss),
+        (true, 114, Hit::Full),
+    ] {
+        let profile = drive_of_57(zero_latency, true, 0.0, Nanos::from_micros(170)).with(|spec| {
+            spec.cache.enabled = true;
+            spec.cache.segment_sectors = segment;
+            spec.cache.read_ahead = ReadAhead::NextTrack;
+            spec.cache.read_ahead_max = 57;
+        });
+        let mut drive = Drive::new(&profile.unwrap(), 0);
+        let across = read(&mut drive, Time::ZERO, 1, Extent::at(50, 10));
+        let later = across.at + Nanos::from_millis(13);
+        let again = read(&mut drive, later, 2, Extent::at(100, 4));
+        assert_eq!(again.hit, hit, "{zero_latency}, segments of {segment}");
+    }
 }

@@ -276,8 +276,8 @@ fn reads_hit_what_was_read_and_what_was_written() {
     assert_eq!(next(&mut drive, read(7, 5_000_002, 8)), Hit::Partial);
 }
 
-/// The head lands on sector 46 or so. A drive whose reading ahead ends on the track has all of it a turn later. A drive that
-/// reads on behind the track has left, with what had passed.
+/// The head lands on sector 46 or so. If reading ahead ends on the track, then the drive has the whole track a turn later.
+/// Else the head has left the track, with the sectors that had passed.
 #[test]
 fn a_head_that_reads_on_behind_a_track_has_not_been_all_around_it() {
     for (read_ahead, front) in [
