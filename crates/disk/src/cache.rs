@@ -436,13 +436,14 @@ impl Cache {
         segment.ahead_max = segment.ahead_max.max(until);
     }
 
-    /// Notes that reading into a segment has reached `end`. Drops sectors at the front that no
-    /// longer fit.
-    pub fn read_to(&mut self, id: SegmentId, end: u64) {
+    /// Notes that reading into a segment has reached `end`, and that sectors up to `taken` have their places there.
+    /// Drops sectors at the front that no longer fit.
+    pub fn read_to(&mut self, id: SegmentId, end: u64, taken: u64) {
         let size = u64::from(self.spec.segment_sectors);
         let segment = &mut self.segments[id.index()];
         segment.end = segment.end.max(end);
-        segment.start = segment.start.max(segment.end.saturating_sub(size));
+        let front = segment.end.max(taken).saturating_sub(size);
+        segment.start = segment.start.max(front.min(segment.end));
         self.changed(id);
         self.make_room(id);
     }
@@ -567,16 +568,8 @@ impl Cache {
     pub fn read_before(&mut self, id: SegmentId, front: u64) {
         let size = u64::from(self.spec.segment_sectors);
         let segment = &mut self.segments[id.index()];
-        if segment.start < segment.end {
-            segment.start = segment
-                .start
-                .min(front.max(segment.end.saturating_sub(size)));
-        } else {
-            segment.start = segment
-                .start
-                .min(front.max(segment.start.saturating_sub(size)));
-            segment.end = segment.end.max(segment.start);
-        }
+        let front = front.max(segment.end.saturating_sub(size));
+        segment.start = segment.start.min(front);
         self.changed(id);
         self.make_room(id);
     }

@@ -27,7 +27,7 @@ fn read(cache: &mut Cache, start: u64, end: u64) -> SegmentId {
     };
     cache.begin_read(id, start);
     cache.touch(id, false);
-    cache.read_to(id, end);
+    cache.read_to(id, end, 0);
     cache.end_read(id);
     id
 }
@@ -233,7 +233,7 @@ fn what_is_just_being_read_is_a_hit_if_the_drive_says_so() {
         let id = read(&mut cache, 100, 100);
         cache.begin_read(id, 100);
         cache.extend_ahead(id, Extent::at(100, 10), no_track);
-        cache.read_to(id, 130);
+        cache.read_to(id, 130, 0);
         let hit = cache.find_read(Extent::at(130, 4)) == ReadLookup::Partial(id);
         assert_eq!(hit, almost);
     }
@@ -271,7 +271,7 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
                     cache.touch(id, false);
                 }
                 3 if segment.state == State::Reading => {
-                    cache.read_to(id, segment.end + extent.len.get());
+                    cache.read_to(id, segment.end + extent.len.get(), 0);
                 }
                 4 if segment.state == State::Reading => cache.read_before(id, extent.start.get()),
                 5 => cache.end_read(id),

@@ -53,8 +53,13 @@ impl Drive {
         {
             return Some(progress);
         }
+        let from = ahead.over;
         let (mut progress, read) = ahead.follow(&self.mechanics, &self.layout, limit, now);
-        self.cache.read_to(ahead.segment, read.get());
+        let moved = ahead.over != from && self.mechanics.zero_latency(Op::Read);
+        let end = moved.then(|| self.last_track.of(&self.layout, read).end());
+        // In any order, the last sectors of a track that the head comes to need their places first.
+        let taken = end.filter(|end| *end <= limit).unwrap_or(read);
+        self.cache.read_to(ahead.segment, read.get(), taken.get());
         if let Some((at, first)) = ahead.around {
             if now >= at {
                 self.cache.read_before(ahead.segment, first.get());

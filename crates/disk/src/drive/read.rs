@@ -458,13 +458,14 @@ impl Drive {
     /// Sectors in front of the first one wanted that pass under the head while it waits belong to
     /// the segment, if the drive keeps such.
     ///
-    /// A drive that also takes sectors in any order takes the whole track: gives the time at which
-    /// the head has been all around it, and its first sector.
+    /// With zero-latency reads, the drive takes the whole track if reading ahead ends there, at `limit`. Gives the
+    /// time at which the head has been all around the track, and its first sector.
     fn keep_free_sectors(
         &mut self,
         id: SegmentId,
         extent: Extent,
         motion: &Motion,
+        limit: Lba,
     ) -> Option<(Time, Lba)> {
         if !self.cache.spec().read_free_sectors {
             return None;
@@ -473,28 +474,27 @@ impl Drive {
         let turn = self.mechanics.turn();
         let per_track = u64::from(motion.sectors_per_track);
         let passed = motion.waited.as_nanos() * per_track / turn.as_nanos();
-        let front = passed.min((extent.start - track.start).get());
-        let first = self
-            .faults
-            .readable_from(Extent::new(track.start, extent.start - track.start));
-        let from = first.get().max(extent.start.get() - front);
-        self.cache.read_before(id, from);
-        let whole = self.mechanics.zero_latency(Op::Read) && extent.end() <= track.end();
+        let before = Extent::new(track.start, extent.start - track.start);
+        let front = passed.min(before.len.get());
+        let first = self.faults.readable_from(before);
+        self.cache
+            .read_before(id, first.get().max(extent.start.get() - front));
+        let whole = self.mechanics.zero_latency(Op::Read) && limit <= track.end();
         whole.then_some((motion.landed + turn, first))
     }
 
     /// Begins to read ahead behind a request that took the arm to the medium.
     fn read_on(&mut self, id: SegmentId, extent: Extent, found: &Found, motion: &Motion) {
         self.cache.resume_read(id);
-        self.cache.read_to(id, extent.end().get());
-        let around = match found.hit {
-            Hit::Miss => self.keep_free_sectors(id, extent, motion),
-            _ => None,
-        };
+        self.cache.read_to(id, extent.end().get(), 0);
         self.ahead = None;
         let stop = self.ahead_stop(extent.end() - Sectors::new(1));
         let stop = self.readable_until(extent.end(), stop);
         let limit = Lba::new(self.cache.get(id).ahead_max).min(stop);
+        let around = match found.hit {
+            Hit::Miss => self.keep_free_sectors(id, extent, motion, limit),
+            _ => None,
+        };
         let on = self.cache.spec().read_ahead != ReadAhead::Off;
         if on && (extent.end() < limit || around.is_some()) {
             self.ahead = Some(Ahead {

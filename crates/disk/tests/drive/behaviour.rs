@@ -276,6 +276,27 @@ fn reads_hit_what_was_read_and_what_was_written() {
     assert_eq!(next(&mut drive, read(7, 5_000_002, 8)), Hit::Partial);
 }
 
+/// The head lands on sector 46 or so. If reading ahead ends on the track, then the drive has the whole track a turn later.
+/// Else the head has left the track, with the sectors that had passed.
+#[test]
+fn a_head_that_reads_on_behind_a_track_has_not_been_all_around_it() {
+    for (read_ahead, front) in [
+        (ReadAhead::TrackEnd, Hit::Full),
+        (ReadAhead::SegmentFull, Hit::Miss),
+    ] {
+        for (start, hit) in [(60, Hit::Full), (10, front)] {
+            let profile = by_name("atlas10k").unwrap().with(|spec| {
+                spec.cache.read_ahead = read_ahead;
+                spec.cache.segment_sectors = 1_000;
+            });
+            let mut drive = Drive::new(&profile.unwrap(), 0);
+            let read = run(&mut drive, Time::ZERO, command(1, Op::Read, 100, 4));
+            let again = run(&mut drive, read.at + ms(40), command(2, Op::Read, start, 4));
+            assert_eq!(again.hit, hit, "{read_ahead:?}, {start}");
+        }
+    }
+}
+
 #[test]
 fn a_flush_waits_for_what_is_dirty() {
     let profile = by_name("wd5000aaks").unwrap();
