@@ -322,7 +322,8 @@ impl<P: Passing> Hunt<'_, P> {
         let is_late = |lag: Nanos| {
             let head = self.in_front_of_it(begins.saturating_sub(lag));
             // It waits for the arm, and its data may come only then.
-            let predicted = model.predict_behind(&head, self.then.min(head.free), to, gap.op);
+            let sent = gap.then.map_or(head.free, |then| then.min(head.free));
+            let predicted = model.predict_behind(&head, sent, to, gap.op);
             head.free + predicted.positioning() > begins
         };
         let (mut short, mut long) = (Nanos::ZERO, turn);
