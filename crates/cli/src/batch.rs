@@ -2,6 +2,7 @@
 //! whoever wants them.
 
 use crate::fault::Fault;
+use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -34,10 +35,7 @@ pub fn each<T: Send, R: Send>(
     make: impl Fn(T) -> R + Sync,
     taker: &mut impl Taker<R>,
 ) -> Result<(), Fault> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(jobs.unwrap_or(0).into())
-        .build()
-        .map_err(|error| Fault::File(format!("cannot start threads: {error}")))?;
+    let pool = pool(jobs)?;
     let over = AtomicBool::new(false);
     let (results, made) = mpsc::channel();
     pool.in_place_scope_fifo(|scope| {
@@ -76,24 +74,20 @@ pub fn each<T: Send, R: Send>(
 pub fn all<T: Send, R: Send>(
     jobs: Option<u16>,
     tasks: Vec<T>,
-    make: impl Fn(T) -> R + Sync,
+    make: impl Fn(T) -> R + Sync + Send,
 ) -> Result<Vec<R>, Fault> {
-    struct InOrder<R>(Vec<Option<R>>);
-    impl<R> Taker<R> for InOrder<R> {
-        fn take(&mut self, number: usize, result: R) -> ControlFlow<()> {
-            self.0[number] = Some(result);
-            ControlFlow::Continue(())
-        }
-    }
     if tasks.len() <= 1 || jobs == Some(1) {
         return Ok(tasks.into_iter().map(make).collect());
     }
-    let mut kept = InOrder(tasks.iter().map(|_| None).collect());
-    each(jobs, tasks, make, &mut kept)?;
-    let results = kept.0.into_iter();
-    Ok(results
-        .map(|result| result.expect("every task is made"))
-        .collect())
+    let tasks = tasks.into_par_iter().with_max_len(1);
+    Ok(pool(jobs)?.install(|| tasks.map(make).collect()))
+}
+
+fn pool(jobs: Option<u16>) -> Result<rayon::ThreadPool, Fault> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(jobs.unwrap_or(0).into())
+        .build()
+        .map_err(|error| Fault::File(format!("cannot start threads: {error}")))
 }
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ mod errors;
 mod freeblock;
 #[path = "cli/help.rs"]
 mod help;
+#[path = "cli/invariants.rs"]
+mod invariants;
 #[path = "cli/logs.rs"]
 mod logs;
 #[path = "cli/new.rs"]

@@ -3,6 +3,7 @@
 use super::new::New;
 use super::probe::Probe;
 use super::trace::TextFormat;
+use crate::output::Format;
 use clap::{Args, Subcommand};
 use headtime_units::Bytes;
 use std::path::PathBuf;
@@ -133,23 +134,11 @@ pub struct Curve {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
     /// Table, JSON or CSV
-    #[arg(long, value_enum, default_value_t = CurveFormat::Table, value_name = "FORMAT")]
-    pub format: CurveFormat,
+    #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub format: Format,
     /// Draw a picture: single reads, means, the curve
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-}
-
-/// How a curve is shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum CurveFormat {
-    /// Some of the distances, for people
-    #[default]
-    Table,
-    /// All distances and how they were measured
-    Json,
-    /// A line per distance
-    Csv,
 }
 
 const CURVE_HELP: &str = "\

@@ -22,15 +22,15 @@ use std::path::PathBuf;
 
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
-pub use drive::{Curve, CurveFormat, DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::OutputOptions;
 pub use probe::{Emit, Probe, ScratchRange};
-pub use reproduce::{FigureFormat, Reproduce};
+pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
-pub use sweep::{PictureArgs, SweepArgs, SweepFormat};
+pub use sweep::{PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
 
 /// Simulates hard disks and what schedulers make of them

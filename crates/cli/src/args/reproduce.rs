@@ -1,6 +1,7 @@
 //! `headtime reproduce`
 
-use clap::{Args, ValueEnum};
+use super::TextFormat;
+use clap::Args;
 use std::path::PathBuf;
 
 /// Reproduce the papers' figures and judge the results
@@ -21,14 +22,35 @@ pub struct Reproduce {
     /// Table or JSON
     ///
     /// JSON is an object for one figure and a list of them for several or for `all`.
-    #[arg(long, value_enum, default_value_t = FigureFormat::Table, value_name = "FORMAT")]
-    pub format: FigureFormat,
+    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
+    pub format: TextFormat,
     /// Write ID.json, ID.csv and ID.svg of each figure into a directory
     ///
     /// Creates the directory if it is missing. A figure that shows single requests also gets
     /// ID-requests.csv.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Options of the check.
+    #[command(flatten)]
+    pub judging: Judging,
+    /// Run each figure at its smaller scale, for a quick check
+    ///
+    /// The ranges are those of the full scale; the baseline has its own values for the smaller one.
+    #[arg(long)]
+    pub quick: bool,
+    /// Print one scenario of the figure, ready for `headtime sim run`, and run nothing
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "check", "baseline", "bless"])]
+    pub print_scenario: Option<String>,
+    /// Number of parallel runs; by default one for each processor
+    ///
+    /// Does not change any result.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub jobs: Option<u16>,
+}
+
+/// Options of a check of verdicts.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Judging {
     /// End with exit code 1 if a point leaves its range
     #[arg(long)]
     pub check: bool,
@@ -47,29 +69,6 @@ pub struct Reproduce {
     /// Write the measured values into the baseline FILE; keeps the reasons
     #[arg(long, requires = "baseline", conflicts_with = "check")]
     pub bless: bool,
-    /// Run each figure at its smaller scale, for a quick check
-    ///
-    /// The ranges are those of the full scale; the baseline has its own values for the smaller one.
-    #[arg(long)]
-    pub quick: bool,
-    /// Print one scenario of the figure, ready for `headtime sim run`, and run nothing
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["out", "check", "baseline", "bless"])]
-    pub print_scenario: Option<String>,
-    /// Number of parallel runs; by default one for each processor
-    ///
-    /// Does not change any result.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub jobs: Option<u16>,
-}
-
-/// How measured figures come out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FigureFormat {
-    /// A table for people
-    #[default]
-    Table,
-    /// JSON
-    Json,
 }
 
 const HELP: &str = "\

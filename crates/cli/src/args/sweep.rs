@@ -1,10 +1,12 @@
 //! `headtime sweep`
 
-use clap::{Args, ValueEnum};
+use super::Judging;
+use crate::output::Format;
+use clap::Args;
 use std::path::PathBuf;
 
 /// The most runs of a sweep, repeats included, unless `--max-runs` says otherwise.
-pub const MAX_RUNS_DEFAULT: u64 = 10_000;
+pub const MAX_RUNS_DEFAULT: u64 = 20_000;
 
 /// `headtime sweep`; what it does is said where the verbs are.
 #[derive(Debug, Args)]
@@ -43,10 +45,13 @@ pub struct SweepArgs {
     pub out: Option<PathBuf>,
     /// Table, JSON or CSV; by default what the name of --out says
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
-    pub format: Option<SweepFormat>,
+    pub format: Option<Format>,
     /// Start over: delete what an interrupted sweep left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
+    /// Options of the check of invariants.
+    #[command(flatten, next_help_heading = "Invariants")]
+    pub judging: Judging,
     /// What to draw.
     #[command(flatten)]
     pub picture: PictureArgs,
@@ -55,19 +60,6 @@ pub struct SweepArgs {
     /// Does not change any result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
-}
-
-/// How the results of a sweep are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum SweepFormat {
-    /// A table for people, a line for each combination
-    #[default]
-    Table,
-    /// JSON, with the rows of the CSV
-    Json,
-    /// CSV, a row for each combination, and below it one for each of its programs and origins where
-    /// there are several
-    Csv,
 }
 
 /// What a picture shows.

@@ -101,25 +101,8 @@ pub(super) fn compare(
 
 /// What a picture says of the runs that it does not show.
 fn left_out(runs: &[crate::report::Run]) -> Option<String> {
-    /// More names than that say less.
-    const NAMED: usize = 16;
-    let rest = runs
-        .get(plot::DRAWN_MAX..)
-        .filter(|rest| !rest.is_empty())?;
-    let mut names: Vec<String> = rest
-        .iter()
-        .take(NAMED)
-        .map(|run| run.label.clone())
-        .collect();
-    if rest.len() > NAMED {
-        names.push(format!("{} more", rest.len() - NAMED));
-    }
-    Some(format!(
-        "shows the first {} of {} runs; left out are {}",
-        plot::DRAWN_MAX,
-        runs.len(),
-        names.join(", ")
-    ))
+    let (shown, all) = (plot::DRAWN_MAX, runs.len());
+    (all > shown).then(|| format!("shows the first {shown} of {all} runs"))
 }
 
 /// Refuses a window in which no run can have anything to show.

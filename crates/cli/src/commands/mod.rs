@@ -8,6 +8,7 @@ mod control;
 mod drive;
 mod examples;
 mod generate;
+mod judging;
 mod replay_log;
 mod reproduce;
 mod scrub;

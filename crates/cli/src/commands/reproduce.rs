@@ -1,17 +1,17 @@
 //! `headtime reproduce`
 
 use super::context::Context;
-use crate::args::{FigureFormat, Reproduce};
+use crate::args::{Reproduce, TextFormat};
 use crate::fault::{Fault, did_you_mean};
-use crate::figure::baseline::Baseline;
 use crate::figure::judge::{self, MeasuredFigure};
 use crate::figure::run::{FigureRuns, count};
-use crate::figure::{BASELINE, Figure, RunOf, SHIPPED, Scale, output};
+use crate::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use crate::files::Output;
-use crate::output::{TableColumn, json, table};
+use crate::output::{TableColumn, json, json_text, table};
 use crate::plot::figure as picture;
 use crate::progress::Progress;
-use headtime_linux::shown::{PathShown as _, one_line};
+use crate::report::columns::{Field, Fields};
+use headtime_linux::shown::one_line;
 use std::fs;
 use std::path::Path;
 
@@ -27,13 +27,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     if let Some(name) = &args.print_scenario {
         return print_scenario(&figures, name, context);
     }
-    let file = args.baseline.as_ref().and_then(Option::as_deref);
-    let mut baseline = baseline(file)?;
-    if args.bless && file.is_none() {
-        let problem =
-            "--bless: write --baseline=FILE; what comes with the program cannot be written";
-        return Err(Fault::Usage(problem.to_owned()));
-    }
+    let baseline = args.judging.known()?;
     if let Some(directory) = &args.out {
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
@@ -49,31 +43,7 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
         all.push(measured);
     }
     show(args, &all, context)?;
-    if args.bless {
-        let file = file.expect("a blessing without a file was refused");
-        return bless(file, &mut baseline, &all, scale, context);
-    }
-    if !args.check {
-        return Ok(());
-    }
-    let problems: Vec<String> = match &args.baseline {
-        Some(_) => all
-            .iter()
-            .flat_map(|measured| baseline.differences(measured, scale))
-            .collect(),
-        None => all.iter().flat_map(judge::out_of_range).collect(),
-    };
-    match problems.len() {
-        0 => Ok(()),
-        count => {
-            let what = match count {
-                1 => "1 point is not as expected".to_owned(),
-                count => format!("{count} points are not as expected"),
-            };
-            let problems = problems.into_iter().map(|problem| format!("  {problem}"));
-            Err(Fault::Differs([what].into_iter().chain(problems).collect()))
-        }
-    }
+    args.judging.conclude(baseline, &all, scale, context)
 }
 
 fn shipped(id: &str, text: &str, scale: Scale) -> Result<Figure, Fault> {
@@ -165,48 +135,9 @@ fn print_scenario(figures: &[Figure], name: &str, context: &mut Context<'_>) -> 
     context.print(&found.scenario.to_toml())
 }
 
-/// What is known: a file, or what comes with the program.
-fn baseline(path: Option<&Path>) -> Result<Baseline, Fault> {
-    let (name, text) = match path {
-        None => ("built-in baseline".to_owned(), BASELINE.to_owned()),
-        Some(path) => {
-            let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-            (path.shown().to_string(), text)
-        }
-    };
-    Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
-}
-
-fn bless(
-    path: &Path,
-    baseline: &mut Baseline,
-    all: &[MeasuredFigure],
-    scale: Scale,
-    context: &mut Context<'_>,
-) -> Result<(), Fault> {
-    for measured in all {
-        baseline.bless(measured, scale);
-        let reasons = baseline.of(&measured.id, scale);
-        for known in reasons
-            .iter()
-            .filter(|known| known.red.as_deref() == Some(""))
-        {
-            context.note(&format!(
-                "{}: {}, {}, {} is out of its range; write into {} why",
-                measured.id,
-                known.series,
-                known.x,
-                known.metric,
-                path.shown()
-            ));
-        }
-    }
-    Output::write_all_of(path, &baseline.to_text())
-}
-
 fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> Result<(), Fault> {
     match (args.format, all) {
-        (FigureFormat::Table, _) => {
+        (TextFormat::Table, _) => {
             let texts = all
                 .iter()
                 .map(|measured| output::text(measured, context.terminal));
@@ -216,8 +147,8 @@ fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> 
             }
             context.print(&text)
         }
-        (FigureFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),
-        (FigureFormat::Json, all) => json(context.out, &all),
+        (TextFormat::Json, [one]) if args.figures != ["all"] => json(context.out, one),
+        (TextFormat::Json, all) => json(context.out, &all),
     }
 }
 
@@ -228,10 +159,7 @@ fn write_files(
     runs: &FigureRuns,
 ) -> Result<(), Fault> {
     let path = |ending: &str| directory.join(format!("{}{ending}", figure.id));
-    let mut text = Vec::new();
-    json(&mut text, measured)?;
-    let text = String::from_utf8(text).expect("JSON is text");
-    Output::write_all_of(&path(".json"), &text)?;
+    Output::write_all_of(&path(".json"), &json_text(measured))?;
     Output::write_all_of(&path(".csv"), &output::csv(measured))?;
     let drawn = picture::draw(
         figure,
@@ -240,47 +168,38 @@ fn write_files(
         |run| runs.errors(figure, run),
     );
     Output::write_all_of(&path(".svg"), &drawn)?;
-    let requests = |scenario: &str, scheduler: &str, run: &RunOf| {
-        output::samples_csv(scenario, scheduler, runs.samples(figure, run))
-    };
-    let errors = |scenario: &str, scheduler: &str, run: &RunOf| {
-        output::errors_csv(scenario, scheduler, &runs.errors(figure, run))
-    };
-    let of_runs = [
-        (
-            path("-requests.csv"),
-            output::SAMPLES_HEADING,
-            each(figure, figure.recorded(), requests),
-        ),
-        (
-            path("-errors.csv"),
-            output::ERRORS_HEADING,
-            each(figure, figure.predicted(), errors),
-        ),
-    ];
-    for (path, heading, lines) in of_runs {
-        if !lines.is_empty() {
-            Output::write_all_of(&path, &format!("{heading}{lines}"))?;
+    let samples = |of, run: &RunOf| output::samples(of, runs.samples(figure, run));
+    let errors = |of, run: &RunOf| output::errors(of, &runs.errors(figure, run));
+    for (ending, rows) in [
+        ("-requests.csv", each(figure, figure.recorded(), samples)),
+        ("-errors.csv", each(figure, figure.predicted(), errors)),
+    ] {
+        if !rows.is_empty() {
+            Output::write_all_of(&path(ending), &Fields::csv(&rows))?;
         }
     }
     Ok(())
 }
 
-/// What is written of each of some runs, those that several pictures show once.
+/// The rows of some runs, each run once although several pictures may show it.
 fn each<'a>(
     figure: &Figure,
     runs: impl Iterator<Item = &'a RunOf>,
-    written: impl Fn(&str, &str, &RunOf) -> String,
-) -> String {
+    rows: impl Fn([(&'static str, Field); 2], &RunOf) -> Vec<Fields<'static>>,
+) -> Vec<Fields<'static>> {
     let mut seen: Vec<&RunOf> = Vec::new();
-    let mut text = String::new();
+    let mut all = Vec::new();
     for run in runs {
         if seen.contains(&run) {
             continue;
         }
         seen.push(run);
-        let scenario = &figure.variants[run.variant].name;
-        text.push_str(&written(scenario, &run.scheduler.to_string(), run));
+        let scenario = Field::from(&figure.variants[run.variant].name);
+        let scheduler = Field::Text(run.scheduler.to_string());
+        all.extend(rows(
+            [("scenario", scenario), ("scheduler", scheduler)],
+            run,
+        ));
     }
-    text
+    all
 }

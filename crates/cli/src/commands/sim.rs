@@ -111,17 +111,10 @@ pub(super) fn set_gates(table: &mut Table, gates: &[Gates]) {
 
 /// Applies `--set key=value`, in order.
 pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Fault> {
-    for setting in settings {
-        let option = format!("--set {setting}");
-        let Some((key, value)) = setting.split_once('=') else {
-            return Err(Fault::Usage(format!(
-                "{option}: write KEY=VALUE, as in engine.depth=4"
-            )));
-        };
-        let node = Node::option(&option, value.trim());
-        Scenario::put(table, key, node).map_err(Fault::from)?;
-    }
-    Ok(())
+    let mut settings = settings.iter();
+    settings.try_for_each(|setting| {
+        Scenario::set(table, &format!("--set {setting}"), setting).map_err(Fault::from)
+    })
 }
 
 /// The settings of the log of a random run, from which `sim replay-log` makes its engine again.

@@ -4,10 +4,12 @@ use super::compare::is_picture;
 use super::context::Context;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
-use crate::args::{self, SweepFormat as Format};
+use crate::args;
 use crate::execute::With;
 use crate::fault::Fault;
+use crate::figure::{self, Scale};
 use crate::files::Output;
+use crate::output::{Format, json_text};
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
@@ -15,11 +17,11 @@ use crate::sweep::journal::{Journal, Kept};
 use crate::sweep::picture::Drawing;
 use crate::sweep::plan::Making;
 use crate::sweep::run::{RunOptions, run};
-use crate::sweep::{Plan, Results, Sweep, output};
+use crate::sweep::{Plan, Results, Sweep, doubtful, judge, output};
 use headtime_config::{Error as TreeError, Place, Table, Value};
 use headtime_linux::shown::PathShown as _;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// More notes than that say less.
@@ -28,6 +30,7 @@ const NOTES: usize = 8;
 pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<(), Fault> {
     let targets = Targets::new(&args)?;
     let (sweep, table, place) = read(&args)?;
+    let baseline = args.judging.known()?;
     let stock = Stock::default();
     let making = Making {
         most: args.max_runs,
@@ -35,7 +38,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         stock: &stock,
         progress: &Progress::new(context.progress),
     };
-    let plan = Plan::new(sweep, &table, &place, making)?;
+    let plan = Plan::new(sweep, None, &table, &place, making)?;
     for note in plan.notes.iter().take(NOTES) {
         context.note(note);
     }
@@ -56,40 +59,85 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         }
         drawing => drawing?,
     };
-    let (mut journal, kept) = targets.open(&plan, args.restart, context)?;
+    targets.open()?;
+    let stop = signals()?;
+    let stop = || stop.load(Ordering::Relaxed) > 0;
+    let journal_of = targets.journal.as_deref();
+    let (results, journal) = carry_out(&plan, journal_of, &args, &stock, &stop, context)?;
+    // Runs that are made again have a journal of their own.
+    let doubtful = doubtful(&plan, &results);
+    let (again, second) = match doubtful.is_empty() {
+        true => (None, None),
+        false => {
+            let plan = Plan::new(plan.sweep.clone(), Some(doubtful), &table, &place, making)?;
+            let journal = journal_of.map(|path| path.with_extension("again.partial"));
+            let journal = journal.as_deref();
+            let (results, journal) = carry_out(&plan, journal, &args, &stock, &stop, context)?;
+            (Some((plan, results)), journal)
+        }
+    };
+    let judged = (!plan.sweep.invariants.is_empty())
+        .then(|| judge(targets.name.clone(), &plan, &results, again.as_ref()));
+    let render = |format, terminal| match (format, &judged) {
+        (Format::Table, None) => output::text(&plan, Some(&results), terminal),
+        (Format::Json, None) => output::json(&plan, &results),
+        (Format::Csv, None) => output::csv(&plan, &results),
+        (Format::Table, Some(judged)) => figure::output::text(judged, terminal),
+        (Format::Json, Some(judged)) => json_text(judged),
+        (Format::Csv, Some(judged)) => figure::output::csv(judged),
+    };
+    for (path, format) in [(&targets.csv, Format::Csv), (&targets.json, Format::Json)] {
+        if let Some(path) = path {
+            Output::write_all_of(path, &render(format, context.terminal))?;
+        }
+    }
+    if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
+        Output::write_all_of(path, &drawing.draw(&plan, &results))?;
+    }
+    // Only now: until its results stand elsewhere, the journal is all there is of them.
+    for journal in journal.into_iter().chain(second) {
+        journal.remove()?;
+    }
+    let printed = context.print(&render(targets.standard, context.terminal));
+    let of_again = again.as_ref().map_or(0, |(_, results)| results.failed());
+    match results.failed() + of_again {
+        0 => printed?,
+        failed => {
+            return Err(Fault::Check(format!(
+                "{failed} of {} combinations failed; the column `error` says why",
+                plan.combinations.len()
+            )));
+        }
+    }
+    args.judging
+        .conclude(baseline, judged.as_slice(), Scale::Full, context)
+}
+
+/// Makes the runs of a plan that its journal does not have.
+fn carry_out(
+    plan: &Plan,
+    path: Option<&Path>,
+    args: &args::SweepArgs,
+    stock: &Stock,
+    stop: &(dyn Fn() -> bool + Sync),
+    context: &mut Context<'_>,
+) -> Result<(Results, Option<Journal>), Fault> {
+    let (mut journal, kept) = open_journal(path, plan, args.restart, context)?;
     let has = kept.outcomes.len();
-    let signals = signals()?;
     let running = RunOptions {
         jobs: args.jobs,
         with: With {
-            stock: &stock,
+            stock,
             progress: &Progress::new(context.progress),
-            stop: Some(&|| signals.load(Ordering::Relaxed) > 0),
+            stop: Some(stop),
         },
         kept: kept.outcomes,
         journal: journal.as_mut(),
     };
-    let results = match run(&plan, running) {
-        Ok(results) => results,
-        Err(Fault::Interrupted) => return Err(stopped(&plan, journal.as_ref(), has)),
-        Err(fault) => return Err(fault),
-    };
-    targets.write(&plan, &results, drawing.as_ref())?;
-    // Only now: until its results stand elsewhere, the journal is all there is of them.
-    if let Some(journal) = journal {
-        journal.remove()?;
-    }
-    let printed = context.print(&match targets.standard {
-        Format::Table => output::text(&plan, Some(&results), context.terminal),
-        Format::Json => output::json(&plan, &results),
-        Format::Csv => output::csv(&plan, &results),
-    });
-    match results.failed() {
-        0 => printed,
-        failed => Err(Fault::Check(format!(
-            "{failed} of {} combinations failed; the column `error` says why",
-            plan.combinations.len()
-        ))),
+    match run(plan, running) {
+        Ok(results) => Ok((results, journal)),
+        Err(Fault::Interrupted) => Err(stopped(plan, journal.as_ref(), has)),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -154,6 +202,8 @@ fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
 
 /// Where everything goes.
 struct Targets {
+    /// The name of the scenario's file, without its ending.
+    name: String,
     /// What the standard output gets.
     standard: Format,
     csv: Option<PathBuf>,
@@ -169,7 +219,12 @@ impl Targets {
         if let Some(path) = &args.picture.plot {
             is_picture(path)?;
         }
+        let stem = args.scenario.as_ref().and_then(|path| path.file_stem());
+        let name = stem
+            .map_or("sweep".into(), |stem| stem.to_string_lossy())
+            .into_owned();
         let mut targets = Targets {
+            name,
             standard: args.format.unwrap_or_default(),
             csv: None,
             json: None,
@@ -186,9 +241,7 @@ impl Targets {
         }
         targets.standard = Format::Table;
         if out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            let stem = args.scenario.as_ref().and_then(|path| path.file_stem());
-            let stem = stem.map_or("sweep".into(), |stem| stem.to_string_lossy());
-            let within = |ending: &str| out.join(format!("{stem}.{ending}"));
+            let within = |ending: &str| out.join(format!("{}.{ending}", targets.name));
             let wanted = |format| args.format.is_none_or(|given| given == format);
             targets.csv = wanted(Format::Csv).then(|| within("csv"));
             targets.json = wanted(Format::Json).then(|| within("json"));
@@ -220,57 +273,42 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Makes sure that results can be written before a long run, and finds what there is of them.
-    fn open(
-        &self,
-        plan: &Plan,
-        restart: bool,
-        context: &mut Context<'_>,
-    ) -> Result<(Option<Journal>, Kept), Fault> {
+    /// Makes sure that results can be written before a long run.
+    fn open(&self) -> Result<(), Fault> {
         if let Some(directory) = &self.directory {
             fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
         }
-        for path in [&self.csv, &self.json, &self.picture].into_iter().flatten() {
-            // Begun and given up: leaves nothing.
-            drop(Output::create(path)?);
-        }
-        let Some(path) = &self.journal else {
-            return Ok((None, Kept::default()));
-        };
-        let (journal, kept) = Journal::open(path, plan, restart)?;
-        let name = path.shown();
-        if kept.damaged > 0 {
-            let what = match kept.damaged {
-                1 => "1 line of it is damaged, and is made again".to_owned(),
-                count => format!("{count} lines of it are damaged, and are made again"),
-            };
-            context.note(&format!("{name}: {what}"));
-        }
-        if !kept.outcomes.is_empty() {
-            context.note(&format!(
-                "{name}: goes on there, with {} of {} combinations done",
-                kept.outcomes.len(),
-                plan.combinations.len()
-            ));
-        }
-        Ok((Some(journal), kept))
+        let mut paths = [&self.csv, &self.json, &self.picture].into_iter().flatten();
+        // Begun and given up: leaves nothing.
+        paths.try_for_each(|path| Output::create(path).map(drop))
     }
+}
 
-    fn write(
-        &self,
-        plan: &Plan,
-        results: &Results,
-        drawing: Option<&Drawing>,
-    ) -> Result<(), Fault> {
-        if let Some(path) = &self.csv {
-            Output::write_all_of(path, &output::csv(plan, results))?;
-        }
-        if let Some(path) = &self.json {
-            Output::write_all_of(path, &output::json(plan, results))?;
-        }
-        if let (Some(path), Some(drawing)) = (&self.picture, drawing) {
-            Output::write_all_of(path, &drawing.draw(plan, results))?;
-        }
-        Ok(())
+/// Opens the journal of a plan, and reads its results.
+fn open_journal(
+    path: Option<&Path>,
+    plan: &Plan,
+    restart: bool,
+    context: &mut Context<'_>,
+) -> Result<(Option<Journal>, Kept), Fault> {
+    let Some(path) = path else {
+        return Ok((None, Kept::default()));
+    };
+    let (journal, kept) = Journal::open(path, plan, restart)?;
+    let name = path.shown();
+    if kept.damaged > 0 {
+        let what = match kept.damaged {
+            1 => "1 line of it is damaged, and is made again".to_owned(),
+            count => format!("{count} lines of it are damaged, and are made again"),
+        };
+        context.note(&format!("{name}: {what}"));
     }
+    if !kept.outcomes.is_empty() {
+        context.note(&format!(
+            "{name}: goes on there, with {} of {} combinations done",
+            kept.outcomes.len(),
+            plan.combinations.len()
+        ));
+    }
+    Ok((Some(journal), kept))
 }

@@ -79,11 +79,13 @@ impl Baseline {
             let name = format!("{}: {}", measured.id, point.name());
             let (value, values) = (point.measured, spread(point));
             let range = range(point.accept);
-            let Some(known) = known.iter().find(|known| known.is_of(point)) else {
+            let known = known.iter().find(|known| known.is_of(point));
+            if known.is_none() && !measured.reds_alone {
                 lines.push(format!("{name}: is not in the baseline; --bless adds it"));
                 continue;
-            };
-            match (point.within == Some(false), known.red.as_deref()) {
+            }
+            let red = known.and_then(|known| known.red.as_deref());
+            match (point.within == Some(false), red) {
                 (true, None) => {
                     lines.push(format!("{name}: newly out of range: {values} is outside {range}"));
                 }
@@ -95,14 +97,15 @@ impl Baseline {
                 )),
                 (true, Some(_)) | (false, None) => {}
             }
-            if drifted(&known.unit, known.measured, value) {
+            if let Some(known) = known.filter(|known| drifted(&known.unit, known.measured, value)) {
                 lines.push(format!(
                     "{name}: was {}, is {value}; --bless if the change is meant",
                     known.measured
                 ));
             }
         }
-        for known in known {
+        // Of points that are drawn a smaller number has some alone.
+        for known in known.iter().filter(|_| !measured.reds_alone) {
             if !measured.points.iter().any(|point| known.is_of(point)) {
                 let name = super::name(&known.series, &known.x, &known.metric, &known.unit);
                 lines.push(format!(
@@ -124,9 +127,9 @@ impl Baseline {
                 .and_then(|known| known.red.clone())
                 .unwrap_or_default()
         };
-        let known = measured
-            .points
-            .iter()
+        let has = |point: &&MeasuredPoint| !measured.reds_alone || point.within == Some(false);
+        let points = measured.points.iter().filter(has);
+        let known = points
             .map(|point| KnownPoint {
                 series: point.series.clone(),
                 x: point.x.clone(),
@@ -168,28 +171,17 @@ mod tests {
             metric: "iops",
             unit: "1/s".to_owned(),
             measured,
-            range: None,
-            by_construction: false,
-            paper: None,
             accept: within.map(|_| [Some(2.0), None]),
             within,
-            calibrated: false,
-            bound_share: None,
-            shares: None,
-            stated: None,
+            ..MeasuredPoint::default()
         }
     }
 
     fn figure(points: Vec<MeasuredPoint>) -> MeasuredFigure {
         MeasuredFigure {
             id: "f".to_owned(),
-            source: String::new(),
-            title: String::new(),
-            seed: 1,
-            seeds: 1,
-            quick: false,
             points,
-            notes: Vec::new(),
+            ..MeasuredFigure::default()
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A figure as measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredFigure {
     /// Its name.
     pub id: String,
@@ -22,6 +22,9 @@ pub struct MeasuredFigure {
     /// Whether its runs were smaller than they were meant to be; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
+    /// True if tables and baselines have only points out of range.
+    #[serde(skip)]
+    pub reds_alone: bool,
     /// Its points.
     pub points: Vec<MeasuredPoint>,
     /// What is to be known about it: that of the figure, of single points, and why some are out of
@@ -30,7 +33,7 @@ pub struct MeasuredFigure {
 }
 
 /// One number of a figure as measured.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredPoint {
     /// The line or bar it belongs to.
     pub series: String,
@@ -51,9 +54,6 @@ pub struct MeasuredPoint {
     pub accept: Option<[Option<f64>; 2]>,
     /// Whether the values of all seeds are in the accepted range, if there is one.
     pub within: Option<bool>,
-    /// Whether it cannot be anything but the value of what it is compared with; left out if not.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub by_construction: bool,
     /// Whether the paper's number was used to calibrate; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
@@ -130,8 +130,6 @@ pub struct Tally {
     pub stated: usize,
     /// Of those, the ones in their ranges.
     pub stated_within: usize,
-    /// Those that could not be anything else, and are not judged.
-    pub by_construction: usize,
 }
 
 impl Tally {
@@ -139,7 +137,6 @@ impl Tally {
     pub fn of<'a>(figures: impl IntoIterator<Item = &'a MeasuredFigure>) -> Tally {
         let mut tally = Tally::default();
         for point in figures.into_iter().flat_map(|measured| &measured.points) {
-            tally.by_construction += usize::from(point.by_construction);
             let Some(within) = point.within else { continue };
             let stated = point.paper.is_some();
             tally.judged += 1;
@@ -159,15 +156,11 @@ impl std::fmt::Display for Tally {
             within,
             stated,
             stated_within,
-            by_construction,
         } = self;
         write!(f, "{within} of {judged} judged points are within")?;
-        write!(
-            f,
-            "; of those with a number in the paper {stated_within} of {stated}"
-        )?;
-        if *by_construction > 0 {
-            write!(f, "; {by_construction} equal by construction, not judged")?;
+        if *stated > 0 {
+            let what = "of those with a number in the paper";
+            write!(f, "; {what} {stated_within} of {stated}")?;
         }
         Ok(())
     }
@@ -217,8 +210,7 @@ impl KnownPoint {
 ///
 /// # Errors
 ///
-/// If a run does not have what a point measures, or if one that is said to be equal by construction
-/// is not; with the point's name.
+/// If a run does not have what a point measures; with the point's name.
 pub fn measure<'a>(
     figure: &Figure,
     scale: Scale,
@@ -235,15 +227,6 @@ pub fn measure<'a>(
             Ok(round(value, 6))
         });
         let values: Vec<f64> = values.collect::<Result<_, String>>()?;
-        if point.by_construction.is_some()
-            && let Some(other) = values
-                .iter()
-                .find(|value| Some(**value) != point.transform.of_equals())
-        {
-            return Err(problem(&format!(
-                "is equal by construction, says the figure, and is {other}"
-            )));
-        }
         let measured = round(values.iter().sum::<f64>() / values.len() as f64, 6);
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -256,7 +239,6 @@ pub fn measure<'a>(
         };
         let shares = (0..figure.seeds).map(|seed| share_of_bound(point, |of| run(of, seed)));
         let shares: Option<Vec<f64>> = shares.collect();
-        let finite = |end: f64| end.is_finite().then_some(end);
         let made = MeasuredPoint {
             series: point.series.clone(),
             x: point.x.clone(),
@@ -265,9 +247,8 @@ pub fn measure<'a>(
             measured,
             range: (values.len() > 1).then_some([least, most]),
             paper: point.paper.filter(|_| !point.calibrated),
-            accept: point.accept.map(|(low, high)| [finite(low), finite(high)]),
+            accept: point.accept.map(finite),
             within,
-            by_construction: point.by_construction.is_some(),
             calibrated: point.calibrated,
             bound_share: shares
                 .map(|shares| round(shares.iter().sum::<f64>() / f64::from(figure.seeds), 2)),
@@ -299,6 +280,7 @@ pub fn measure<'a>(
         seed: figure.seed,
         seeds: figure.seeds,
         quick: scale == Scale::Quick,
+        reds_alone: false,
         points,
         notes,
     })
@@ -404,6 +386,11 @@ pub fn spread(point: &MeasuredPoint) -> String {
     }
 }
 
+/// A range, without ends that are open.
+pub fn finite((low, high): (f64, f64)) -> [Option<f64>; 2] {
+    [low, high].map(|end| end.is_finite().then_some(end))
+}
+
 /// A range as text.
 pub fn range(accept: Option<[Option<f64>; 2]>) -> String {
     match accept {
@@ -442,7 +429,6 @@ mod tests {
                 why: Some("so".to_owned()),
                 judge: Judge::Each,
                 calibrated: false,
-                by_construction: None,
                 note: None,
             }],
             plots: Vec::new(),

@@ -6,7 +6,7 @@
 pub mod baseline;
 pub mod judge;
 pub mod output;
-mod read;
+pub mod read;
 pub mod run;
 mod shipped;
 
@@ -62,6 +62,12 @@ pub enum X {
     Text(String),
 }
 
+impl Default for X {
+    fn default() -> X {
+        X::Number(0.0)
+    }
+}
+
 impl std::fmt::Display for X {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -115,17 +121,6 @@ pub enum Judge {
     Among,
 }
 
-impl Transform {
-    /// What it makes of two runs with the same value, if it compares two.
-    pub fn of_equals(self) -> Option<f64> {
-        match self {
-            Transform::Ratio | Transform::Speedup => Some(1.0),
-            Transform::Improvement => Some(0.0),
-            Transform::Value | Transform::Rise | Transform::Sooner | Transform::Added => None,
-        }
-    }
-}
-
 /// One number of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
@@ -152,8 +147,6 @@ pub struct Point {
     pub judge: Judge,
     /// Whether the paper's number was used to calibrate, so that meeting it proves nothing.
     pub calibrated: bool,
-    /// Why the value could not be anything but that of what it is compared with, if that is so.
-    pub by_construction: Option<String>,
     /// What is to be known about it.
     pub note: Option<String>,
 }

@@ -1,13 +1,15 @@
 //! A measured figure as a table, as JSON, as CSV.
 
-use super::judge::{MeasuredFigure, Shares, Tally, range};
+use super::judge::{MeasuredFigure, MeasuredPoint, Shares, Tally, range};
 use crate::execute::Sample;
-use crate::output::{TableColumn, Terminal, escaped, table};
+use crate::output::{TableColumn, Terminal, table};
+use crate::report::columns::{Field, Fields};
 use crate::report::round;
 
 /// The text for people.
 pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
-    let points = &measured.points;
+    let shown = |point: &&MeasuredPoint| !measured.reds_alone || point.within == Some(false);
+    let points: Vec<&MeasuredPoint> = measured.points.iter().filter(shown).collect();
     let mut text = format!("{}: {}\n{}\n", measured.id, measured.title, measured.source);
     text.push_str(&seeds(measured));
     if measured.quick {
@@ -15,17 +17,16 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
     }
     text.push_str("\n\n");
     let number = |value: Option<f64>| value.map(digits).unwrap_or_default();
-    let verdict = |point: &super::judge::MeasuredPoint| {
+    let verdict = |point: &&MeasuredPoint| {
         match point.within {
             _ if point.calibrated => "calibrated",
-            _ if point.by_construction => "by construction",
             Some(true) => "yes",
             Some(false) => "NO",
             None => "",
         }
         .to_owned()
     };
-    let range_of = |point: &super::judge::MeasuredPoint| match point.range {
+    let range_of = |point: &&MeasuredPoint| match point.range {
         Some([least, most]) if least < most => format!("{} to {}", digits(least), digits(most)),
         _ => String::new(),
     };
@@ -65,7 +66,7 @@ pub fn text(measured: &MeasuredFigure, terminal: Terminal) -> String {
         columns.insert(4, column);
     }
     text.push_str(&table(&columns, terminal));
-    if points.iter().any(|point| point.within.is_some()) {
+    if measured.points.iter().any(|point| point.within.is_some()) {
         text.push_str(&format!("\n{}\n", Tally::of([measured])));
     }
     if !measured.notes.is_empty() {
@@ -114,79 +115,65 @@ fn digits(value: f64) -> String {
 
 /// Points as CSV, with a heading.
 pub fn csv(measured: &MeasuredFigure) -> String {
-    let mut text =
-        "id,series,x,metric,unit,measured,paper,accept_low,accept_high,within,calibrated,by_construction,least,most,bound_share"
-            .to_owned();
     let with_shares = measured.points.iter().any(|point| point.shares.is_some());
-    text.push_str(if with_shares {
-        ",fairness,share_least,share_most\n"
-    } else {
-        "\n"
-    });
-    for point in &measured.points {
-        let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let rows = measured.points.iter().map(|point| {
         let [low, high] = point.accept.unwrap_or_default();
         let [least, most] = point.range.unwrap_or([point.measured; 2]);
-        let mut fields = vec![
-            measured.id.clone(),
-            point.series.clone(),
-            point.x.to_string(),
-            point.metric.to_owned(),
-            point.unit.clone(),
-            point.measured.to_string(),
-            number(point.paper),
-            number(low),
-            number(high),
-            point
-                .within
-                .map(|within| within.to_string())
-                .unwrap_or_default(),
-            point.calibrated.to_string(),
-            point.by_construction.to_string(),
-            least.to_string(),
-            most.to_string(),
-            number(point.bound_share),
+        let mut fields: Vec<(&str, Field)> = vec![
+            ("id", (&measured.id).into()),
+            ("series", (&point.series).into()),
+            ("x", Field::Text(point.x.to_string())),
+            ("metric", point.metric.into()),
+            ("unit", (&point.unit).into()),
+            ("measured", point.measured.into()),
+            ("paper", point.paper.into()),
+            ("accept_low", low.into()),
+            ("accept_high", high.into()),
+            ("within", point.within.into()),
+            ("calibrated", point.calibrated.into()),
+            ("least", least.into()),
+            ("most", most.into()),
+            ("bound_share", point.bound_share.into()),
         ];
         if with_shares {
-            let fairness = point.shares.as_ref().map(|shares| shares.fairness);
             let ends = point.shares.as_ref().map(Shares::ends);
-            fields.push(number(fairness));
-            fields.extend([0, 1].map(|end| number(ends.map(|ends| ends[end]))));
+            let fairness = point.shares.as_ref().map(|shares| shares.fairness);
+            fields.push(("fairness", fairness.into()));
+            fields.push(("share_least", ends.map(|ends| ends[0]).into()));
+            fields.push(("share_most", ends.map(|ends| ends[1]).into()));
         }
-        let fields: Vec<String> = fields.iter().map(|field| escaped(field)).collect();
-        text.push_str(&fields.join(","));
-        text.push('\n');
-    }
-    text
+        Fields(fields)
+    });
+    Fields::csv(&rows.collect::<Vec<_>>())
 }
 
-/// The heading of what predictions were off in runs as CSV.
-pub const ERRORS_HEADING: &str = "scenario,scheduler,error_us,commands\n";
-
-/// What predictions were off in a run, in us, and how many commands had that, as CSV without a heading.
-pub fn errors_csv(scenario: &str, scheduler: &str, errors: &[(i64, u64)]) -> String {
-    let (scenario, scheduler) = (escaped(scenario), escaped(scheduler));
-    errors
-        .iter()
-        .map(|(error, commands)| format!("{scenario},{scheduler},{error},{commands}\n"))
-        .collect()
+/// The errors of prediction of a run with their numbers of commands, as rows of CSV.
+pub fn errors<'a>(run: [(&'a str, Field); 2], errors: &[(i64, u64)]) -> Vec<Fields<'a>> {
+    let row = |(error, commands): &(i64, u64)| {
+        let own = [
+            ("error_us", (*error as f64).into()),
+            ("commands", (*commands).into()),
+        ];
+        Fields(run.clone().into_iter().chain(own).collect())
+    };
+    errors.iter().map(row).collect()
 }
 
-/// The heading of the requests of runs as CSV.
-pub const SAMPLES_HEADING: &str = "scenario,scheduler,arrived_s,wait_ms,service_ms\n";
-
-/// The requests of a run as CSV, without a heading.
-pub fn samples_csv(scenario: &str, scheduler: &str, samples: &[Sample]) -> String {
-    let (scenario, scheduler) = (escaped(scenario), escaped(scheduler));
-    samples
-        .iter()
-        .map(|sample| {
-            let wait = round((sample.issued - sample.arrived) * 1e3, 6);
-            let service = round((sample.done - sample.issued) * 1e3, 6);
-            format!(
-                "{scenario},{scheduler},{},{wait},{service}\n",
-                sample.arrived
-            )
-        })
-        .collect()
+/// The requests of a run, as rows of CSV.
+pub fn samples<'a>(run: [(&'a str, Field); 2], samples: &[Sample]) -> Vec<Fields<'a>> {
+    let row = |sample: &Sample| {
+        let own = [
+            ("arrived_s", sample.arrived.into()),
+            (
+                "wait_ms",
+                round((sample.issued - sample.arrived) * 1e3, 6).into(),
+            ),
+            (
+                "service_ms",
+                round((sample.done - sample.issued) * 1e3, 6).into(),
+            ),
+        ];
+        Fields(run.clone().into_iter().chain(own).collect())
+    };
+    samples.iter().map(row).collect()
 }

@@ -84,7 +84,6 @@ struct PointText {
     judge: Judge,
     #[serde(default)]
     calibrated: bool,
-    by_construction: Option<String>,
     note: Option<String>,
     unit: Option<String>,
 }
@@ -110,9 +109,25 @@ struct PlotText {
     rename = "[]",
     expecting = "two numbers, the least and the largest value, as in [2.7, 4.2] or [1, inf]"
 )]
-struct Accept {
+pub struct Accept {
     least: f64,
     largest: f64,
+}
+
+impl Accept {
+    /// Both ends.
+    ///
+    /// # Errors
+    ///
+    /// If nothing lies between them.
+    pub fn range(self) -> Result<(f64, f64), &'static str> {
+        let Accept { least, largest } = self;
+        // Not for a number that is none, either.
+        match (least..=largest).is_empty() {
+            true => Err("allowed are two numbers, the least and the largest value"),
+            false => Ok((least, largest)),
+        }
+    }
 }
 
 /// Names of scenarios: a text by comma, or a list, whose names may hold commas.
@@ -150,7 +165,7 @@ impl<'de> Deserialize<'de> for XText {
 }
 
 /// A text that says something.
-fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+pub fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     match text.is_empty() {
         true => Err(D::Error::custom("is empty")),
@@ -158,7 +173,8 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     }
 }
 
-fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
+/// A metric, by its name.
+pub fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
     let expected = "the name of a metric, such as \"iops\"";
     parse(from, expected, Metric::by_name)
 }
@@ -285,12 +301,8 @@ fn draft(
         Scale::Quick => quick.iter().chain(&text.quick.0),
     };
     for setting in text.set.0.iter().chain(quick) {
-        let (key, value) = setting.split_once('=').ok_or_else(|| {
-            let problem = format!("\"{setting}\": write KEY=VALUE, as in engine.depth=4");
-            section.error_at("set", problem)
-        })?;
         let option = format!("{}: set {setting}", section.place());
-        table.set(&option, key.trim(), value.trim())?;
+        Scenario::set(&mut table, &option, setting)?;
     }
     if let Some(node) = table.get("schedulers") {
         let problem = "the points of a figure say which schedulers are run";
@@ -442,15 +454,14 @@ fn points(
             return Err(section.error_at("of", problem));
         }
     };
-    if let Some(accept) = &section.accept
-        // Not for a number that is none, either.
-        && (accept.least..=accept.largest).is_empty()
-    {
-        let problem = "allowed are two numbers, the least and the largest value";
-        return Err(accept.error(problem));
-    }
     let accept = section.accept.as_ref();
-    let accept = accept.map(|accept| (accept.least, accept.largest));
+    let accept = accept.map(|accept| {
+        accept
+            .value
+            .range()
+            .map_err(|problem| accept.error(problem))
+    });
+    let accept = accept.transpose()?;
     if accept.is_some() != section.why.is_some() {
         let problem = "a range and why it is what it is belong together";
         return Err(section.error_at("why", problem));
@@ -462,13 +473,6 @@ fn points(
     if judge == Judge::Among && (accept.is_some() || paper.is_none() || calibrated) {
         let problem = "among is for a number of the paper, without a range";
         return Err(section.error_at("judge", problem));
-    }
-    let by_construction = &section.by_construction;
-    let compares_with_one = transform.of_equals().is_some();
-    if by_construction.is_some() && (accept.is_some() || paper.is_some() || !compares_with_one) {
-        let problem = "is for a ratio, a speedup or an improvement that is not judged: \
-                       it cannot be anything else";
-        return Err(section.error_at("by_construction", problem));
     }
     let series = &section.series;
     if section.x.as_ref().is_some_and(|xs| xs.0.is_empty()) {
@@ -508,39 +512,32 @@ fn points(
         why: section.why.clone(),
         judge,
         calibrated,
-        by_construction: by_construction.clone(),
         note: section.note.clone(),
     };
     let mut points = Vec::new();
-    if adds {
-        let ([(text, spec)], [variant], [_, _, ..]) =
-            (&named[..], &variants[..], &of_scenarios[..])
-        else {
-            let problem = "is about one scheduler in one scenario; of_scenario names the one without, and then those to compare with";
-            return Err(section.error_at("transform", problem));
+    if adds || transform == Transform::Rise {
+        let (text, x, runs) = match (&named[..], &variants[..], &of_scenarios[..]) {
+            ([(text, spec)], [variant], [_, _, ..]) if adds => {
+                let others = of_scenarios.iter().map(|of| run_of(drafts, *of, spec));
+                let others: Vec<RunOf> = others.collect();
+                let runs = vec![(run_of(drafts, *variant, spec), others)];
+                (text, drafts[*variant].x.clone(), runs)
+            }
+            ([(text, spec)], [_, _, ..], _) if !adds => {
+                let runs = (0..variants.len()).map(|number| compared(drafts, number, spec));
+                (text, X::Text("all".to_owned()), runs.collect())
+            }
+            _ => {
+                let problem = match adds {
+                    true => {
+                        "is about one scheduler in one scenario; of_scenario names the one without, and then those to compare with"
+                    }
+                    false => "is about one scheduler in several scenarios",
+                };
+                return Err(section.error_at("transform", problem));
+            }
         };
-        let others = of_scenarios.iter().map(|of| run_of(drafts, *of, spec));
-        let others: Vec<RunOf> = others.collect();
-        let runs = vec![(run_of(drafts, *variant, spec), others)];
-        let x = match xs {
-            Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
-            None => drafts[*variant].x.clone(),
-        };
-        points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
-        return Ok(points);
-    }
-    if transform == Transform::Rise {
-        let ([(text, spec)], true) = (&named[..], variants.len() > 1) else {
-            let problem = "is about one scheduler in several scenarios";
-            return Err(section.error_at("transform", problem));
-        };
-        let runs = (0..variants.len())
-            .map(|number| compared(drafts, number, spec))
-            .collect();
-        let x = match xs {
-            Some(xs) => xs.into_iter().next().expect("a list that is not empty"),
-            None => X::Text("all".to_owned()),
-        };
+        let x = xs.and_then(|xs| xs.into_iter().next()).unwrap_or(x);
         points.push(point(series.as_ref().unwrap_or(text).clone(), x, runs));
         return Ok(points);
     }

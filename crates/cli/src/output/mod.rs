@@ -20,7 +20,7 @@ pub enum Format {
     Table,
     /// JSON, all there is
     Json,
-    /// CSV, one line per run, and one per workload or program where there are several
+    /// CSV, one line for each row
     Csv,
 }
 
@@ -48,7 +48,13 @@ pub(crate) use object;
 ///
 /// If `out` does not take it.
 pub fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<(), Fault> {
-    // Numbers and strings alone: what could fail is the output.
+    let written = out.write_all(json_text(value).as_bytes());
+    written.map_err(|error| Fault::output(&error))
+}
+
+/// Anything as JSON, with a line end.
+pub fn json_text(value: &impl Serialize) -> String {
+    // Numbers and strings alone.
     let text = serde_json::to_string_pretty(value).expect("reports have text keys");
-    writeln!(out, "{text}").map_err(|error| Fault::output(&error))
+    text + "\n"
 }

@@ -56,11 +56,11 @@ impl fmt::Display for Field {
 
 /// A row by its headings: an object in JSON, a line in CSV.
 #[derive(Clone, Debug)]
-pub struct Fields(pub Vec<(&'static str, Field)>);
+pub struct Fields<'a>(pub Vec<(&'a str, Field)>);
 
-impl Fields {
+impl Fields<'_> {
     /// Rows that have the same headings as CSV.
-    pub fn csv(rows: &[Fields]) -> String {
+    pub fn csv(rows: &[Fields<'_>]) -> String {
         let first = rows.first().map(|row| row.0.iter());
         let heading = first.map(|fields| line(fields.map(|(name, _)| (*name).to_owned())));
         let lines = rows.iter().map(|row| {
@@ -71,7 +71,7 @@ impl Fields {
     }
 }
 
-impl Serialize for Fields {
+impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
     }
@@ -407,6 +407,7 @@ fn further() -> Vec<Column> {
         Column::metric("interrupts"),
         Column::metric("tags_in_use"),
         Column::metric("full_share"),
+        Column::metric("predicted_50us"),
         Column::metric("time_s").of_programs(|program| {
             let end = program.ended_s;
             end.map(|end| round(end - program.started_s, 9))

@@ -1,6 +1,6 @@
 //! What a point of a figure measures of a run.
 
-use crate::report::{AtPercents, PERCENTS, Run, SpreadValue};
+use crate::report::{AtPercents, PERCENTS, PredictionsRun, Run, SpreadValue};
 use headtime_disk::Part;
 use headtime_probe::accuracy::{Accuracy, Learning, SECTORS};
 use headtime_units::nearest;
@@ -138,6 +138,12 @@ fn programs_mb_s(run: &Run) -> Option<f64> {
 fn programs_kb_s(run: &Run) -> Option<f64> {
     let rates = run.programs.iter().map(|one| one.throughput_mb_s);
     time(run).map(|_| rates.sum::<f64>() * 1e3)
+}
+
+/// The predictions of a run; nothing if no command was predicted.
+fn predicted(run: &Run) -> Option<&PredictionsRun> {
+    let predictions = run.predictions.as_ref();
+    predictions.filter(|all| all.commands > 0)
 }
 
 fn waiting_share(run: &Run) -> Option<f64> {
@@ -358,8 +364,6 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| Some(run.by_name.get(1)?.response_ms.p99_between);
     more "second_iops", "1/s", "requests per second of the second workload or program",
         |run| Some(run.by_name.get(1)?.iops);
-    less "scan_p99_added", "%", "by how much a scan with promises has lengthened the clients' 99 %, as it has estimated",
-        |run| Some(run.promise.as_ref()?.p99_added_percent);
     less "scan_p99_without_ms", "ms", "the clients' 99 % without a scan with promises, as it has estimated",
         |run| Some(run.promise.as_ref()?.p99_without_ms);
     less "scan_late_said", "times", "how often the verdict turned to one by which a scan cannot hold its date",
@@ -370,10 +374,6 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| Some(run.promise.as_ref()?.idle_percent);
     less "scan_outright", "% of what was read", "the same, at the cost of clients",
         |run| Some(run.promise.as_ref()?.outright_percent);
-    more "gaps_before", "% of gaps", "requests before which something was read in a command of its own",
-        |run| Some(run.freeblock?.before_percent);
-    more "gaps_with", "% of gaps", "requests at whose front something was read",
-        |run| Some(run.freeblock?.with_percent);
     less "gap_steps_mean", "steps", "cylinders and tracks that were looked at for a gap, mean",
         |run| Some(run.freeblock?.steps_mean);
     less "gap_steps_p50", "steps", "the same, median, rounded up to a power of two less one",
@@ -385,28 +385,22 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
     less "gap_steps_max", "steps", "the same, the most",
         |run| Some(run.freeblock?.steps_max as f64);
     more "predicted_50us", "%", "commands whose head time was predicted to 50 us",
-        |run| Some(run.predictions.as_ref()?.within_50us);
+        |run| Some(predicted(run)?.within_50us);
     more "predicted_150us", "%", "the same, to 150 us",
-        |run| Some(run.predictions.as_ref()?.within_150us);
-    more "predicted_300us", "%", "the same, to 300 us",
-        |run| Some(run.predictions.as_ref()?.within_300us);
+        |run| Some(predicted(run)?.within_150us);
     less "predicted_150us_to_800us", "%", "commands whose head time was off by more than 150 us and at most 800",
         |run| {
-            let all = run.predictions.as_ref()?;
+            let all = predicted(run)?;
             Some(all.within_800us - all.within_150us)
         };
     less "turn_late", "%", "commands that took one or more turns longer than predicted, with no write in the drive's buffer",
-        |run| Some(run.predictions.as_ref()?.turn_late);
-    less "destaging", "%", "the same, while writes may have waited in the drive's buffer",
-        |run| Some(run.predictions.as_ref()?.destaging);
+        |run| Some(predicted(run)?.turn_late);
     less "turn_early", "%", "commands that took one or more turns less",
-        |run| Some(run.predictions.as_ref()?.turn_early);
+        |run| Some(predicted(run)?.turn_early);
     less "surprise_hits", "%", "commands that the drive's buffer served, where the medium was predicted",
-        |run| Some(run.predictions.as_ref()?.hits);
-    less "predicted_elsewhere", "%", "commands that ended at another point of the turn than predicted",
-        |run| Some(run.predictions.as_ref()?.elsewhere);
+        |run| Some(predicted(run)?.hits);
     less "after_surprise", "%", "commands behind one that took turns more or less, came from the buffer, or ended elsewhere",
-        |run| Some(run.predictions.as_ref()?.after_surprise);
+        |run| Some(predicted(run)?.after_surprise);
     less "interrupts", "", "completion notifications of the drive",
         |run| Some(run.commands.interrupts as f64);
     more "tags_in_use", "", "tags of the drive in use, in the mean over the time",
@@ -415,10 +409,6 @@ const VALUES: &[Metric] = &metrics! { Of::Value:
         |run| Some(run.commands.full_share);
     less "full_windows_share", "% of windows", "of the first hundred windows of 10 ms, those in which at some time no tag of the drive was free",
         |run| Some(run.commands.full_windows_share);
-    less "response_max_s", "s", "arrival to completion, longest",
-        |run| Some(run.response_ms.max / 1e3);
-    less "wait_mean_ms", "ms", "arrival to drive, mean",
-        |run| Some(run.queue_ms.mean);
     less "wait_max_s", "s", "arrival to drive, longest",
         |run| Some(run.queue_ms.max / 1e3);
     less "service_mean_ms", "ms", "drive to completion, mean",
@@ -485,8 +475,6 @@ const OF_WRITES: &[Metric] = &metrics! { Of::writes:
         |learned| learned.settle;
     less "probe_head_switch_us", "us", "switching heads, error",
         |learned| Some(learned.head_switch);
-    less "probe_write_minutes", "min", "time of the drive's that learning it by reads and writes took",
-        |learned| Some(learned.spent.as_millis_f64() / 60_000.0);
 };
 
 /// What reading all of a unit of the drive of a run came to, a hundred sectors of which are remapped.

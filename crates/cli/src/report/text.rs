@@ -1,6 +1,6 @@
 //! A report in its three forms: tables for people, JSON, CSV.
 
-use super::columns::{self, Row};
+use super::columns::{self, Field, Row};
 use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
 use crate::fault::Fault;
 use crate::output::{
@@ -72,7 +72,15 @@ fn text(report: &Report, terminal: Terminal) -> String {
     text.push_str("\n\n");
     let columns: Vec<TableColumn> = options.into_iter().chain(measured_columns(runs)).collect();
     text.push_str(&table(&columns, terminal));
-    let reasons = reasons(&served(runs, &columns));
+    let shown = columns
+        .iter()
+        .filter(|column| column.heading != "scheduler");
+    let rows = runs.iter().enumerate().filter_map(|(row, run)| {
+        let field = |name: &str| Some(columns::find(name)?.of(&Row::Whole(run)));
+        let figures = shown.clone().map(|column| column.cells[row].clone());
+        served(run.label.clone(), Vec::new(), field, figures.collect())
+    });
+    let reasons = reasons(&rows.collect::<Vec<_>>());
     if !reasons.is_empty() {
         text.push_str(&format!("\n{}\n", reasons.join("\n")));
     }
@@ -100,28 +108,28 @@ fn text(report: &Report, terminal: Terminal) -> String {
     text
 }
 
-/// The rows of the table, as far as it matters for why some are equal.
-fn served(runs: &[Run], columns: &[TableColumn]) -> Vec<Served> {
-    let figures = |row: usize| {
-        let columns = columns
-            .iter()
-            .filter(|column| column.heading != "scheduler");
-        columns.map(|column| column.cells[row].clone()).collect()
+/// A row of a table, as far as it matters for why some are equal. `field` gives the value of a column, `of` is run beside the options.
+pub fn served(
+    name: String,
+    of: Vec<String>,
+    field: impl Fn(&str) -> Option<Field>,
+    figures: Vec<String>,
+) -> Option<Served> {
+    let count = |name| match field(name) {
+        Some(Field::Count(count)) => Some(count),
+        _ => None,
     };
-    let rows = runs.iter().enumerate();
-    rows.map(|(row, run)| Served {
-        name: run.label.clone(),
-        of: std::iter::once(run.drive.clone())
-            .chain(run.header.columns().map(|(_, value)| value.text()))
-            .collect::<Vec<_>>()
-            .join(" "),
-        depth: u64::from(run.header.engine.depth),
-        idled: run.engine.idled,
-        chosen: run.engine.chosen,
-        overtaken: run.engine.overtaken,
-        figures: figures(row),
+    let options = std::iter::once("drive").chain(Header::names());
+    let options = options.filter_map(|name| Some(field(name)?.to_string()));
+    Some(Served {
+        name,
+        of: of.into_iter().chain(options).collect::<Vec<_>>().join(" "),
+        depth: count("depth")?,
+        idled: count("idled")?,
+        chosen: count("chosen")?,
+        overtaken: count("overtaken")?,
+        figures,
     })
-    .collect()
 }
 
 /// What to say of a run that leaves requests behind which are older than any that it served: its

@@ -82,6 +82,19 @@ impl Scenario {
         table.set_value(key, node)
     }
 
+    /// Puts a text KEY=VALUE into the table, as [`Scenario::put`]. Errors call the text `option`.
+    ///
+    /// # Errors
+    ///
+    /// If it is no such text, and as [`Table::set`].
+    pub fn set(table: &mut Table, option: &str, setting: &str) -> Result<(), TreeError> {
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            let problem = "write KEY=VALUE, as in engine.depth=4";
+            TreeError::new(Place::Option(option.into()), "", problem)
+        })?;
+        Scenario::put(table, key.trim(), Node::option(option, value.trim()))
+    }
+
     /// The effective scenario as TOML, defaults included, always in the same form. Reads back to an
     /// equal scenario.
     pub fn to_toml(&self) -> String {

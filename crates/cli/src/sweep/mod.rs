@@ -4,6 +4,7 @@
 //! the runs measured; a [`Journal`](journal::Journal) keeps them while the sweep runs. See docs/sweep.md for users, and
 //! docs/design/2026-11-22-sweep.md for the reasons.
 
+mod invariant;
 pub mod journal;
 pub mod output;
 pub mod picture;
@@ -14,7 +15,10 @@ pub mod run;
 
 use crate::scenario::{self, Scenario};
 use headtime_config::{Error as TreeError, Node, Place, Table};
+use headtime_workload::Random;
+use std::collections::BTreeSet;
 
+pub use invariant::{Invariant, doubtful, judge};
 pub use plan::{Combination, Plan};
 pub use results::Results;
 
@@ -49,7 +53,12 @@ pub enum Mode {
     Cross,
     /// Each key alone, all others as in the scenario; and pairs of keys that are named.
     Each,
+    /// A number of combinations, drawn at random, each at most once.
+    Draw,
 }
+
+/// A run to make: the step of each axis, and the invariant, if there is one.
+pub type Asked = (Vec<usize>, Option<usize>);
 
 /// What varies.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +69,12 @@ pub struct Sweep {
     pub axes: Vec<SweptAxis>,
     /// Of each key alone: which axes are crossed too.
     pub pairs: Vec<[usize; 2]>,
+    /// Number of combinations to draw.
+    pub points: usize,
+    /// Invariants, each with its own runs.
+    pub invariants: Vec<Invariant>,
+    /// Settings of runs that are made again, each KEY=VALUE.
+    pub again: Vec<String>,
     /// Where it is asked for.
     pub place: Place,
 }
@@ -143,9 +158,9 @@ impl Sweep {
                 flat.push((format!("sweep.{key}"), list));
             }
         }
-        if self.mode == Mode::Each {
-            flat.push(("sweep.mode".to_owned(), "each".to_owned()));
-        }
+        let mode = format!("{:?}", self.mode).to_lowercase();
+        flat.push(("sweep.mode".to_owned(), mode));
+        flat.push(("sweep.points".to_owned(), self.points.to_string()));
         if !self.pairs.is_empty() {
             let name = |axis: usize| self.axes[axis].name();
             let pairs = self.pairs.iter();
@@ -161,6 +176,7 @@ impl Sweep {
         let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         match self.mode {
             Mode::Cross => headtime_config::count(&counts),
+            Mode::Draw => headtime_config::count(&counts).min(self.points as u64),
             Mode::Each => {
                 let others = |axis: &SweptAxis| axis.len() as u64 - 1;
                 let alone: u64 = self.axes.iter().map(others).sum();
@@ -173,11 +189,47 @@ impl Sweep {
         }
     }
 
+    /// All runs, in the order of the results. Without invariants each choice is a run. An invariant has a run for each choice, or for each
+    /// step of its axis.
+    fn runs(&self, seed: u64) -> Vec<Asked> {
+        let choices = self.choices(seed);
+        if self.invariants.is_empty() {
+            return choices.into_iter().map(|choice| (choice, None)).collect();
+        }
+        let mut seen = BTreeSet::new();
+        let mut runs = Vec::new();
+        for choice in choices {
+            for (number, invariant) in self.invariants.iter().enumerate() {
+                let point = invariant.point(&choice);
+                if !seen.insert((number, point.clone())) {
+                    continue;
+                }
+                let steps = invariant.along.map_or(1, |axis| self.axes[axis].len());
+                runs.extend((0..steps).map(|step| {
+                    let mut choice = choice.clone();
+                    if let Some(axis) = invariant.along {
+                        choice[axis] = step;
+                    }
+                    (choice, Some(number))
+                }));
+            }
+        }
+        runs
+    }
+
     /// All choices of a step of each axis, in the order of the results.
-    fn choices(&self) -> Vec<Vec<usize>> {
+    fn choices(&self, seed: u64) -> Vec<Vec<usize>> {
         let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         if self.mode == Mode::Cross {
             return headtime_config::combinations(&counts).collect();
+        }
+        if self.mode == Mode::Draw {
+            // Fewer points of the same seed are the first of these.
+            let (mut random, mut drawn) = (Random::keyed(seed, 0, 0), BTreeSet::new());
+            let mut step = |count: &usize| random.below(*count as u64) as usize;
+            let draw = || counts.iter().map(&mut step).collect::<Vec<usize>>();
+            let new = std::iter::repeat_with(draw).filter(|choice| drawn.insert(choice.clone()));
+            return new.take(self.count() as usize).collect();
         }
         let base: Vec<usize> = self.axes.iter().map(|axis| axis.base).collect();
         let others = |axis: usize| {
@@ -235,7 +287,7 @@ mod tests {
     fn there_are_as_many_choices_as_counted() {
         for (text, count) in [(CROSS, 2 * 3 * 8), (EACH, 1 + 2 + 3 + 1 + 1 + 3 * 2 + 1)] {
             let sweep = take(text).unwrap().unwrap();
-            let mut choices = sweep.choices();
+            let mut choices = sweep.choices(1);
             assert_eq!((sweep.count(), choices.len()), (count, count as usize));
             choices.sort();
             choices.dedup();
@@ -270,7 +322,7 @@ mod tests {
         fn no_damage_makes_it_panic(text in damaged(&[CROSS, EACH])) {
             if let Ok(Some(sweep)) = take(&text) {
                 prop_assert!(sweep.count() > 0);
-                prop_assert_eq!(sweep.choices().len() as u64, sweep.count());
+                prop_assert_eq!(sweep.choices(1).len() as u64, sweep.count());
             }
         }
 

@@ -4,12 +4,11 @@ use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
 use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
-use crate::report::columns::{self, Column, Field, find};
+use crate::report::columns::{self, Column, Field, Fields, find};
 use crate::report::{key, text};
 use crate::scenario::{Header, WHOLE};
 use headtime_config::Value;
-use serde::ser::{Serialize, SerializeMap, Serializer};
-use std::convert::Infallible;
+use serde::Serialize;
 
 /// Failures that the table names one by one.
 const NAMED: usize = 10;
@@ -35,49 +34,31 @@ fn lines<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = Outpu
     })
 }
 
-impl OutputRow<'_> {
-    /// Gives each heading and what stands below it, from the left.
-    fn each<E>(&self, mut give: impl FnMut(&str, &Field) -> Result<(), E>) -> Result<(), E> {
+impl<'a> OutputRow<'a> {
+    /// The fields with their headings, from the left.
+    fn fields(&self) -> Fields<'a> {
         let combination = &self.plan.combinations[self.number];
-        for (axis, step) in self.plan.sweep.axes.iter().zip(&combination.choice) {
-            for (key, node) in axis.keys.iter().zip(axis.step(*step)) {
-                give(key, &Field::from(&node.value))?;
-            }
-        }
-        let text = |text: &str| Field::Text(text.to_owned());
+        let axes = self.plan.sweep.axes.iter().zip(&combination.choice);
+        let swept = axes.flat_map(|(axis, step)| axis.keys.iter().zip(axis.step(*step)));
+        let swept = swept.map(|(key, node)| (key.as_str(), Field::from(&node.value)));
+        let mut fields: Vec<(&str, Field)> = swept.collect();
         let (origin, program) = match self.row {
-            Ok(row) => (text(&row.origin), row.program.clone()),
-            Err(_) => (text(WHOLE), Field::Nothing),
+            Ok(row) => (row.origin.as_str(), row.program.clone()),
+            Err(_) => (WHOLE, Field::Nothing),
         };
-        let first = [Field::Count(self.number as u64 + 1), origin, program];
-        for (name, field) in FIRST_COLUMNS.into_iter().zip(first) {
-            give(name, &field)?;
-        }
-        for (at, column) in columns::all().iter().enumerate() {
-            match self.row {
-                Ok(row) => give(column.name, &row.fields[at])?,
-                Err(_) => give(column.name, &of_cell(combination, column.name))?,
-            }
-        }
-        let hash = match combination.hash.as_str() {
-            "" => Field::Nothing,
-            hash => text(hash),
-        };
-        let error = self.row.err().map_or(Field::Nothing, text);
-        for (name, field) in LAST_COLUMNS.into_iter().zip([hash, error]) {
-            give(name, &field)?;
-        }
-        Ok(())
-    }
-
-    /// Its fields, with their headings.
-    fn fields(&self) -> Vec<(String, Field)> {
-        let mut fields = Vec::new();
-        let kept = self.each(|name, field| {
-            fields.push((name.to_owned(), field.clone()));
-            Ok::<(), Infallible>(())
-        });
-        kept.map_or_else(|never| match never {}, |()| fields)
+        let first = [Field::Count(self.number as u64 + 1), origin.into(), program];
+        fields.extend(FIRST_COLUMNS.into_iter().zip(first));
+        fields.extend(columns::all().iter().enumerate().map(|(at, column)| {
+            let field = match self.row {
+                Ok(row) => row.fields[at].clone(),
+                Err(_) => of_cell(combination, column.name),
+            };
+            (column.name, field)
+        }));
+        let hash = Some(combination.hash.as_str()).filter(|hash| !hash.is_empty());
+        let last = [hash.into(), self.row.err().into()];
+        fields.extend(LAST_COLUMNS.into_iter().zip(last));
+        Fields(fields)
     }
 }
 
@@ -102,11 +83,11 @@ pub fn of_cell(combination: &Combination, column: &str) -> Field {
 pub fn csv(plan: &Plan, results: &Results) -> String {
     let mut text = String::new();
     for row in lines(plan, results) {
-        let (names, fields): (Vec<String>, Vec<Field>) = row.fields().into_iter().unzip();
+        let Fields(fields) = row.fields();
         if text.is_empty() {
-            text.push_str(&line(names.into_iter()));
+            text.push_str(&line(fields.iter().map(|(name, _)| (*name).to_owned())));
         }
-        text.push_str(&line(fields.iter().map(ToString::to_string)));
+        text.push_str(&line(fields.iter().map(|(_, field)| field.to_string())));
     }
     text
 }
@@ -115,7 +96,7 @@ pub fn csv(plan: &Plan, results: &Results) -> String {
 pub fn json(plan: &Plan, results: &Results) -> String {
     let keys: Vec<&String> = plan.sweep.axes.iter().flat_map(|axis| &axis.keys).collect();
     let rows: Vec<String> = lines(plan, results)
-        .map(|line| format!("    {}", json_of(&line)))
+        .map(|line| format!("    {}", json_of(&line.fields())))
         .collect();
     format!(
         "{{\n  \"version\": {},\n  \"scenario_hash\": {},\n  \"title\": {},\n  \
@@ -134,43 +115,18 @@ fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("names are text")
 }
 
-impl Serialize for OutputRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.each(|name, field| map.serialize_entry(name, field))?;
-        map.end()
-    }
-}
-
 /// The rows of the table, as far as it matters for why some are equal.
 fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
     let row = |(number, outcome): (usize, &Outcome)| {
-        let text = |name: &str| outcome.whole(name).map(ToString::to_string);
-        let count = |name: &str| match outcome.whole(name) {
-            Some(Field::Count(count)) => Some(*count),
-            _ => None,
-        };
-        let axes = plan
-            .sweep
-            .axes
-            .iter()
-            .zip(&plan.combinations[number].choice);
+        let axes = plan.sweep.axes.iter();
+        let axes = axes.zip(&plan.combinations[number].choice);
         let others = axes.filter(|(axis, _)| axis.keys != ["schedulers"]);
-        let of: Vec<String> = others.map(|(_, step)| step.to_string()).collect();
-        let lists = std::iter::once("drive").chain(Header::names());
-        let of = of.into_iter().chain(lists.filter_map(&text));
-        let measured = columns::all()
-            .iter()
-            .filter(|column| column.name != "scheduler");
-        Some(Served {
-            name: (number + 1).to_string(),
-            of: of.collect::<Vec<_>>().join(" "),
-            depth: count("depth")?,
-            idled: count("idled")?,
-            chosen: count("chosen")?,
-            overtaken: count("overtaken")?,
-            figures: measured.filter_map(|column| text(column.name)).collect(),
-        })
+        let of = others.map(|(_, step)| step.to_string()).collect();
+        let field = |name: &str| outcome.whole(name).cloned();
+        let all = columns::all().iter().map(|column| column.name);
+        let measured = all.filter(|name| *name != "scheduler");
+        let figures = measured.filter_map(|name| Some(field(name)?.to_string()));
+        text::served((number + 1).to_string(), of, field, figures.collect())
     };
     outcomes.iter().enumerate().filter_map(row).collect()
 }

@@ -1,6 +1,6 @@
 //! Plans a sweep: every combination, and what is wrong with it, before anything runs.
 
-use super::{Mode, Sweep, SweptAxis, column_of};
+use super::{Asked, Mode, Sweep, SweptAxis, column_of};
 use crate::batch;
 use crate::execute::check;
 use crate::fault::Fault;
@@ -9,7 +9,7 @@ use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
 use crate::scenario::{Cell, Scenario, alone, cells};
 use crate::stock::Stock;
-use headtime_config::{Error as TreeError, Node, Place, Table};
+use headtime_config::{Error as TreeError, Node, Place, Table, Value};
 use std::collections::BTreeMap;
 
 /// One run.
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 pub struct Combination {
     /// Which step of each axis.
     pub choice: Vec<usize>,
+    /// The invariant of the run, if there is one.
+    pub invariant: Option<usize>,
     /// What it is among those that the scenario's own lists make; nothing if it is no scenario.
     pub cell: Option<Cell>,
     /// What is run; nothing if it is no scenario.
@@ -88,6 +90,7 @@ impl Problem {
 impl Plan {
     /// Looks at every combination: reads what it names, and finds out whether it can be run.
     ///
+    /// `again` are runs to make again, with the settings for that; without, all runs of the sweep are planned.
     /// `table` is the scenario without its `[sweep]`, `place` stands for the whole of it in errors.
     ///
     /// # Errors
@@ -96,6 +99,7 @@ impl Plan {
     /// What is wrong with some only is kept with these.
     pub fn new(
         mut sweep: Sweep,
+        again: Option<Vec<Asked>>,
         table: &Table,
         place: &Place,
         making: Making<'_>,
@@ -106,16 +110,24 @@ impl Plan {
         if sweep.mode == Mode::Each {
             settle(&mut sweep.axes, &mut base, place)?;
         }
-        refuse_many(&sweep, sweep.count(), making.most)?;
-        let scenarios = batch::all(making.jobs, sweep.choices(), |choice| {
-            let scenario = scenario(&sweep.axes, &choice, &base, place);
-            (choice, scenario)
+        // No limit for runs that are made again: the limit has let the first runs pass.
+        let most = again.as_ref().map_or(making.most, |_| u64::MAX);
+        refuse_many(&sweep, sweep.count(), most)?;
+        let seed = match base.at("seed").map(|node| &node.value) {
+            Some(Value::Integer(seed)) => *seed as u64,
+            _ => 1,
+        };
+        let settings = again.as_ref().map_or(&[][..], |_| &sweep.again);
+        let runs = again.unwrap_or_else(|| sweep.runs(seed));
+        let scenarios = batch::all(making.jobs, runs, |run| {
+            let scenario = scenario(&sweep, &run, settings, &base, place);
+            (run, scenario)
         })?;
         let runs = scenarios.iter().map(|(_, scenario)| match scenario {
             Ok(scenario) => cells(scenario).len() as u64 * u64::from(scenario.run.repeats),
             Err(_) => 1,
         });
-        refuse_many(&sweep, runs.sum(), making.most)?;
+        refuse_many(&sweep, runs.sum(), most)?;
         let title = scenarios
             .iter()
             .find_map(|(_, scenario)| scenario.as_ref().ok()?.title.clone());
@@ -168,14 +180,16 @@ impl Plan {
     /// What a combination is called in messages: its number, and what was chosen.
     pub fn name(&self, number: usize) -> String {
         let combination = &self.combinations[number];
-        let chosen = describe(&self.sweep.axes, &combination.choice);
+        let chosen = describe(&self.sweep.axes, &combination.choice, None);
         format!("combination {} ({chosen})", number + 1)
     }
 }
 
-/// The values of a choice, with their keys.
-fn describe(axes: &[SweptAxis], choice: &[usize]) -> String {
-    let values = axes.iter().zip(choice).flat_map(|(axis, step)| {
+/// The values of a choice, with their keys. One axis may be left out.
+pub fn describe(axes: &[SweptAxis], choice: &[usize], without: Option<usize>) -> String {
+    let all = axes.iter().zip(choice).enumerate();
+    let told = all.filter(|(number, _)| Some(*number) != without);
+    let values = told.flat_map(|(_, (axis, step))| {
         let pairs = axis.keys.iter().zip(axis.step(*step));
         pairs.map(|(key, node)| format!("{key} = {}", node.value.text()))
     });
@@ -248,24 +262,41 @@ fn settle(axes: &mut [SweptAxis], base: &mut Table, place: &Place) -> Result<(),
 }
 
 fn scenario(
-    axes: &[SweptAxis],
-    choice: &[usize],
+    sweep: &Sweep,
+    (choice, invariant): &Asked,
+    again: &[String],
     base: &Table,
     place: &Place,
 ) -> Result<Scenario, TreeError> {
     let mut table = base.clone();
-    for (axis, step) in axes.iter().zip(choice) {
+    for (axis, step) in sweep.axes.iter().zip(choice) {
         axis.put(*step, &mut table)?;
     }
-    Scenario::from_table(&table, place.clone())
+    let invariant = invariant.map(|number| &sweep.invariants[number]);
+    let own = invariant.map_or(&[][..], |invariant| &invariant.set);
+    for setting in own.iter().chain(again) {
+        let place = invariant.map_or(&sweep.place, |invariant| &invariant.place);
+        Scenario::set(&mut table, &format!("{place}: {setting}"), setting)?;
+    }
+    let scenario = Scenario::from_table(&table, place.clone())?;
+    match invariant {
+        Some(invariant) if cells(&scenario).len() > 1 => {
+            let problem = "is about one run for each combination; the scenario lists several \
+                           values of a key, such as schedulers";
+            let place = invariant.place.clone();
+            Err(TreeError::new(place, "sweep.invariant", problem))
+        }
+        _ => Ok(scenario),
+    }
 }
 
 /// The runs that a scenario's own lists make.
 fn expand(
-    (choice, scenario): (Vec<usize>, Result<Scenario, TreeError>),
+    ((choice, invariant), scenario): (Asked, Result<Scenario, TreeError>),
 ) -> Vec<(Combination, Option<Problem>)> {
     let combination = |cell, scenario| Combination {
         choice: choice.clone(),
+        invariant,
         cell,
         scenario,
         hash: String::new(),
@@ -310,23 +341,11 @@ fn look_at(
     }
 }
 
-/// Refuses more runs than are allowed, and says what would make fewer.
+/// Refuses more runs than are allowed.
 fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
     if runs <= most {
         return Ok(());
     }
-    let each = Sweep {
-        mode: Mode::Each,
-        pairs: Vec::new(),
-        ..sweep.clone()
-    };
-    let hint = match sweep.mode {
-        Mode::Cross if each.count() < sweep.count() => format!(
-            "; mode = \"each\" varies each key alone, in {} combinations",
-            each.count()
-        ),
-        _ => String::new(),
-    };
     let runs = match runs {
         u64::MAX => "more than can be counted".to_owned(),
         runs => format!("{runs} runs"),
@@ -334,7 +353,9 @@ fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
     Err(TreeError {
         place: sweep.place.clone(),
         key: "sweep".to_owned(),
-        problem: format!("these make {runs}; allowed are {most}, or what --max-runs says{hint}"),
+        problem: format!(
+            "these make {runs}; allowed are {most}, or what --max-runs says. mode = \"each\" and \"draw\" make fewer"
+        ),
     })
 }
 
@@ -355,7 +376,7 @@ fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
     // Of one key alone its values are told apart below.
     if problems().count() == found.len() && sweep.axes.len() > 1 {
         let first = &found[0].combination;
-        let chosen = describe(&sweep.axes, &first.choice);
+        let chosen = describe(&sweep.axes, &first.choice, None);
         let what = match found.len() {
             1 => chosen,
             _ => format!("no combination can be run; the first, {chosen}"),
@@ -370,6 +391,15 @@ fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
         let problem = problems().find(of_a_value).or(problems().next());
         let problem = problem.expect("there is one combination at least");
         return Err(fault(problem, &sweep.place, what));
+    }
+    for (number, invariant) in sweep.invariants.iter().enumerate() {
+        let mut own = found
+            .iter()
+            .filter(|one| one.combination.invariant == Some(number));
+        let first = own.clone().find_map(|one| one.problem.as_ref());
+        if let (Some(problem), true) = (first, own.all(|one| one.problem.is_some())) {
+            return Err(fault(problem, &invariant.place, invariant.name.clone()));
+        }
     }
     for (number, axis) in sweep.axes.iter().enumerate() {
         // Of each step: the problems, as long as there is nothing but problems.

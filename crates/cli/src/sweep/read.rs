@@ -1,15 +1,17 @@
 //! Reads what a sweep varies: `[sweep]` of a scenario, and `--vary`.
 
-use super::{FIRST_COLUMNS, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
+use super::{FIRST_COLUMNS, Invariant, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
 use crate::fault::did_you_mean;
+use crate::figure::read::{Accept, metric, said};
 use crate::report::columns;
+use crate::report::metric::Metric;
 use crate::scenario::Scenario;
-use headtime_config::{Error, Many, Node, Place, Placed, Table, Value, read};
+use headtime_config::{Error, Many, Node, OneOrList, Place, Placed, Table, Value, read, whole};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
 /// What stands in `[sweep]` beside the keys of a scenario.
-const WORDS: [&str; 3] = ["mode", "pairs", "together"];
+const WORDS: [&str; 6] = ["mode", "pairs", "points", "again", "together", "invariant"];
 
 impl Sweep {
     /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each of `vary`,
@@ -40,10 +42,29 @@ struct Words {
     mode: Mode,
     #[serde(default)]
     pairs: Vec<Placed<Pair>>,
+    #[serde(default, deserialize_with = "whole::<_, _, 0, 1_000_000>")]
+    points: usize,
+    #[serde(default)]
+    again: OneOrList<String>,
     together: Option<Many<Placed<Table>>>,
+    invariant: Option<Many<Placed<InvariantText>>>,
     /// Keys that vary alone.
     #[serde(rename = "+alone")]
     alone: Table,
+}
+
+/// `[[sweep.invariant]]`.
+#[derive(Deserialize)]
+struct InvariantText {
+    #[serde(deserialize_with = "said")]
+    name: String,
+    #[serde(default)]
+    set: OneOrList<String>,
+    #[serde(deserialize_with = "metric")]
+    metric: &'static Metric,
+    along: Option<String>,
+    accept: Placed<Accept>,
+    sure: Option<Placed<Accept>>,
 }
 
 /// Two keys that are crossed.
@@ -64,13 +85,22 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
     let mut mode = Mode::Cross;
     let mut pairs: Vec<Placed<Pair>> = Vec::new();
     let mut axes: Vec<SweptAxis> = Vec::new();
+    let (mut points, mut again) = (0, Vec::new());
+    let mut invariants: Vec<Placed<InvariantText>> = Vec::new();
     if let Some(node) = &node {
         let Value::Table(own) = &node.value else {
             return Err(error(&node.place, "sweep", "is not a table; write [sweep]"));
         };
         let words: Words = read(own, &node.place).map_err(|error| error.below("sweep"))?;
         (mode, pairs) = (words.mode, words.pairs);
-        if let Some(pair) = pairs.first().filter(|_| mode == Mode::Cross) {
+        (points, again) = (words.points, words.again.0);
+        invariants = words.invariant.map_or(Vec::new(), |Many(list)| list);
+        if (points > 0) != (mode == Mode::Draw) {
+            let problem = "goes with mode = \"draw\", and that with points, such as points = 60";
+            let place = own.place("points").unwrap_or(&node.place);
+            return Err(error(place, "sweep.points", problem));
+        }
+        if let Some(pair) = pairs.first().filter(|_| mode != Mode::Each) {
             let problem = "is for mode = \"each\"; without it every combination is run";
             return Err(error(pair.place(), "sweep.pairs", problem));
         }
@@ -106,12 +136,67 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         .into_iter()
         .map(|names| pair(table, &axes, &names))
         .collect::<Result<_, _>>()?;
+    let invariants = invariants
+        .into_iter()
+        .map(|section| invariant(table, &axes, section))
+        .collect::<Result<_, _>>()?;
     Ok(Some(Sweep {
         mode,
         axes,
         pairs,
+        points,
+        invariants,
+        again,
         place,
     }))
+}
+
+fn invariant(
+    table: &Table,
+    axes: &[SweptAxis],
+    section: Placed<InvariantText>,
+) -> Result<Invariant, Error> {
+    let metric = section.metric;
+    if columns::find(metric.name).is_none() {
+        let problem = "is no column of the results of sweeps; docs/sweep.md lists them";
+        return Err(section.error_at("metric", problem));
+    }
+    let along = section.along.as_ref();
+    let along = along.map(|key| axis_of(table, axes, key));
+    let along = along
+        .transpose()
+        .map_err(|problem| section.error_at("along", problem))?;
+    if along.is_some_and(|axis| axes[axis].len() < 2) {
+        return Err(section.error_at("along", "has one value; give two or more"));
+    }
+    let range = |range: &Placed<Accept>| range.value.range().map_err(|text| range.error(text));
+    let accept = range(&section.accept)?;
+    Ok(Invariant {
+        sure: section
+            .sure
+            .as_ref()
+            .map_or(Ok(Invariant::sure(accept)), range)?,
+        place: section.place().clone(),
+        name: section.value.name,
+        set: section.value.set.0,
+        metric,
+        along,
+        accept,
+    })
+}
+
+/// Returns the axis of a key, or the error that no axis has this key.
+fn axis_of(table: &Table, axes: &[SweptAxis], name: &str) -> Result<usize, String> {
+    let full = table.full_key(name);
+    let has = |axis: &SweptAxis| axis.keys.iter().any(|key| table.full_key(key) == full);
+    axes.iter().position(has).ok_or_else(|| {
+        let keys = axes
+            .iter()
+            .flat_map(|axis| axis.keys.iter().map(String::as_str));
+        let guess = did_you_mean(name, keys.clone(), "");
+        let keys: Vec<&str> = keys.collect();
+        format!("`{name}` is not swept{guess} Swept are {}", keys.join(", "))
+    })
 }
 
 fn error(place: &Place, key: &str, problem: impl Into<String>) -> Error {
@@ -288,18 +373,8 @@ fn overlap(one: &str, other: &str) -> bool {
 
 /// The axes that two keys belong to.
 fn pair(table: &Table, axes: &[SweptAxis], pair: &Placed<Pair>) -> Result<[usize; 2], Error> {
-    let find = |name: &String| {
-        let full = table.full_key(name);
-        let has = |axis: &SweptAxis| axis.keys.iter().any(|key| table.full_key(key) == full);
-        axes.iter().position(has).ok_or_else(|| {
-            let keys = axes
-                .iter()
-                .flat_map(|axis| axis.keys.iter().map(String::as_str));
-            let guess = did_you_mean(name, keys.clone(), "");
-            let keys: Vec<&str> = keys.collect();
-            let problem = format!("`{name}` is not swept{guess} Swept are {}", keys.join(", "));
-            error(pair.place(), "sweep.pairs", problem)
-        })
+    let find = |name| {
+        axis_of(table, axes, name).map_err(|problem| error(pair.place(), "sweep.pairs", problem))
     };
     let Pair { one, other } = &pair.value;
     let found = [find(one)?, find(other)?];

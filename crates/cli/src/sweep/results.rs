@@ -28,9 +28,10 @@ pub struct MeasuredRow {
 }
 
 impl Outcome {
-    /// The rows of a run.
-    pub fn of(run: &Run) -> Outcome {
-        let rows = Row::all(run).into_iter().map(|row| MeasuredRow {
+    /// Returns the rows of a run, or the row of the whole alone.
+    pub fn of(run: &Run, whole: bool) -> Outcome {
+        let most = if whole { 1 } else { usize::MAX };
+        let rows = Row::all(run).into_iter().take(most).map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {
                 Row::Named(_, named, _) if named.program > 0 => named.program.into(),

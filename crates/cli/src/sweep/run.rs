@@ -184,7 +184,10 @@ impl Gathering<'_> {
         // Of several faults the one of the first repeat, whichever came first.
         let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
         let (outcome, keep) = match pieces {
-            Ok(pieces) => (sum_up_pieces(pieces)?, true),
+            Ok(pieces) => {
+                let whole = !self.plan.sweep.invariants.is_empty();
+                (sum_up_pieces(pieces, whole)?, true)
+            }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
             // Whoever mends it wants to see what comes of it.
             Err(Trouble::Bug(text)) => {
@@ -202,7 +205,7 @@ impl Gathering<'_> {
     }
 }
 
-fn sum_up_pieces(pieces: Vec<Piece>) -> Result<Outcome, Fault> {
+fn sum_up_pieces(pieces: Vec<Piece>, whole: bool) -> Result<Outcome, Fault> {
     let (mut prepared, mut made) = (None, Vec::new());
     for piece in pieces {
         prepared = Some(piece.prepared);
@@ -210,7 +213,7 @@ fn sum_up_pieces(pieces: Vec<Piece>) -> Result<Outcome, Fault> {
     }
     let prepared = prepared.expect("a run has one repeat at least");
     let cell = &cells(&prepared.scenario)[0];
-    Ok(Outcome::of(&sum_up(&prepared, cell, &made)))
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made), whole))
 }
 
 impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
@@ -277,7 +280,7 @@ mod tests {
             stock: &stock,
             progress: &progress,
         };
-        let plan = Plan::new(sweep, &table, &Place::BuiltIn, making).unwrap();
+        let plan = Plan::new(sweep, None, &table, &Place::BuiltIn, making).unwrap();
         let with = With {
             stock: &stock,
             progress: &progress,

@@ -41,10 +41,10 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
         (std::fs::read_to_string(plot).unwrap(), stderr)
     };
     let (picture, stderr) = draw("noop,sstf,clook,sptf");
-    assert!(!picture.contains("left out") && !stderr.contains("left out"));
+    assert!(!picture.contains("shows the first") && !stderr.contains("shows the first"));
     // At two depths each.
     let (picture, stderr) = draw("noop,sstf,clook,sptf,deadline");
-    let note = "shows the first 8 of 10 runs; left out are sptf @2, deadline @2";
+    let note = "shows the first 8 of 10 runs";
     assert!(stderr.contains(note), "{stderr}");
     assert!(picture.contains(note));
     // Over its panel, in the legend and at its bar.

@@ -381,8 +381,8 @@ fn products_that_are_too_large_are_refused_with_their_count() {
     assert_eq!(code, 3, "{stderr}");
     assert!(
         stderr.contains(
-            "sweep.toml:14: sweep: these make 24000 runs; allowed are 10000, or what --max-runs says; \
-             mode = \"each\" varies each key alone, in 132 combinations"
+            "sweep.toml:14: sweep: these make 24000 runs; allowed are 20000, or what --max-runs says. \
+             mode = \"each\" and \"draw\" make fewer"
         ),
         "{stderr}"
     );

@@ -1,11 +1,11 @@
 //! `headtime drive curve`
 
-use crate::args::{Curve, CurveFormat};
+use crate::args::Curve;
 use crate::commands::compare;
 use crate::commands::context::Context;
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::output::{self, TableColumn, object, table};
+use crate::output::{self, Format, TableColumn, object, table};
 use crate::plot;
 use crate::report::columns::Fields;
 use crate::report::round;
@@ -18,7 +18,7 @@ use std::io::Write;
 const LINES: usize = 24;
 
 /// What JSON and CSV have of each distance.
-pub(super) fn points(learned: &Learned) -> Vec<Fields> {
+pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
     let bytes = learned.origin().sector_bytes;
     let ms = |time: Nanos| round(time.as_millis_f64(), 6).into();
     let each = learned.points().iter().map(|point| {
@@ -58,11 +58,11 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
         }
     }
     match args.format {
-        CurveFormat::Table => {
+        Format::Table => {
             let text = describe(&learned, context);
             context.print(&text)
         }
-        CurveFormat::Json => {
+        Format::Json => {
             let origin = learned.origin();
             let shown = object! {
                 version: env!("CARGO_PKG_VERSION"),
@@ -78,7 +78,7 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
             };
             output::json(context.out, &shown)
         }
-        CurveFormat::Csv => context.print(&Fields::csv(&points(&learned))),
+        Format::Csv => context.print(&Fields::csv(&points(&learned))),
     }
 }
 
