@@ -79,7 +79,7 @@
 //! - There are no limits of the request pool, and no exemption of the awaited process from them.
 //! - More than 4096 processes are remembered only while they have requests or the disk is kept for
 //!   them. The process idle for longest is forgotten first. A process that comes back starts anew.
-//! - A drained scheduler starts anew as a whole. What is in the drive then does not count.
+//! - A drained scheduler starts anew as a whole. Commands that are in the drive then do not count.
 //! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!
 //! # Source

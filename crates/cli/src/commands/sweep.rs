@@ -38,6 +38,11 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         stock: &stock,
         progress: &Progress::new(context.progress),
     };
+    if sweep.invariants.is_empty() && (args.judging.check || args.judging.bless) {
+        let problem =
+            "--check judges invariants, and the sweep has none; write [[sweep.invariant]]";
+        return Err(Fault::Usage(problem.to_owned()));
+    }
     let plan = Plan::new(sweep, None, &table, &place, making)?;
     for note in plan.notes.iter().take(NOTES) {
         context.note(note);
@@ -106,6 +111,15 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
             return Err(Fault::Check(format!(
                 "{failed} of {} combinations failed; the column `error` says why",
                 plan.combinations.len()
+            )));
+        }
+    }
+    if let Some(judged) = judged.as_ref().filter(|_| args.judging.check) {
+        let has = |name: &str| judged.points.iter().any(|point| point.series == name);
+        if let Some(invariant) = plan.sweep.invariants.iter().find(|own| !has(&own.name)) {
+            return Err(Fault::Check(format!(
+                "{}: no point is judged, since no run has a value of {}",
+                invariant.name, invariant.metric.name
             )));
         }
     }

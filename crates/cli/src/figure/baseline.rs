@@ -128,6 +128,11 @@ impl Baseline {
                 .unwrap_or_default()
         };
         let has = |point: &&MeasuredPoint| !measured.reds_alone || point.within == Some(false);
+        // Of points that are drawn, those that a smaller number leaves out keep their entries.
+        let left_out = |known: &&KnownPoint| {
+            measured.reds_alone && !measured.points.iter().any(|point| known.is_of(point))
+        };
+        let left_out = before.iter().filter(left_out).cloned();
         let points = measured.points.iter().filter(has);
         let known = points
             .map(|point| KnownPoint {
@@ -138,6 +143,7 @@ impl Baseline {
                 measured: point.measured,
                 red: (point.within == Some(false)).then(|| reason(point)),
             })
+            .chain(left_out)
             .collect();
         let entry = self.figures.entry(measured.id.clone()).or_default();
         match scale {

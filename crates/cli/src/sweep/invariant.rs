@@ -80,6 +80,8 @@ impl SeenPoint {
             let judged = match before {
                 None if invariant.along.is_some() => continue,
                 None => value,
+                // Of two zeros too.
+                Some((_, before)) if before == value => 1.0,
                 Some((_, before)) if more => value / before,
                 Some((_, before)) => before / value,
             };

@@ -42,7 +42,7 @@ struct Words {
     mode: Mode,
     #[serde(default)]
     pairs: Vec<Placed<Pair>>,
-    #[serde(default, deserialize_with = "whole::<_, _, 0, 1_000_000>")]
+    #[serde(default, deserialize_with = "whole::<_, _, 1, 1_000_000>")]
     points: usize,
     #[serde(default)]
     again: OneOrList<String>,

@@ -155,6 +155,31 @@ fn a_check_fails_on_a_break_until_the_baseline_has_it_with_its_cause() {
         let (code, _, stderr) = sweep(&["--check", "--baseline=b.json", "--set", points]);
         assert_eq!(code, Some(0), "{stderr}");
     }
+    // The causes of points that a smaller number leaves out stay.
+    let fewer = ["--bless", "--baseline=b.json", "--set", "sweep.points=1"];
+    assert_eq!(sweep(&fewer).0, Some(0));
+    assert_eq!(sweep(&["--check", "--baseline=b.json"]).0, Some(0));
+}
+
+#[test]
+fn a_check_that_judges_nothing_does_not_pass() {
+    let none = "[sweep]\n    engine.depth = [1, 4]\n";
+    let directory = scenario("invariants-none", none);
+    let (code, _, stderr) = within(&directory, &["sweep", "s.toml", "--check"]);
+    assert!(
+        code == Some(2) && stderr.contains("write [[sweep.invariant]]"),
+        "{stderr}"
+    );
+    // `noop` predicts nothing.
+    let blind = HOLDS
+        .replace("\"iops\"", "\"predicted_50us\"")
+        .replace("along = \"engine.depth\"", "");
+    let directory = scenario("invariants-blind", &blind);
+    let (code, _, stderr) = within(&directory, &["sweep", "s.toml", "--check"]);
+    assert!(
+        code == Some(1) && stderr.contains("rates: no point is judged"),
+        "{stderr}"
+    );
 }
 
 /// The journals of both parts are there until the results are.
@@ -195,7 +220,11 @@ fn what_is_wrong_with_an_invariant_is_refused_with_its_line() {
         );
     };
     wrong("points = 3", "", "s.toml:14: sweep.points: goes with mode");
-    wrong("points = 3", "points = 0", "sweep.points: goes with mode");
+    wrong(
+        "points = 3",
+        "points = 0",
+        "sweep.points: 0 is out of range; allowed is 1 to 1000000",
+    );
     wrong(
         "\"draw\"",
         "\"each\"",

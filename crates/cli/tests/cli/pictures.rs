@@ -60,7 +60,7 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
 fn progress_on_a_terminal_does_not_stop_the_command() {
     let scenario = data().join("../../../../experiments/random-4k.toml");
     let arguments = format!(
-        "sim run {} -s noop,sstf --set run.duration=12000s",
+        "sim run {} -s noop,sstf --set run.duration=2000s",
         scenario.display()
     );
     let Some(text) = on_a_terminal("terminal", &arguments) else {
@@ -77,7 +77,7 @@ fn progress_on_a_terminal_does_not_stop_the_command() {
 fn progress_of_a_sweep_counts_its_combinations() {
     let scenario = data().join("../../../../experiments/random-4k.toml");
     let arguments = format!(
-        "sweep {} --vary seed=1,2,3 --set schedulers=noop --set run.duration=12000s",
+        "sweep {} --vary seed=1,2,3 --set schedulers=noop --set run.duration=2000s",
         scenario.display()
     );
     let Some(text) = on_a_terminal("terminal-sweep", &arguments) else {
@@ -97,6 +97,8 @@ fn on_a_terminal(name: &str, arguments: &str) -> Option<String> {
     let output = std::process::Command::new("timeout")
         .args(["100", "script", "-qec", &command])
         .arg(&typescript)
+        // Without a name the terminal counts as one that shows no progress.
+        .env("TERM", "xterm")
         .stdin(Stdio::null())
         .output();
     let Ok(output) = output else {

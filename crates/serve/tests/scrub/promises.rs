@@ -220,6 +220,7 @@ fn a_scrub_that_rests_says_when_its_date_cannot_hold_any_more() {
 }
 
 #[test]
+#[ignore = "minutes; .ci/nightly"]
 fn promises_are_made_changed_and_taken_back_while_a_scrub_reads() {
     let rig = Rig::emulated(Of {
         sectors: 1 << 20,
@@ -262,6 +263,7 @@ fn promises_are_made_changed_and_taken_back_while_a_scrub_reads() {
 }
 
 #[test]
+#[ignore = "minutes; .ci/nightly"]
 fn beside_urgent_clients_alone_a_date_counts_on_nothing_at_their_cost() {
     let rig = Rig::emulated(Of {
         believes: false,
@@ -307,6 +309,7 @@ fn when_a_scrub_was_done_outlives_the_server_also_if_its_verdict_is_older() {
 }
 
 #[test]
+#[ignore = "minutes; .ci/nightly"]
 fn idle_time_begins_as_promises_want_it_unless_it_was_said_when() {
     let millis = |status: &ScrubStatus| status.idle.map(|idle| idle.as_nanos() / 1_000_000);
     let folder = Folder::new();

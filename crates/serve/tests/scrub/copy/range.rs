@@ -4,6 +4,7 @@ use super::super::rig::close;
 use super::*;
 
 #[test]
+#[ignore = "minutes; .ci/nightly"]
 fn an_image_of_a_part_has_its_bytes_alone_and_nothing_is_read_beside_its_blocks() {
     for part in [
         // Whole blocks, and neither blocks nor sectors.
