@@ -55,7 +55,7 @@ impl Drive {
         }
         let from = ahead.over;
         let (mut progress, read) = ahead.follow(&self.mechanics, &self.layout, limit, now);
-        let moved = ahead.over != from && self.mechanics.zero_latency(Op::Read);
+        let moved = ahead.over != from && read < limit && self.mechanics.zero_latency(Op::Read);
         let end = moved.then(|| self.last_track.of(&self.layout, read).end());
         // In any order, the last sectors of a track that the head comes to need their places first.
         let taken = end.filter(|end| *end <= limit).unwrap_or(read);

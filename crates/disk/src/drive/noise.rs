@@ -1,7 +1,7 @@
 //! Random variation of a unit, from a seed.
 
 use crate::profile::NoiseSpec;
-use headtime_units::Nanos;
+use headtime_units::{Lba, Nanos, Time};
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
@@ -10,6 +10,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     spec: NoiseSpec,
+    seed: u64,
     random: Pcg32,
 }
 
@@ -18,6 +19,7 @@ impl Noise {
     pub fn new(spec: &NoiseSpec, seed: u64) -> Noise {
         Noise {
             spec: *spec,
+            seed,
             random: Pcg32::seed_from_u64(seed),
         }
     }
@@ -69,17 +71,26 @@ impl Noise {
         self.spec.seek_sd.max(relative) * 3
     }
 
-    /// Time by which a read of the medium is late since it does not succeed at once: whole turns, or a long wait.
-    pub fn recovery(&mut self, turn: Nanos) -> Nanos {
+    /// Time by which a read of the medium at `lba`, whose arm leaves at `now`, is late since it does not succeed at once: whole
+    /// turns, or a long wait.
+    ///
+    /// Seed, place and minute decide. Two runs of the same requests, such as with and without a scan, have the same late reads.
+    pub fn recovery(&self, turn: Nanos, lba: Lba, now: Time) -> Nanos {
         let mut late = Nanos::ZERO;
-        if self.spec.retried_reads > 0.0 && self.uniform() < self.spec.retried_reads {
+        if self.spec.retried_reads <= 0.0 && self.spec.long_waits <= 0.0 {
+            return late;
+        }
+        let minute = now.as_nanos() / Nanos::from_secs(60).as_nanos();
+        let mut random = Pcg32::seed_from_u64(self.seed.rotate_left(32) ^ minute << 40 ^ lba.get());
+        let mut uniform = || f64::from(random.next_u32()) / 4_294_967_296.0;
+        if uniform() < self.spec.retried_reads {
             late += turn;
-            while self.uniform() < 0.25 {
+            while uniform() < 0.25 {
                 late += turn;
             }
         }
-        if self.spec.long_waits > 0.0 && self.uniform() < self.spec.long_waits {
-            late += Nanos::from_millis_f64(30.0 + 70.0 * self.uniform());
+        if uniform() < self.spec.long_waits {
+            late += Nanos::from_millis_f64(30.0 + 70.0 * uniform());
         }
         late
     }
@@ -130,6 +141,47 @@ mod tests {
         assert_eq!(noise.seek(Nanos::from_millis(8)), 0);
         assert_eq!(noise.overhead(Nanos::from_micros(3)), Nanos::from_micros(3));
         assert_eq!(noise.turn(Nanos::from_millis(6)), Nanos::from_millis(6));
+    }
+
+    #[test]
+    fn late_reads_have_their_share_and_are_the_same_in_each_run() {
+        let spec = NoiseSpec {
+            retried_reads: 0.015,
+            long_waits: 0.005,
+            ..NoiseSpec::default()
+        };
+        let turn = Nanos::from_millis(8);
+        let read = |seed, lba, secs| {
+            Noise::new(&spec, seed).recovery(
+                turn,
+                Lba::new(lba),
+                Time::ZERO + Nanos::from_secs(secs),
+            )
+        };
+        // Reads one behind the other.
+        let all: Vec<Nanos> = (0..100_000)
+            .map(|nth| read(7, 8 * nth, nth / 150))
+            .collect();
+        let retried = all.iter().filter(|late| **late >= turn).count();
+        assert!((1_850..2_150).contains(&retried), "{retried} of 2,000");
+        let long = all
+            .iter()
+            .filter(|late| **late >= Nanos::from_millis(30))
+            .count();
+        assert!((430..600).contains(&long), "{long} of 500");
+        let late: Vec<u64> = (0..10_000)
+            .filter(|lba| !read(7, *lba, 0).is_zero())
+            .collect();
+        let same = |seed, secs| {
+            late.iter()
+                .filter(|lba| !read(seed, **lba, secs).is_zero())
+                .count()
+        };
+        assert_eq!(same(7, 59), late.len());
+        assert!(
+            same(7, 61) < 20 && same(8, 0) < 20,
+            "another minute, another unit"
+        );
     }
 
     #[test]

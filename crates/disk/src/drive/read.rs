@@ -430,7 +430,7 @@ impl Drive {
         };
         // An arm that goes on is in the middle of its track already.
         let late = match sets_out {
-            true => self.noise.recovery(self.mechanics.turn()),
+            true => self.noise.recovery(self.mechanics.turn(), have, depart),
             false => Nanos::ZERO,
         };
         if !late.is_zero() {

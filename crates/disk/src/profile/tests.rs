@@ -77,30 +77,30 @@ fn errors_in_a_table_of_tracks_say_what_is_allowed() {
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 0.35, 736, 1901],",
-            "f:64: layout.groups[1].strips[0]: has 6 values, but should be 9 numbers, [cylinder, step, \
+            "f:65: layout.groups[1].strips[0]: has 6 values, but should be 9 numbers, [cylinder, step, \
              offset, skew, places, run, head, first slot, sectors per track], or 7, the last of which is a group in place of the track's",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 1.35, 736, 1901, 0],",
-            "f:64: layout.groups[1].strips[0]: the value 1.35 in place 4 is out of range; allowed is 0 \
+            "f:65: layout.groups[1].strips[0]: the value 1.35 in place 4 is out of range; allowed is 0 \
              to 1",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, -99999999, 0, 0.35, 736, 1901, 0],",
-            "f:64: layout.groups[1].strips[0]: the value -99999999 in place 2 is out of range; allowed \
+            "f:65: layout.groups[1].strips[0]: the value -99999999 in place 2 is out of range; allowed \
              is -16777216 to 16777216",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 0.35, 736, 1901, 1],",
-            "f:64: layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
+            "f:65: layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
         ),
         (
             "slips = [[40, 1]]",
             "slips = [40, 1]",
-            "f:36: layout.slips[0]: is the number 40, but should be a list of 2 values",
+            "f:37: layout.slips[0]: is the number 40, but should be a list of 2 values",
         ),
         (
             "remaps = [[100, 2, 20, 1, 5]]",
@@ -397,7 +397,7 @@ fn errors_say_what_is_allowed() {
             "\"layout.zones\" = \"assumed\"",
             "\"layout.zones\" = \"guessed\"",
             "trust.layout.zones: \"guessed\" is not allowed; allowed are \"measured\", \
-             \"learned\", \"published\", \"derived\", \"calibrated\", \"assumed\"",
+             \"learned\", \"read\", \"published\", \"derived\", \"calibrated\", \"assumed\"",
         ),
         (
             "room_sectors = 320",

@@ -3,7 +3,7 @@
 use crate::harness::{Client, Order, run};
 use crate::{DEPTHS, QUEUED, cache_off, streams};
 use headtime_disk::Profile;
-use headtime_disk::profile::{Preseek, ReadAhead, by_name};
+use headtime_disk::profile::{NoiseSpec, Preseek, ReadAhead, by_name};
 use headtime_units::Nanos;
 
 const SECOND: Nanos = Nanos::from_millis(1_000);
@@ -177,7 +177,7 @@ fn a_random_read_beside_a_stream_waits_for_the_cap_and_no_longer() {
             let cap = Nanos::from_millis(cap);
             let profile = by_name(name)
                 .unwrap()
-                .with(|spec| spec.queue.stream_cap = cap)
+                .with(|spec| (spec.queue.stream_cap, spec.noise) = (cap, NoiseSpec::default()))
                 .unwrap();
             for (stream, depth) in [(1, 2), (8, 4), (8, 32)] {
                 let clients = [Client::reader(256, stream), random(1)];

@@ -160,7 +160,8 @@ impl<P: Passing> Search<'_, P> {
         if gap.op.is_read() && !writes {
             hunt.in_front();
         }
-        if gap.then.is_none() {
+        // A write that waits in the drive gets its data when the arm is free.
+        if gap.then.is_none() || !gap.op.is_read() {
             hunt.lag = hunt.processed();
         }
         if hunt.may_be_late() {
@@ -189,7 +190,7 @@ struct Hunt<'a, P: Passing> {
     per_nano: u64,
     /// When the drive gets the request behind a pick, at the soonest.
     then: Time,
-    /// What a drive that gets the request when the pick is done, and no sooner, needs for it: a read until the arm leaves, a write until its data are
+    /// Time between the end of a gap read and the request. A read: until the arm leaves, if the drive gets it no sooner. A write: until its data are
     /// there.
     lag: Nanos,
     /// See [`Passing::lingers`].
@@ -321,7 +322,6 @@ impl<P: Passing> Hunt<'_, P> {
         let to = model.start(gap.extent);
         let is_late = |lag: Nanos| {
             let head = self.in_front_of_it(begins.saturating_sub(lag));
-            // It waits for the arm, and its data may come only then.
             let sent = gap.then.map_or(head.free, |then| then.min(head.free));
             let predicted = model.predict_behind(&head, sent, to, gap.op);
             head.free + predicted.positioning() > begins
@@ -345,7 +345,7 @@ impl<P: Passing> Hunt<'_, P> {
         // The data of a write come while the arm moves.
         Some(match gap.op.is_read() {
             true => leaves.saturating_sub(self.lag),
-            false => leaves.min(by.saturating_sub(self.lag)),
+            false => leaves.min(self.alone.begins.saturating_sub(self.lag)),
         })
     }
 
