@@ -3,7 +3,7 @@
 use crate::Model;
 use crate::layout::Run;
 use crate::positioning::ModelPlace;
-use crate::profile::ReadAhead;
+use crate::profile::{Preseek, ReadAhead};
 use headtime_sched::{Buffering, Head, Op, Pass, Passing, TrackPart};
 use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
@@ -60,11 +60,16 @@ impl Passing for Model {
                 .min(cache.read_ahead_max.into()),
         };
         let bus = self.profile().bus.sector(true);
+        let stays = match self.profile().queue.preseek {
+            Preseek::JustInTime => self.mechanics().turn(),
+            _ => Nanos::ZERO,
+        };
         cache.enabled.then(|| Buffering {
             segments: cache.segments,
             ahead: Sectors::new(ahead),
             sector: passes.max(Nanos::from_nanos(1)),
             processing: self.reads[2],
+            stays,
             telling: [
                 bus + self.profile().overhead.read_completion,
                 bus.saturating_sub(passes),

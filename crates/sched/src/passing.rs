@@ -58,6 +58,8 @@ pub struct Buffering {
     pub sector: Nanos,
     /// How long it goes on reading ahead after a command is sent: until it has processed that.
     pub processing: Nanos,
+    /// Longest time for which it reads ahead besides, although a command is processed: until the arm has to leave.
+    pub stays: Nanos,
     /// From the end of a read's last sector until the drive tells of its end: of one sector, and for each more.
     pub telling: [Nanos; 2],
     /// Whether it keeps what passes in front of a read while the head waits for it on its track.

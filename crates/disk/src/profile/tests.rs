@@ -105,23 +105,23 @@ fn errors_in_a_table_of_tracks_say_what_is_allowed() {
         (
             "remaps = [[100, 2, 20, 1, 5]]",
             "remaps = [[100, 2, 20, 1, 43]]",
-            "f:39: layout.remaps[0]: there are no such slots",
+            "f:40: layout.remaps[0]: there are no such slots",
         ),
         (
             "spare_tracks = [[20, 1, 44, 0.5]]",
             "spare_tracks = [[20, 1, 44]]",
-            "f:42: layout.spare_tracks[0]: has 3 values, but should be [cylinder, head, sectors per \
+            "f:43: layout.spare_tracks[0]: has 3 values, but should be [cylinder, head, sectors per \
              track, offset]",
         ),
         (
             "order = \"mapped\"",
             "order = \"mapped\"\nsparing = \"zone-end\"",
-            "f:34: layout.sparing: means nothing with order = \"mapped\", which says where every track is",
+            "f:35: layout.sparing: means nothing with order = \"mapped\", which says where every track is",
         ),
         (
             "order = \"mapped\"",
             "order = \"serpentine\"\nsparing = \"zone-end\"",
-            "f:55: layout.groups: means something with order = \"mapped\" only",
+            "f:56: layout.groups: means something with order = \"mapped\" only",
         ),
         (
             "capacity_sectors = 1900",

@@ -158,7 +158,9 @@ impl Buffer {
             && behind.is_some_and(|end| {
                 read.start >= end
                     && (read.start - end)
-                        <= Sectors::new(of.processing.as_nanos() / of.sector.as_nanos())
+                        <= Sectors::new(
+                            (of.processing + of.stays).as_nanos() / of.sector.as_nanos(),
+                        )
             })
         {
             return true;
@@ -234,7 +236,8 @@ impl Buffer {
         let Some(of) = &self.of else { return };
         for held in &mut self.held {
             if held.until == Time::NEVER {
-                held.until = issued.saturating_add(of.processing).max(held.since);
+                let free = issued.saturating_add(of.processing).max(held.since);
+                held.until = free.saturating_add(of.stays);
             }
         }
     }
@@ -250,6 +253,7 @@ mod tests {
         ahead: Sectors::new(500),
         sector: Nanos::from_micros(10),
         processing: Nanos::from_millis(1),
+        stays: Nanos::ZERO,
         telling: [Nanos::ZERO; 2],
         front: false,
     };
@@ -292,6 +296,20 @@ mod tests {
         assert!(serves(90_008, 8), "the other one reads ahead");
         buffer.moved(at(41));
         assert!(!buffer.may_serve(at(50), Extent::at(90_300, 8), None));
+    }
+
+    #[test]
+    fn an_arm_that_leaves_just_in_time_reads_ahead_although_a_command_waits() {
+        let just_in_time = Buffering {
+            stays: Nanos::from_millis(2),
+            ..DRIVE
+        };
+        let mut buffer = Buffer::new(Some(just_in_time));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
+        // Sent before the first read was done.
+        buffer.read(at(40), at(15), Extent::at(90_000, 8), Lba::new(90_000));
+        let serves = |start, len| buffer.may_serve(at(40), Extent::at(start, len), None);
+        assert!(serves(1100, 200) && !serves(1100, 201));
     }
 
     #[test]

@@ -10,6 +10,7 @@ const DRIVE: Buffering = Buffering {
     ahead: Sectors::ZERO,
     sector: Nanos::from_micros(10),
     processing: Nanos::from_millis(1),
+    stays: Nanos::ZERO,
     telling: [Nanos::ZERO; 2],
     front: true,
 };
