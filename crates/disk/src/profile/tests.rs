@@ -126,7 +126,7 @@ fn errors_in_a_table_of_tracks_say_what_is_allowed() {
         (
             "capacity_sectors = 1900",
             "capacity_sectors = 1901",
-            "f:18: geometry.capacity_sectors: 1901 is more than the map has room for, which is 1900",
+            "f:19: geometry.capacity_sectors: 1901 is more than the map has room for, which is 1900",
         ),
     ] {
         let text = mapped_example();
