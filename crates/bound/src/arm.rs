@@ -18,9 +18,9 @@
 use crate::moves::Moves;
 use crate::spans::Spans;
 use crate::tour::Tour;
-use headtime_disk::profile::{Profile, ReadAhead};
+use headtime_disk::profile::Profile;
 use headtime_disk::{Layout, Mechanics, Run};
-use headtime_units::{Lba, Nanos, Track};
+use headtime_units::{Nanos, Track};
 
 /// The part of the wanted sectors that need not pass under the head, since the buffer still has it
 /// at the end.
@@ -46,10 +46,8 @@ struct Piece {
 struct Circle {
     track: Track,
     slots: u32,
-    /// Behind its last address, if each of its slots has one.
-    whole: Option<Lba>,
-    /// The whole track that follows, if it is known.
-    next: Option<Run>,
+    /// Each of its slots has an address.
+    whole: bool,
 }
 
 /// The arm and the platters of a drive at their quickest.
@@ -138,7 +136,7 @@ impl<'a> Arm<'a> {
 
     /// Addresses of a track, at least one.
     fn addresses(&self, circle: &Circle) -> u64 {
-        if circle.whole.is_some() {
+        if circle.whole {
             return u64::from(circle.slots);
         }
         let here = self.layout.track_extent(circle.track);
@@ -182,67 +180,18 @@ impl<'a> Arm<'a> {
         self.profile.cache.enabled && self.profile.cache.read_free_sectors
     }
 
-    /// `least` on a track, less what the buffer may have of it though it never passed.
-    ///
-    /// A drive that keeps the sectors in front of a request counts as many as slots have passed, bad
-    /// ones too. One that also takes sectors in any order counts the whole track as read once a turn
-    /// has passed since the head landed, though the head may have gone on to the next track in that
-    /// turn. So in a turn as much may come in as a segment holds, or two tracks if that is less.
+    /// `least` on a track, less what the buffer may have of it though it never passed: a drive that keeps the sectors in
+    /// front of a request counts as many as slots have passed, bad ones too.
     fn without_free_sectors(&self, least: u64, circle: &Circle) -> u64 {
-        if !self.keeps_free_sectors() {
+        if circle.whole || !self.keeps_free_sectors() {
             return least;
         }
-        let (track, per_track) = (circle.track, u64::from(circle.slots));
-        let turn = self.turn();
-        let (least, end) = match circle.whole {
-            Some(end) => (least, end),
-            None => {
-                let Some(here) = self.layout.track_extent(track) else {
-                    return 0;
-                };
-                let slot = turn.div_ceil(per_track);
-                let bad = per_track.saturating_sub(here.len.get());
-                (least.saturating_sub(bad * slot), here.end())
-            }
+        let Some(here) = self.layout.track_extent(circle.track) else {
+            return 0;
         };
-        let cache = &self.profile.cache;
-        let whole = self.profile.access.zero_latency_read && cache.read_ahead != ReadAhead::Off;
-        if !whole || end >= Lba::ZERO + self.layout.capacity() {
-            return least;
-        }
-        // The head goes on to the next track, and in less than a turn no further unless that is
-        // shorter by more than the way to it makes up for.
-        let next = circle.next.or_else(|| self.layout.whole_track(end));
-        let (next, slots_of_next, lacking) = match next {
-            Some(next) => (next.track, u64::from(next.sectors_per_track), 0),
-            None => {
-                let next = self.layout.run(end).track;
-                let of_next = self.layout.track_extent_of(end).len.get();
-                let slots_of_next = self.layout.sectors_per_track(next);
-                let slots_of_next = slots_of_next.map_or(per_track, u64::from);
-                let lacking = slots_of_next.saturating_sub(of_next) * turn.div_ceil(slots_of_next);
-                (next, slots_of_next, lacking)
-            }
-        };
-        let mut moved = self.moves.least(track.cylinder.distance(next.cylinder));
-        if lacking > self.least_move() {
-            if self.profile.layout.map.is_some() {
-                // Any number of short tracks may follow.
-                return 0;
-            }
-            moved += self.moves.least(self.layout.group_cylinders()) * 2;
-        }
-        let segment = u64::from(cache.segment_sectors);
-        let slots = per_track.min(slots_of_next);
-        let left = turn.saturating_sub(moved) * slots;
-        let needed = turn * segment.min(2 * slots);
-        if needed <= left {
-            return least;
-        }
-        match least.checked_mul(left) {
-            Some(product) => product / needed,
-            None => (u128::from(least) * u128::from(left) / u128::from(needed)) as u64,
-        }
+        let per_track = u64::from(circle.slots);
+        let bad = per_track.saturating_sub(here.len.get());
+        least.saturating_sub(bad * self.turn().div_ceil(per_track))
     }
 
     /// The most that is saved by what is hidden.
@@ -306,15 +255,13 @@ impl<'a> Arm<'a> {
                 match &here {
                     Some(circle) if circle.track == run.track => {}
                     _ => {
-                        if let Some(mut circle) = here.take() {
-                            circle.next = whole.filter(|run| circle.whole == Some(run.start));
+                        if let Some(circle) = here.take() {
                             give(&circle, &mut pieces);
                         }
                         here = Some(Circle {
                             track: run.track,
                             slots: run.sectors_per_track,
-                            whole: whole.map(|run| run.end()),
-                            next: None,
+                            whole: whole.is_some(),
                         });
                     }
                 }
@@ -356,8 +303,7 @@ impl<'a> Arm<'a> {
             let circle = Circle {
                 track,
                 slots: self.layout.sectors_per_track(track).unwrap_or(1),
-                whole: None,
-                next: None,
+                whole: false,
             };
             pieces.clear();
             pieces.extend(on_track.iter().map(|(_, piece)| *piece));

@@ -21,6 +21,8 @@
 //!   they are served, each from the completion before (or from when it was issued, if that is later)
 //!   to its own. What lies before that goes to the next one to complete. Those that were queued there
 //!   when the one before completed cost no processing: the drive did that beside.
+//! - An arm that leaves just in time reads ahead in place of waiting: that time is *rotation*. Commands cost no processing
+//!   as long as the arm may read ahead behind the last read.
 //! - As long as predicted without any rotation, or longer: overhead, *seek*, *switch* and *transfer* as
 //!   predicted. Of the rest, up to a turn is *rotation*; what is beyond that is not explained by one
 //!   access (retries, turns that are missed, work for other commands) and is *overhead*.
@@ -49,7 +51,7 @@ use headtime_disk::ledger::Part;
 use headtime_disk::profile::{Preseek, Profile};
 use headtime_disk::{Access, Model};
 use headtime_engine::DriveTag;
-use headtime_sched::{Backlog, Flags, Op, Request};
+use headtime_sched::{Backlog, Flags, Op, Passing, Request};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// The parts that an estimate knows, in the order of reports.
@@ -145,13 +147,15 @@ pub struct HeadTimeEstimate {
     track: Track,
     /// Behind the last read that the arm went for.
     read_end: Option<Lba>,
+    /// Until then an arm that leaves just in time may read ahead behind that.
+    ahead_until: Time,
     last_was_read: bool,
 }
 
 impl HeadTimeEstimate {
     /// For a device that is taken to be such a drive, with sectors of `sector_bytes`, at rest at time
-    /// zero. What the profile says of noise does not count; addresses beyond its capacity are taken
-    /// for its last one.
+    /// zero. The estimate ignores the profile's noise, except the processing of buffer hits. Addresses
+    /// beyond its capacity are taken for its last one.
     pub fn new(profile: &Profile, sector_bytes: u32) -> HeadTimeEstimate {
         let model = Model::new(profile);
         HeadTimeEstimate {
@@ -164,6 +168,7 @@ impl HeadTimeEstimate {
             in_device: 0,
             track: model.layout().home(),
             read_end: None,
+            ahead_until: Time::ZERO,
             last_was_read: true,
             model,
         }
@@ -305,7 +310,8 @@ impl HeadTimeEstimate {
                 self.charge_of(&mut left, part, scaled(time, waited, way));
             }
         } else if service < least / 2 {
-            let processed = predicted.in_buffer + predicted.bus;
+            let varies = self.model.profile().noise.overhead_sd * 3;
+            let processed = predicted.in_buffer + predicted.bus + varies;
             self.charge_of(&mut left, Part::Overhead, processed);
             if command.op.is_read() {
                 self.charge_of(&mut left, Part::Transfer, predicted.transfer);
@@ -330,6 +336,13 @@ impl HeadTimeEstimate {
     fn moved(&mut self, command: &Command, track: Track) {
         self.track = track;
         self.read_end = command.op.is_read().then(|| command.extent.end());
+        let in_time = self.model.profile().queue.preseek == Preseek::JustInTime;
+        let ahead = self
+            .model
+            .buffering()
+            .filter(|_| in_time && command.op.is_read());
+        let ahead = ahead.map_or(Nanos::ZERO, |reads| reads.sector * reads.ahead.get());
+        self.ahead_until = self.now + ahead;
     }
 
     fn predict(&self, command: &Command, goes_on: bool) -> (Access, Predicted) {
@@ -408,6 +421,7 @@ impl HeadTimeEstimate {
                     Preseek::AtMediaEnd | Preseek::JustInTime => Nanos::ZERO,
                 },
                 true => in_buffer + bus_after,
+                false if command.issued < self.ahead_until => completion + set_up + bus_after,
                 false => spec.per_command + miss + completion + set_up + bus_after,
             },
             in_buffer: match goes_on {

@@ -55,7 +55,12 @@ pub fn world(random: &mut Random) -> World {
     let sptf = random.chance(40);
     let depth = *random.pick(&[1, 1, 1, 2, 3, 8, 32]);
     let (cache, write_back, noise) = (random.chance(75), random.below(5), random.below(3));
-    let preseek = *random.pick(&[Preseek::Off, Preseek::AtCompletion, Preseek::AtMediaEnd]);
+    let preseek = *random.pick(&[
+        Preseek::Off,
+        Preseek::AtCompletion,
+        Preseek::AtMediaEnd,
+        Preseek::JustInTime,
+    ]);
     let other_preseek = random.chance(30);
     let margin = Nanos::from_micros(*random.pick(&[0, 0, 1_300]));
     let age_cap = *random.pick(&[

@@ -159,6 +159,14 @@ impl Drive {
             let sectors = layout.zone_of(extent.start).sectors_per_track;
             (track.start.get(), track.end().get(), u64::from(sectors))
         });
+        // A head that now reads on behind the track does not come all around it.
+        if let Some(mut ahead) = self.ahead.filter(|ahead| ahead.segment == id)
+            && let Some((_, first)) = ahead.around
+            && self.ahead_limit(&ahead) > self.last_track.of(&self.layout, first).end()
+        {
+            (ahead.around, ahead.reached) = (None, false);
+            self.ahead = Some(ahead);
+        }
     }
 
     /// Some firmware takes two reads on a track for the beginning of a sequence, and reads on there before it
