@@ -212,10 +212,11 @@ fn a_drive_is_shown_with_its_bus() {
 fn a_drive_is_shown_with_all_that_its_firmware_goes_by() {
     let plain = stdout(&["drive", "show", "wd5000aaks"]);
     let line = "queue       32 commands, shortest positioning time first, margin 1.3ms, none waits longer than 4s, \
-                stays with a stream for 100ms\n";
+                stays with a stream for 100ms, waits 500us for its next read\n";
     assert!(plain.contains(line), "{plain}");
     let toml = stdout(&["drive", "show", "wd5000aaks", "--format", "toml"]);
-    let more = "[queue]\nncq_prio = true\nstream_hold = \"300us\"\noldest_every = 16\noldest_age = \"50ms\"\n";
+    let toml = toml.replace("stream_hold = \"500us\"", "stream_hold = \"300us\"");
+    let more = "[queue]\nncq_prio = true\noldest_every = 16\noldest_age = \"50ms\"\n";
     let path = scratch("show-firmware").join("policies.toml");
     let toml = toml.replace("[queue]\n", more);
     let given = ["ncq_prio", "stream_hold", "oldest_every", "oldest_age"];

@@ -425,15 +425,14 @@ impl Ahead {
         if !free {
             return Ok(());
         }
-        // A head that takes a track beginning anywhere has been around it a turn later, wherever it came in.
+        // A head that takes a track beginning anywhere has been around it a turn later, wherever it came in. A drive that reads ahead
+        // beyond the track has left by then.
+        if self.kind != Some(ReadAhead::TrackEnd) {
+            return Ok(());
+        }
         let per_track = desk.per_track;
-        let on = match self.kind {
-            Some(ReadAhead::TrackEnd | ReadAhead::NextTrack) => EDGE,
-            Some(ReadAhead::Off) | None => return Ok(()),
-            Some(_) => self.most.unwrap_or(u64::MAX).min(per_track * 6 / 5),
-        };
         // What is read on meanwhile must not take the place of what was before.
-        let room = self.segment.unwrap_or(0).saturating_sub(on + 8);
+        let room = self.segment.unwrap_or(0).saturating_sub(EDGE + 8);
         let room = room.min(per_track * 3 / 4);
         if room * 2 < per_track {
             return Ok(());

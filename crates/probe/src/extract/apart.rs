@@ -1,6 +1,6 @@
-//! Walks over drives whose buffer holds hundreds of places: each look is at a track of its own.
+//! Walks over drives whose buffer holds dozens of places: each look is at a track of its own.
 //!
-//! There, a second look at a track is answered by the buffer, and to drive a sector out takes hundreds of
+//! There, a second look at a track is answered by the buffer, and to drive a sector out takes as many
 //! reads. So nothing is looked at twice: between two addresses any place on a track says whether the rule holds
 //! there, halving stops at a track, and what begins behind it is solved from looks on other tracks
 //! ([`super::solve`]). Rows end where a track does, which need not be looked at; where one does not, the turn
@@ -228,7 +228,8 @@ impl Walk<'_, '_> {
             let mut holds = self.agrees(look);
             if !holds && !self.bench.is_quiet() {
                 // It may be late. What cannot be asked again says nothing.
-                let Some(other) = self.beside(look, between.high.lba)? else {
+                let other = self.beside(look, between.high.lba)?;
+                let Some(other) = other.filter(|other| other.lba > low) else {
                     return Ok(());
                 };
                 if self.agrees(other) {

@@ -23,8 +23,7 @@ pub(super) struct Bench<'a> {
     linger: f64,
     /// Answers come when they should.
     quiet: bool,
-    /// The buffer holds hundreds of places, or so many that to drive one out takes long.
-    holds_hundreds: bool,
+    /// The buffer holds so many places that to drive one out takes long: looks are on tracks of their own.
     holds_many: bool,
     /// Behind a second read in a row on a track the drive reads on before it does anything else.
     pub stays: bool,
@@ -55,6 +54,8 @@ pub(super) struct Bench<'a> {
     looked: BTreeMap<u64, (f64, bool)>,
 }
 
+/// An answer after more turns than this has waited for something else than its sector.
+const WAITED: f64 = 4.0;
 /// Longer commands are not looked at.
 const STALLS_SECTORS: u64 = 128;
 
@@ -87,7 +88,6 @@ impl<'a> Bench<'a> {
             places: Vec::new(),
             linger: 0.0,
             quiet: false,
-            holds_hundreds: false,
             holds_many: false,
             stays: false,
             next_place: 0,
@@ -147,9 +147,17 @@ impl<'a> Bench<'a> {
         ((answer.at - answer.sent).as_nanos() as f64) < self.hit_below
     }
 
-    /// Reads something not far from a sector, so that the buffer forgets something.
+    /// Returns true if an answer was too slow for any movement and some reads more: when it came tells nothing. A drive that waits for a
+    /// sector may soon do so again, but not for a read that begins before the sector.
+    fn has_waited(&self, answer: &Answer) -> bool {
+        (answer.at - answer.sent).as_nanos() as f64 > WAITED * self.turn()
+    }
+
+    /// Reads something not far from a sector, so that the buffer forgets something. A large buffer may hold all that is near,
+    /// and a read beside the sector brings the sector back: the more reads the sector outlasts, the farther away they are.
     fn elsewhere(&mut self, lba: u64) -> Result<(), ExtractError> {
-        let window = (self.capacity() / 64).max(1);
+        let apart = self.evict as u64 * MOST_TRACK;
+        let window = (self.capacity() / 64).max(apart).min(self.capacity());
         let low = lba.saturating_sub(window / 2).min(self.capacity() - window);
         let lba = low + self.random.up_to(window - 1);
         self.read(lba, 1).map(|_| ())
@@ -229,8 +237,11 @@ impl<'a> Bench<'a> {
             self.linger();
         }
         let mut answer = self.read(lba, 1)?;
-        let mut tried = 0;
-        while self.is_hit(&answer) {
+        let (mut tried, mut before) = (0, 0);
+        while self.is_hit(&answer) || before < lba.min(1) && self.has_waited(&answer) {
+            if self.has_waited(&answer) {
+                before = lba.min(1);
+            }
             if tried > MOST_EVICTIONS {
                 return Err(ExtractError::Sticks { lba });
             }
@@ -240,7 +251,7 @@ impl<'a> Bench<'a> {
             tried += self.evict;
             self.keep_phase()?;
             self.linger();
-            answer = self.read(lba, 1)?;
+            answer = self.read(lba - before, before + 1)?;
             self.evict = if self.is_hit(&answer) {
                 self.evict * 2
             } else {
@@ -279,7 +290,8 @@ impl<'a> Bench<'a> {
             self.touched.clear();
         }
         self.touched.insert(lba);
-        Ok((!self.is_hit(&answer)).then(|| self.angle_at(answer.at)))
+        let tells = !self.is_hit(&answer) && !self.has_waited(&answer);
+        Ok(tells.then(|| self.angle_at(answer.at)))
     }
 
     /// The angle of the last of some sectors that are read in a row; `None` if the buffer had it.
@@ -296,17 +308,7 @@ impl<'a> Bench<'a> {
         Ok(angle)
     }
 
-    /// Looking twice has taken long: looks are on tracks of their own from here on, if the buffer is large.
-    pub fn look_apart(&mut self) {
-        self.holds_hundreds |= self.holds_many;
-    }
-
-    /// Returns true if the buffer holds hundreds of places, so that looks are to be on tracks of their own.
-    pub fn holds_hundreds(&self) -> bool {
-        self.holds_hundreds
-    }
-
-    /// Returns true if looks may be on tracks of their own.
+    /// Returns true if looks are to be on tracks of their own.
     pub fn holds_many(&self) -> bool {
         self.holds_many
     }
@@ -333,7 +335,7 @@ impl<'a> Bench<'a> {
     /// There rows are told by angles alone, which are known as well whatever a sector has: heads whose tracks differ by one
     /// of 4 KiB differ by eight of 512 bytes, and a defect of eight is one.
     pub fn fineness(&self) -> f64 {
-        match self.holds_hundreds {
+        match self.holds_many {
             true if self.vary > 0.0 => self.grain() as f64,
             true => 512.0 / f64::from(self.probe.sector_bytes().max(512)),
             false => 1.0,
@@ -403,5 +405,29 @@ impl<'a> Bench<'a> {
             }
         }
         fresh
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::spindle;
+    use super::*;
+    use crate::Modelled;
+    use headtime_disk::profile::Profile;
+
+    /// Half a million sectors are held, about as many as there are in a 64th of the disk.
+    #[test]
+    fn a_sector_leaves_a_buffer_that_holds_most_of_what_is_near() {
+        let text = include_str!("../../../cli/tests/data/roomy.toml");
+        let drive = Profile::from_toml("roomy.toml", text).expect("it is right");
+        let mut probe = Modelled::new(&drive, 3);
+        let mut bench = Bench::new(&mut probe, 3);
+        let spindle = spindle::find(&mut bench).expect("it turns");
+        bench.lock(&spindle).expect("its places are known");
+        for lba in [120_575, 19_045_184] {
+            for _ in 0..20 {
+                bench.angle(lba).expect("it leaves the buffer");
+            }
+        }
     }
 }

@@ -15,20 +15,19 @@ impl Extraction {
         self.patience = patience;
     }
 
-    /// Notes how far the walk is after so much time of its own. As long as there is
-    /// another way to go on, it is not judged.
+    /// Notes how far the walk is after so much time of its own.
     ///
     /// # Errors
     ///
     /// If its tracks follow no rule, or it will not end within the patience.
-    pub(super) fn judge(&mut self, spent: Nanos, is_last_way: bool) -> Result<(), ExtractError> {
+    pub(super) fn judge(&mut self, spent: Nanos) -> Result<(), ExtractError> {
         let upto = self.walked.upto;
         self.pace.note(spent, upto);
         let (rows, tracks) = rows_and_tracks(&self.walked);
         if rows >= ROWS && rows > tracks {
             return Err(self.no_rule());
         }
-        if is_last_way && spent.saturating_sub(self.pace.since()) > longest_step(self.patience) {
+        if spent.saturating_sub(self.pace.since()) > longest_step(self.patience) {
             let least = self.pace.least(self.capacity);
             if least.is_none_or(|least| least > self.patience.as_nanos() as f64) {
                 return Err(self.too_slow(spent));

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Times that each place is read until its angle is known.
 pub(super) const ROUNDS: usize = 4;
-/// If a buffer holds more places than this, looking twice takes long, and so does reading all of them.
+/// If more places than this are needed so that each is out of the buffer when its turn comes again, looking twice takes long. So does
+/// reading all of them.
 pub(super) const MANY: usize = 100;
 
 /// A sector and the angle, in turns, at which it has come.

@@ -32,6 +32,9 @@ pub struct Queueing {
     pub orders_of: Vec<OrderOf>,
     /// When the arm leaves for the next command, if that is in the drive already.
     pub leaves: Option<Leaves>,
+    /// The arm leaves so late that the head comes just in time, and no sooner than [`Leaves`] says.
+    #[serde(default)]
+    pub just_in_time: bool,
     /// By how much sooner than single commands show the arm is there then, beside what [`Leaves`] says.
     pub sooner: Option<f64>,
     /// Choices are those of the shortest positioning time.
@@ -132,6 +135,7 @@ impl Queueing {
         queue.depth = u32::from(depth).clamp(1, 256);
         if let Some(leaves) = self.leaves {
             queue.preseek = match leaves.after {
+                None if self.just_in_time => Preseek::JustInTime,
                 None => Preseek::AtMediaEnd,
                 Some(_) => Preseek::Off,
             };

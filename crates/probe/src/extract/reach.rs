@@ -24,6 +24,9 @@ pub(super) struct Aim {
 const HALVINGS: u32 = 18;
 const CHECKS: u32 = 4;
 const SETTLING: u32 = 24;
+/// A result that settles farther away than so many first steps is where the search begins again, so often.
+const FAR: f64 = 3.0;
+const SEARCHES: u32 = 4;
 /// What is near enough, in nanoseconds.
 const NEAR: f64 = 6_000.0;
 
@@ -67,19 +70,36 @@ impl Reach<'_, '_> {
             return Ok(None);
         }
         let off = super::turns::near(self.bench.angle_at(answer.at) - aim.answered);
-        if off.abs() > 0.01 {
-            return Ok(None);
-        }
         let took = (answer.at - answer.sent).as_nanos() as f64 - aim.lead;
-        Ok(Some(took))
+        let is_disturbed = off.abs() > 0.01 || took > guess + 1.5 * turn;
+        Ok((!is_disturbed).then_some(took))
     }
 
     /// The time that is enough as often as not, from trials at given guesses, near `guess`.
+    ///
+    /// A drive that reads a sector again is late by a turn, as if the time had not been enough. Halves then lead astray.
     pub fn search(
         &mut self,
         guess: f64,
         mut trial: impl FnMut(&mut Self, f64) -> Result<Option<f64>, ExtractError>,
     ) -> Result<Option<f64>, ExtractError> {
+        let mut found = guess;
+        for _ in 0..SEARCHES {
+            match self.search_once(found, &mut trial)? {
+                Some((time, true)) => return Ok(Some(time)),
+                Some((time, false)) => found = time,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The same, once, and true if the result settled where halves had led.
+    fn search_once(
+        &mut self,
+        guess: f64,
+        trial: &mut impl FnMut(&mut Self, f64) -> Result<Option<f64>, ExtractError>,
+    ) -> Result<Option<(f64, bool)>, ExtractError> {
         let turn = self.bench.turn();
         let (mut low, mut high) = (0.0, f64::INFINITY);
         let (mut at, mut step) = (guess, 60_000.0);
@@ -128,11 +148,11 @@ impl Reach<'_, '_> {
             }
         }
         if steady {
-            return Ok(Some(middle));
+            return Ok(Some((middle, true)));
         }
         // Noise: steps toward where half of the trials are in time, ever shorter (Robbins and Monro).
         let width = f64::max(40_000.0, 0.02 * middle);
-        let (mut sum, mut count) = (0.0, 0.0);
+        let (first, mut sum, mut count) = (middle, 0.0, 0.0);
         for round in 0..SETTLING {
             if let Some(took) = trial(self, middle)? {
                 let enough = took < middle + turn / 2.0;
@@ -144,6 +164,7 @@ impl Reach<'_, '_> {
                 count += 1.0;
             }
         }
-        Ok(Some(sum / count))
+        let time = sum / count;
+        Ok(Some((time, (time - first).abs() < FAR * width)))
     }
 }

@@ -48,7 +48,18 @@ pub(super) struct Target<'l> {
     pub zones: Vec<(u32, u32)>,
 }
 
-impl Target<'_> {
+impl<'l> Target<'l> {
+    /// To aim at what is answered as it passes.
+    pub fn of(layout: &'l Layout) -> Target<'l> {
+        Target {
+            layout,
+            tail: 0.0,
+            cylinders: 0,
+            heads: layout.heads(),
+            zones: Vec::new(),
+        }
+    }
+
     /// A sector of a track to set out from.
     pub fn source(&self, track: Track) -> Option<u64> {
         // Early on the track: reading ahead stays on it as long as the next command needs.

@@ -14,8 +14,6 @@ use headtime_units::{Cylinder, Extent, Nanos, Time};
 const STEP: Nanos = Nanos::from_millis(5_000);
 /// Borders of more zones than this are not looked at.
 const MOST_BORDERS: usize = 128;
-/// A walk that has taken so long of a drive with a large buffer looks at nothing twice from then on.
-const LONG_WALK: Nanos = Nanos::from_millis(30 * 60_000);
 /// More zones than this within one part in a thousand of the disk are no zones.
 const MOST_ZONES: usize = 1_024;
 
@@ -124,14 +122,6 @@ impl Extraction {
     }
 
     fn walk(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
-        let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
-        if may_look_apart && self.stage_spent > LONG_WALK {
-            bench.look_apart();
-            if self.pace.since() < LONG_WALK {
-                self.pace.anew(self.stage_spent, self.walked.upto);
-            }
-        }
-        let may_look_apart = bench.holds_many() && !bench.holds_hundreds();
         let begin = until - STEP;
         let mut done = false;
         while bench.probe.now() < until && !done {
@@ -144,7 +134,6 @@ impl Extraction {
             bench.give_up = None;
             let spent = self.stage_spent + (bench.probe.now() - begin);
             done = match step {
-                Err(ExtractError::GivenUp) if may_look_apart => break,
                 Err(ExtractError::GivenUp) => return Err(self.too_slow(spent)),
                 step => step?,
             };
@@ -158,7 +147,7 @@ impl Extraction {
             return Ok(());
         }
         let spent = self.stage_spent + (bench.probe.now() - begin);
-        self.judge(spent, !may_look_apart)?;
+        self.judge(spent)?;
         self.ask_whether_it_stays(bench, spent)
     }
 

@@ -108,11 +108,11 @@ impl Walk<'_, '_> {
                 cycle: 0,
                 faults: Vec::new(),
             });
-            if !self.bench.holds_hundreds() || !self.first_of_all()? {
+            if !self.bench.holds_many() || !self.first_of_all()? {
                 self.row(0)?;
             }
         }
-        if self.at.upto < capacity && self.bench.holds_hundreds() {
+        if self.at.upto < capacity && self.bench.holds_many() {
             self.go_on_apart()?;
         } else if self.at.upto < capacity {
             let good = self.at.upto - 1;

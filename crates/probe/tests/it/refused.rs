@@ -456,6 +456,9 @@ fn a_step_that_gets_nowhere_is_given_up() {
         zone.slips = slips;
         // As many sectors as before.
         zone.spares -= 64 / 5 * 80;
+        spec.cache.segments = 512;
+        spec.cache.segment_sectors = 8_192;
+        spec.cache.room_sectors = 1_000_000;
     };
     let truth = by_name("nearline-20tb").unwrap().with(scratched).unwrap();
     let mut probe = Modelled::new(&truth, 7);

@@ -27,9 +27,6 @@ const MOST_HITS: usize = 8;
 const LOCKS: usize = 8;
 /// So many known places in a row that are off by the same say where the platters are, however far that is.
 const IN_A_ROW: usize = 8;
-/// A drive of which more places than this were needed, so that each was out of the buffer when its turn came again,
-/// is one on which nothing is read twice.
-const HUNDREDS: usize = 384;
 
 impl Bench<'_> {
     /// The turn as it is now, in nanoseconds.
@@ -42,7 +39,6 @@ impl Bench<'_> {
         self.places.clone_from(&spindle.places);
         self.hit_below = spindle.hit_below;
         self.linger = spindle.linger;
-        self.holds_hundreds = spindle.places.len() > HUNDREDS;
         self.holds_many = spindle.places.len() > MANY;
         let calm = if self.holds_many { STILL } else { CALM };
         self.vary = match spindle.varies > calm {
@@ -51,7 +47,6 @@ impl Bench<'_> {
         };
         // Where to look twice is dear a look is one read; on tracks of their own many are weighed together.
         self.weighs = self.vary > 0.0 && !self.holds_many;
-        self.holds_hundreds |= self.vary > 0.0 && self.holds_many;
         // Where answers vary some come late, too.
         self.quiet = spindle.astray < QUIET && self.vary == 0.0;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;

@@ -275,7 +275,11 @@ fn a_drive_in_which_no_command_is_too_old_is_said_to_have_no_cap() {
 #[test]
 fn the_write_cache_of_shipped_drives_is_found() {
     for name in ["wd5000aaks", "exos-x18", "atlas10k", "hp-c2247a"] {
-        let truth = by_name(name).unwrap();
+        // Late reads leave an age open.
+        let truth = by_name(name).unwrap().with(|spec| {
+            (spec.noise.retried_reads, spec.noise.long_waits) = (0.0, 0.0);
+        });
+        let truth = truth.unwrap();
         let (electronics, _, _) = learn(&truth, 23);
         let judged = compare(&truth, &electronics);
         let is = |key: &str| judged.iter().find(|(other, _, _)| *other == key).unwrap();

@@ -21,6 +21,9 @@ const SOONER: u32 = 300;
 const LAST: u32 = 60;
 /// Tracks in a zone in which reading on is looked at.
 const TRACKS: u64 = 64;
+/// Waits of an arm for the next command, in turns: more and less than half of one.
+const WAITS: [f64; 2] = [0.85, 0.3];
+const VOTES: u32 = 12;
 /// Other reads that drive the end of the disk out of the buffer, at most.
 const MOST_EVICTIONS: u64 = 64;
 /// A time that noise makes of nothing in the mean, and one that it does not, in nanoseconds.
@@ -66,6 +69,18 @@ impl Queueing {
             told.doubt(key, why);
             return Ok(());
         };
+        let [_, (_, zone)] = ends;
+        let mut desk = Desk::in_zone(bench, ground.layout, ground.turn, hit, zone);
+        desk.segments = held.segments;
+        self.just_in_time = is_just_in_time(&mut desk, ground)?;
+        if self.just_in_time {
+            self.leaves = Some(Leaves {
+                after: None,
+                read_on: 0,
+            });
+            told.know(key, 0.9);
+            return Ok(());
+        }
         let mut seen = [(0, 0.0); 2];
         for (seen, (_, zone)) in seen.iter_mut().zip(ends) {
             let mut desk = Desk::in_zone(bench, ground.layout, ground.turn, hit, zone);
@@ -199,22 +214,56 @@ fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
                 return Ok(None);
             };
             let lba = track.start.get() + into;
-            desk.away(lba)?;
-            let turns = 0.5 + desk.bench.random.unit();
-            desk.pause(turns);
             let far = desk.far(lba);
-            let mut flight = Flight::new(desk.bench);
-            flight.send(0, lba, 1)?;
-            flight.send(1, far, 1)?;
-            let first = flight.answer()?.tag;
-            flight.answer()?;
-            drop(flight);
-            desk.rest(0);
-            let held = desk.is_held(lba + count)?;
-            Ok((first == 0).then_some(held))
+            is_held_behind(desk, (lba, far), count)
         })
     })?;
     Ok(held.filter(|held| *held < most))
+}
+
+/// Returns true if a sector is held so far behind a read while which another waits; `None` if that came first.
+fn is_held_behind(
+    desk: &mut Desk<'_, '_, '_>,
+    (lba, far): (u64, u64),
+    count: u64,
+) -> Result<Option<bool>, ExtractError> {
+    desk.away(lba)?;
+    let turns = 0.5 + desk.bench.random.unit();
+    desk.pause(turns);
+    let mut flight = Flight::new(desk.bench);
+    flight.send(0, lba, 1)?;
+    flight.send(1, far, 1)?;
+    let first = flight.answer()?.tag;
+    flight.answer()?;
+    drop(flight);
+    desk.rest(0);
+    let held = desk.is_held(lba + count)?;
+    Ok((first == 0).then_some(held))
+}
+
+/// Returns true if the head stays for half a turn where the arm would wait longer for the command that waits, and not where the arm
+/// would wait less.
+fn is_just_in_time(desk: &mut Desk<'_, '_, '_>, ground: &Ground<'_>) -> Result<bool, ExtractError> {
+    let target = Target::of(ground.layout);
+    let mut stays = [None; 2];
+    for (stays, wait) in stays.iter_mut().zip(WAITS) {
+        let votes = desk.votes(VOTES, |desk| {
+            let Some(track) = desk.track(0, |_, _| true) else {
+                return Ok(None);
+            };
+            let lba = track.start.get() + desk.per_track / 16;
+            let run = ground.layout.run(Lba::new(lba));
+            let to = ground.layout.run(Lba::new(desk.far(lba))).track;
+            let there = ground.layout.locate(Lba::new(lba)).angle.turns()
+                + ground.way(run.track, to) / ground.turn;
+            match target.aim(to, ground.turn, part(there + wait)) {
+                Some(aim) => is_held_behind(desk, (lba, aim.lba), desk.per_track / 2),
+                None => Ok(None),
+            }
+        })?;
+        *stays = votes.verdict();
+    }
+    Ok(stays == [Some(true), Some(false)])
 }
 
 impl Queueing {
@@ -245,13 +294,7 @@ fn pairs(
     mut first: impl FnMut(&mut Bench<'_>) -> Result<u64, ExtractError>,
 ) -> Result<Option<f64>, ExtractError> {
     let (layout, turn) = (ground.layout, ground.turn);
-    let target = Target {
-        layout,
-        tail: 0.0,
-        cylinders: 0,
-        heads: layout.heads(),
-        zones: Vec::new(),
-    };
+    let target = Target::of(layout);
     // How much later than said sectors began to pass.
     let mut seen: Vec<f64> = Vec::new();
     let mut at = guess;

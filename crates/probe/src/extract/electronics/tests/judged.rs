@@ -136,7 +136,7 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
                 // Nothing passes until the data are sent.
                 let slot = truth.rotation.turn() / u64::from(per_track);
                 let at_once = bus < slot.max(Nanos::from_micros(25));
-                let leaves = truth.queue.preseek == Preseek::AtMediaEnd;
+                let leaves = truth.queue.preseek != Preseek::Off;
                 said.after.map_or(at_once || leaves, |after| {
                     !leaves && (after - bus.as_nanos() as f64).abs() < 40e3
                 })
