@@ -162,6 +162,7 @@ fn movement(profile: &Profile, layout: &Layout, draw: &mut Draw) {
     }
     let model = Model::new(profile);
     let capacity = layout.capacity().get();
+    let rotation = |now, angle| mechanics.wait(mechanics.phase_at(now), mechanics.phase(angle));
     let mut track = layout.home();
     let mut now = Time::from_nanos(draw.below(1 << 50));
     for round in 0..4 {
@@ -171,7 +172,7 @@ fn movement(profile: &Profile, layout: &Layout, draw: &mut Draw) {
         let extent = Extent::at(start, len);
         let place = layout.locate(extent.start);
         let way = mechanics.reposition(track, place.track, op).total();
-        assert!(way <= MOVEMENT_MAX && mechanics.rotation(now + way, place.angle) < turn);
+        assert!(way <= MOVEMENT_MAX && rotation(now + way, place.angle) < turn);
         let zero_latency = mechanics.zero_latency(op);
         let access = mechanics.access(layout, track, now, extent, op, zero_latency);
         let mut sectors = 0;
@@ -198,7 +199,7 @@ fn movement(profile: &Profile, layout: &Layout, draw: &mut Draw) {
         let seek = model.seek(from, to, op);
         assert!(seek <= MOVEMENT_MAX);
         assert_eq!(model.predict(now, from, to, op).seek, seek);
-        assert!(model.seek_at_least(from, Lba::new(capacity - 1)) <= seek);
+        assert!(model.seek_at_least(from, to, Lba::new(capacity - 1)) <= seek);
     }
-    assert!(mechanics.rotation(now, Angle::ZERO) < turn);
+    assert!(rotation(now, Angle::ZERO) < turn);
 }

@@ -77,3 +77,13 @@ pub fn import_text(
 ) -> Result<Import, ImportError> {
     convert::import(file, text, choice, beside)
 }
+
+/// Reads one parameter file for its form alone: blocks, keys and values, without looking at what
+/// they mean or at files that they name. For tests that feed it arbitrary text; it never panics.
+///
+/// # Errors
+///
+/// [`ImportError::Syntax`] for text that is no parameter file.
+pub fn parse_str(file: &str, text: &str) -> Result<(), ImportError> {
+    syntax::parse(file, text).map(|_| ())
+}
