@@ -427,7 +427,7 @@ impl Ahead {
         }
         // A head that takes a track beginning anywhere has been around it a turn later, wherever it came in. A drive that reads ahead
         // beyond the track has left by then.
-        if self.kind != Some(ReadAhead::TrackEnd) {
+        if !matches!(self.kind, Some(ReadAhead::TrackEnd | ReadAhead::NextTrack)) {
             return Ok(());
         }
         let per_track = desk.per_track;
