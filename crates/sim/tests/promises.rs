@@ -265,13 +265,13 @@ fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
         (NONE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
         (NONE, Load::Open(40.0), "deadline", 1, 8, 5.0),
         (NONE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
-        (NONE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 6.0),
+        (NONE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 5.0),
         (NONE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
-        (LATE, Load::Open(20.0), "sptf-sw60", 2, 10, 10.0),
-        (LATE, Load::Open(40.0), "deadline", 1, 8, 10.0),
-        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 10.0),
+        (LATE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
+        (LATE, Load::Open(40.0), "deadline", 1, 8, 5.0),
+        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
         (LATE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 10.0),
-        (LATE, Load::Closed(8, 0), "noop", 2, 25, 10.0),
+        (LATE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
     ];
     for (late, load, scheduler, depth, gigabytes, percent) in cases(6, all) {
         let scan = Some((gigabytes, Some(promised(200, None))));

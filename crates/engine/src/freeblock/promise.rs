@@ -141,7 +141,7 @@ impl Promise {
     /// Of a drive that turns in so long, with so many sectors on a track in the mean; `None` if nobody knows.
     pub(super) fn new(promised: Promised, drive: Option<(Nanos, f64)>) -> Promise {
         Promise {
-            shadow: Shadow::default(),
+            shadow: Shadow::new(drive.map_or(Nanos::ZERO, |(turn, _)| turn)),
             plan: Plan::new(promised.cycle),
             began: None,
             heard: None,

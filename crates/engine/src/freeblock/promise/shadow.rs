@@ -2,7 +2,7 @@
 
 use super::latencies::Latencies;
 use crate::Finished;
-use headtime_sched::Origin;
+use headtime_sched::{Origin, Surprise};
 use headtime_units::{Nanos, Time};
 
 /// Origins that are told apart; a power of two. More share their places, and count as clients that ask whatever the disk does.
@@ -34,6 +34,10 @@ pub(super) struct Shadow {
     behind_scan: bool,
     /// When the first pick in the gap of the request to come was sent.
     picked: Option<Time>,
+    /// Time by which gap reads before the request to come were late. The request comes as much later, and would not without them.
+    picks_late: Nanos,
+    /// A turn of the platter.
+    turn: Nanos,
     origins: Box<[Known]>,
     /// Clients' requests that have not ended, and when one last came while there were none: who asks after that is late for nobody.
     under_way: u64,
@@ -62,14 +66,17 @@ struct Known {
     recent: bool,
 }
 
-impl Default for Shadow {
-    fn default() -> Shadow {
+impl Shadow {
+    /// A shadow that has seen nothing, of a drive with turns of `turn`.
+    pub(super) fn new(turn: Nanos) -> Shadow {
         Shadow {
             free: Time::ZERO,
             idle: [(Time::ZERO, Time::ZERO); IDLE],
             before: Time::ZERO,
             behind_scan: false,
             picked: None,
+            picks_late: Nanos::ZERO,
+            turn,
             origins: vec![Known::default(); ORIGINS].into(),
             under_way: 0,
             quiet: Time::ZERO,
@@ -136,6 +143,7 @@ impl Shadow {
         let held = begun.saturating_since(arrival.max(self.before));
         let took = now.saturating_since(start);
         self.busy = self.busy.saturating_add(took);
+        let took = took.saturating_sub(std::mem::take(&mut self.picks_late));
         let mut would = took;
         match self.behind_scan && !took.is_zero() {
             true => {
@@ -230,6 +238,9 @@ impl Shadow {
     /// A pick in a gap has ended.
     pub(super) fn pick(&mut self, done: &Finished) {
         self.picked = Some(self.picked.map_or(done.issued, |at| at.min(done.issued)));
+        if let Some(Surprise::Turns(turns) | Surprise::Destaging(turns)) = done.surprise {
+            self.picks_late += self.turn * turns.max(0) as u64;
+        }
     }
 
     /// Another read of the scan has ended. Returns for how long the arm worked for it.

@@ -1,6 +1,7 @@
 //! Tests of what is said of promises.
 
 use super::*;
+use headtime_sched::{Op, Request, Surprise};
 
 const SECOND: Nanos = Nanos::from_secs(1);
 
@@ -118,6 +119,39 @@ fn a_forecast_goes_by_all_places_alike_and_not_by_that_with_most_pieces() {
     // Where nothing comes any more there is only the rest.
     let nothing = (Lba::ZERO, core::iter::empty::<(u64, Extent)>());
     assert_eq!(promise.ahead([nothing].into_iter()), None);
+}
+
+/// Each request follows a gap read, takes 10 ms, and is late by a turn of 8 ms if the gap read was.
+#[test]
+fn a_late_gap_read_lengthens_what_clients_wait_for_and_not_what_they_would_wait_for() {
+    for (surprise, would) in [
+        (Surprise::Turns(1), 10),
+        (Surprise::Destaging(1), 10),
+        (Surprise::None, 18),
+        (Surprise::Turns(-1), 18),
+    ] {
+        let mut promise = promise();
+        for nth in 0..1_000 {
+            let sent = Time::ZERO + SECOND.saturating_mul(nth);
+            let done = |surprise| Finished {
+                id: nth,
+                outcome: Outcome::Done,
+                request: Request::new((), Op::Read, Extent::at(8 * nth, 8), sent),
+                issued: sent,
+                surprise: Some(surprise),
+            };
+            promise.arrives(sent, Origin::default());
+            promise.pick(&done(surprise));
+            promise.seen(sent + Nanos::from_millis(18), &done(Surprise::None));
+        }
+        let waits = promise.waits();
+        let near = |is: Nanos, millis: f64| (is.as_millis_f64() / millis - 1.0).abs() < 0.02;
+        assert!(near(waits.p99, 18.0), "{surprise:?}: {waits:?}");
+        assert!(
+            near(waits.p99_without, f64::from(would)),
+            "{surprise:?}: {waits:?}"
+        );
+    }
 }
 
 /// Looks once a second, from a second to another one, at a disk that nobody uses.
