@@ -112,9 +112,10 @@ fn reads(disk: &Disk, cookies: std::ops::Range<u64>) {
     }
 }
 
-/// Where a request reads: here and there.
+/// Where a request reads: here and there, over four times the drive's buffer. Hits in the buffer would end each request
+/// before the next arrives.
 fn place(cookie: u64) -> u64 {
-    cookie * 37 % 256 * 32
+    cookie * 37 % 256 * 500
 }
 
 /// Where the log of a disk with ranks shows something else than this gate promises: a command that it refuses, or a
@@ -288,7 +289,7 @@ impl Background for Keeping {
 }
 
 /// As far as a disk is filled that is scrubbed.
-const FILLED: u64 = 1 << 13;
+const FILLED: u64 = 1 << 17;
 
 /// The byte that a sector is filled with.
 fn byte(sector: u64) -> u8 {
@@ -319,8 +320,8 @@ fn scrubbed(odd: Option<u64>) -> Vec<(Extent, Vec<u8>)> {
             );
             assert_eq!(inbox.wait().result, Ok(()));
         };
-        for start in (0..FILLED).step_by(512) {
-            write(Extent::at(start, 512), byte);
+        for start in (0..FILLED).step_by(2048) {
+            write(Extent::at(start, 2048), byte);
         }
         if let Some(odd) = odd {
             write(Extent::at(odd, 1), |_| 255);
@@ -329,7 +330,7 @@ fn scrubbed(odd: Option<u64>) -> Vec<(Extent, Vec<u8>)> {
             let to = Arc::clone(&inbox) as Arc<_>;
             submit(
                 disk,
-                request(disk, cookie, Op::Read, 1000 + place(cookie) % 7000, to),
+                request(disk, cookie, Op::Read, 1000 + place(cookie), to),
             );
         }
         for _ in 0..150 {

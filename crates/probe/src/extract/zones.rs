@@ -311,6 +311,11 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
                 None if is_last => spared,
                 None => left / areas,
             };
+            // Behind a whole first track nothing is in front: what is left is behind the areas.
+            let spares = match first_slot == 0 && !is_last {
+                true => spares.max(left / areas),
+                false => spares,
+            };
             if !is_last && reserved == in_front {
                 reserved += left.saturating_sub(spares * areas);
             }

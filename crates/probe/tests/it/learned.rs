@@ -307,6 +307,7 @@ fn sectors_that_are_elsewhere_are_found_behind_a_bus_that_is_slower_than_the_med
         let (found, is) = accuracy.remaps;
         assert_eq!(is, all, "{name}: {accuracy:?}");
         assert!(found + 1 >= all, "{name}: {accuracy:?}");
+        assert_eq!(accuracy.not_remapped, 0, "{name}: {accuracy:?}");
     }
 }
 
