@@ -32,7 +32,6 @@ mod delays;
 mod engine;
 mod event;
 mod few;
-mod freeblock;
 mod gate;
 mod in_drive;
 mod lane;
@@ -53,10 +52,6 @@ pub use delays::DelayCounts;
 pub use engine::Engine;
 pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
 pub use few::Few;
-pub use freeblock::{
-    ClientWaits, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle,
-    Limits, Outlook, Pick, Prefer, Promised, Rests, Search, Steps, Verdict, Wanted,
-};
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,

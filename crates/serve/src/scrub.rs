@@ -1,7 +1,7 @@
 //! Scrubs: a served disk is read to its end while others use it, to find what cannot be read.
 //!
 //! A scrub is a job in the background of its disk (`job`), which reads in the gaps of what clients ask for
-//! ([`Freeblock`](headtime_engine::Freeblock)), and while nobody asks for anything. [`Scrubs`] begins, pauses and stops it; each block that is done is a
+//! ([`Freeblock`](headtime_gaps::Freeblock)), and while nobody asks for anything. [`Scrubs`] begins, pauses and stops it; each block that is done is a
 //! bit of a file (`progress`), by which the next server goes on.
 //!
 //! Gaps need a drive that is believed in, and one that is found to turn as it should; without that there is idle time. Of a block that

@@ -16,10 +16,8 @@ use hdrhistogram::Histogram;
 use headtime_disk::Model;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
-use headtime_engine::{
-    Approach, Arrival, Background, BackgroundLayer, Config, Engine, Freeblock, FreeblockOptions,
-    Join, Lane, Prefer,
-};
+use headtime_engine::{Approach, Arrival, Background, BackgroundLayer, Config, Engine, Join, Lane};
+use headtime_gaps::{Freeblock, FreeblockOptions, Prefer};
 use headtime_sched::Spec;
 use headtime_sim::{Setup, run};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};

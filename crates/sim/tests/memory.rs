@@ -2,7 +2,8 @@
 
 use headtime_disk::Model;
 use headtime_disk::profile;
-use headtime_engine::{Background, Finished, Freeblock, FreeblockOptions, Outcome};
+use headtime_engine::{Background, Finished, Outcome};
+use headtime_gaps::{Freeblock, FreeblockOptions};
 use headtime_sched::{Op, Request};
 use headtime_units::{Extent, Lba, Sectors, Time};
 use std::sync::Arc;

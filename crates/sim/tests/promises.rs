@@ -4,9 +4,11 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
-    Approach, Arrival, Background, BackgroundLayer, ClientWaits, Command, Config, DriveQueue,
-    Engine, Finished, Freeblock, FreeblockOptions, FreeblockStats, Join, Lane, Member, Outcome,
-    Prefer, Promised, Seen, Verdict,
+    Approach, Arrival, Background, BackgroundLayer, Command, Config, Engine, Finished, Join, Lane,
+    Member, Outcome, Seen,
+};
+use headtime_gaps::{
+    ClientWaits, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Prefer, Promised, Verdict,
 };
 use headtime_sched::Spec;
 use headtime_sim::{Setup, run};

@@ -3,7 +3,7 @@
 use crate::Known;
 use headtime_config::{number, sizes, whole};
 use headtime_disk::Model;
-use headtime_engine::{
+use headtime_gaps::{
     DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
 };
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};

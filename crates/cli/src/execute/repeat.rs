@@ -14,9 +14,8 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
-use headtime_engine::{
-    ClientWaits, Command, Freeblock, FreeblockStats, GateError, Member, Seen, Steps, Verdict,
-};
+use headtime_engine::{Command, GateError, Member, Seen};
+use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup};
 use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};

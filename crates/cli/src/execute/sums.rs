@@ -10,7 +10,8 @@ use crate::report::{
     VerdictChange, WaitCounts, mean_of_repeats, metric, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
-use headtime_engine::{FreeblockStats, Predictions, Verdict};
+use headtime_engine::Predictions;
+use headtime_gaps::{FreeblockStats, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};

@@ -17,10 +17,8 @@ use super::sink::Sink;
 use super::status::{Gaps, ScrubState};
 use super::watch::Watch;
 use crate::disk::Disk;
-use headtime_engine::{
-    Approach, Arrival, Background, Engine, Finished, Freeblock, Join, Lane, RequestId, Rests,
-    Verdict,
-};
+use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane, RequestId};
+use headtime_gaps::{Freeblock, Rests, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Passing, Track};

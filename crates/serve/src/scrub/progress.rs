@@ -24,7 +24,7 @@ use super::pages::Pages;
 use super::promises::Promises;
 use super::seal::{PAGE, Seal, whole_lines};
 use super::status::{Damage, FoundSectors, ScrubState};
-use headtime_engine::Verdict;
+use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_linux::shown::one_line;
 use headtime_units::{Extent, Nanos, Sectors};

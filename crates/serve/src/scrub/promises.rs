@@ -1,7 +1,7 @@
 //! What is promised of a scrub: a date, and how long clients wait.
 
 use headtime_disk::Model;
-use headtime_engine::{ClientWaits, Verdict};
+use headtime_gaps::{ClientWaits, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_units::{Bytes, Extent, MorePercent, Nanos};
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 
 use crate::common::{Inbox, request, submit};
 use crate::rig::{Of, Rig, USUAL, soon, unreadable};
-use headtime_engine::Verdict;
+use headtime_gaps::Verdict;
 use headtime_sched::{Class, Op};
 use headtime_serve::disk::Disk;
 use headtime_serve::scrub::{

@@ -3,9 +3,11 @@
 use super::random::Random;
 use headtime_disk::Model;
 use headtime_engine::{
-    Approach, Arrival, Background, BackgroundLayer, Demand, DriveQueue, Engine, Finished,
-    Freeblock, FreeblockOptions, Hits, Idle, Join, Lane, Limits, Outcome, Prefer, Promised,
+    Approach, Arrival, Background, BackgroundLayer, Engine, Finished, Join, Lane, Outcome,
     RequestId,
+};
+use headtime_gaps::{
+    Demand, DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
 };
 use headtime_sched::Class;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};

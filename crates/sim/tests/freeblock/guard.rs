@@ -1,7 +1,7 @@
 //! Clients who live by the drive's buffer keep what it serves them.
 
 use super::{shipped, with_its_buffer};
-use headtime_engine::{FreeblockStats, Hits};
+use headtime_gaps::{FreeblockStats, Hits};
 use headtime_testkit::cases;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};

@@ -8,10 +8,10 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
-    Background, BackgroundLayer, Command, Config, DriveTag, Event, Finished, Freeblock,
-    FreeblockOptions, FreeblockStats, GateSpec, Hits, Join, Lane, Limits, Member, Order, Outcome,
-    RequestId, Seen,
+    Background, BackgroundLayer, Command, Config, DriveTag, Event, Finished, GateSpec, Join, Lane,
+    Member, Order, Outcome, RequestId, Seen,
 };
+use headtime_gaps::{Freeblock, FreeblockOptions, FreeblockStats, Hits, Limits};
 use headtime_sched::{Class, Flags, NoPositioning, Op, Spec};
 use headtime_sim::{Setup, run};
 use headtime_testkit::cases;

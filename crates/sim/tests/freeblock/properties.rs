@@ -2,7 +2,7 @@
 
 use super::{Timeline, config, simulate, ten};
 use headtime_disk::profile::{self, Profile, WriteBack};
-use headtime_engine::{FreeblockOptions, Hits, Idle};
+use headtime_gaps::{FreeblockOptions, Hits, Idle};
 use headtime_sched::Flags;
 use headtime_sim::Setup;
 use headtime_testkit::cases;

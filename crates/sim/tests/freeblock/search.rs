@@ -3,7 +3,8 @@
 use super::atlas;
 use headtime_disk::profile::{self, Profile, WriteBack};
 use headtime_disk::{Layout, Model};
-use headtime_engine::{Gap, Join, Limits, Pick, Prefer, Search, Wanted};
+use headtime_engine::Join;
+use headtime_gaps::{Gap, Limits, Pick, Prefer, Search, Wanted};
 use headtime_sched::{Head, Op, Pass, Passing, Positioning};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use rand_pcg::Pcg64;

@@ -3,7 +3,7 @@
 use super::writer::Writer;
 use super::{Labelled, Page};
 use crate::scrub::PromiseStatus;
-use headtime_engine::Verdict;
+use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::MorePercent;
 use prometheus_client::registry::Unit;

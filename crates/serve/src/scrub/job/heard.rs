@@ -1,7 +1,7 @@
 //! What a scrub has heard of its promises, and what its file has of them.
 
 use super::super::promises::{FinishBy, Promises};
-use headtime_engine::Verdict;
+use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::{Nanos, Time};
 

@@ -9,7 +9,7 @@
 //! line is there when they are asked for, not when the last of them is done.
 
 use super::Scrub;
-use headtime_engine::Demand;
+use headtime_gaps::Demand;
 use headtime_sched::{Class, Passing};
 use headtime_units::{Extent, Sectors, Time};
 

@@ -3,7 +3,7 @@
 use super::super::promises::{PromiseStatus, Promises};
 use super::Scrub;
 use super::heard::{Heard, OnFile};
-use headtime_engine::{Idle, Promised, Verdict};
+use headtime_gaps::{Idle, Promised, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
 use headtime_units::{MorePercent, Nanos, Time};

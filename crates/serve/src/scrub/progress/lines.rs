@@ -3,7 +3,7 @@
 use super::Restored;
 use crate::scrub::promises::Promises;
 use crate::scrub::status::ScrubState;
-use headtime_engine::Verdict;
+use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::Extent;
 

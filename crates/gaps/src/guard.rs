@@ -10,7 +10,7 @@
 //!
 //! While gaps rest, what passes directly in front of a client's sectors is still read with them: the drive keeps that anyway.
 
-use crate::Finished;
+use headtime_engine::Finished;
 use headtime_sched::{Op, Surprise};
 use headtime_units::{Extent, Lba, Time};
 

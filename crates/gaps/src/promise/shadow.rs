@@ -1,7 +1,7 @@
 //! What clients would have waited for without a scan.
 
 use super::latencies::Latencies;
-use crate::Finished;
+use headtime_engine::Finished;
 use headtime_sched::{Origin, Surprise};
 use headtime_units::{Nanos, Time};
 

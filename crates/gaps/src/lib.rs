@@ -8,6 +8,8 @@
 //!
 //! What is not here: data, files, time.
 
+#![warn(missing_docs)]
+
 mod arcs;
 mod bits;
 mod buffer;
@@ -23,7 +25,9 @@ mod search;
 mod stats;
 mod wanted;
 
-use crate::{Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId};
+use headtime_engine::{
+    Approach, Arrival, Background, Engine, Finished, Join, Lane, Outcome, RequestId,
+};
 use headtime_sched::{Class, Flags, Op, Origin, Passing, Track, Tracker};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use kept::Kept;

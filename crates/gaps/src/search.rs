@@ -8,7 +8,7 @@
 use super::arcs::Arcs;
 use super::wanted::{Around, Wanted};
 use super::{Limits, Prefer};
-use crate::Join;
+use headtime_engine::Join;
 use headtime_sched::{Head, Op, Pass, Passing, Predicted};
 use headtime_units::{Angle, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::ops::Range;

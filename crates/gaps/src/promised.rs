@@ -2,7 +2,7 @@
 
 use super::promise::{Outlook, Promise, Promised, QueueLength, Sweeping};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
-use crate::{Approach, Arrival, Engine, Finished, Join, Lane};
+use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 

@@ -18,7 +18,7 @@ mod tests;
 use super::buffer::{Buffer, Destaging, Surprises};
 use super::guard::{Coming, Guard};
 use super::{FreeblockOptions, Hits, Pick};
-use crate::{Finished, Join, Outcome, RequestId};
+use headtime_engine::{Finished, Join, Outcome, RequestId};
 use headtime_sched::{Buffering, Op, Passing, Surprise};
 use headtime_units::{Extent, Lba, Nanos, Time};
 

@@ -11,7 +11,7 @@ mod spec;
 mod sweep;
 mod tail;
 
-use crate::{Finished, Outcome};
+use headtime_engine::{Finished, Outcome};
 use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
 use narrow::{Chosen, Narrow};
