@@ -1,7 +1,7 @@
 //! Checks on the readers of what else is written in TOML: a server's configuration, a curve, a figure.
 
-use headtime_cli::figure::{Figure, Scale};
 use headtime_cli::live::config::Config;
+use headtime_lab::figure::{Figure, Scale};
 use headtime_probe::Learned;
 use headtime_units::Nanos;
 

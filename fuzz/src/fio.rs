@@ -1,8 +1,8 @@
 //! Checks on job files of fio.
 
-use headtime_cli::fio;
-use headtime_cli::scenario::{Scenario, cells};
 use headtime_config::{Error as TreeError, Place, Table};
+use headtime_lab::fio;
+use headtime_lab::scenario::{Scenario, cells};
 
 /// A job file is a scenario, which reads back as it was written, or an error with its line.
 pub fn check(bytes: &[u8]) {

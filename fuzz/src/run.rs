@@ -3,14 +3,14 @@
 
 use crate::around::Around;
 use crate::parts::split;
-use headtime_cli::prepare::synthetic;
-use headtime_cli::scenario::{Programs, Scenario, Workload};
 use headtime_config::{Place, Table};
 use headtime_disk::profile::by_name;
 use headtime_disk::{Drive, Layout, Model, Profile};
 use headtime_engine::Map;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{DiskSize, HostBuilder};
+use headtime_lab::prepare::synthetic;
+use headtime_lab::scenario::{Programs, Scenario, Workload};
 use headtime_sched::{Foretold, Knowledge, ServiceCurve, Spec};
 use headtime_sim::{RunError, Setup, Station, run};
 use headtime_stack::changed;

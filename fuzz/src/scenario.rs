@@ -1,8 +1,8 @@
 //! Checks on scenarios.
 
 use crate::parts::split;
-use headtime_cli::scenario::{Scenario, cells};
 use headtime_config::{Error as TreeError, Place, Table};
+use headtime_lab::scenario::{Scenario, cells};
 
 /// The first part of an input is a scenario; the lines of the second are settings, as given to
 /// `--set`.

@@ -1,6 +1,6 @@
 //! Files that must be different ones, under whatever names.
 
-use crate::fault::{Fault, name};
+use headtime_lab::fault::{Fault, name};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};

@@ -4,23 +4,8 @@
 
 mod apart;
 pub mod args;
-pub mod batch;
-pub mod clock;
 pub mod commands;
-#[cfg(test)]
-mod damage;
-pub mod execute;
-pub mod fault;
-pub mod figure;
-pub mod files;
-pub mod fio;
-mod hash;
 pub mod live;
-pub mod output;
+mod object;
 pub mod plot;
-pub mod prepare;
-pub mod progress;
-pub mod report;
-pub mod scenario;
-pub mod stock;
-pub mod sweep;
+mod progress;

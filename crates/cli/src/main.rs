@@ -3,9 +3,9 @@
 use clap::Parser;
 use headtime_cli::args::Cli;
 use headtime_cli::commands::{self, Context};
-use headtime_cli::fault::Fault;
 use headtime_cli::live::messages;
-use headtime_cli::output::Terminal;
+use headtime_lab::fault::Fault;
+use headtime_lab::output::Terminal;
 use headtime_linux::shown::one_line;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;

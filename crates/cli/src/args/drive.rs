@@ -1,9 +1,9 @@
 //! `headtime drive`
 
+use super::Format;
 use super::new::New;
 use super::probe::Probe;
 use super::trace::TextFormat;
-use crate::output::Format;
 use clap::{Args, Subcommand};
 use headtime_units::Bytes;
 use std::path::PathBuf;

@@ -13,10 +13,10 @@ mod sim;
 mod sweep;
 mod trace;
 
-use crate::fault::EXIT_CODES;
 use clap::{Parser, Subcommand, ValueEnum};
 use headtime_config::split_list;
 use headtime_engine::{GateSpec, gates};
+use headtime_lab::fault::EXIT_CODES;
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 pub use attach::{Attach, Detach};
 pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
-pub use output::OutputOptions;
+pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};

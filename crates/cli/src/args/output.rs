@@ -1,8 +1,19 @@
 //! How results come out; the same for all commands that compare.
 
-use crate::output::Format;
 use clap::Args;
 use std::path::PathBuf;
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// A table for people
+    #[default]
+    Table,
+    /// JSON, all there is
+    Json,
+    /// CSV, one line for each row
+    Csv,
+}
 
 /// How results come out.
 #[derive(Clone, Debug, Default, Args)]

@@ -1,7 +1,7 @@
 //! `headtime sweep`
 
+use super::Format;
 use super::Judging;
-use crate::output::Format;
 use clap::Args;
 use std::path::PathBuf;
 

@@ -7,11 +7,11 @@ pub(super) use detach::detach;
 
 use super::serve::{say_end, start};
 use crate::args::Attach;
-use crate::fault::Fault;
 use crate::live::config::Config;
 use crate::live::disks;
 use crate::live::{messages, sockets};
 use attached::Attached;
+use headtime_lab::fault::Fault;
 
 pub(super) fn attach(args: &Attach) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;

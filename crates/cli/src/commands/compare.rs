@@ -1,19 +1,21 @@
 //! What `sim run` and `trace replay` have in common: run a scenario, show what came of it.
 
 use super::context::Context;
+use crate::args::Format;
 use crate::args::OutputOptions;
-use crate::clock::Clock;
-use crate::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
-use crate::fault::Fault;
-use crate::files::Output;
 use crate::plot;
 use crate::plot::comparison::{self, Comparison, Drawn};
-use crate::prepare::{Prepared, prepare};
-use crate::progress::Progress;
-use crate::report::{Host, Report, round, text};
-use crate::scenario::Scenario;
-use crate::stock::Stock;
+use crate::progress::progress;
 use headtime_config::Table;
+use headtime_lab::clock::Clock;
+use headtime_lab::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
+use headtime_lab::fault::Fault;
+use headtime_lab::files::Output;
+use headtime_lab::output::json_text;
+use headtime_lab::prepare::{Prepared, prepare};
+use headtime_lab::report::{Host, Report, round, text};
+use headtime_lab::scenario::Scenario;
+use headtime_lab::stock::Stock;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Nanos;
 use std::io::Write;
@@ -61,7 +63,7 @@ pub(super) fn compare(
         requests,
         record: false,
     };
-    let progress = Progress::new(context.progress);
+    let progress = progress(context.progress);
     let clock = Clock::start();
     let with = With {
         stock: &stock,
@@ -95,12 +97,18 @@ pub(super) fn compare(
             .write_all(text.as_bytes())
             .map_err(|error| Fault::writing(output.path(), &error))?;
     }
-    text::write(context.out, &report, options.format, context.terminal)?;
+    let text = match options.format {
+        Format::Json => json_text(&report),
+        Format::Table => text::text(&report, context.terminal),
+        Format::Csv => text::csv(&report),
+    };
+    let written = context.out.write_all(text.as_bytes());
+    written.map_err(|error| Fault::output(&error))?;
     picture.map_or(Ok(()), Output::finish)
 }
 
 /// What a picture says of the runs that it does not show.
-fn left_out(runs: &[crate::report::Run]) -> Option<String> {
+fn left_out(runs: &[headtime_lab::report::Run]) -> Option<String> {
     let (shown, all) = (plot::DRAWN_MAX, runs.len());
     (all > shown).then(|| format!("shows the first {shown} of {all} runs"))
 }
@@ -173,7 +181,7 @@ fn subtitle(report: &Report) -> String {
     let Some(first) = report.runs.first() else {
         return String::new();
     };
-    let same = |value: &dyn Fn(&crate::report::Run) -> String| {
+    let same = |value: &dyn Fn(&headtime_lab::report::Run) -> String| {
         let value_of_first = value(first);
         report
             .runs

@@ -1,8 +1,8 @@
 //! Where commands write results, notes and warnings.
 
-use crate::fault::Fault;
-use crate::output::Terminal;
 use headtime_disk::Profile;
+use headtime_lab::fault::Fault;
+use headtime_lab::output::Terminal;
 use headtime_linux::shown::one_line;
 use headtime_stack::drives::{self, Findings};
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb};
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
 use std::io;

@@ -6,12 +6,13 @@ mod probe;
 
 use super::context::Context;
 use crate::args::{Import, List, Show, ShowFormat, TextFormat, Validate};
-use crate::fault::Fault;
-use crate::files::Output;
-use crate::output::{self, TableColumn, object, table};
-use crate::report::round;
+use crate::object::object;
 use headtime_disk::profile::{self, FirmwarePolicy, Profile, QueueSpec};
 use headtime_disk::{Mechanics, validate as compare};
+use headtime_lab::fault::Fault;
+use headtime_lab::files::Output;
+use headtime_lab::output::{self, TableColumn, table};
+use headtime_lab::report::round;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Op;
 use headtime_stack::drives;

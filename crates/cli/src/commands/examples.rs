@@ -1,6 +1,6 @@
 //! The files that printed examples use: `headtime generate examples`.
 
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;

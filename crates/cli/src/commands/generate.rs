@@ -2,9 +2,9 @@
 //! files of its examples.
 
 use crate::args::{Cli, Generate, Generated};
-use crate::fault::Fault;
 use clap::{Command, CommandFactory, ValueEnum};
 use clap_complete::Shell;
+use headtime_lab::fault::Fault;
 use std::fs;
 use std::path::Path;
 

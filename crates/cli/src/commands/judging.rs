@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use crate::args::Judging;
-use crate::fault::Fault;
-use crate::figure::baseline::Baseline;
-use crate::figure::judge::{self, MeasuredFigure};
-use crate::figure::{BASELINE, Scale};
-use crate::files::Output;
+use headtime_lab::fault::Fault;
+use headtime_lab::figure::baseline::Baseline;
+use headtime_lab::figure::judge::{self, MeasuredFigure};
+use headtime_lab::figure::{BASELINE, Scale};
+use headtime_lab::files::Output;
 use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;

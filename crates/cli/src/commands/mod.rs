@@ -19,7 +19,7 @@ mod sweep;
 mod trace;
 
 use crate::args::{Cli, DriveVerb, SimVerb, TraceVerb, Verb};
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 
 pub use context::Context;
 

@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use crate::args::ReplayLog;
-use crate::fault::Fault;
 use headtime_engine::log::{
     Decision, LogError, Reader, Record, Replay, ReplayError, Replayed, write_header, write_record,
 };
 use headtime_engine::{Engine, Member};
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Scheduler, Spec};
 use headtime_stack::{Builder, Known, LogSettings, Unbuilt};

@@ -2,15 +2,15 @@
 
 use super::context::Context;
 use crate::args::{Reproduce, TextFormat};
-use crate::fault::{Fault, did_you_mean};
-use crate::figure::judge::{self, MeasuredFigure};
-use crate::figure::run::{FigureRuns, count};
-use crate::figure::{Figure, RunOf, SHIPPED, Scale, output};
-use crate::files::Output;
-use crate::output::{TableColumn, json, json_text, table};
 use crate::plot::figure as picture;
-use crate::progress::Progress;
-use crate::report::columns::{Field, Fields};
+use crate::progress::progress;
+use headtime_lab::fault::{Fault, did_you_mean};
+use headtime_lab::figure::judge::{self, MeasuredFigure};
+use headtime_lab::figure::run::{FigureRuns, count};
+use headtime_lab::figure::{Figure, RunOf, SHIPPED, Scale, output};
+use headtime_lab::files::Output;
+use headtime_lab::output::{TableColumn, json, json_text, table};
+use headtime_lab::report::columns::{Field, Fields};
 use headtime_linux::shown::one_line;
 use std::fs;
 use std::path::Path;
@@ -31,11 +31,11 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     if let Some(directory) = &args.out {
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
-    let runs = FigureRuns::make(&figures, args.jobs, &Progress::new(context.progress))?;
+    let runs = FigureRuns::make(&figures, args.jobs, &progress(context.progress))?;
     let mut all: Vec<MeasuredFigure> = Vec::new();
     for figure in &figures {
         let known = baseline.of(&figure.id, scale);
-        let run = |of: &crate::figure::RunOf, seed| runs.get(figure, of, seed);
+        let run = |of: &headtime_lab::figure::RunOf, seed| runs.get(figure, of, seed);
         let measured = judge::measure(figure, scale, run, known).map_err(Fault::Input)?;
         if let Some(directory) = &args.out {
             write_files(directory, figure, &measured, &runs)?;

@@ -5,7 +5,7 @@ mod promises;
 use super::context::Context;
 use super::control::{ask_server, disk_target};
 use crate::args::{FinishWithin, P99More, Scrub, ScrubVerb, TextFormat};
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_units::{Bytes, Nanos};
 use indicatif::{ProgressBar, ProgressStyle};

@@ -2,11 +2,11 @@
 
 use super::context::Context;
 use crate::args::{Live, Serve};
-use crate::fault::Fault;
 use crate::live::config::{Config, Socket};
 use crate::live::disks::{self, PreparedDisk, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
+use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;

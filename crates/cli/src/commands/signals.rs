@@ -1,6 +1,6 @@
 //! Being told to end, by commands that have something to finish first.
 
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc;

@@ -3,12 +3,12 @@
 use super::compare::{Files, compare};
 use super::context::Context;
 use crate::args::{Fuzz, Gates, Schedulers, SimRun};
-use crate::fault::Fault;
-use crate::fio;
-use crate::scenario::Scenario;
 use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::Reference;
 use headtime_engine::GateSpec;
+use headtime_lab::fault::Fault;
+use headtime_lab::fio;
+use headtime_lab::scenario::Scenario;
 use headtime_sim::fuzz;
 use headtime_stack::LogSettings;
 use std::fs;

@@ -5,20 +5,21 @@ use super::context::Context;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
 use crate::args;
-use crate::execute::With;
-use crate::fault::Fault;
-use crate::figure::{self, Scale};
-use crate::files::Output;
-use crate::output::{Format, json_text};
-use crate::progress::Progress;
-use crate::scenario::Scenario;
-use crate::stock::Stock;
-use crate::sweep::journal::{Journal, Kept};
-use crate::sweep::picture::Drawing;
-use crate::sweep::plan::Making;
-use crate::sweep::run::{RunOptions, run};
-use crate::sweep::{Plan, Results, Sweep, doubtful, judge, output};
+use crate::args::Format;
+use crate::plot::sweep::Drawing;
+use crate::progress::progress;
 use headtime_config::{Error as TreeError, Place, Table, Value};
+use headtime_lab::execute::With;
+use headtime_lab::fault::Fault;
+use headtime_lab::figure::{self, Scale};
+use headtime_lab::files::Output;
+use headtime_lab::output::json_text;
+use headtime_lab::scenario::Scenario;
+use headtime_lab::stock::Stock;
+use headtime_lab::sweep::journal::{Journal, Kept};
+use headtime_lab::sweep::plan::Making;
+use headtime_lab::sweep::run::{RunOptions, run};
+use headtime_lab::sweep::{Plan, Results, Sweep, doubtful, judge, output};
 use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         most: args.max_runs,
         jobs: args.jobs,
         stock: &stock,
-        progress: &Progress::new(context.progress),
+        progress: &progress(context.progress),
     };
     if sweep.invariants.is_empty() && (args.judging.check || args.judging.bless) {
         let problem =
@@ -142,7 +143,7 @@ fn carry_out(
         jobs: args.jobs,
         with: With {
             stock,
-            progress: &Progress::new(context.progress),
+            progress: &progress(context.progress),
             stop: Some(stop),
         },
         kept: kept.outcomes,

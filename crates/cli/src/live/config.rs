@@ -14,8 +14,8 @@ pub use sections::{
     Socket,
 };
 
-use crate::fault::Fault;
 use headtime_config::{Error, OneOrList, Place, Placed, Table};
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use seen::Seen;
 use serde::Deserialize;

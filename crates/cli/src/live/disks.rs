@@ -3,9 +3,9 @@
 use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
-use crate::fault::Fault;
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::EngineSpec;
+use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Spec;

@@ -1,6 +1,6 @@
 //! Front ends of a server beside its sockets: FUSE files and loop devices.
 
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use std::pin::Pin;
 use std::sync::Arc;
 

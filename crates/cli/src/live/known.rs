@@ -1,9 +1,9 @@
 //! What a disk's schedulers know of its drive.
 
 use super::config::DiskConfig;
-use crate::fault::Fault;
 use headtime_disk::profile::Profile;
 use headtime_engine::EngineSpec;
+use headtime_lab::fault::Fault;
 use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
 use headtime_stack::{Builder, Known, StackError, Unbuilt};

@@ -1,6 +1,6 @@
 //! The file of a disk's events and decisions.
 
-use crate::fault::{Fault, name};
+use headtime_lab::fault::{Fault, name};
 use headtime_linux::shown::PathShown as _;
 use headtime_serve::backing::{MakeError, may_make};
 use rustix::fs::{FlockOperation, OFlags, fcntl_setfl, flock};

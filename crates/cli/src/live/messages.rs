@@ -9,7 +9,7 @@ mod lines;
 mod outbox;
 
 use super::config::{LogConfig, LogFormat};
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::one_line;
 use headtime_linux::sys;
 use headtime_units::Nanos;

@@ -1,7 +1,7 @@
 //! The sockets of a configuration.
 
 use super::config::{AccessConfig, ListenConfig, Socket, group_error};
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_serve::listen::{Inherited, JOIN_GROUP, UnixSocket};
 use headtime_serve::nbd::Listen;

@@ -44,8 +44,8 @@ pub fn window_end(from: f64, transfers: usize, runs: &[Drawn<'_>]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execute::Mark;
-    use crate::report::{HeadTime, KindRun, NamedRun, Run, Spread};
+    use headtime_lab::execute::Mark;
+    use headtime_lab::report::{HeadTime, KindRun, NamedRun, Run, Spread};
 
     /// A made-up run, of one request.
     fn run(label: &str, seek: f64) -> Run {

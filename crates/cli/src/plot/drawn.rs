@@ -1,7 +1,7 @@
 //! What the picture of a comparison is drawn from.
 
-use crate::execute::Mark;
-use crate::report::{NamedRun, Run};
+use headtime_lab::execute::Mark;
+use headtime_lab::report::{NamedRun, Run};
 
 /// A run that is drawn.
 #[derive(Clone, Debug)]

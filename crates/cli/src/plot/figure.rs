@@ -8,10 +8,10 @@ use super::chart::{
 };
 use super::svg::{INK, Path, Style, Svg};
 use super::{EDGE, WIDTH, heading};
-use crate::execute::Sample;
-use crate::figure::judge::{MeasuredFigure, MeasuredPoint};
-use crate::figure::output;
-use crate::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
+use headtime_lab::execute::Sample;
+use headtime_lab::figure::judge::{MeasuredFigure, MeasuredPoint};
+use headtime_lab::figure::output;
+use headtime_lab::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 84.0;

@@ -17,6 +17,7 @@ mod names;
 pub mod quick;
 mod response;
 mod svg;
+pub mod sweep;
 
 use headtime_disk::Part;
 use svg::{Style, Svg};

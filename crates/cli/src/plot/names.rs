@@ -6,7 +6,7 @@ use super::chart::{Area, across_grid, colours, frame};
 use super::drawn::Drawn;
 use super::svg::{FAINT, Style, Svg};
 use super::{EDGE, WIDTH, label_width};
-use crate::report::{KindRun, KindValue, NamedRun};
+use headtime_lab::report::{KindRun, KindValue, NamedRun};
 
 const BAR: f64 = 11.0;
 const PITCH: f64 = 16.0;

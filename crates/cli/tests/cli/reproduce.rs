@@ -1,8 +1,8 @@
 //! `headtime reproduce`: what comes out, what it is checked against, and what is wrong with figures.
 
 use super::common::{data, ended, scratch, stdout};
-use headtime_cli::figure::baseline::Baseline;
-use headtime_cli::figure::{BASELINE, Figure, SHIPPED, Scale};
+use headtime_lab::figure::baseline::Baseline;
+use headtime_lab::figure::{BASELINE, Figure, SHIPPED, Scale};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -549,7 +549,7 @@ fn what_comes_with_the_program_is_whole() {
             }
             let known = baseline.of(shipped.id, scale);
             for point in &figure.points {
-                let is_of = |known: &&headtime_cli::figure::judge::KnownPoint| {
+                let is_of = |known: &&headtime_lab::figure::judge::KnownPoint| {
                     let name = (&known.series, &known.x, known.metric.as_str(), &known.unit);
                     name == (&point.series, &point.x, point.metric.name, &point.unit)
                 };
@@ -604,7 +604,7 @@ fn a_figure_says_who_gets_what_if_it_is_to() {
 /// One drive and one host serve all figures of the NCQ paper. Read-ahead is what one of them varies.
 #[test]
 fn the_figures_of_ncq_share_one_drive_and_one_host() {
-    use headtime_cli::scenario::Workload;
+    use headtime_lab::scenario::Workload;
 
     let mut hosts = Vec::new();
     for shipped in SHIPPED
@@ -625,7 +625,7 @@ fn the_figures_of_ncq_share_one_drive_and_one_host() {
             };
             let mut host = programs.host.clone();
             // Raw devices are read page by page, files are not.
-            let reads_device = |program: &headtime_cli::scenario::Program| {
+            let reads_device = |program: &headtime_lab::scenario::Program| {
                 program.benchmark.name() == "transactions"
             };
             if !programs.entries.iter().any(reads_device) {
@@ -649,7 +649,7 @@ fn the_figures_of_ncq_share_one_drive_and_one_host() {
 }
 
 /// What a figure of the freeblock study says of a drive: the profile with all that its host changes.
-fn on_the_host_of_freeblock(variant: &headtime_cli::figure::Variant) -> headtime_disk::Profile {
+fn on_the_host_of_freeblock(variant: &headtime_lab::figure::Variant) -> headtime_disk::Profile {
     let drive = &variant.scenario.drives[0];
     let profile = headtime_stack::drives::open(&drive.profile).unwrap();
     let simulated = &drive.simulated;
@@ -742,10 +742,10 @@ fn a_figure_is_laid_over_its_base() {
 /// purpose.
 #[test]
 fn no_figure_is_tuned() {
-    use headtime_cli::scenario::Workload;
     use headtime_engine::EngineSpec;
     use headtime_host::HostSpec;
     use headtime_host::workload::BenchmarkSpec;
+    use headtime_lab::scenario::Workload;
     use headtime_stack::{Believed, Simulated};
 
     let mut seen = 0;

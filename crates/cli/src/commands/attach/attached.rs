@@ -1,11 +1,11 @@
 //! Disks as files and as loop devices, from the mount to its end.
 
 use crate::args::Attach;
-use crate::fault::Fault;
 use crate::live::disks::Running;
 use crate::live::front::Front;
 use headtime_attach::fuse::{self, Mounted};
 use headtime_attach::loopdev::{self, LoopDevice, Settings};
+use headtime_lab::fault::Fault;
 use headtime_linux::mounts;
 use headtime_linux::shown::PathShown as _;
 use std::fmt::Write as _;

@@ -2,8 +2,8 @@
 
 use super::super::context::Context;
 use crate::args::Detach;
-use crate::fault::Fault;
 use headtime_attach::loopdev::{self, LoopDevice, User};
+use headtime_lab::fault::Fault;
 use headtime_linux::mounts::{self, Held};
 use headtime_linux::shown::PathShown as _;
 use std::fmt::Write as _;

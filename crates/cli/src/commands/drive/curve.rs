@@ -1,14 +1,16 @@
 //! `headtime drive curve`
 
 use crate::args::Curve;
+use crate::args::Format;
 use crate::commands::compare;
 use crate::commands::context::Context;
-use crate::fault::Fault;
-use crate::files::Output;
-use crate::output::{self, Format, TableColumn, object, table};
+use crate::object::object;
 use crate::plot;
-use crate::report::columns::Fields;
-use crate::report::round;
+use headtime_lab::fault::Fault;
+use headtime_lab::files::Output;
+use headtime_lab::output::{self, TableColumn, table};
+use headtime_lab::report::columns::Fields;
+use headtime_lab::report::round;
 use headtime_probe::curve::Origin;
 use headtime_probe::{CurveOptions, Learned, Modelled, learn};
 use headtime_units::{Nanos, Sectors};

@@ -2,9 +2,9 @@
 
 use crate::args::{New, Rate, SectorName};
 use crate::commands::context::Context;
-use crate::fault::Fault;
-use crate::files::Output;
 use headtime_disk::{Capacity, Datasheet, SheetError};
+use headtime_lab::fault::Fault;
+use headtime_lab::files::Output;
 use std::fmt::Display;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;

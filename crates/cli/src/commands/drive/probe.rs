@@ -12,7 +12,7 @@ mod whole;
 use crate::apart::are_apart;
 use crate::args::Probe;
 use crate::commands::context::Context;
-use crate::fault::Fault;
+use headtime_lab::fault::Fault;
 use std::path::Path;
 
 pub(in crate::commands) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault> {

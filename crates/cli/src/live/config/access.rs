@@ -1,7 +1,7 @@
 //! Who may connect to the unix sockets.
 
-use crate::fault::Fault;
 use headtime_config::{Error, Placed, parse};
+use headtime_lab::fault::Fault;
 use headtime_linux::sys;
 use headtime_serve::listen::Access;
 use serde::Deserialize;

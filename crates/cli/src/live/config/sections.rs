@@ -1,8 +1,8 @@
 //! What the sections of a configuration say, once they are checked.
 
 use super::access::AccessConfig;
-use crate::fault::Fault;
 use headtime_config::Placed;
+use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Class;
 use headtime_stack::{Simulated, Stack, entries};

@@ -1,9 +1,9 @@
 //! Tests of the configuration as a text.
 
 use super::*;
-use crate::damage::damaged;
 use headtime_engine::EngineSpec;
 use headtime_sched::Class;
+use headtime_testkit::damaged;
 use headtime_units::{Bytes, Nanos};
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! How messages look: each is one line, whatever was put into it, and not a long one.
 
-use crate::output::object;
+use crate::object::object;
 use headtime_linux::shown::{OneLine, is_plain};
 use std::fmt::{self, Write as _};
 use tracing::{Event, Level, Subscriber};

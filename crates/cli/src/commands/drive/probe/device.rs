@@ -1,6 +1,6 @@
 //! The device that is probed.
 
-use crate::fault::{Fault, name};
+use headtime_lab::fault::{Fault, name};
 use headtime_linux::shown::one_line;
 use headtime_serve::file::{self, File, FileOptions};
 use headtime_serve::probed::{Kernel, Probed, Remote};

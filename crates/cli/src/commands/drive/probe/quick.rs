@@ -6,11 +6,13 @@ use super::sparse::sparse;
 use crate::args::{Emit, Probe, TextFormat};
 use crate::commands::compare;
 use crate::commands::context::Context;
-use crate::fault::Fault;
-use crate::output::{self, TableColumn, object, table};
+use crate::object::object;
 use crate::plot::quick::{self as picture, QuickPicture};
-use crate::progress::{Goal, Progress};
-use crate::report::round;
+use crate::progress::progress;
+use headtime_lab::fault::Fault;
+use headtime_lab::output::{self, TableColumn, table};
+use headtime_lab::progress::Goal;
+use headtime_lab::report::round;
 use headtime_probe::quick::quick;
 use headtime_probe::{Guarded, Learned, Modelled, Quick, QuickOptions};
 use headtime_units::{Lba, Nanos, Sectors, Time};
@@ -67,7 +69,7 @@ fn learn(
     options: &QuickOptions,
     context: &Context<'_>,
 ) -> Quick {
-    let progress = Progress::new(context.progress);
+    let progress = progress(context.progress);
     progress.begin(1);
     let mut task = progress.task(Goal::Time(options.time));
     let mut said = "";

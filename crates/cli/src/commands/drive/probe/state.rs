@@ -3,10 +3,10 @@
 //! Both are a first line that says what it is and has a hash of the rest, and TOML. They are written beside, synced, and renamed, so that
 //! there is always a whole one. The state is locked for as long as a probe runs, and with it what is beside it.
 
-use crate::fault::{Fault, name};
-use crate::files::{lock, sync_directory};
-use crate::hash::hash_of;
 use headtime_config::{Place, Table, read, to_text};
+use headtime_lab::fault::{Fault, name};
+use headtime_lab::files::{lock, sync_directory};
+use headtime_lab::hash::hash_of;
 use headtime_linux::shown::one_line;
 use headtime_probe::Switch;
 use headtime_probe::extract::Extraction;

@@ -7,16 +7,17 @@ use super::device::{device, remote};
 use super::page::{Page, ProbeEnd};
 use super::state::{StateFile, SwitchRecord};
 use crate::args::{Probe as Args, TextFormat};
-use crate::clock::Clock;
 use crate::commands::compare;
 use crate::commands::context::Context;
 use crate::commands::signals::signals;
-use crate::fault::{Fault, name};
-use crate::files::Output;
-use crate::hash::hash_of;
-use crate::output;
-use crate::progress::{Goal, Progress};
+use crate::progress::progress;
 use headtime_disk::Profile;
+use headtime_lab::clock::Clock;
+use headtime_lab::fault::{Fault, name};
+use headtime_lab::files::Output;
+use headtime_lab::hash::hash_of;
+use headtime_lab::output;
+use headtime_lab::progress::Goal;
 use headtime_probe::extract::{ExtractError, Extraction, Outlook, Stage};
 use headtime_probe::{Guarded, Modelled, Probe, ProbeError, Stopping, Switch};
 use headtime_serve::file::File;
@@ -462,7 +463,7 @@ fn run(
     context: &mut Context<'_>,
 ) -> Result<ProbeEnd, Fault> {
     let record = state.as_ref().map(|state| state.record());
-    let progress = Progress::new(context.progress);
+    let progress = progress(context.progress);
     progress.begin(1);
     let mut task = progress.task(Goal::Requests(SHARES));
     let mut written = Clock::start();

@@ -2,8 +2,8 @@
 
 use super::super::tracks::group_cylinders;
 use super::{Page, ProbeEnd};
-use crate::output::object;
-use crate::report::round;
+use crate::object::object;
+use headtime_lab::report::round;
 use headtime_probe::extract::{Known, Worth};
 
 impl Page<'_> {

@@ -7,7 +7,6 @@
 mod invariant;
 pub mod journal;
 pub mod output;
-pub mod picture;
 pub mod plan;
 mod read;
 pub mod results;
@@ -29,7 +28,7 @@ pub const LAST_COLUMNS: [&str; 2] = ["scenario_hash", "error"];
 
 /// The keys of which a scenario itself may list several values, each of which makes a run, and the
 /// columns that say which it is; the last varies fastest, as in [`scenario::cells`].
-fn lists() -> impl Iterator<Item = (String, &'static str)> {
+pub fn lists() -> impl Iterator<Item = (String, &'static str)> {
     let drive = [("drive.profile", "drive"), ("drive.firmware", "firmware")];
     let schedulers = [("schedulers", "scheduler")];
     let own = |(key, column): (&str, &'static str)| (key.to_owned(), column);
@@ -39,7 +38,7 @@ fn lists() -> impl Iterator<Item = (String, &'static str)> {
 }
 
 /// The column that says the same as a key.
-fn column_of(key: &str) -> Option<&'static str> {
+pub fn column_of(key: &str) -> Option<&'static str> {
     let found = lists().find(|(own, _)| *own == key);
     found.map(|(_, column)| column)
 }
@@ -260,7 +259,7 @@ impl Sweep {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::damage::damaged;
+    use headtime_testkit::damaged;
     use proptest::prelude::*;
 
     const CROSS: &str = include_str!("../../../../experiments/read-ahead.toml");

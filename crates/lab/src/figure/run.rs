@@ -177,7 +177,7 @@ fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
     };
     let with = With {
         stock,
-        progress: &Progress::new(false),
+        progress: &Progress::default(),
         stop: None,
     };
     let mut outcome = execute(&prepared, how, with)?;

@@ -1,9 +1,9 @@
 //! Tests of scenarios as text.
 
 use super::*;
-use crate::damage::damaged;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
+use headtime_testkit::damaged;
 use proptest::prelude::*;
 
 const RANDOM: &str = include_str!("../../../../experiments/random-4k.toml");

@@ -132,7 +132,7 @@ pub fn did_you_mean<'a>(
 }
 
 /// A file's name on one line: a configuration may hold it, or a trace.
-pub(crate) fn name(path: &Path) -> String {
+pub fn name(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 /// One of the texts, which are ASCII, with a piece of up to 11 bytes replaced by another: mostly still
 /// TOML, so that it gets far.
-pub(crate) fn damaged(texts: &[&'static str]) -> impl Strategy<Value = String> {
+pub fn damaged(texts: &[&'static str]) -> impl Strategy<Value = String> {
     let of = proptest::sample::select(texts.to_vec());
     let piece = "[\"'\\[\\]{}=,.a-z0-9 \n:-]{0,12}";
     (of, 0.0..1.0, 0_usize..12, piece).prop_map(|(of, start, len, piece)| {

@@ -585,7 +585,7 @@ impl PredictionsRun {
 }
 
 /// A figure of requests of one kind.
-pub(crate) type KindValue = fn(&KindRun) -> f64;
+pub type KindValue = fn(&KindRun) -> f64;
 
 /// Requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -2,38 +2,14 @@
 
 use super::columns::{self, Field, Row};
 use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
-use crate::fault::Fault;
-use crate::output::{
-    self, Format, Served, TableColumn, Terminal, line, measured, places, reasons, table,
-};
+use crate::output::{Served, TableColumn, Terminal, line, measured, places, reasons, table};
 use crate::scenario::{Header, short};
 use headtime_config::Value;
 use headtime_disk::Part;
 use headtime_engine::EngineSpec;
-use std::io::Write;
-
-/// Writes a report.
-///
-/// # Errors
-///
-/// If `out` does not take it.
-pub fn write(
-    out: &mut dyn Write,
-    report: &Report,
-    format: Format,
-    terminal: Terminal,
-) -> Result<(), Fault> {
-    let text = match format {
-        Format::Json => return output::json(out, report),
-        Format::Table => text(report, terminal),
-        Format::Csv => csv(report),
-    };
-    let written = out.write_all(text.as_bytes());
-    written.map_err(|error| Fault::output(&error))
-}
 
 /// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
-fn csv(report: &Report) -> String {
+pub fn csv(report: &Report) -> String {
     let names = columns::all().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
     let rows = report.runs.iter().flat_map(Row::all);
@@ -47,7 +23,7 @@ fn csv(report: &Report) -> String {
 }
 
 /// The whole text of a report.
-fn text(report: &Report, terminal: Terminal) -> String {
+pub fn text(report: &Report, terminal: Terminal) -> String {
     let runs = &report.runs;
     let mut text = String::new();
     if let Some(title) = &report.title {

@@ -1,16 +1,14 @@
 //! Arranges the results of a sweep as a picture: what lies along the axes, and what has lines and charts of its own.
 
-use super::output::{chosen, of_cell};
-use super::plan::Plan;
-use super::results::{Outcome, Results};
-use super::{Mode, column_of, lists};
+use super::multiples::{self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers};
 use crate::args::PictureArgs;
-use crate::fault::{Fault, did_you_mean};
-use crate::plot::multiples::{
-    self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers,
-};
-use crate::report::Run;
-use crate::report::columns::{self, Column, Field, Row};
+use headtime_lab::fault::{Fault, did_you_mean};
+use headtime_lab::report::Run;
+use headtime_lab::report::columns::{self, Column, Field, Row};
+use headtime_lab::sweep::output::{chosen, of_cell};
+use headtime_lab::sweep::plan::Plan;
+use headtime_lab::sweep::results::{Outcome, Results};
+use headtime_lab::sweep::{Mode, column_of, lists};
 use std::collections::BTreeSet;
 
 /// The most charts of a picture, and the most series of one.

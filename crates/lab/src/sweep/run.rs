@@ -273,7 +273,7 @@ mod tests {
     fn a_run_that_panics_is_a_row_that_is_made_again() {
         let mut table = Table::parse("s.toml", SWEEP).unwrap();
         let sweep = Sweep::take(&mut table, &[]).unwrap().unwrap();
-        let (stock, progress) = (Stock::default(), Progress::new(false));
+        let (stock, progress) = (Stock::default(), Progress::default());
         let making = Making {
             most: 10_000,
             jobs: Some(2),

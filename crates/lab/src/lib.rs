@@ -1,0 +1,19 @@
+//! Experiments: scenarios read from TOML, simulated, summed up, swept and drawn up as a paper's figures.
+//!
+//! What is not here: arguments, printing, pictures, the live server.
+
+pub mod batch;
+pub mod clock;
+pub mod execute;
+pub mod fault;
+pub mod figure;
+pub mod files;
+pub mod fio;
+pub mod hash;
+pub mod output;
+pub mod prepare;
+pub mod progress;
+pub mod report;
+pub mod scenario;
+pub mod stock;
+pub mod sweep;
