@@ -37,7 +37,7 @@ pub use data::data;
 pub use flushes::FlushLook;
 pub use folder::Folder;
 pub use gates::{AgedRanks, ToyGate, Windows};
-pub use page::Page;
+pub use page::{Page, written};
 pub use scrub::{Scrub, ShownScrub};
 pub use striped::Striped;
 pub use texts::{extreme_texts, plain_texts};

@@ -17,6 +17,24 @@ pub struct Page<'a> {
     pub bound: &'a str,
 }
 
+/// Compares a page of `docs` with what is to stand there. With `bless` the page is written anew instead.
+///
+/// # Panics
+///
+/// If the page is stale, or cannot be written.
+pub fn written(file: &str, package: &str, page: &str, bless: bool) {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let path = docs.join(file);
+    if bless {
+        std::fs::write(&path, page).expect("docs can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/{file} is stale; HEADTIME_BLESS=1 cargo test -p {package} writes it anew"
+    );
+}
+
 impl Page<'_> {
     /// Compares the page with its table. With `bless` it is written anew instead.
     ///
@@ -24,20 +42,7 @@ impl Page<'_> {
     ///
     /// If it is stale, or cannot be written.
     pub fn check(&self, table: &[&'static PolicyInfo], bless: bool) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../docs")
-            .join(self.file);
-        let page = self.text(table);
-        if bless {
-            std::fs::write(&path, &page).expect("docs can be written");
-        }
-        let written = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(
-            written == page,
-            "docs/{} is stale; HEADTIME_BLESS=1 cargo test -p {} writes it anew",
-            self.file,
-            self.package
-        );
+        written(self.file, self.package, &self.text(table), bless);
     }
 
     fn text(&self, table: &[&'static PolicyInfo]) -> String {

@@ -10,7 +10,7 @@ use headtime_lab::figure::run::{FigureRuns, count};
 use headtime_lab::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use headtime_lab::files::Output;
 use headtime_lab::output::{TableColumn, json, json_text, table};
-use headtime_lab::report::columns::{Field, Fields};
+use headtime_lab::report::field::{Field, Fields};
 use headtime_linux::shown::one_line;
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,9 @@ use super::multiples::{self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Mul
 use crate::args::PictureArgs;
 use headtime_lab::fault::{Fault, did_you_mean};
 use headtime_lab::report::Run;
-use headtime_lab::report::columns::{self, Column, Field, Row};
+use headtime_lab::report::catalogue::{Measure, ci95, columns};
+use headtime_lab::report::field::Field;
+use headtime_lab::report::row::Row;
 use headtime_lab::sweep::output::{chosen, of_cell};
 use headtime_lab::sweep::plan::Plan;
 use headtime_lab::sweep::results::{Outcome, Results};
@@ -55,7 +57,7 @@ impl Dimension {
 /// What is to be drawn of a plan.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    metrics: Vec<&'static Column>,
+    metrics: Vec<&'static Measure>,
     /// The charts, whose points have no values yet.
     parts: Vec<Block>,
     /// What alone is shown, in words.
@@ -149,8 +151,8 @@ impl Drawing {
 }
 
 /// The charts of a part with the values that a column has.
-fn measured(part: &Block, metric: &Column, outcomes: &[Outcome]) -> Block {
-    let value = |number: usize, column: &Column| outcomes[number].whole(column.name)?.number();
+fn measured(part: &Block, metric: &Measure, outcomes: &[Outcome]) -> Block {
+    let value = |number: usize, column: &Measure| outcomes[number].whole(column.name)?.number();
     let mut block = part.clone();
     block.heading = match part.heading.as_str() {
         "" => label(metric),
@@ -159,27 +161,24 @@ fn measured(part: &Block, metric: &Column, outcomes: &[Outcome]) -> Block {
     let charts = block.rows.iter_mut().flat_map(|row| &mut row.charts);
     for point in charts.flat_map(|chart| &mut chart.points) {
         point.measured = value(point.of, metric);
-        point.half = metric.ci95().and_then(|half| value(point.of, half));
+        point.half = ci95(metric).and_then(|half| value(point.of, half));
     }
     block
 }
 
 /// A column that a picture can show.
-fn metric(name: &str) -> Result<&'static Column, Fault> {
+fn metric(name: &str) -> Result<&'static Measure, Fault> {
     let nothing = Run::default();
-    let is_number = |column: &&Column| {
+    let is_number = |column: &&Measure| {
         let field = column.of(&Row::Whole(&nothing));
         !matches!(field, Field::Text(_) | Field::Flag(_))
     };
-    let found = columns::all()
+    let found = columns()
         .iter()
         .filter(is_number)
         .find(|column| column.name == name);
     found.ok_or_else(|| {
-        let names = columns::all()
-            .iter()
-            .filter(is_number)
-            .map(|column| column.name);
+        let names = columns().iter().filter(is_number).map(|column| column.name);
         let names: Vec<&str> = names.collect();
         let guess = did_you_mean(name, names.iter().copied(), ".");
         Fault::Usage(format!(
@@ -190,7 +189,7 @@ fn metric(name: &str) -> Result<&'static Column, Fault> {
 }
 
 /// A column in words: its name without its unit, and the unit.
-fn label(column: &Column) -> String {
+fn label(column: &Measure) -> String {
     let name = ["_mb_s", "_ms", "_s", "_pct", "_mb"]
         .iter()
         .find_map(|ending| column.name.strip_suffix(ending))

@@ -143,25 +143,3 @@ fn the_sweeps_of_the_documentation_are_sweeps() {
     let list = stdout(&["sweep", shipped.to_str().unwrap(), "--list"]);
     assert!(list.contains("144 combinations"), "{list}");
 }
-
-/// Each column, by its name or by that of its kind; the engine's options are among the keys of a scenario.
-#[test]
-fn the_documentation_has_every_column_of_a_sweep() {
-    let page = data().join("../../../../docs/sweep.md");
-    let text = std::fs::read_to_string(page).unwrap();
-    let csv = stdout(&["sweep", "small.toml", "--vary", "seed=1", "--format", "csv"]);
-    let columns = csv.lines().next().unwrap().split(',').skip(1);
-    let options = headtime_stack::entries(&headtime_engine::EngineSpec::default());
-    let is_option = |column: &&str| options.iter().any(|(key, _)| key == column);
-    assert!(columns.clone().any(|column| is_option(&column)));
-    assert!(text.contains("scenario.md#keys"));
-    for column in columns.filter(|column| !is_option(column)) {
-        let named = text.contains(&format!("`{column}`"));
-        let of_kind = column.match_indices('_').any(|(at, _)| {
-            let (first, rest) = (&column[..at], &column[at + 1..]);
-            let (kind, unit) = rest.rsplit_once('_').unwrap_or((rest, ""));
-            text.contains(&format!("`{first}_*_{unit}`")) && text.contains(&format!("`{kind}`"))
-        });
-        assert!(named || of_kind, "{column}");
-    }
-}

@@ -7,7 +7,7 @@ use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
     Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread, TransactionsRun,
-    VerdictChange, WaitCounts, mean_of_repeats, metric, oldest_ms, round,
+    VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
@@ -141,8 +141,8 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
     let returned: u64 = calls.iter().map(|one| one.count()).sum();
     run.transactions = (returned > 0).then(|| TransactionsRun {
         calls: returned,
-        per_s: metric::tx_per_s(&run).map(|value| round(value, 6)),
-        commands_per_call: metric::commands_per_tx(&run).map(|value| round(value, 6)),
+        per_s: catalogue::tx_per_s(&run).map(|value| round(value, 6)),
+        commands_per_call: catalogue::commands_per_tx(&run).map(|value| round(value, 6)),
         response_ms: Spread::of(&calls),
     });
     run

@@ -1,6 +1,7 @@
 //! What was measured of a figure, and whether that is what was expected.
 
 use super::{Figure, Judge, Point, RunOf, Scale, Transform, X};
+use crate::report::catalogue::Better;
 use crate::report::{Run, round};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -292,15 +293,15 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     let pair = |(own, others): &(RunOf, Vec<RunOf>)| -> Option<(f64, Option<f64>)> {
         let mut best: Option<f64> = None;
         for other in others {
-            let value = metric.of(run(other))?;
-            let better = best.is_none_or(|best| (value > best) == metric.more_is_better);
+            let value = metric.of_run(run(other))?;
+            let better = best.is_none_or(|best| (value > best) == (metric.better == Better::More));
             best = if better { Some(value) } else { best };
         }
-        Some((metric.of(run(own))?, best))
+        Some((metric.of_run(run(own))?, best))
     };
     let speedup = |of: &(RunOf, Vec<RunOf>)| {
         let (own, other) = pair(of)?;
-        let (good, bad) = match metric.more_is_better {
+        let (good, bad) = match metric.better == Better::More {
             true => (own, other?),
             false => (other?, own),
         };
@@ -315,7 +316,7 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
         Transform::Added => {
             let (own, others) = first;
             let (base, others) = others.split_first()?;
-            let base = metric.of(run(base))?;
+            let base = metric.of_run(run(base))?;
             let (own, best) = pair(&(own.clone(), others.to_vec()))?;
             let added = best? - base;
             // Of nothing, or of less, there is no share.
@@ -404,7 +405,7 @@ pub fn range(accept: Option<[Option<f64>; 2]>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::metric::Metric;
+    use crate::report::catalogue::judged_by_name;
     use headtime_sched::Spec;
 
     fn figure(transform: Transform, metric: &str, runs: Vec<(RunOf, Vec<RunOf>)>) -> Figure {
@@ -420,7 +421,7 @@ mod tests {
             points: vec![Point {
                 series: "s".to_owned(),
                 x: X::Number(1.0),
-                metric: Metric::by_name(metric).unwrap(),
+                metric: judged_by_name(metric).unwrap(),
                 transform,
                 unit: "u".to_owned(),
                 runs,

@@ -10,7 +10,7 @@ pub mod read;
 pub mod run;
 mod shipped;
 
-use crate::report::metric::Metric;
+use crate::report::catalogue::Measure;
 use crate::scenario::Scenario;
 use headtime_sched::Spec;
 
@@ -129,7 +129,7 @@ pub struct Point {
     /// Where on it.
     pub x: X,
     /// What is measured.
-    pub metric: &'static Metric,
+    pub metric: &'static Measure,
     /// What is made of it.
     pub transform: Transform,
     /// The unit of the result, in words.
@@ -177,7 +177,7 @@ pub struct PlotSpec {
     /// Of bars and lines: whose points are shown, by their unit.
     pub unit: String,
     /// Of bars and lines: the metric of these points, if that is needed to tell them from others.
-    pub metric: Option<&'static Metric>,
+    pub metric: Option<&'static Measure>,
     /// Of what shows runs: these.
     pub runs: Vec<RunOf>,
 }

@@ -3,7 +3,7 @@
 use super::judge::{MeasuredFigure, MeasuredPoint, Shares, Tally, range};
 use crate::execute::Sample;
 use crate::output::{TableColumn, Terminal, table};
-use crate::report::columns::{Field, Fields};
+use crate::report::field::{Field, Fields};
 use crate::report::round;
 
 /// The text for people.

@@ -3,7 +3,7 @@
 use super::shipped::BASES;
 use super::{Figure, Judge, PlotKind, PlotSpec, Point, RunOf, Scale, Transform, Variant, X};
 use crate::fault::did_you_mean;
-use crate::report::metric::Metric;
+use crate::report::catalogue::{Measure, judged_by_name};
 use crate::scenario::Scenario;
 use headtime_config::{
     Error, Many, Node, OneOrList, Place, Placed, Table, Value, parse, read, split_list, whole,
@@ -71,7 +71,7 @@ struct PointText {
     scenario: Option<ScenarioNames>,
     series: Option<String>,
     #[serde(deserialize_with = "metric")]
-    metric: &'static Metric,
+    metric: &'static Measure,
     #[serde(default)]
     transform: Transform,
     of: Option<Many<Placed<String>>>,
@@ -100,7 +100,7 @@ struct PlotText {
     scenario: Option<ScenarioNames>,
     unit: Option<String>,
     #[serde(default, deserialize_with = "some_metric")]
-    metric: Option<&'static Metric>,
+    metric: Option<&'static Measure>,
 }
 
 /// The least and the largest value of a point.
@@ -174,12 +174,12 @@ pub fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
 }
 
 /// A metric, by its name.
-pub fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Metric, D::Error> {
+pub fn metric<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Measure, D::Error> {
     let expected = "the name of a metric, such as \"iops\"";
-    parse(from, expected, Metric::by_name)
+    parse(from, expected, judged_by_name)
 }
 
-fn some_metric<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static Metric>, D::Error> {
+fn some_metric<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'static Measure>, D::Error> {
     metric(from).map(Some)
 }
 
@@ -571,7 +571,7 @@ fn points(
 }
 
 /// The unit of a point, in words.
-fn unit(metric: &Metric, transform: Transform, of: &[Named], of_scenarios: &[&str]) -> String {
+fn unit(metric: &Measure, transform: Transform, of: &[Named], of_scenarios: &[&str]) -> String {
     let names: Vec<&str> = of.iter().map(|(text, _)| text.as_str()).collect();
     let mut others = match names[..] {
         [] => String::new(),

@@ -83,8 +83,7 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
                     name: format!("{}: {}", figure.id, figure.variants[run.variant].name),
                 });
             task.record |= record;
-            task.learn
-                .extend(metric.and_then(|metric| metric.learning()));
+            task.learn.extend(metric.and_then(|metric| metric.learning));
         }
     }
     tasks

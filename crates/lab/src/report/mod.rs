@@ -3,8 +3,9 @@
 //! JSON has the fields of these types. CSV and tables have the columns of [`columns`], and figures of papers measure
 //! [`metric`]s.
 
-pub mod columns;
-pub mod metric;
+pub mod catalogue;
+pub mod field;
+pub mod row;
 mod statistics;
 pub mod text;
 

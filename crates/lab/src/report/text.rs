@@ -1,6 +1,8 @@
 //! A report in its three forms: tables for people, JSON, CSV.
 
-use super::columns::{self, Field, Row};
+use super::catalogue::{Measure, ci95, column, columns};
+use super::field::Field;
+use super::row::Row;
 use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
 use crate::output::{Served, TableColumn, Terminal, line, measured, places, reasons, table};
 use crate::scenario::{Header, short};
@@ -10,13 +12,11 @@ use headtime_engine::EngineSpec;
 
 /// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
 pub fn csv(report: &Report) -> String {
-    let names = columns::all().iter().map(|column| column.name.to_owned());
+    let names = columns().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
     let rows = report.runs.iter().flat_map(Row::all);
     for row in rows.filter(|row| !matches!(row, Row::Origin(..))) {
-        let fields = columns::all()
-            .iter()
-            .map(|column| column.of(&row).to_string());
+        let fields = columns().iter().map(|column| column.of(&row).to_string());
         text.push_str(&line([row.name()].into_iter().chain(fields)));
     }
     text
@@ -52,7 +52,7 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
         .iter()
         .filter(|column| column.heading != "scheduler");
     let rows = runs.iter().enumerate().filter_map(|(row, run)| {
-        let field = |name: &str| Some(columns::find(name)?.of(&Row::Whole(run)));
+        let field = |name: &str| Some(column(name)?.of(&Row::Whole(run)));
         let figures = shown.clone().map(|column| column.cells[row].clone());
         served(run.label.clone(), Vec::new(), field, figures.collect())
     });
@@ -205,7 +205,7 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
 /// The measured columns that tables of runs show, which are as many as `rows`. `value` gives the number that a row has in a column.
 pub fn figures(
     rows: usize,
-    value: impl Fn(usize, &columns::Column) -> Option<f64>,
+    value: impl Fn(usize, &Measure) -> Option<f64>,
     fair: bool,
 ) -> Vec<TableColumn> {
     const RESPONSE: &str = "response ms";
@@ -223,12 +223,12 @@ pub fn figures(
         .into_iter()
         .filter(|(_, _, name)| fair || *name != "fairness");
     let shown = shown.map(|(group, heading, name)| {
-        let column = columns::find(name).expect("a table shows columns that there are");
+        let column = column(name).expect("a table shows columns that there are");
         let values = (0..rows).map(|row| value(row, column));
         let shown = match name {
             "fairness" => TableColumn::numbers(heading, values.map(|value| fixed(value, 2))),
             _ => {
-                let half = |row| value(row, column.ci95()?);
+                let half = |row| value(row, ci95(column)?);
                 let values = values
                     .enumerate()
                     .map(|(row, value)| Some((value?, half(row))));
@@ -259,7 +259,7 @@ fn fixed(value: Option<f64>, places: usize) -> String {
 /// The measured columns of a report's runs, with the share of the bound where runs have one.
 fn measured_columns(runs: &[Run]) -> Vec<TableColumn> {
     let fair = !runs.iter().any(|run| run.recorded);
-    let value = |row: usize, column: &columns::Column| column.of(&Row::Whole(&runs[row])).number();
+    let value = |row: usize, column: &Measure| column.of(&Row::Whole(&runs[row])).number();
     let mut shown = figures(runs.len(), value, fair);
     let longest = runs.iter().filter_map(|run| run.bound);
     if let Some(longest) = longest.map(|bound| bound.by.len()).max() {

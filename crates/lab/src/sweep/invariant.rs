@@ -5,7 +5,7 @@ use super::plan::{Plan, describe};
 use super::results::{Outcome, Results};
 use crate::figure::X;
 use crate::figure::judge::{MeasuredFigure, MeasuredPoint, finite};
-use crate::report::metric::Metric;
+use crate::report::catalogue::{Better, Measure};
 use crate::report::round;
 use headtime_config::Place;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub struct Invariant {
     /// Settings of its runs, each KEY=VALUE.
     pub set: Vec<String>,
     /// Metric to judge: the value, or with `along` the least ratio of a step to the best step before.
-    pub metric: &'static Metric,
+    pub metric: &'static Measure,
     /// The axis all of whose steps are run.
     pub along: Option<usize>,
     /// Least and largest value that hold.
@@ -67,7 +67,7 @@ struct SeenPoint {
 impl SeenPoint {
     /// Takes the combinations of a point in the order of the steps. Returns nothing if a combination has no value.
     fn of(invariant: &Invariant, members: &[usize], results: &Results) -> Option<SeenPoint> {
-        let more = invariant.metric.more_is_better;
+        let more = invariant.metric.better == Better::More;
         let (mut seen, mut doubtful) = (None, Vec::new());
         let mut best: Option<(usize, f64)> = None;
         for number in members {

@@ -10,7 +10,8 @@ use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::files::{lock, sync_directory};
 use crate::hash::hash_of;
-use crate::report::columns::{self, Field};
+use crate::report::catalogue::columns;
+use crate::report::field::Field;
 use headtime_linux::shown::PathShown as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -254,7 +255,7 @@ fn measured(texts: Vec<String>) -> Option<MeasuredRow> {
     let mut texts = texts.into_iter();
     let (origin, program) = (texts.next()?, field(&texts.next()?)?);
     let fields = texts.map(|text| field(&text)).collect::<Option<Vec<_>>>()?;
-    (fields.len() == columns::all().len()).then_some(MeasuredRow {
+    (fields.len() == columns().len()).then_some(MeasuredRow {
         origin,
         program,
         fields,
@@ -289,12 +290,12 @@ fn field(text: &str) -> Option<Field> {
 
 impl Head {
     fn of(plan: &Plan) -> Head {
-        let columns: Vec<&str> = columns::all().iter().map(|column| column.name).collect();
+        let names: Vec<&str> = columns().iter().map(|column| column.name).collect();
         Head {
             headtime_sweep: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             hash: plan.hash.clone(),
-            columns: hash_of(&columns.join(",")),
+            columns: hash_of(&names.join(",")),
             combinations: plan.combinations.len(),
             keys: plan.keys.clone(),
             sources: plan.sources.clone(),

@@ -4,7 +4,8 @@ use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
 use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
-use crate::report::columns::{self, Column, Field, Fields, find};
+use crate::report::catalogue::{Measure, column as find, columns};
+use crate::report::field::{Field, Fields};
 use crate::report::{key, text};
 use crate::scenario::{Header, WHOLE};
 use headtime_config::Value;
@@ -48,7 +49,7 @@ impl<'a> OutputRow<'a> {
         };
         let first = [Field::Count(self.number as u64 + 1), origin.into(), program];
         fields.extend(FIRST_COLUMNS.into_iter().zip(first));
-        fields.extend(columns::all().iter().enumerate().map(|(at, column)| {
+        fields.extend(columns().iter().enumerate().map(|(at, column)| {
             let field = match self.row {
                 Ok(row) => row.fields[at].clone(),
                 Err(_) => of_cell(combination, column.name),
@@ -123,7 +124,7 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
         let others = axes.filter(|(axis, _)| axis.keys != ["schedulers"]);
         let of = others.map(|(_, step)| step.to_string()).collect();
         let field = |name: &str| outcome.whole(name).cloned();
-        let all = columns::all().iter().map(|column| column.name);
+        let all = columns().iter().map(|column| column.name);
         let measured = all.filter(|name| *name != "scheduler");
         let figures = measured.filter_map(|name| Some(field(name)?.to_string()));
         text::served((number + 1).to_string(), of, field, figures.collect())
@@ -243,7 +244,7 @@ pub fn described(plan: &Plan, outcomes: &[Outcome], number: usize, column: &str)
 }
 
 fn figures(outcomes: &[Outcome]) -> Vec<TableColumn> {
-    let value = |outcome: &Outcome, column: &Column| outcome.whole(column.name)?.number();
+    let value = |outcome: &Outcome, column: &Measure| outcome.whole(column.name)?.number();
     let mut shown = text::figures(
         outcomes.len(),
         |row, column| value(&outcomes[row], column),

@@ -3,8 +3,8 @@
 use super::{FIRST_COLUMNS, Invariant, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
 use crate::fault::did_you_mean;
 use crate::figure::read::{Accept, metric, said};
-use crate::report::columns;
-use crate::report::metric::Metric;
+use crate::report::catalogue::Measure;
+use crate::report::catalogue::columns;
 use crate::scenario::Scenario;
 use headtime_config::{Error, Many, Node, OneOrList, Place, Placed, Table, Value, read, whole};
 use serde::Deserialize;
@@ -61,7 +61,7 @@ struct InvariantText {
     #[serde(default)]
     set: OneOrList<String>,
     #[serde(deserialize_with = "metric")]
-    metric: &'static Metric,
+    metric: &'static Measure,
     along: Option<String>,
     accept: Placed<Accept>,
     sure: Option<Placed<Accept>>,
@@ -157,8 +157,8 @@ fn invariant(
     section: Placed<InvariantText>,
 ) -> Result<Invariant, Error> {
     let metric = section.metric;
-    if columns::find(metric.name).is_none() {
-        let problem = "is no column of the results of sweeps; docs/sweep.md lists them";
+    if !metric.is_column {
+        let problem = "is no column of the results of sweeps; docs/values.md lists them";
         return Err(section.error_at("metric", problem));
     }
     let along = section.along.as_ref();
@@ -323,7 +323,7 @@ fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
         .iter()
         .chain(&LAST_COLUMNS)
         .copied()
-        .chain(columns::all().iter().map(|column| column.name));
+        .chain(columns().iter().map(|column| column.name));
     let taken: Vec<&str> = taken.collect();
     for (key, place) in axes
         .iter()

@@ -1,7 +1,9 @@
 //! The results of a sweep's runs.
 
 use crate::report::Run;
-use crate::report::columns::{self, Field, Row};
+use crate::report::catalogue::columns;
+use crate::report::field::Field;
+use crate::report::row::Row;
 
 /// What came of every combination, in their order.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +25,7 @@ pub struct MeasuredRow {
     pub origin: String,
     /// Of which program; nothing if of none.
     pub program: Field,
-    /// One field for each column, see [`columns::all`].
+    /// One field for each column, see [`columns`].
     pub fields: Vec<Field>,
 }
 
@@ -38,10 +40,7 @@ impl Outcome {
                 Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
                 Row::Origin(..) | Row::Named(..) | Row::Whole(_) => Field::Nothing,
             },
-            fields: columns::all()
-                .iter()
-                .map(|column| column.of(&row))
-                .collect(),
+            fields: columns().iter().map(|column| column.of(&row)).collect(),
         });
         Outcome::Rows(rows.collect())
     }
@@ -56,9 +55,7 @@ impl Outcome {
         let Outcome::Rows(rows) = self else {
             return None;
         };
-        let place = columns::all()
-            .iter()
-            .position(|other| other.name == column)?;
+        let place = columns().iter().position(|other| other.name == column)?;
         rows.first()?.fields.get(place)
     }
 }

@@ -9,7 +9,7 @@ use crate::plot;
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
 use headtime_lab::output::{self, TableColumn, table};
-use headtime_lab::report::columns::Fields;
+use headtime_lab::report::field::Fields;
 use headtime_lab::report::round;
 use headtime_probe::curve::Origin;
 use headtime_probe::{CurveOptions, Learned, Modelled, learn};

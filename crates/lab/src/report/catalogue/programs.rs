@@ -1,0 +1,50 @@
+//! Values of programs and of their calls, which the NCQ paper calls transactions.
+
+use super::super::{ProgramRun, Run, SpreadValue};
+
+/// From the start of the first program to the end of the last, in seconds, if all have ended.
+pub(super) fn time(run: &Run) -> Option<f64> {
+    let ends = run.programs.iter().map(|program| program.ended_s);
+    let ended = ends.collect::<Option<Vec<f64>>>()?;
+    let end = ended.into_iter().reduce(f64::max)?;
+    let starts = run.programs.iter().map(|program| program.started_s);
+    let start = starts.reduce(f64::min)?;
+    (end > start).then_some(end - start)
+}
+
+pub(super) fn programs_mb_s(run: &Run) -> Option<f64> {
+    let bytes = run.programs.iter().map(|one| one.read_mb + one.written_mb);
+    time(run).map(|time| bytes.sum::<f64>() / time)
+}
+
+pub(super) fn programs_kb_s(run: &Run) -> Option<f64> {
+    let rates = run.programs.iter().map(|one| one.throughput_mb_s);
+    time(run).map(|_| rates.sum::<f64>() * 1e3)
+}
+
+/// Calls of all programs, which the NCQ paper calls transactions.
+fn calls(run: &Run) -> f64 {
+    run.programs.iter().map(|program| program.calls).sum()
+}
+
+/// Transactions over the time from the first start to the last end.
+pub fn tx_per_s(run: &Run) -> Option<f64> {
+    time(run).map(|time| calls(run) / time)
+}
+
+/// Commands of the drive for each transaction.
+pub fn commands_per_tx(run: &Run) -> Option<f64> {
+    let calls = calls(run);
+    (calls > 0.0).then(|| run.commands.completed as f64 / f64::from(run.repeats) / calls)
+}
+
+/// A value of the responses of transactions.
+pub(super) fn tx_response(run: &Run, value: SpreadValue) -> Option<f64> {
+    run.transactions.map(|calls| value(&calls.response_ms))
+}
+
+/// The sum over all programs of what each moved, in MB; nothing without programs.
+pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
+    let sum: f64 = run.programs.iter().map(value).sum();
+    (!run.programs.is_empty()).then_some(sum)
+}

@@ -1,0 +1,78 @@
+//! Rows of results: a run, and each of who took part in it.
+
+use super::{KindRun, NamedRun, OriginRun, ProgramRun, Run};
+use crate::scenario::WHOLE;
+
+/// A row of results: the figures of a run as a whole, or of one who took part in it.
+#[derive(Clone, Copy, Debug)]
+pub enum Row<'a> {
+    /// The run as a whole.
+    Whole(&'a Run),
+    /// One origin.
+    Origin(&'a Run, &'a OriginRun),
+    /// A workload or program by its name, and its own account if it is a program.
+    Named(&'a Run, &'a NamedRun, Option<&'a ProgramRun>),
+}
+
+impl<'a> Row<'a> {
+    /// The rows of a run: the whole, then the names and the origins where there are several. An
+    /// origin that is alone of its name has no row beside the name's.
+    pub fn all(run: &'a Run) -> Vec<Row<'a>> {
+        let mut rows = vec![Row::Whole(run)];
+        let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
+        let of_program = |named: &NamedRun| {
+            let mut programs = run.programs.iter();
+            programs.find(|program| program.program == named.program && named.program > 0)
+        };
+        rows.extend(named.map(|named| Row::Named(run, named, of_program(named))));
+        if run.per_origin.len() > 1 {
+            let rest = run.per_origin.iter().filter(|of| !of.alone);
+            rows.extend(rest.map(|of| Row::Origin(run, of)));
+        }
+        rows
+    }
+
+    /// The value of the column `origin`.
+    pub fn name(&self) -> String {
+        match self {
+            Row::Whole(_) => WHOLE.to_owned(),
+            Row::Origin(_, origin) => origin.name(),
+            Row::Named(_, named, _) => named.name.clone(),
+        }
+    }
+
+    /// The run that the row is of.
+    pub fn run(&self) -> &'a Run {
+        match self {
+            Row::Whole(run) | Row::Origin(run, _) | Row::Named(run, ..) => run,
+        }
+    }
+
+    /// The run, if the row is of all of it.
+    pub fn whole(&self) -> Option<&'a Run> {
+        match self {
+            Row::Whole(run) => Some(run),
+            Row::Origin(..) | Row::Named(..) => None,
+        }
+    }
+
+    /// The requests of one kind; nothing for an origin, whose kinds are not told apart.
+    pub(super) fn kind(&self, kind: Kind) -> Option<&'a KindRun> {
+        let (reads, writes) = match self {
+            Row::Whole(run) => (&run.of_reads, &run.of_writes),
+            Row::Named(_, named, _) => (&named.of_reads, &named.of_writes),
+            Row::Origin(..) => return None,
+        };
+        match kind {
+            Kind::Reads => reads.as_ref(),
+            Kind::Writes => writes.as_ref(),
+        }
+    }
+}
+
+/// A kind of request.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Reads,
+    Writes,
+}
