@@ -1,12 +1,11 @@
-//! Reads or writes a disk in the gaps of what others ask for.
+//! Reads or writes a disk in the rotational gaps of clients' requests.
 //!
-//! While the head waits for a foreground request's first sector, it can read something else on the way, if it is back in
-//! time: freeblock scheduling, from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). For each
-//! request that is chosen and not yet sent, [`Freeblock`] looks for the most wanted blocks that can be read before it: first
-//! on the destination track, where they become the front of the request's own command; then on other tracks, ever farther from
-//! where the head is and where it has to be, in a command of their own.
+//! The head waits for a foreground request's first sector. Until then the head can read other sectors on the way, if it is back in time. This is
+//! freeblock scheduling from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). [`Freeblock`] looks before each chosen
+//! request for the most wanted blocks that fit. Blocks on the destination track become the front of the request's own command. Blocks on other
+//! tracks are read by commands of their own. The search goes from the tracks of head and destination to ever farther ones.
 //!
-//! What is not here: data, files, time.
+//! The crate has no data, no files and no clock.
 
 #![warn(missing_docs)]
 

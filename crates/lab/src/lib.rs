@@ -1,6 +1,6 @@
 //! Experiments: scenarios read from TOML, simulated, summed up, swept and drawn up as a paper's figures.
 //!
-//! What is not here: arguments, printing, pictures, the live server.
+//! Arguments, printing, pictures and the live server are in the crate `cli`.
 
 pub mod batch;
 pub mod clock;

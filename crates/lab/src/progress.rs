@@ -1,4 +1,4 @@
-//! How far runs are, for whoever shows that.
+//! Progress of runs, for a caller that shows a bar.
 
 use headtime_units::{Nanos, Time};
 use std::fmt;
@@ -8,20 +8,20 @@ pub const STEPS: u64 = 1000;
 
 /// A place where progress is shown.
 pub trait Bar: Send + Sync {
-    /// So many [steps](STEPS) begin.
+    /// Starts a bar of `steps` [steps](STEPS).
     fn begin(&self, steps: u64);
 
-    /// Says what is done, or how far the runs are in words.
+    /// Shows `text` beside the bar.
     fn say(&self, text: &str);
 
-    /// So many more steps are done.
+    /// Adds `steps` steps that are done.
     fn advance(&self, steps: u64);
 
-    /// All is done; nothing stays on the screen.
+    /// Removes the bar.
     fn end(&self);
 }
 
-/// Progress of all runs together; by default nobody sees it.
+/// Progress of all runs together. The default shows nothing.
 #[derive(Default)]
 pub struct Progress(Option<Box<dyn Bar>>);
 
@@ -31,18 +31,18 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// By what one can tell how far a run is.
+/// End of a run, from which its progress follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// It ends at this time.
+    /// The run ends at this time.
     Time(Nanos),
-    /// It has so many requests.
+    /// The run ends with this number of requests.
     Requests(u64),
-    /// Not at all.
+    /// The end is not known.
     Unknown,
 }
 
-/// One run.
+/// Progress of a run.
 pub struct Task<'a> {
     bar: Option<&'a dyn Bar>,
     goal: Goal,
@@ -50,31 +50,31 @@ pub struct Task<'a> {
 }
 
 impl Progress {
-    /// Progress that is shown here.
+    /// Progress that `bar` shows.
     pub fn new(bar: Box<dyn Bar>) -> Progress {
         Progress(Some(bar))
     }
 
-    /// True if somebody sees it.
+    /// True if a bar shows the progress.
     pub fn is_shown(&self) -> bool {
         self.0.is_some()
     }
 
-    /// So many runs begin.
+    /// Starts `runs` runs.
     pub fn begin(&self, runs: u64) {
         if let Some(bar) = &self.0 {
             bar.begin(runs * STEPS);
         }
     }
 
-    /// Says what is done, or how far it is in words.
+    /// Shows `text` beside the bar.
     pub fn say(&self, text: &str) {
         if let Some(bar) = &self.0 {
             bar.say(text);
         }
     }
 
-    /// A run begins.
+    /// Starts a run.
     pub fn task(&self, goal: Goal) -> Task<'_> {
         Task {
             bar: self.0.as_deref(),
@@ -83,7 +83,7 @@ impl Progress {
         }
     }
 
-    /// All are done.
+    /// Ends all runs.
     pub fn end(&self) {
         if let Some(bar) = &self.0 {
             bar.end();
@@ -92,7 +92,7 @@ impl Progress {
 }
 
 impl Task<'_> {
-    /// The run has come to `now`, with so many requests finished.
+    /// Notes that the run has come to `now` with `finished` requests.
     pub fn note(&mut self, now: Time, finished: u64) {
         let (part, whole) = match self.goal {
             Goal::Time(end) => (now.as_nanos(), end.as_nanos()),
@@ -103,7 +103,7 @@ impl Task<'_> {
         self.advance(step.min(STEPS));
     }
 
-    /// The run is over.
+    /// Ends the run.
     pub fn done(mut self) {
         self.advance(STEPS);
     }

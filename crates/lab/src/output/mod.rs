@@ -1,4 +1,4 @@
-//! Results as text: tables for people, lines of CSV, JSON. What the results are of is not here.
+//! Results as text: tables for people, lines of CSV, JSON. Each caller names the columns and the rows.
 
 mod csv;
 mod equal;

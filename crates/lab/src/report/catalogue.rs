@@ -1,7 +1,7 @@
-//! What is measured of a run, each value described once: name, unit, which way is better, what it is, and how it is taken.
+//! Catalogue of measured values. An entry has name, unit, better direction, meaning, and the function that takes the value of a run.
 //!
-//! Tables, CSV, sweeps and their pictures, figures, invariants and docs/values.md take a value from here. JSON of `sim run` has the fields of
-//! [`Run`](super::Run) as they are. A new value is one entry: in `catalogue/columns.rs` if CSV is to show it, else in `catalogue/values.rs`.
+//! Tables, CSV, sweeps with their pictures, figures, invariants and docs/values.md read the catalogue. JSON of `sim run` has the fields of
+//! [`Run`](super::Run). A new value is one entry: with a column in `catalogue/columns.rs`, without in `catalogue/values.rs`.
 
 mod columns;
 mod learned;
@@ -15,7 +15,7 @@ pub use measure::{Better, Measure};
 pub use programs::{commands_per_tx, tx_per_s};
 use std::sync::LazyLock;
 
-/// They stay as long as the program runs, and so do their names.
+/// All entries. They and their names live as long as the program.
 static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
     let mut all = columns::columns();
     for measure in &mut all {
@@ -31,12 +31,12 @@ static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
     all
 });
 
-/// All values, columns first, in their order.
+/// All values: the columns in their order, then the others.
 pub fn all() -> &'static [Measure] {
     &ALL
 }
 
-/// All columns: `sim run --format csv` writes them behind `origin`, `sweep` beside the swept keys.
+/// All columns. `sim run --format csv` writes them behind `origin`, and `sweep` beside the swept keys.
 pub fn columns() -> &'static [Measure] {
     static COLUMNS: LazyLock<usize> =
         LazyLock::new(|| all().iter().filter(|measure| measure.is_column).count());
@@ -52,7 +52,7 @@ pub fn column(name: &str) -> Option<&'static Measure> {
 ///
 /// # Errors
 ///
-/// If there is none, with the one it resembles.
+/// If no judged value has the name. The message has the nearest name.
 pub fn judged_by_name(name: &str) -> Result<&'static Measure, String> {
     let judged = || all().iter().filter(|measure| measure.is_judged());
     let found = judged().find(|measure| measure.name == name);
@@ -69,7 +69,7 @@ pub fn judged_by_name(name: &str) -> Result<&'static Measure, String> {
     })
 }
 
-/// The column of half the width of a value's confidence interval, if there is one.
+/// Column with half the width of the confidence interval of `of`; `None` without such a column.
 pub fn ci95(of: &Measure) -> Option<&'static Measure> {
     column(&format!("{}_ci95", of.name))
 }

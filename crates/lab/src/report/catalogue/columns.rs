@@ -10,9 +10,9 @@ use super::values::{busy_share, predicted};
 use crate::scenario::Header;
 use headtime_disk::Part;
 
-/// Decimal places of what is computed from a run.
+/// Decimal places of computed values.
 const PLACES: i32 = 6;
-/// Decimal places of times and bytes, which are whole nanoseconds and bytes.
+/// Decimal places of times and bytes: whole nanoseconds and bytes.
 const EXACT: i32 = 9;
 
 /// A value that every row has, by the three forms of a row.
@@ -62,7 +62,7 @@ pub(super) fn columns() -> Vec<Measure> {
     all
 }
 
-/// What was run.
+/// Columns that describe the run.
 fn described_columns() -> Vec<Measure> {
     let mut all = measures! {
         Neither "scheduler", "", "scheduler, with its options", described(|run| Field::from(&run.scheduler));
@@ -85,7 +85,7 @@ fn described_columns() -> Vec<Measure> {
     all
 }
 
-/// What was measured first of all.
+/// Columns of requests and rates.
 fn measured() -> Vec<Measure> {
     measures! {
         More "requests", "", "requests that were completed", every!(requests);
@@ -113,7 +113,7 @@ fn measured() -> Vec<Measure> {
     }
 }
 
-/// What the engine and the scheduler counted.
+/// Columns of what the engine and the scheduler counted.
 fn counted() -> Vec<Measure> {
     measures! {
         Neither "issued", "", "commands that went to the drive", whole(|run| run.engine.issued);
@@ -151,7 +151,7 @@ fn confidence() -> impl Iterator<Item = Measure> {
     })
 }
 
-/// What is computed from the results of a run.
+/// Columns that are computed from the results of a run.
 fn computed() -> Vec<Measure> {
     let mut all = measures! {
         Less "quiet_mean_ms", "ms", "from the dispatch of the last request that a process has queued to its next one, mean",
@@ -191,7 +191,7 @@ fn computed() -> Vec<Measure> {
     all
 }
 
-/// A value of all programs, and of each that has a row of its own.
+/// Takes a value of all programs, and of each program that has a row.
 fn of_program<T: Into<Field>>(
     all: fn(&Run) -> Option<f64>,
     own: fn(&ProgramRun) -> T,
@@ -202,7 +202,7 @@ fn of_program<T: Into<Field>>(
     }
 }
 
-/// What runs with programs have.
+/// Columns of runs with programs.
 fn of_programs() -> [Measure; 4] {
     let all = measures! {
         Less "time_s", "s", "from the start of the first program to the end of the last",

@@ -1,4 +1,4 @@
-//! What learning a run's drive from outside came to, against its profile.
+//! Values of learning a run's drive from outside, compared with its profile.
 
 use super::super::Run;
 use super::super::field::Field;
@@ -7,22 +7,22 @@ use super::measure::{Better, Measure, measures, whole};
 use headtime_probe::accuracy::Learning::{self, Read, Remapped, Written};
 use headtime_probe::accuracy::{Accuracy, SECTORS};
 
-/// So many sectors of those compared, in %.
+/// Share of the compared sectors, in %.
 fn of_sectors(count: u32) -> f64 {
     100.0 * f64::from(count) / f64::from(SECTORS)
 }
 
-/// So many reads of those that check a learned profile, in %.
+/// Share of the reads that check a learned profile, in %.
 fn of_held(learned: &Accuracy, count: u64) -> f64 {
     100.0 * count as f64 / learned.held.reads.max(1) as f64
 }
 
-/// A value of what was learned in this way.
+/// Takes a value of the profile that was learned in this way.
 fn of(how: Learning, of: fn(&Accuracy) -> Option<f64>) -> impl Fn(&Row<'_>) -> Field + Send + Sync {
     whole(move |run: &Run| of(run.learned.get(&how)?))
 }
 
-/// All of them.
+/// All values of learned drives.
 pub(super) fn learned() -> impl Iterator<Item = Measure> {
     let all = [(Read, reads()), (Written, writes()), (Remapped, remaps())];
     all.into_iter().flat_map(|(how, measures)| {
@@ -34,7 +34,7 @@ pub(super) fn learned() -> impl Iterator<Item = Measure> {
     })
 }
 
-/// By reads alone.
+/// Values of learning by reads alone.
 fn reads() -> Vec<Measure> {
     measures! {
         Less "probe_rotation_ppm", "ppm", "by how much the learned turn is off",
@@ -72,7 +72,7 @@ fn reads() -> Vec<Measure> {
     }
 }
 
-/// By reads and writes.
+/// Values of learning by reads and writes.
 fn writes() -> Vec<Measure> {
     measures! {
         Less "probe_write_seeks_us", "us", "processing and seek of writes, root mean square of the error over the learned table, where all of the disk may be written",
@@ -84,7 +84,7 @@ fn writes() -> Vec<Measure> {
     }
 }
 
-/// By reading all of a unit of the drive a hundred sectors of which are remapped.
+/// Values of reading a whole drive with a hundred remapped sectors.
 fn remaps() -> Vec<Measure> {
     measures! {
         More "probe_remaps", "% of sectors", "sectors that are elsewhere, of a hundred and of those on the medium with them, that are found where all are read",

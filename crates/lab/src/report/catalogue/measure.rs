@@ -6,14 +6,14 @@ use super::super::{Run, round};
 use headtime_probe::accuracy::Learning;
 use std::fmt;
 
-/// Which way a value is better.
+/// Better direction of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
     More,
     /// Less is better.
     Less,
-    /// The value describes a run; no figure and no invariant judges it.
+    /// The value describes a run. No figure and no invariant judges the value.
     Neither,
 }
 
@@ -21,21 +21,21 @@ type OfRow = Box<dyn Fn(&Row<'_>) -> Field + Send + Sync>;
 
 /// A value that is measured of a run.
 pub struct Measure {
-    /// Its name: the heading in CSV, the key in a sweep's JSON, the `metric` of a figure.
+    /// Name: the heading in CSV, the key in a sweep's JSON, the `metric` of a figure.
     pub name: &'static str,
-    /// The unit of its numbers; empty if they have none.
+    /// Unit of the numbers; empty without a unit.
     pub unit: &'static str,
-    /// Which way is better.
+    /// Better direction.
     pub better: Better,
-    /// What it is, in a line.
+    /// Meaning, in a line.
     pub help: &'static str,
-    /// True if CSV and sweeps have a column of it.
+    /// True if CSV and sweeps have a column of the value.
     pub is_column: bool,
-    /// How the drive of a run has to be learned for it, if it has. That takes seconds, and longer where all of it is read.
+    /// Kind of learning that the value needs of the run's drive. Learning takes seconds, and longer if the whole drive is read.
     pub learning: Option<Learning>,
-    /// Its name among those that differ in a number alone, such as `response_pN_ms`.
+    /// Name shared by values that differ in a number alone, such as `response_pN_ms`.
     pub family: &'static str,
-    /// Decimal places of a column, where the value has more.
+    /// Decimal places of the column; `None` if the value is rounded already.
     pub(super) places: Option<i32>,
     pub(super) of: OfRow,
 }
@@ -52,21 +52,21 @@ impl PartialEq for Measure {
     }
 }
 
-/// A value of a run as a whole; other rows have none.
+/// Takes a value of a run as a whole. Rows of names and origins have none.
 pub(super) fn whole<T: Into<Field>>(
     value: impl Fn(&Run) -> T + Send + Sync + 'static,
 ) -> impl Fn(&Row<'_>) -> Field + Send + Sync {
     move |row| row.whole().map(&value).into()
 }
 
-/// A value of a run that all its rows have.
+/// Takes a value of a run for each of its rows.
 pub(super) fn described<T: Into<Field>>(
     value: impl Fn(&Run) -> T + Send + Sync + 'static,
 ) -> impl Fn(&Row<'_>) -> Field + Send + Sync {
     move |row| value(row.run()).into()
 }
 
-/// Entries: which way is better, name, unit, what the value is, and how it is taken of a row.
+/// Entries: better direction, name, unit, meaning, and the function that takes the value of a row.
 macro_rules! measures {
     ($($better:ident $name:expr, $unit:expr, $help:expr, $of:expr;)+) => {
         vec![$(Measure::new(Better::$better, $name, $unit, $help, $of)),+]
@@ -95,7 +95,7 @@ impl Measure {
         }
     }
 
-    /// The value in a row; nothing if the row has none.
+    /// Value of a row; [`Field::Nothing`] if the row has none.
     pub fn of(&self, row: &Row<'_>) -> Field {
         match ((self.of)(row), self.places) {
             (Field::Number(number), Some(places)) => Field::Number(round(number, places)),
@@ -103,17 +103,17 @@ impl Measure {
         }
     }
 
-    /// The number that a run as a whole has, with all its digits; nothing if the run has none.
+    /// Number of a run as a whole, not rounded; `None` if the run has none.
     pub fn of_run(&self, run: &Run) -> Option<f64> {
         (self.of)(&Row::Whole(run)).number()
     }
 
-    /// Returns true if figures and invariants can judge it.
+    /// True if figures and invariants can judge the value.
     pub fn is_judged(&self) -> bool {
         self.better != Better::Neither
     }
 
-    /// What it is of the best that any scheduler could have, in %: of rates and of times of the whole work, where a run has a bound.
+    /// Share of the best value that any scheduler could have, in %. Rates and times of the whole work have a share if the run has a bound.
     pub fn share_of_bound(&self, run: &Run) -> Option<f64> {
         let bound = run.bound?;
         match self.name {

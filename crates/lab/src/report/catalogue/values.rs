@@ -5,7 +5,7 @@ use super::measure::{Better, Measure, measures, whole};
 use super::programs::programs_kb_s;
 use headtime_disk::Part;
 
-/// All of them.
+/// All values without a column.
 pub(super) fn values() -> Vec<Measure> {
     let mut all = measures! {
         Less "share_off_max", "%", "how far the throughput of an origin is from the mean of all, at most",
@@ -87,7 +87,7 @@ pub(super) fn values() -> Vec<Measure> {
     all
 }
 
-/// The rate of a scan in one tenth of what it wanted.
+/// Rate of a scan in a tenth of its blocks.
 fn tenth(place: usize) -> Measure {
     let number = place + 1;
     let name = format!("scan_mb_s_tenth{number}").leak();
