@@ -455,6 +455,19 @@ impl Disk {
         }
     }
 
+    /// [Stops](Disk::stop) disks, all at the same time. Returns the names of those whose last flush or log failed, with the cause.
+    pub fn stop_all<'a>(disks: impl Iterator<Item = &'a Disk>) -> Vec<(&'a str, io::Error)> {
+        std::thread::scope(|scope| {
+            let stops: Vec<_> = disks
+                .map(|disk| scope.spawn(|| Some((disk.name(), disk.stop().err()?))))
+                .collect();
+            let ended = stops.into_iter();
+            ended
+                .filter_map(|stop| stop.join().expect("stopping a disk does not panic"))
+                .collect()
+        })
+    }
+
     fn order(&self, order: Order) {
         let mut orders = lock(&self.0.orders);
         if self.0.closed.load(Ordering::SeqCst) {

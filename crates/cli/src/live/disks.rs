@@ -370,20 +370,10 @@ pub fn give_up(running: &[Running]) {
 ///
 /// Of every disk whose last flush or log failed. All have stopped nevertheless.
 pub fn stop(running: &[Running]) -> Result<(), Fault> {
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let stops: Vec<_> = running
-            .iter()
-            .map(|running| scope.spawn(|| (running.disk.name(), running.disk.stop())))
-            .collect();
-        stops
-            .into_iter()
-            .map(|stop| stop.join().expect("stopping a disk does not panic"))
-            .collect()
-    });
-    let failed = results
-        .into_iter()
-        .filter_map(|(name, result)| Some(format!("disk {name}: {}", result.err()?)));
-    let failed: Vec<String> = failed.collect();
+    let failed = Disk::stop_all(running.iter().map(|running| &running.disk)).into_iter();
+    let failed: Vec<String> = failed
+        .map(|(name, error)| format!("disk {name}: {error}"))
+        .collect();
     match failed.is_empty() {
         true => Ok(()),
         false => Err(Fault::File(failed.join("; "))),

@@ -62,6 +62,8 @@ pub(super) fn values() -> Vec<Measure> {
             whole(|run| Some(run.freeblock?.steps_max as f64));
         More "predicted_150us", "%", "the same, to 150 us",
             whole(|run| Some(predicted(run)?.within_150us));
+        Less "predicted_150us_to_800us", "%", "commands whose head time was off by more than 150 us and at most 800",
+            whole(|run| predicted(run).map(|all| all.within_800us - all.within_150us));
         Less "turn_late", "%", "commands that took one or more turns longer than predicted, with no write in the drive's buffer",
             whole(|run| Some(predicted(run)?.turn_late));
         Less "turn_early", "%", "commands that took one or more turns less",
