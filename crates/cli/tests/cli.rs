@@ -3,6 +3,8 @@
 //! The snapshots hold words, not simulated results; those belong to the crates that make them.
 //! `INSTA_UPDATE=always cargo test -p headtime-cli` writes them anew.
 
+#[path = "cli/arrays.rs"]
+mod arrays;
 #[path = "cli/bound.rs"]
 mod bound;
 #[path = "cli/common.rs"]

@@ -35,6 +35,7 @@ mod few;
 mod gate;
 mod in_drive;
 mod lane;
+mod map;
 mod merge;
 mod names;
 mod order;
@@ -56,6 +57,7 @@ pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
+pub use map::{Concat, MapError, Striped};
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};

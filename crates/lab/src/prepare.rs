@@ -6,7 +6,9 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
+use headtime_engine::Map;
+use headtime_host::DiskSize;
+use headtime_stack::{ArraySpec, Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, Part, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
@@ -37,6 +39,8 @@ pub struct DriveSet {
     pub profile: Profile,
     /// The same but for the order of its firmware, as the profile says.
     unordered: Profile,
+    /// Disk that the workload sees: the drive, or the array of such drives.
+    pub disk: DiskSize,
     /// Where its sectors are.
     pub layout: Arc<Layout>,
     /// What schedulers know of the drive.
@@ -51,6 +55,7 @@ impl DriveSet {
         Ok(DriveSet {
             profile: with_firmware(&self.unordered, firmware)?,
             unordered: self.unordered.clone(),
+            disk: self.disk,
             layout: Arc::clone(&self.layout),
             known: Arc::clone(&self.known),
             script: self.script.clone(),
@@ -137,11 +142,18 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             sources.push((name.clone(), hash_of(&text)));
         }
         let known = stock.known(beliefs);
+        let disk = disk(&scenario, &profile)?;
+        if let Some(ArraySpec { members, chunk, .. }) = &scenario.array {
+            let name = &profile.name;
+            notes.push(format!(
+                "{members} disks of {name}, chunks of {chunk} on each in turn"
+            ));
+        }
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
-                let make = || script(replay, trace, &devices, &profile);
-                let script = stock.script(replay, &devices, &profile, make)?;
+                let make = || script(replay, trace, &devices, &profile, disk);
+                let script = stock.script(replay, &devices, disk, make)?;
                 note_changes(&mut notes, &script, &profile);
                 Some(script)
             }
@@ -149,6 +161,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let unordered = DriveSet {
             layout: stock.layout(&profile, &text),
             unordered: profile.clone(),
+            disk,
             profile,
             known,
             script,
@@ -170,6 +183,18 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         notes,
         sources,
         scenario,
+    })
+}
+
+/// Disk that the workload of a scenario sees on this drive.
+fn disk(scenario: &Scenario, drive: &Profile) -> Result<DiskSize, Fault> {
+    let (capacity, sector_bytes) = (drive.geometry.capacity, drive.geometry.sector_bytes);
+    let array = scenario.array.as_ref();
+    let striped = array.map(|array| array.build(capacity, sector_bytes));
+    let striped = striped.transpose().map_err(Fault::input)?;
+    Ok(DiskSize {
+        capacity: striped.map_or(capacity, |striped| striped.capacity()),
+        sector_bytes,
     })
 }
 
@@ -269,9 +294,9 @@ fn script(
     trace: &Trace,
     devices: &[u32],
     profile: &Profile,
+    disk: DiskSize,
 ) -> Result<Script, Fault> {
-    let geometry = &profile.geometry;
-    let fitter = Fitter::new(geometry.capacity, geometry.sector_bytes, replay.fit);
+    let fitter = Fitter::new(disk.capacity, disk.sector_bytes, replay.fit);
     Script::new(trace, devices, &fitter).map_err(|error| {
         Fault::Input(format!(
             "{}: on drive {}: {error}",

@@ -175,13 +175,11 @@ impl Stock {
         &self,
         replay: &Replay,
         devices: &[u32],
-        profile: &Profile,
+        disk: DiskSize,
         make: impl FnOnce() -> Result<Script, Fault>,
     ) -> Result<Arc<Script>, Fault> {
-        let geometry = &profile.geometry;
-        let drive = (&profile.name, geometry.capacity, geometry.sector_bytes);
         let trace = (&replay.file, &replay.reading, replay.fit);
-        let key = format!("{:?}", (trace, devices, drive));
+        let key = format!("{:?}", (trace, devices, disk));
         self.scripts.get(key, || make().map(Arc::new))
     }
 }

@@ -16,4 +16,4 @@ pub use coalesce::Coalesce;
 pub use commands::{Commands, Counted};
 pub use distribution::Distribution;
 pub use measure::{Got, Measured, PerOrigin};
-pub use world::{Observer, Report, RunError, Setup, Station, Watch, run};
+pub use world::{MemberReport, Observer, Report, RunError, Setup, Station, Watch, run};

@@ -145,8 +145,19 @@ pub struct Report {
     pub simulated: Nanos,
     /// Sectors that the drives have taken and not yet written at the end.
     pub dirty: Sectors,
+    /// By member: where its head time went, as for all.
+    pub members: Vec<MemberReport>,
     /// By member: what the head did, in order of time; empty unless asked for.
     pub spans: Vec<Vec<Span>>,
+}
+
+/// Results of a member of a volume.
+#[derive(Clone, Copy, Debug)]
+pub struct MemberReport {
+    /// Head time, as [`Report::head_time`].
+    pub head_time: HeadTime,
+    /// Commands sent to the drive, warm-up included.
+    pub issued: u64,
 }
 
 /// Why a run cannot be.
@@ -467,6 +478,8 @@ impl Simulated<'_> {
         let mut head_time = HeadTime::default();
         let mut dirty = Sectors::ZERO;
         let mut spans = Vec::with_capacity(self.members.count());
+        let mut members = Vec::with_capacity(self.members.count());
+        let mut issued = core.engines().iter().map(|engine| engine.stats().issued);
         for Stage {
             mut drive,
             mut commands,
@@ -477,7 +490,12 @@ impl Simulated<'_> {
             commands.close(warm, until, &mut self.commands);
             // The last request may finish within the warm-up, or nothing happen after it.
             let before = warm_head_time.unwrap_or_else(|| drive.head_time(warm.min(end)));
-            head_time.add(&drive.head_time(end).since(&before));
+            let own = drive.head_time(end).since(&before);
+            head_time.add(&own);
+            members.push(MemberReport {
+                head_time: own,
+                issued: issued.next().unwrap_or_default(),
+            });
             dirty += drive.dirty_sectors(end);
             spans.push(drive.take_spans(end));
         }
@@ -488,6 +506,7 @@ impl Simulated<'_> {
             predictions,
             simulated: end - Time::ZERO,
             dirty,
+            members,
             spans,
             measured: self.measured,
             commands: self.commands,

@@ -8,6 +8,7 @@
 //!
 //! The crate reads the files that a description names. It writes none.
 
+mod array;
 mod believed;
 mod builder;
 mod describe;
@@ -18,6 +19,7 @@ mod scan;
 mod simulated;
 mod timeout;
 
+pub use array::{ArraySpec, Level};
 pub use believed::{Beliefs, Believed, Known, Source};
 pub use builder::{Builder, asks_for_arm};
 pub use describe::{Stack, entries};

@@ -11,11 +11,12 @@ use std::sync::Arc;
 /// Returns true if runs of a scenario have a bound that is the same under every scheduler.
 ///
 /// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
-/// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
+/// than they do: then the work depends on the scheduler. Arrays have no bound yet. They have none either if requests come at fixed times: then the
 /// time says nothing of the scheduler.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole
+        && scenario.array.is_none()
         && match &scenario.workload {
             Workload::Programs(_) => true,
             Workload::Replay(replay) => !matches!(replay.pace, Pace::Open(_)),

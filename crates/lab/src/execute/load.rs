@@ -2,7 +2,7 @@
 
 use super::seed::mix;
 use crate::fault::Fault;
-use crate::prepare::{DriveSet, Prepared, synthetic};
+use crate::prepare::{Prepared, synthetic};
 use crate::progress::Goal;
 use crate::scenario::{Cell, Group, Pace, Program, Programs, Workload, of_programs};
 use crate::stock::Stock;
@@ -68,7 +68,7 @@ pub fn fits(prepared: &Prepared, table: &Table) -> Result<(), Fault> {
     let groups: Vec<Group> = groups.iter().map(one).collect();
     let spec = synthetic(&groups, prepared.scenario.run.requests, 0);
     for set in &prepared.drives {
-        let size = disk(set);
+        let size = set.disk;
         Synthetic::new(&spec, size.capacity, size.sector_bytes).map_err(|error| {
             let entry = format!("workload.{}", error.process - 1);
             let key = format!("{entry}.{}", error.key);
@@ -95,7 +95,7 @@ pub(super) fn load(
     let DiskSize {
         capacity,
         sector_bytes,
-    } = disk(set);
+    } = set.disk;
     let goal = |requests: Option<u64>| match (scenario.run.duration, requests) {
         (Some(duration), _) => Goal::Time(duration),
         (None, Some(requests)) => Goal::Requests(requests),
@@ -109,7 +109,7 @@ pub(super) fn load(
             Ok((Load::Plain(Box::new(source)), goal(scenario.run.requests)))
         }
         Workload::Programs(programs) => {
-            let (builder, names) = builder(programs, disk(set), seed, stock)?;
+            let (builder, names) = builder(programs, set.disk, seed, stock)?;
             let host = builder
                 .build(seed)
                 .map_err(|error| Fault::Input(format!("host: {error}")))?;
@@ -143,21 +143,13 @@ pub(super) fn least(
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             let set = &prepared.drives[cell.drive];
-            let (builder, _) = builder(programs, disk(set), seed, stock)?;
+            let (builder, _) = builder(programs, set.disk, seed, stock)?;
             Ok(machine.programs(builder))
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {
             let (mut load, _) = load(prepared, cell, seed, stock)?;
             Ok(machine.source(load.source()))
         }
-    }
-}
-
-pub(super) fn disk(set: &DriveSet) -> DiskSize {
-    let geometry = &set.profile.geometry;
-    DiskSize {
-        capacity: geometry.capacity,
-        sector_bytes: geometry.sector_bytes,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::bound::{self, KnownBound};
 use super::kept::{self, Keep, Mark, Sample};
-use super::load::{Called, builder, disk, least, load};
+use super::load::{Called, builder, least, load};
 use super::requests::Requests;
 use super::seed::{self, mix};
 use crate::fault::Fault;
@@ -17,7 +17,7 @@ use headtime_disk::{Drive, Model};
 use headtime_engine::{Command, GateError, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
-use headtime_sim::{RunError, Setup};
+use headtime_sim::{RunError, Setup, Station};
 use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::cell::RefCell;
@@ -135,8 +135,11 @@ pub fn make(
     let profile = &set.profile;
     let seed = seed::of_repeat(scenario.seed, repeat);
     let sector_bytes = profile.geometry.sector_bytes;
-    // What the drive draws has nothing to do with what the programs draw.
-    let drive = Drive::with_layout(profile, Arc::clone(&set.layout), mix(!seed));
+    // What a drive draws has nothing to do with what the programs draw, nor with what other drives draw.
+    let drive = |member: u64| {
+        let draws = mix((!seed).wrapping_add(member));
+        Drive::with_layout(profile, Arc::clone(&set.layout), draws)
+    };
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
     let scan = scan(prepared, set)?;
@@ -182,8 +185,18 @@ pub fn make(
             samples.push(Sample::of(now, done));
         }
     };
-    let mut setup = Setup::new(drive, config, queue.scheduler(), load.source());
-    setup.stations[0].gate = queue.gated();
+    let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
+    if let Some(array) = &scenario.array {
+        let striped = array.build(profile.geometry.capacity, sector_bytes);
+        setup.map = Some(Box::new(striped.map_err(Fault::input)?));
+        let further = (1..u64::from(array.members)).map(drive);
+        let station = |drive| Station::new(drive, config, queue.scheduler());
+        setup.stations.extend(further.map(station));
+    }
+    for station in &mut setup.stations {
+        station.gate = queue.gated();
+        station.coalesce = scenario.drives[cell.drive].coalesce();
+    }
     if let Some(scan) = &scan {
         setup.stations[0].background = Some(Box::new(Rc::clone(scan)));
         let spec = scenario.freeblock.as_ref();
@@ -199,7 +212,6 @@ pub fn make(
     }
     setup.log = logs.then_some(&mut write);
     setup.observer = (record || wanted).then_some(&mut sample);
-    setup.stations[0].coalesce = scenario.drives[cell.drive].coalesce();
     setup.progress = (progress.is_shown() || stop.is_some()).then_some(&mut note);
     let mut report = headtime_sim::run(setup).map_err(|error| match error {
         RunError::BrokenOff { .. } => Fault::Interrupted,
@@ -330,7 +342,7 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
     scan(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
-            builder(programs, disk(set), prepared.scenario.seed, stock).map(|_| ())
+            builder(programs, set.disk, prepared.scenario.seed, stock).map(|_| ())
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {
             load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())

@@ -5,9 +5,9 @@ use super::by_name::{Names, by_name, kinds};
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
-    self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, OriginRun, PERCENTS,
-    Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread, TransactionsRun,
-    VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms, round,
+    self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, MemberRun, OriginRun,
+    PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread,
+    TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
@@ -79,6 +79,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         device_ms: Spread::of(&device),
         quiet_ms: Spread::of(&distributions(|measured| &measured.quiet)),
         head_time: HeadTime::of(|part| seconds(&|report| report.head_time.get(part))),
+        members: members(made),
         ci95: (made.len() > 1).then_some(Confidence {
             throughput_mb_s: throughput_half,
             iops: iops_half,
@@ -146,6 +147,24 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         response_ms: Spread::of(&calls),
     });
     run
+}
+
+/// Sums over the repeats for each disk of an array; nothing for one disk.
+fn members(made: &[MadeRepeat]) -> Vec<MemberRun> {
+    let count = made.first().map_or(0, |made| made.report.members.len());
+    let member = |number: usize| {
+        let all = || made.iter().map(move |made| &made.report.members[number]);
+        let seconds = |part| {
+            let spans = all().map(|member| member.head_time.get(part).as_nanos());
+            round(spans.map(u128::from).sum::<u128>() as f64 / 1e9, 9)
+        };
+        MemberRun {
+            issued: all().map(|member| member.issued).sum(),
+            head_time: HeadTime::of(seconds),
+        }
+    };
+    let several = (0..count).filter(|_| count > 1);
+    several.map(member).collect()
 }
 
 fn predictions(made: &[MadeRepeat]) -> Option<PredictionsRun> {

@@ -92,8 +92,11 @@ pub struct Run {
     /// Quiet periods: from the dispatch of the last request that an origin has queued to the arrival
     /// of its next one.
     pub quiet_ms: Spread,
-    /// Where the head time went, in seconds; sums to `simulated_s`.
+    /// Where the head time went, in seconds; sums to `simulated_s` for each disk.
     pub head_time: HeadTime,
+    /// Disks of an array, in their order; empty for one disk.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberRun>,
     /// Half the width of the 95 % confidence interval over the repeats (Student's t), if there were
     /// several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +148,15 @@ pub struct Run {
     /// Its name among the others: the scheduler and whatever else differs.
     #[serde(skip)]
     pub label: String,
+}
+
+/// A disk of an array, over all repeats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct MemberRun {
+    /// Commands sent to the disk, warm-up included.
+    pub issued: u64,
+    /// Head time, in seconds.
+    pub head_time: HeadTime,
 }
 
 /// What was read in the background: means over the repeats, and sums where it is counted.

@@ -60,6 +60,10 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     if !reasons.is_empty() {
         text.push_str(&format!("\n{}\n", reasons.join("\n")));
     }
+    if let Some(members) = members(runs) {
+        text.push('\n');
+        text.push_str(&table(&members, terminal));
+    }
     let names = by_name(runs);
     if let Some(programs) = programs(runs).filter(|_| names.is_none()) {
         text.push('\n');
@@ -289,6 +293,29 @@ fn measured_columns(runs: &[Run]) -> Vec<TableColumn> {
         runs.iter().map(|run| share(run, part)).collect()
     }));
     shown
+}
+
+/// Commands and head time of each disk of arrays; `None` without arrays.
+fn members(runs: &[Run]) -> Option<Vec<TableColumn>> {
+    let of_run = |run: &'_ Run| {
+        let label = run.label.clone();
+        let members = run.members.clone().into_iter().enumerate();
+        members.map(move |(disk, member)| (label.clone(), disk, member))
+    };
+    let rows: Vec<_> = runs.iter().flat_map(of_run).collect();
+    rows.first()?;
+    let each = || rows.iter();
+    let mut columns = vec![
+        TableColumn::words("scheduler", each().map(|(label, ..)| label.clone())),
+        TableColumn::numbers("disk", each().map(|(_, disk, _)| disk.to_string())),
+        TableColumn::numbers("commands", each().map(|(.., of)| of.issued.to_string())),
+    ];
+    columns.extend(shares(|part| {
+        each()
+            .map(|(.., of)| Some(of.head_time.share(part)))
+            .collect()
+    }));
+    Some(columns)
 }
 
 /// What the programs of each run achieved; nothing if there are none.

@@ -7,17 +7,18 @@ use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, r
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
-use headtime_stack::{ScanSpec, entries};
+use headtime_stack::{ArraySpec, ScanSpec, entries};
 use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 11] = [
+pub(super) const KEYS: [&str; 12] = [
     "title",
     "seed",
     "schedulers",
     "drive",
     "engine",
+    "array",
     "run",
     "freeblock",
     "workload",
@@ -35,6 +36,7 @@ struct ScenarioKeys {
     schedulers: Many<Spec>,
     drive: Node,
     engine: Option<Node>,
+    array: Option<ArraySpec>,
     #[serde(rename = "+loads")]
     loads: Loads,
     freeblock: Option<ScanSpec>,
@@ -130,6 +132,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         schedulers,
         drive,
         engine,
+        array,
         loads,
         freeblock,
         run,
@@ -160,7 +163,17 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         );
         return error("schedulers", &problem);
     }
-    let workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
+    let mut workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
+    if let Some(array) = &array {
+        if freeblock.is_some() {
+            return error("freeblock", "is for one drive; leave out [array]");
+        }
+        if let Workload::Programs(programs) = &mut workload
+            && table.at("host.read_ahead").is_none()
+        {
+            programs.host.read_ahead = array.read_ahead();
+        }
+    }
     let groups = match &workload {
         Workload::Synthetic(groups) => Some(groups),
         Workload::Replay(_) | Workload::Programs(_) => None,
@@ -182,6 +195,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         schedulers,
         drives,
         engines,
+        array,
         workload,
         freeblock,
         run,

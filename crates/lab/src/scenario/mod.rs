@@ -61,7 +61,7 @@ impl Scenario {
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 11] = keys::KEYS;
+    pub const KEYS: [&'static str; 12] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.

@@ -8,7 +8,7 @@ use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
-use headtime_stack::{Believed, ScanSpec, Simulated, Timeout};
+use headtime_stack::{ArraySpec, Believed, ScanSpec, Simulated, Timeout};
 use headtime_units::Nanos;
 use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, TimeUnit};
 use serde::de::{Deserializer, Error as _, Visitor};
@@ -30,6 +30,8 @@ pub struct Scenario {
     /// What stands between those who ask and the drive.
     #[serde(rename = "engine")]
     pub engines: Alternatives<EngineSpec>,
+    /// Disks behind one address space, each of them the drive; one disk without it.
+    pub array: Option<ArraySpec>,
     /// Who asks for what.
     #[serde(rename = "+workload")]
     pub workload: Workload,

@@ -1,0 +1,98 @@
+//! Arrays in scenarios.
+
+use super::common::{ended, json, scratch, stdout};
+
+/// `small.toml` on three disks, at one depth.
+const ARRAY: [&str; 7] = [
+    "sim",
+    "run",
+    "small.toml",
+    "--set",
+    "engine.depth=2",
+    "--set",
+    "array.members=3",
+];
+
+fn with<'a>(further: &[&'a str]) -> Vec<&'a str> {
+    ARRAY.iter().chain(further).copied().collect()
+}
+
+#[test]
+fn each_disk_has_a_row_and_all_disks_together_do_the_work() {
+    let report = json(&with(&["--format", "json"]));
+    for run in report["runs"].as_array().unwrap() {
+        let members = run["members"].as_array().unwrap();
+        assert_eq!(members.len(), 3);
+        let issued = members.iter().map(|of| of["issued"].as_u64().unwrap());
+        assert_eq!(
+            issued.sum::<u64>(),
+            run["engine"]["issued"].as_u64().unwrap()
+        );
+        let seek = members
+            .iter()
+            .map(|of| of["head_time"]["seek"].as_f64().unwrap());
+        let all = run["head_time"]["seek"].as_f64().unwrap();
+        assert!((seek.sum::<f64>() - all).abs() < 1e-6);
+    }
+    let one = json(&[
+        "sim",
+        "run",
+        "small.toml",
+        "--set",
+        "engine.depth=2",
+        "--format",
+        "json",
+    ]);
+    assert!(one["runs"][0].get("members").is_none());
+    let faster = |run: usize| {
+        let iops = |report: &serde_json::Value| report["runs"][run]["iops"].as_f64().unwrap();
+        iops(&report) / iops(&one)
+    };
+    // Four processes keep three disks busy for most of the time.
+    assert!((1.3..3.0).contains(&faster(0)), "{}", faster(0));
+    let table = stdout(&with(&[]));
+    assert!(table.contains("disk  commands"), "{table}");
+}
+
+#[test]
+fn a_log_of_an_array_repeats_each_disk() {
+    let log = scratch("array").join("array.log");
+    let log = log.to_str().unwrap();
+    stdout(&with(&["-s", "sstf", "--log", log]));
+    let replayed = stdout(&["sim", "replay-log", log]);
+    for member in ["member 0", "member 1", "member 2"] {
+        assert!(replayed.contains(member), "{replayed}");
+    }
+    assert_eq!(replayed.matches("identical").count(), 3, "{replayed}");
+}
+
+#[test]
+fn a_trace_has_the_room_of_all_disks() {
+    let alone = [
+        "sim",
+        "run",
+        "small.toml",
+        "-s",
+        "noop",
+        "--set",
+        "workload.range=9GB..10GB",
+    ];
+    assert_eq!(ended(&alone).0, 3, "the drive has 9.1 GB");
+    let range = ["-s", "noop", "--set", "workload.range=9GB..10GB"];
+    stdout(&with(&range));
+}
+
+#[test]
+fn what_is_no_array_is_refused_with_its_key() {
+    for (setting, problem) in [
+        ("array.members=1", "allowed is 2 to 64"),
+        ("array.members=65", "allowed is 2 to 64"),
+        ("array.chunk=6KiB", "a multiple of 4KiB up to 64MiB"),
+        ("array.level=raid5", "Allowed are \"raid0\""),
+        ("freeblock.block=64KiB", "freeblock: is for one drive"),
+    ] {
+        let (code, error) = ended(&with(&["--set", setting]));
+        assert_eq!(code, 2, "{setting}: {error}");
+        assert!(error.contains(problem), "{setting}: {error}");
+    }
+}

@@ -1,0 +1,67 @@
+//! Disks behind one address space.
+
+use headtime_config::{KeyError, parse, whole};
+use headtime_engine::Striped;
+use headtime_units::{Bytes, Sectors};
+use serde::de::Deserializer;
+use serde::{Deserialize, Serialize};
+
+/// An array of equal disks, as people write it: one key for each field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArraySpec {
+    /// Layout of the array's sectors.
+    #[serde(default)]
+    pub level: Level,
+    /// Number of disks, 2 to 64.
+    #[serde(deserialize_with = "whole::<_, _, 2, 64>")]
+    pub members: u16,
+    /// Bytes on a disk before the next disk's turn; default 64 KiB (mdadm up to 3.1). A multiple of 4 KiB.
+    #[serde(default = "chunk", deserialize_with = "chunks")]
+    pub chunk: Bytes,
+}
+
+/// Layout of an array's sectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Chunks on each disk in turn, without parity.
+    #[default]
+    Raid0,
+}
+
+/// Bytes of a page, which no chunk divides.
+const PAGE: u64 = 4 << 10;
+
+fn chunk() -> Bytes {
+    Bytes(64 << 10)
+}
+
+fn chunks<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
+    parse(from, "a size, such as \"64KiB\"", |text| {
+        let chunk: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+        match chunk.0 > 0 && chunk.0.is_multiple_of(PAGE) && chunk.0 <= 64 << 20 {
+            true => Ok(chunk),
+            false => Err("allowed is a multiple of 4KiB up to 64MiB".to_owned()),
+        }
+    })
+}
+
+impl ArraySpec {
+    /// Lays the array over disks of `capacity` sectors with `sector_bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If a disk has no whole chunk, or all disks together have too many sectors.
+    pub fn build(&self, capacity: Sectors, sector_bytes: u32) -> Result<Striped, KeyError> {
+        // A page has whole sectors, and so has a chunk.
+        let chunk = Sectors::new(self.chunk.0 / u64::from(sector_bytes));
+        let sizes = vec![capacity; usize::from(self.members)];
+        let striped = Striped::new(chunk, &sizes);
+        striped.map_err(|error| KeyError::new("array", error.to_string()))
+    }
+
+    /// Default read-ahead of a host above the array: two stripes, as md sets it.
+    pub fn read_ahead(&self) -> Bytes {
+        Bytes(2 * u64::from(self.members) * self.chunk.0)
+    }
+}
