@@ -269,6 +269,11 @@ impl<S: Scheduler> Engine<S> {
         self.depth
     }
 
+    /// Most commands that the drive may get by the last order, or by the configuration if none came.
+    pub(crate) fn depth_ordered(&self) -> u32 {
+        self.depth_ordered
+    }
+
     /// Requests that are not in the drive: with a scheduler, staged, or held back.
     pub fn waiting(&self) -> usize {
         let in_lane = |lane: &Queue<S>| {

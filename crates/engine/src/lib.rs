@@ -51,7 +51,7 @@ pub use self::core::{Core, Due, earliest};
 pub use config::{Config, ConfigError, Issue, Plug};
 pub use delays::DelayCounts;
 pub use engine::Engine;
-pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
+pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Seen, Stats};
 pub use few::Few;
 pub use freeblock::{
     ClientWaits, Demand, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Gap, Hits, Idle,
@@ -66,5 +66,5 @@ pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{
-    Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, Seen, World,
+    Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, World,
 };
