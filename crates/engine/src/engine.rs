@@ -228,15 +228,12 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn ordered(&mut self, now: Time, order: &GateOrder) {
-        match *order {
-            GateOrder::Depth(depth) => {
-                self.depth_ordered = depth.clamp(1, self.shared.config.depth);
-                self.propose_depth(now, None);
-            }
-            GateOrder::Age(_) | GateOrder::Window { .. } => {
-                self.gate.told(now, order);
-                self.account.changed();
-            }
+        if let GateOrder::Depth(depth) = *order {
+            self.depth_ordered = depth.clamp(1, self.shared.config.depth);
+            self.propose_depth(now, None);
+        } else {
+            self.gate.told(now, order);
+            self.account.changed();
         }
     }
 

@@ -32,6 +32,7 @@ mod delays;
 mod engine;
 mod event;
 mod few;
+mod fields;
 mod freeblock;
 mod gate;
 mod in_drive;
