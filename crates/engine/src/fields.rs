@@ -2,7 +2,7 @@
 
 use headtime_units::Time;
 
-/// The words that are left of a line. Errors name the word by what it should be.
+/// The words that are left of a line. Errors name the word as the caller does.
 pub(crate) struct Fields<'a>(pub std::str::SplitAsciiWhitespace<'a>);
 
 impl<'a> Fields<'a> {

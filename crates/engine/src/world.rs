@@ -49,7 +49,7 @@ pub enum Order {
         /// The scheduler, empty.
         scheduler: Box<dyn Scheduler>,
     },
-    /// What is queued and staged in a lane moves to another one ([`Event::Drained`]).
+    /// Queued and staged requests of a lane move to another lane ([`Event::Drained`](crate::Event::Drained)).
     Drain {
         /// Whose.
         member: Member,

@@ -3,7 +3,7 @@
 //! Observers of a [`Core`](crate::Core) are its log, and for each member an audit and a job in the background. A [`Core`](crate::Core)
 //! without observers tests one pointer for each event and command.
 //!
-//! An observer that gives orders asks for [`Event::Ordered`], as a job does that limits the depth. Such an event is in the log like others, so a
+//! An observer gives an order by asking for [`Event::Ordered`], as a job does to limit the depth. The log has that event like others, so a
 //! replay needs no observer.
 
 use super::depths::Depths;
@@ -36,7 +36,7 @@ struct Beside {
 }
 
 impl<L: Sink> Observers<L> {
-    /// No observer of so many members.
+    /// A place for the observers of each of `members` members, empty.
     pub fn of(members: usize) -> Observers<L> {
         Observers {
             log: None,
@@ -85,7 +85,7 @@ impl<L: Sink> Observers<L> {
         self.beside[member.index()].depths.order(order)
     }
 
-    /// Takes note of what passes through the engine of a member.
+    /// Shows an event, command or swap of a member's engine to log, audit and job.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl<L: Sink> Observers<L> {
         })
     }
 
-    /// Hands on the log if it is a piece, and checks what the audits promise when there are no more commands.
+    /// Hands on a full piece of the log, and checks the promises of engines without further commands.
     ///
     /// # Errors
     ///
