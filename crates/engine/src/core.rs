@@ -18,17 +18,17 @@
 //! in Linux, where the queue runs before the reader does.
 
 mod depths;
+mod observers;
 
-use crate::audit::Audit;
 use crate::few::Few;
 use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
 use crate::volume::{Map, Volume};
-use crate::world::{Asked, Background, Broken, Done, GaveUp, Late, Order, Seen, World};
-use crate::{Command, Engine, Event, Lane, Member, Outcome, RequestId};
-use depths::Depths;
-use headtime_sched::{Foretold, Request, WaitStats};
+use crate::world::{Asked, Background, Broken, Done, GaveUp, Late, Order, World};
+use crate::{Command, Engine, Event, Member, Outcome, Seen};
+use headtime_sched::{Request, WaitStats};
 use headtime_units::{Nanos, Time};
+use observers::Observers;
 
 /// When each kind of thing is next due; [`Time::NEVER`] if it is not.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +72,8 @@ pub struct Core<L> {
     /// By member.
     timeouts: Few<Timeouts>,
     timeout: Option<Nanos>,
-    log: Option<Writer<L>>,
-    /// By member; empty unless asked for.
-    audits: Vec<Audit>,
-    /// By member; empty unless there are any.
-    jobs: Vec<Option<Box<dyn Background>>>,
-    /// By member; empty unless there are jobs.
-    depths: Vec<Depths>,
-    /// Whether they are asked for what they want.
-    asks_jobs: bool,
-    /// Nobody but the world takes part in what the engine of the only member does: no log, no audit, no job. One test in
-    /// front of all of them, which are rare.
-    plain: bool,
+    /// Log, audits and jobs in the background, if there are any.
+    observers: Option<Box<Observers<L>>>,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
@@ -110,31 +100,28 @@ impl<L: Sink> Core<L> {
             timeouts: Few::from(timeouts.collect::<Vec<_>>()),
             volume,
             timeout: None,
-            log,
-            audits: Vec::new(),
-            jobs: Vec::new(),
-            depths: Vec::new(),
-            asks_jobs: true,
-            plain: false,
+            observers: None,
             waits: WaitStats::default(),
             now: Time::ZERO,
         };
-        core.look_who_takes_part();
+        if log.is_some() {
+            core.observed().0.log = log;
+        }
         core
     }
 
-    fn look_who_takes_part(&mut self) {
-        let nobody = self.log.is_none() && self.audits.is_empty() && self.jobs.is_empty();
-        self.plain = nobody && self.volume.is_one();
+    /// The observers, and the volume.
+    fn observed(&mut self) -> (&mut Observers<L>, &mut Volume) {
+        let members = self.timeouts.count();
+        let observers = &mut self.observers;
+        let observers = observers.get_or_insert_with(|| Box::new(Observers::of(members)));
+        (observers, &mut self.volume)
     }
 
     /// Checks the promises of the engines all along; slow.
     pub fn audit(&mut self) {
-        self.audits.resize_with(self.timeouts.count(), Audit::new);
-        for (member, audit) in (0..).map(Member).zip(&mut self.audits) {
-            audit.watch(self.volume.engine(member));
-        }
-        self.look_who_takes_part();
+        let (observers, volume) = self.observed();
+        observers.audit(volume);
     }
 
     /// Has a job run in the background of a member, in place of the one that did.
@@ -143,13 +130,11 @@ impl<L: Sink> Core<L> {
     ///
     /// If there is no such member, or the former job still waits for a request.
     pub fn run_in_background(&mut self, member: Member, job: Box<dyn Background>) {
-        self.jobs.resize_with(self.timeouts.count(), || None);
-        self.depths.resize_with(self.jobs.len(), Depths::default);
+        let (observers, volume) = self.observed();
         if let Some(tracker) = job.tracker() {
-            self.volume.engine(member).follow_with(tracker);
+            volume.engine(member).follow_with(tracker);
         }
-        self.jobs[member.index()] = Some(job);
-        self.look_who_takes_part();
+        *observers.job(member) = Some(job);
     }
 
     /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.
@@ -158,15 +143,15 @@ impl<L: Sink> Core<L> {
     ///
     /// Later, if it still waits for a request.
     pub fn end_background(&mut self, member: Member) {
-        let job = self.jobs.get_mut(member.index()).and_then(Option::take);
-        if job.is_some() {
-            self.volume.engine(member).follow_no_longer();
+        let (observers, volume) = self.observed();
+        if observers.job(member).take().is_some() {
+            volume.engine(member).follow_no_longer();
         }
     }
 
     /// Asks no job in the background any more. What they have asked for ends, and they are told so.
     pub fn ask_no_more(&mut self) {
-        self.asks_jobs = false;
+        self.observed().0.asks_jobs = false;
     }
 
     /// Asks the jobs in the background, as after an event: something has changed of which the engines know nothing.
@@ -176,12 +161,13 @@ impl<L: Sink> Core<L> {
     /// If the world ends.
     pub fn ask_jobs<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         let at = self.pass(at);
-        self.rare_commands(world, at)
+        self.commands(world, at)
     }
 
     /// Returns true if there are jobs in the background, and none has anything more to do.
     pub fn jobs_are_over(&self) -> bool {
-        let mut jobs = self.jobs.iter().flatten().peekable();
+        let observers = self.observers.iter();
+        let mut jobs = observers.flat_map(|observers| observers.jobs()).peekable();
         jobs.peek().is_some() && jobs.all(|job| job.is_over())
     }
 
@@ -224,12 +210,12 @@ impl<L: Sink> Core<L> {
 
     /// The log, to flush it.
     pub fn log(&mut self) -> Option<&mut Writer<L>> {
-        self.log.as_mut()
+        self.observers.as_mut()?.log.as_mut()
     }
 
     /// Takes the log out, to finish it. Nothing is logged afterwards.
     pub fn take_log(&mut self) -> Option<Writer<L>> {
-        self.log.take()
+        self.observers.as_mut()?.log.take()
     }
 
     /// Returns the next time of each kind of event.
@@ -241,21 +227,11 @@ impl<L: Sink> Core<L> {
             timeout: self.timeouts.earliest(Timeouts::next),
             arrival: world.next_arrival(),
             wake: self.volume.engines().earliest(Engine::next_wakeup),
-            job: match self.plain {
-                true => Time::NEVER,
-                false => self.next_job(),
+            job: match &self.observers {
+                None => Time::NEVER,
+                Some(observers) => observers.next_wakeup(&self.volume),
             },
         }
-    }
-
-    #[inline(never)]
-    fn next_job(&self) -> Time {
-        if !self.asks_jobs {
-            return Time::NEVER;
-        }
-        let jobs = self.volume.engines().iter().zip(&self.jobs);
-        let wakes = jobs.filter_map(|(engine, job)| job.as_ref()?.next_wakeup(engine));
-        wakes.min().unwrap_or(Time::NEVER)
     }
 
     /// Handles the first of the things that are `due` by `at`, and all commands that follow from it. If nothing is
@@ -266,38 +242,28 @@ impl<L: Sink> Core<L> {
     /// If the world ends.
     #[inline(always)]
     pub fn step<W: World>(&mut self, world: &mut W, due: &Due, at: Time) -> Result<(), W::Error> {
-        let mut at = self.pass(at);
+        let at = self.pass(at);
         if due.order <= at {
             return match world.order(at) {
                 Some(order) => self.obey(world, at, order),
                 None => Ok(()),
             };
-        }
-        let (member, event) = if due.device <= at {
-            let Some(done) = world.completed(at) else {
-                return Ok(());
+        } else if due.device <= at {
+            return match world.completed(at) {
+                Some(done) => self.completed(world, done),
+                None => Ok(()),
             };
-            at = self.pass(done.at);
-            (done.member, self.given_back(&done))
         } else if due.timeout <= at {
             return self.give_up(world, at);
         } else if due.arrival.is_some_and(|due| due <= at) {
-            let event = match world.arrived(at)? {
-                Some(Asked::Request(arrival)) => Event::Arrived(arrival),
-                Some(Asked::Unplugged) => Event::Unplugged,
+            match world.arrived(at)? {
+                Some(Asked::Request(arrival)) => self.ask(world, at, Event::Arrived(arrival))?,
+                Some(Asked::Unplugged) => self.ask(world, at, Event::Unplugged)?,
                 None => return Ok(()),
-            };
-            if !self.volume.is_one() {
-                self.volume.ask(at, event);
-                return self.rare_commands(world, at);
             }
-            (Member(0), event)
-        } else if due.job < due.wake {
-            return self.rare_commands(world, at);
-        } else {
-            (self.volume.wakes(), Event::Woke)
-        };
-        self.handle(world, at, member, event)?;
+        } else if due.job >= due.wake {
+            self.handle(world, at, self.volume.wakes(), &Event::Woke)?;
+        }
         self.commands(world, at)
     }
 
@@ -324,17 +290,15 @@ impl<L: Sink> Core<L> {
                 for timeouts in &mut self.timeouts {
                     timeouts.shorten(latest);
                 }
-                Ok(())
+                return Ok(());
             }
             Order::Gate(member, order) => {
-                let depths = self.depths.get_mut(member.index());
-                let order = depths.map_or(order, |depths| depths.order(order));
-                self.handle(world, at, member, Event::Ordered(order))?;
-                self.rare_commands(world, at)
+                let observers = self.observers.as_mut();
+                let order = observers.map_or(order, |all| all.limit(member, order));
+                self.handle(world, at, member, &Event::Ordered(order))?;
             }
             Order::Drain { member, from, to } => {
-                self.handle(world, at, member, Event::Drained { from, to })?;
-                self.rare_commands(world, at)
+                self.handle(world, at, member, &Event::Drained { from, to })?;
             }
             Order::Swap {
                 member,
@@ -342,15 +306,11 @@ impl<L: Sink> Core<L> {
                 text,
                 scheduler,
             } => {
-                if let Some(log) = &mut self.log {
-                    log.swap(at, member, lane, &text);
-                }
-                world.seen(at, member, Seen::Swapped(lane, &text));
+                self.show(world, at, member, Seen::Swapped(lane, &text))?;
                 let engine = self.volume.engine(member);
                 let old = engine.replace_scheduler(at, lane, scheduler);
                 self.waits += old.waits();
                 self.volume.swapped(member);
-                self.rare_commands(world, at)
             }
             Order::SwapGate {
                 member,
@@ -359,21 +319,18 @@ impl<L: Sink> Core<L> {
                 schedulers,
             } => {
                 let (texts, schedulers): (Vec<String>, Vec<_>) = schedulers.into_iter().unzip();
-                if let Some(log) = &mut self.log {
-                    log.swap_gate(at, member, &text, &texts);
-                }
-                world.seen(at, member, Seen::GateSwapped(&text, &texts));
+                self.show(world, at, member, Seen::GateSwapped(&text, &texts))?;
                 let engine = self.volume.engine(member);
                 for old in engine.replace_gate(at, gate, schedulers) {
                     self.waits += old.waits();
                 }
-                if let Some(audit) = self.audits.get_mut(member.index()) {
-                    audit.watch(engine);
+                if let Some(observers) = &mut self.observers {
+                    observers.regated(member, engine);
                 }
                 self.volume.swapped(member);
-                self.rare_commands(world, at)
             }
         }
+        self.commands(world, at)
     }
 
     /// Takes a command back from a device, and does what follows from it.
@@ -388,19 +345,13 @@ impl<L: Sink> Core<L> {
     #[inline]
     pub fn completed<W: World>(&mut self, world: &mut W, done: Done) -> Result<(), W::Error> {
         let at = self.pass(done.at);
-        let event = self.given_back(&done);
-        self.handle(world, at, done.member, event)?;
-        self.commands(world, at)
-    }
-
-    /// Ends the deadline of a command. Returns what the engine is told.
-    #[inline]
-    fn given_back(&mut self, done: &Done) -> Event {
         self.timeouts[done.member.index()].done(done.tag);
-        Event::Completed {
+        let event = Event::Completed {
             tag: done.tag,
             outcome: done.outcome,
-        }
+        };
+        self.handle(world, at, done.member, &event)?;
+        self.commands(world, at)
     }
 
     /// Gives up on the command whose deadline comes first, by member if there are several.
@@ -451,216 +402,105 @@ impl<L: Sink> Core<L> {
         self.now
     }
 
+    /// Shows what passes through the engine of a member to all who observe.
+    #[inline(always)]
+    fn show<W: World>(
+        &mut self,
+        world: &mut W,
+        at: Time,
+        member: Member,
+        seen: Seen<'_>,
+    ) -> Result<(), Broken> {
+        world.seen(at, member, seen);
+        match &mut self.observers {
+            Some(observers) => {
+                observers.see(at, member, seen, &self.volume.engines()[member.index()])
+            }
+            None => Ok(()),
+        }
+    }
+
     #[inline(always)]
     fn handle<W: World>(
         &mut self,
         world: &mut W,
         at: Time,
         member: Member,
-        event: Event,
-    ) -> Result<(), W::Error> {
-        if !self.plain {
-            return self.handle_before_others(world, at, member, &event);
-        }
-        world.seen(at, member, Seen::Event(&event));
-        self.volume.handle_alone(at, &event);
-        Ok(())
-    }
-
-    /// As [`Core::handle`] where others than the world take part.
-    #[inline(never)]
-    fn handle_before_others<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-        member: Member,
         event: &Event,
     ) -> Result<(), W::Error> {
-        if let Some(log) = &mut self.log {
-            log.event(at, member, event);
-        }
-        if let Some(audit) = self.audits.get_mut(member.index()) {
-            let seen = audit.event(event);
-            seen.map_err(|violation| Broken { at, violation })?;
-        }
-        world.seen(at, member, Seen::Event(event));
-        if !self.jobs.is_empty() {
-            self.arrives(at, member, event);
-        }
+        self.show(world, at, member, Seen::Event(event))?;
         self.volume.handle(at, member, event);
         Ok(())
     }
 
-    /// Tells a member's job of a client's request that arrives.
-    #[inline(never)]
-    fn arrives(&mut self, at: Time, member: Member, event: &Event) {
-        if let (Event::Arrived(arrival), Some(job)) = (event, &mut self.jobs[member.index()]) {
-            job.arrives(at, arrival);
-        }
-    }
-
-    #[inline]
-    fn foretell<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        while let Some(request) = world.foretell() {
-            self.foretold(world, at, request)?;
-        }
-        Ok(())
-    }
-
-    /// Apart, so that worlds that foretell nothing do not carry it along.
-    #[inline(never)]
-    fn foretold<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-        request: Foretold,
-    ) -> Result<(), W::Error> {
-        let event = Event::Foretold(request);
+    /// Takes an event of clients. A volume of several hands it on to each member that it concerns.
+    #[inline(always)]
+    fn ask<W: World>(&mut self, world: &mut W, at: Time, event: Event) -> Result<(), W::Error> {
         if self.volume.is_one() {
-            return self.handle(world, at, Member(0), event);
+            return self.handle(world, at, Member(0), &event);
         }
         self.volume.ask(at, event);
         Ok(())
     }
 
-    /// As [`Core::commands`], which is a part of [`Core::step`]: for all that happens more seldom.
-    #[inline(never)]
-    fn rare_commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        self.commands(world, at)
+    #[inline(always)]
+    fn foretell<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+        while let Some(request) = world.foretell() {
+            self.ask(world, at, Event::Foretold(request))?;
+        }
+        Ok(())
     }
 
-    /// Sees to all commands that there are at `at`, and to what joins those that are staged.
-    #[inline(always)]
+    /// Carries out all commands that there are at `at`, and all that follows from events that observers ask for.
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         self.foretell(world, at)?;
-        if !self.plain {
-            return self.commands_before_others(world, at);
-        }
-        while let Some(command) = self.volume.alone().poll(at) {
-            world.seen(at, Member(0), Seen::Command(&command));
-            self.carry_out(world, at, Member(0), &command)?;
-        }
-        world.backlog(at, Member(0), self.volume.alone().backlog());
-        Ok(())
-    }
-
-    /// As [`Core::commands`] where others than the world take part.
-    #[inline(never)]
-    fn commands_before_others<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-    ) -> Result<(), W::Error> {
-        self.drain(world, at)?;
-        if !self.jobs.is_empty() {
-            self.all_joined(world, at)?;
+        loop {
+            match self.volume.is_one() {
+                true => self.poll(world, at, Member(0))?,
+                false => self.poll_several(world, at)?,
+            }
+            let Some((member, event)) = self.observers_ask(world, at) else {
+                break;
+            };
+            self.handle(world, at, member, &event)?;
         }
         for index in 0..self.volume.engines().count() {
-            let member = Member(index as u16);
             let backlog = self.volume.engines()[index].backlog();
-            world.backlog(at, member, backlog);
+            world.backlog(at, Member(index as u16), backlog);
         }
-        if let Some(log) = &mut self.log {
-            log.flush_if_full();
-        }
-        match self.audits.is_empty() {
-            true => Ok(()),
-            false => Ok(self.at_rest(at)?),
+        match &mut self.observers {
+            Some(observers) => Ok(observers.at_rest(at, &self.volume)?),
+            None => Ok(()),
         }
     }
 
-    #[inline(never)]
-    fn at_rest(&self, at: Time) -> Result<(), Broken> {
-        for (audit, engine) in self.audits.iter().zip(self.volume.engines()) {
-            let seen = audit.at_rest(engine, self.volume.behind());
-            seen.map_err(|violation| Broken { at, violation })?;
+    /// The next event that observers ask for.
+    #[inline(always)]
+    fn observers_ask<W: World>(&mut self, world: &mut W, at: Time) -> Option<(Member, Event)> {
+        let observers = self.observers.as_mut()?;
+        let (member, event) = observers.ask(at, &mut self.volume)?;
+        if let (Event::Joined { arrival, .. }, Some(job)) = (&event, observers.job(member)) {
+            world.joined(member, arrival, job.as_mut());
+        }
+        Some((member, event))
+    }
+
+    /// Carries out the commands of a member until there are none.
+    #[inline(always)]
+    fn poll<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Result<(), W::Error> {
+        while let Some(command) = self.volume.engine(member).poll(at) {
+            self.show(world, at, member, Seen::Command(&command))?;
+            self.carry_out(world, at, member, &command)?;
         }
         Ok(())
     }
 
-    /// Tells the members of what their jobs ask for, until that is all. What the drain of one does may concern another one.
+    /// Carries out the commands of several members, and hands on their events, until there are none.
     #[inline(never)]
-    fn all_joined<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
+    fn poll_several<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         loop {
-            let mut any = false;
-            for index in 0..self.volume.engines().count() {
-                any |= self.joined(world, at, Member(index as u16))?;
-            }
-            if !any {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Tells a member of what its job asks for, until that is all. Returns true if it was anything.
-    fn joined<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-        member: Member,
-    ) -> Result<bool, W::Error> {
-        let mut any = false;
-        while let Some(event) = self.joins(world, at, member) {
-            self.handle(world, at, member, event)?;
-            self.drain(world, at)?;
-            any = true;
-        }
-        Ok(any)
-    }
-
-    /// What a member is told next: what its job asks for, or that it asks for nothing more.
-    fn joins<W: World>(&mut self, world: &mut W, at: Time, member: Member) -> Option<Event> {
-        let engine = self.volume.engine(member);
-        let asked = self.jobs[member.index()].as_mut();
-        let job = asked.filter(|_| self.asks_jobs);
-        let depth = job.as_ref().and_then(|job| job.depth());
-        let most = engine.config().depth;
-        if let Some(order) = self.depths[member.index()].job(depth, most) {
-            return Some(Event::Ordered(order));
-        }
-        let Some(job) = job else {
-            return engine.is_offering().then_some(Event::Offering(false));
-        };
-        let offers = job.is_offered();
-        if offers != engine.is_offering() {
-            return Some(Event::Offering(offers));
-        }
-        let unoffered = engine.unoffered();
-        let lane = match offers {
-            true => unoffered,
-            false => Some(Lane(0)),
-        };
-        let approach = lane.and_then(|lane| engine.approach(at, lane));
-        let engine = &self.volume.engines()[member.index()];
-        let Some((arrival, lane, join)) = job.joins(at, engine, approach.as_ref()) else {
-            return unoffered.map(Event::Offered);
-        };
-        let is_own = matches!(arrival.id, RequestId::Background(_));
-        assert!(is_own, "a job asks as client {}", arrival.id);
-        world.joined(member, &arrival, job.as_mut());
-        Some(Event::Joined {
-            arrival,
-            lane,
-            join,
-        })
-    }
-
-    /// Sees to commands, and to events of several members, until there are none.
-    fn drain<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        if !self.volume.is_one() {
-            return self.drain_several(world, at);
-        }
-        while let Some(command) = self.volume.engine(Member(0)).poll(at) {
-            self.command(world, at, Member(0), &command)?;
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn drain_several<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
-        loop {
-            while let Some((member, command)) = self.volume.poll(at) {
-                self.command(world, at, member, &command)?;
+            while let Some(member) = self.volume.next_to_poll() {
+                self.poll(world, at, member)?;
             }
             let Some((member, event, part)) = self.volume.next_event() else {
                 return Ok(());
@@ -668,33 +508,8 @@ impl<L: Sink> Core<L> {
             if let Some(part) = part {
                 world.part(member, &part);
             }
-            self.handle(world, at, member, event)?;
+            self.handle(world, at, member, &event)?;
         }
-    }
-
-    /// Shows a command to all who take part, and carries it out.
-    fn command<W: World>(
-        &mut self,
-        world: &mut W,
-        at: Time,
-        member: Member,
-        command: &Command,
-    ) -> Result<(), W::Error> {
-        if let Some(log) = &mut self.log {
-            log.command(at, member, command);
-        }
-        let engine = &self.volume.engines()[member.index()];
-        if let Some(audit) = self.audits.get_mut(member.index()) {
-            let seen = audit.command(engine, command);
-            seen.map_err(|violation| Broken { at, violation })?;
-        }
-        world.seen(at, member, Seen::Command(command));
-        if let (Command::Finish(done), Some(Some(job))) =
-            (command, self.jobs.get_mut(member.index()))
-        {
-            job.seen(at, done);
-        }
-        self.carry_out(world, at, member, command)
     }
 
     #[inline(always)]
@@ -725,7 +540,8 @@ impl<L: Sink> Core<L> {
                 }
             }
             Command::Background(done) => {
-                let job = self.jobs.get_mut(member.index()).and_then(Option::as_mut);
+                let observers = self.observers.as_mut();
+                let job = observers.and_then(|observers| observers.job(member).as_mut());
                 let job = job.unwrap_or_else(|| panic!("no job asked for {done:?}"));
                 world.background(at, member, done, job.as_mut());
             }

@@ -228,15 +228,12 @@ impl<S: Scheduler> Engine<S> {
     }
 
     fn ordered(&mut self, now: Time, order: &GateOrder) {
-        match *order {
-            GateOrder::Depth(depth) => {
-                self.depth_ordered = depth.clamp(1, self.shared.config.depth);
-                self.propose_depth(now, None);
-            }
-            GateOrder::Age(_) | GateOrder::Window { .. } => {
-                self.gate.told(now, order);
-                self.account.changed();
-            }
+        if let GateOrder::Depth(depth) = *order {
+            self.depth_ordered = depth.clamp(1, self.shared.config.depth);
+            self.propose_depth(now, None);
+        } else {
+            self.gate.told(now, order);
+            self.account.changed();
         }
     }
 
@@ -267,6 +264,11 @@ impl<S: Scheduler> Engine<S> {
     /// The most commands that the drive gets at present: what is configured or ordered, or less where a scheduler proposes that.
     pub fn depth(&self) -> u32 {
         self.depth
+    }
+
+    /// Most commands that the drive may get by the last order, or by the configuration if none came.
+    pub(crate) fn depth_ordered(&self) -> u32 {
+        self.depth_ordered
     }
 
     /// Requests that are not in the drive: with a scheduler, staged, or held back.

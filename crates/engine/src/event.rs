@@ -130,6 +130,19 @@ pub enum Command {
     Background(Finished),
 }
 
+/// Event, command or swap of an engine, as the log and other observers see it.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// An event, before the engine takes it.
+    Event(&'a Event),
+    /// A command, before anybody acts on it.
+    Command(&'a Command),
+    /// The scheduler of a lane was swapped for the one of this text.
+    Swapped(Lane, &'a str),
+    /// The gate was swapped for the one of this text, with schedulers of these texts.
+    GateSwapped(&'a str, &'a [String]),
+}
+
 /// What the engine did so far, as counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {

@@ -26,6 +26,7 @@ pub use rsd::Rsd;
 pub use spec::{GateError, GateSpec, gates};
 
 use crate::config::Config;
+use crate::fields::Fields;
 use crate::names::DriveTag;
 use headtime_sched::{Class, Origin, Request, Scheduler};
 use headtime_units::{Nanos, Time};
@@ -103,6 +104,38 @@ pub enum GateOrder {
         /// How long it lasts.
         span: Nanos,
     },
+}
+
+/// The text of an order in a log: its kind, then numbers. Times are nanoseconds.
+impl core::fmt::Display for GateOrder {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            GateOrder::Depth(depth) => write!(f, "depth {depth}"),
+            GateOrder::Age(commands) => write!(f, "age {commands}"),
+            GateOrder::Window { lane, from, span } => {
+                let (from, span) = (from.as_nanos(), span.as_nanos());
+                write!(f, "window {} {from} {span}", lane.0)
+            }
+        }
+    }
+}
+
+impl GateOrder {
+    /// Reads what [`GateOrder`]'s [`Display`](core::fmt::Display) writes.
+    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<GateOrder, String> {
+        match fields.word("order")? {
+            "depth" => fields.small("depth").map(GateOrder::Depth),
+            "age" => fields.number("age").map(GateOrder::Age),
+            "window" => Ok(GateOrder::Window {
+                lane: fields.small("lane").map(Lane)?,
+                from: fields.time()?,
+                span: fields.number("length").map(Nanos::from_nanos)?,
+            }),
+            word => Err(format!(
+                "\"{word}\" is no order; allowed are depth, age and window"
+            )),
+        }
+    }
 }
 
 /// Says which lane a request belongs to, and which lane may go next.

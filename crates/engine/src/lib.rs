@@ -32,6 +32,7 @@ mod delays;
 mod engine;
 mod event;
 mod few;
+mod fields;
 mod gate;
 mod in_drive;
 mod lane;
@@ -51,7 +52,7 @@ pub use self::core::{Core, Due, earliest};
 pub use config::{Config, ConfigError, Issue, Plug};
 pub use delays::DelayCounts;
 pub use engine::Engine;
-pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Stats};
+pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Seen, Stats};
 pub use few::Few;
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
@@ -63,5 +64,5 @@ pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};
 pub use volume::{Map, Member, Part};
 pub use world::{
-    Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, Seen, World,
+    Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, World,
 };

@@ -64,7 +64,7 @@ mod replay;
 mod settings;
 mod writer;
 
-use crate::{Arrival, Command, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
+use crate::{Arrival, Command, DriveTag, Event, Join, Lane, Member, Outcome, RequestId};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
@@ -220,14 +220,7 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
             writeln!(out, "P {now} {}", if *on { "on" } else { "off" })
         }
         Event::Offered(lane) => writeln!(out, "R {now} {}", lane.0),
-        Event::Ordered(order) => match order {
-            GateOrder::Depth(depth) => writeln!(out, "O {now} depth {depth}"),
-            GateOrder::Age(commands) => writeln!(out, "O {now} age {commands}"),
-            GateOrder::Window { lane, from, span } => {
-                let (from, span) = (from.as_nanos(), span.as_nanos());
-                writeln!(out, "O {now} window {} {from} {span}", lane.0)
-            }
-        },
+        Event::Ordered(order) => writeln!(out, "O {now} {order}"),
         Event::Behind { origin, class } => writeln!(
             out,
             "B {now} {} {} {} {}",

@@ -18,7 +18,7 @@
 //! it does in a single engine.
 
 use crate::few::Few;
-use crate::{Arrival, Command, Engine, Event, Finished, Outcome, RequestId};
+use crate::{Arrival, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
@@ -29,6 +29,7 @@ pub struct Member(pub u16);
 
 impl Member {
     /// The number as an index.
+    #[inline]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -150,19 +151,6 @@ impl Volume {
         &mut self.engines[member.index()]
     }
 
-    /// The engine of the first member, which is the only one where nobody but the world takes part.
-    #[inline(always)]
-    pub fn alone(&mut self) -> &mut Engine {
-        &mut self.engines[0]
-    }
-
-    /// Has the engine of the only member take note of an event.
-    #[inline(always)]
-    pub fn handle_alone(&mut self, now: Time, event: &Event) {
-        debug_assert!(self.is_one());
-        self.engines[0].note(now, event);
-    }
-
     /// Returns true if nothing is queued, held or in flight on any member.
     pub fn is_idle(&self) -> bool {
         self.engines.iter().all(Engine::is_idle)
@@ -219,16 +207,9 @@ impl Volume {
         }
     }
 
-    /// The next command of any member of several.
-    pub fn poll(&mut self, now: Time) -> Option<(Member, Command)> {
-        let split = self.split.as_mut()?;
-        while let Some(member) = split.to_poll.front() {
-            match self.engines[member.index()].poll(now) {
-                Some(command) => return Some((*member, command)),
-                None => split.to_poll.pop_front(),
-            };
-        }
-        None
+    /// The next of several members that may have commands.
+    pub fn next_to_poll(&mut self) -> Option<Member> {
+        self.split.as_mut()?.to_poll.pop_front()
     }
 
     /// Takes what clients do; each of several members gets its events by [`Volume::next_event`].
@@ -254,8 +235,8 @@ impl Volume {
         }
     }
 
-    /// The next event for one of several members. To be asked when [`Volume::poll`] has returned `None`, and that again
-    /// after each.
+    /// The next event for one of several members. Ask for it when [`Volume::next_to_poll`] has returned `None`. Poll again
+    /// after each event.
     pub fn next_event(&mut self) -> Option<(Member, Event, Option<Part>)> {
         let split = self.split.as_mut()?;
         if let Some(event) = split.inbox.pop_front() {

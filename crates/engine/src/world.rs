@@ -3,8 +3,7 @@
 use crate::audit::Violation;
 use crate::volume::Part;
 use crate::{
-    Arrival, Command, DriveTag, Engine, Event, Finished, Gate, GateOrder, Join, Lane, Member,
-    Outcome,
+    Arrival, DriveTag, Engine, Finished, Gate, GateOrder, Join, Lane, Member, Outcome, Seen,
 };
 use headtime_sched::{Backlog, Foretold, HeadState, Request, Scheduler, Track};
 use headtime_units::{Nanos, Time};
@@ -50,7 +49,7 @@ pub enum Order {
         /// The scheduler, empty.
         scheduler: Box<dyn Scheduler>,
     },
-    /// What is queued and staged in a lane moves to another one ([`Event::Drained`]).
+    /// Queued and staged requests of a lane move to another lane ([`Event::Drained`](crate::Event::Drained)).
     Drain {
         /// Whose.
         member: Member,
@@ -101,19 +100,6 @@ pub struct Late<'a> {
     pub timeout: Option<Nanos>,
     /// The engine, which knows the command's parts.
     pub engine: &'a Engine,
-}
-
-/// What passes through an engine, as observers see it: typed values in the order of the log.
-#[derive(Clone, Copy, Debug)]
-pub enum Seen<'a> {
-    /// An event, before the engine takes it.
-    Event(&'a Event),
-    /// A command, before anybody acts on it.
-    Command(&'a Command),
-    /// The scheduler of a lane was swapped for the one of this text.
-    Swapped(Lane, &'a str),
-    /// The gate was swapped for the one of this text, with schedulers of these texts.
-    GateSwapped(&'a str, &'a [String]),
 }
 
 /// What leads to the first request that is staged in a lane.

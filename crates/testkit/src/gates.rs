@@ -89,7 +89,7 @@ impl Gate for AgedRanks {
             // One is reserved.
             GateOrder::Depth(depth) => self.depth = (*depth).max(2),
             GateOrder::Age(commands) => self.age_max = *commands,
-            GateOrder::Window { .. } => {}
+            _ => {}
         }
     }
 }
@@ -160,11 +160,10 @@ impl Gate for Windows {
     fn told(&mut self, _: Time, order: &GateOrder) {
         match order {
             GateOrder::Depth(depth) => self.depth = (*depth).max(1),
-            GateOrder::Age(_) => {}
-            GateOrder::Window { span, .. } if span.is_zero() => {}
-            GateOrder::Window { lane, from, span } => {
+            GateOrder::Window { lane, from, span } if !span.is_zero() => {
                 (self.first, self.from, self.span) = (Lane(lane.0 % 2), *from, *span);
             }
+            _ => {}
         }
     }
 }

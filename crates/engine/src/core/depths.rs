@@ -2,31 +2,34 @@
 
 use crate::GateOrder;
 
-/// The two, of a member. The lower one counts.
+/// The limit that the job of a member sets beside orders. The lower one counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depths {
-    /// None if nothing was ordered: that of the configuration.
-    ordered: Option<u32>,
     by_job: Option<u32>,
+    /// Depth that was ordered last. Of use only if the job sets a limit.
+    ordered: u32,
 }
 
 impl Depths {
-    /// An order to the gate. Returns what the gate is told.
+    /// Limits an order to the gate to the depth that the job asks for.
     pub fn order(&mut self, order: GateOrder) -> GateOrder {
         let GateOrder::Depth(depth) = order else {
             return order;
         };
-        self.ordered = Some(depth);
+        self.ordered = depth;
         GateOrder::Depth(self.by_job.map_or(depth, |most| most.min(depth)))
     }
 
-    /// What the job asks for now. Returns what the gate is told, if that is something else; `config` is the depth of the configuration.
-    pub fn job(&mut self, by_job: Option<u32>, config: u32) -> Option<GateOrder> {
+    /// Takes the depth that the job asks for now. Returns an order if that is another one than before; `in_force` is the depth of the last order.
+    pub fn job(&mut self, by_job: Option<u32>, in_force: u32) -> Option<GateOrder> {
         if by_job == self.by_job {
             return None;
         }
+        if self.by_job.is_none() {
+            self.ordered = in_force;
+        }
         self.by_job = by_job;
-        Some(self.order(GateOrder::Depth(self.ordered.unwrap_or(config))))
+        Some(self.order(GateOrder::Depth(self.ordered)))
     }
 }
 
@@ -43,12 +46,12 @@ mod tests {
         assert_eq!(depths.job(Some(2), 32), None, "it was told");
         assert_eq!(depths.order(depth(8)), depth(2));
         assert_eq!(depths.order(GateOrder::Age(3)), GateOrder::Age(3));
-        assert_eq!(depths.job(None, 32), Some(depth(8)));
+        assert_eq!(depths.job(None, 2), Some(depth(8)));
         assert_eq!(depths.order(depth(1)), depth(1));
-        assert_eq!(depths.job(Some(2), 32), Some(depth(1)));
-        assert_eq!(depths.job(None, 32), Some(depth(1)));
+        assert_eq!(depths.job(Some(2), 1), Some(depth(1)));
+        assert_eq!(depths.job(None, 1), Some(depth(1)));
         let mut fresh = Depths::default();
-        fresh.job(Some(2), 32);
-        assert_eq!(fresh.job(None, 32), Some(depth(32)));
+        fresh.job(Some(2), 5);
+        assert_eq!(fresh.job(None, 2), Some(depth(5)));
     }
 }

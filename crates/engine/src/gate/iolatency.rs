@@ -378,9 +378,7 @@ impl Gate for IoLatency {
     }
 
     fn told(&mut self, now: Time, order: &GateOrder) {
-        if let GateOrder::Depth(_) = order {
-            self.room.told(now, order);
-        }
+        self.room.told(now, order);
     }
 }
 

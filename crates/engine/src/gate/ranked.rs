@@ -264,9 +264,8 @@ impl Gate for RsdPriority {
 
     fn told(&mut self, now: Time, order: &GateOrder) {
         match order {
-            GateOrder::Depth(_) => self.room.told(now, order),
             GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
-            GateOrder::Window { .. } => {}
+            other => self.room.told(now, other),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Reads a log line by line.
 
 use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
+use crate::fields::Fields;
 use crate::tags::DriveTags;
 use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Time};
 use std::io::{BufRead, Read as _};
 
 /// No line of a log is longer, in bytes: the longest setting is a drive's whole profile.
@@ -277,7 +278,10 @@ fn read_line(line: &str) -> Result<Record, String> {
             Record::Event(time, Event::Offering(on))
         }
         "R" => Record::Event(fields.time()?, Event::Offered(fields.lane()?)),
-        "O" => Record::Event(fields.time()?, Event::Ordered(fields.order()?)),
+        "O" => Record::Event(
+            fields.time()?,
+            Event::Ordered(GateOrder::read(&mut fields)?),
+        ),
         "B" => Record::Event(
             fields.time()?,
             Event::Behind {
@@ -351,21 +355,7 @@ fn read_line(line: &str) -> Result<Record, String> {
     }
 }
 
-struct Fields<'a>(std::str::SplitAsciiWhitespace<'a>);
-
-impl<'a> Fields<'a> {
-    fn word(&mut self, name: &str) -> Result<&'a str, String> {
-        self.0
-            .next()
-            .ok_or_else(|| format!("the {name} is missing"))
-    }
-
-    fn number(&mut self, name: &str) -> Result<u64, String> {
-        let word = self.word(name)?;
-        word.parse()
-            .map_err(|_| format!("the {name} is \"{word}\"; it must be a whole number"))
-    }
-
+impl Fields<'_> {
     fn arrival(&mut self) -> Result<Arrival, String> {
         let id = self.id()?;
         let op = self.op()?;
@@ -392,41 +382,12 @@ impl<'a> Fields<'a> {
         self.small("lane").map(Lane)
     }
 
-    fn order(&mut self) -> Result<GateOrder, String> {
-        match self.word("order")? {
-            "depth" => self.small("depth").map(GateOrder::Depth),
-            "age" => self.number("age").map(GateOrder::Age),
-            "window" => Ok(GateOrder::Window {
-                lane: self.lane()?,
-                from: self.time()?,
-                span: self.number("length").map(Nanos::from_nanos)?,
-            }),
-            word => Err(format!(
-                "\"{word}\" is no order; allowed are depth, age and window"
-            )),
-        }
-    }
-
     fn origin(&mut self) -> Result<Origin, String> {
         Ok(Origin {
             process: self.small("process")?,
             program: self.small("program")?,
             export: self.small("export")?,
         })
-    }
-
-    fn small<T: TryFrom<u64>>(&mut self, name: &str) -> Result<T, String> {
-        let number = self.number(name)?;
-        T::try_from(number).map_err(|_| format!("the {name} is {number}, which is too large"))
-    }
-
-    fn time(&mut self) -> Result<Time, String> {
-        let time = self.number("time").map(Time::from_nanos)?;
-        if time > Time::LATEST {
-            let (time, latest) = (time.as_nanos(), Time::LATEST.as_nanos());
-            return Err(format!("the time is {time}; allowed is up to {latest}"));
-        }
-        Ok(time)
     }
 
     fn tag(&mut self) -> Result<DriveTag, String> {

@@ -4,7 +4,7 @@ use super::{
     write_decision, write_end, write_event, write_gate_swap, write_header, write_member,
     write_setting, write_swap,
 };
-use crate::{Command, Event, Lane, Member};
+use crate::{Member, Seen};
 use headtime_units::Time;
 
 /// Where a log goes.
@@ -52,30 +52,17 @@ impl<S: Sink> Writer<S> {
         String::with_capacity(Self::PIECE + 4096)
     }
 
-    /// Writes an event of a member's engine.
+    /// Writes what passes through a member's engine.
     #[inline]
-    pub fn event(&mut self, now: Time, member: Member, event: &Event) {
-        write_member(&mut self.text, member);
-        write_event(&mut self.text, now, event);
-    }
-
-    /// Writes what a member's engine decided.
-    #[inline]
-    pub fn command(&mut self, now: Time, member: Member, command: &Command) {
-        write_member(&mut self.text, member);
-        write_decision(&mut self.text, now, &command.into());
-    }
-
-    /// Writes that the scheduler of a lane of a member was swapped for the one of this text.
-    pub fn swap(&mut self, now: Time, member: Member, lane: Lane, scheduler: &str) {
-        write_member(&mut self.text, member);
-        write_swap(&mut self.text, now, lane, scheduler);
-    }
-
-    /// Writes that a member's gate was swapped for the one of this text, with these schedulers.
-    pub fn swap_gate(&mut self, now: Time, member: Member, gate: &str, schedulers: &[String]) {
-        write_member(&mut self.text, member);
-        write_gate_swap(&mut self.text, now, gate, schedulers);
+    pub fn write(&mut self, now: Time, member: Member, seen: Seen<'_>) {
+        let text = &mut self.text;
+        write_member(text, member);
+        match seen {
+            Seen::Event(event) => write_event(text, now, event),
+            Seen::Command(command) => write_decision(text, now, &command.into()),
+            Seen::Swapped(lane, scheduler) => write_swap(text, now, lane, scheduler),
+            Seen::GateSwapped(gate, schedulers) => write_gate_swap(text, now, gate, schedulers),
+        }
     }
 
     /// Returns true if anything but the header waits to be handed on.

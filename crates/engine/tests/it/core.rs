@@ -2,8 +2,9 @@
 
 use headtime_engine::log::{self, Writer};
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Event, Finished, GaveUp, Lane,
-    Late, Member, Order, Outcome, RequestId, Seen, World, earliest,
+    Approach, Arrival, Asked, Background, Broken, Config, Core, Done, DriveTag, Engine, Event,
+    Finished, GateOrder, GaveUp, Join, Lane, Late, Member, Order, Outcome, RequestId, Seen, World,
+    earliest,
 };
 use headtime_sched::{
     Backlog, Class, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
@@ -270,4 +271,45 @@ fn an_order_for_a_shorter_timeout_holds_for_commands_in_the_device() {
     };
     run(&mut world, 1, None);
     assert_eq!(world.told, "7: give up, 0 promises; 7: 1 TimedOut; ");
+}
+
+/// A job that limits the drive to two commands, and asks for nothing.
+struct TwoDeep;
+
+impl Background for TwoDeep {
+    fn joins(
+        &mut self,
+        _: Time,
+        _: &Engine,
+        _: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        None
+    }
+
+    fn depth(&self) -> Option<u32> {
+        Some(2)
+    }
+
+    fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
+        panic!("nobody asked for {done:?}");
+    }
+}
+
+#[test]
+fn a_depth_that_was_ordered_before_a_job_came_is_in_force_again_after_the_job() {
+    let config = Config {
+        depth: 8,
+        ..Config::default()
+    };
+    let engine = Engine::new(config, noop()).expect("in range");
+    let mut core: Core<&mut dyn FnMut(&str)> = Core::new(engine, None);
+    let (world, member) = (&mut Scripted::default(), Member(0));
+    let order = Order::Gate(member, GateOrder::Depth(4));
+    core.obey(world, at(1), order).expect("goes on");
+    core.run_in_background(member, Box::new(TwoDeep));
+    core.ask_jobs(world, at(2)).expect("goes on");
+    assert_eq!(core.engines()[0].depth(), 2);
+    core.end_background(member);
+    core.ask_jobs(world, at(3)).expect("goes on");
+    assert_eq!(core.engines()[0].depth(), 4);
 }

@@ -1,7 +1,7 @@
 //! A log as it is written in pieces, and the times that are read from one.
 
 use headtime_engine::log::{self, Writer};
-use headtime_engine::{Event, Member};
+use headtime_engine::{Event, Member, Seen};
 use headtime_units::{Nanos, Time};
 
 #[test]
@@ -15,7 +15,7 @@ fn a_piece_is_handed_on_when_it_is_full_and_news_is_what_follows_the_header() {
     assert!(!log.has_news(), "the header is none");
     for millis in 0..9_000 {
         let now = Time::ZERO + Nanos::from_millis(millis);
-        log.event(now, Member::default(), &Event::Woke);
+        log.write(now, Member::default(), Seen::Event(&Event::Woke));
         assert!(log.has_news());
         log.flush_if_full();
     }
