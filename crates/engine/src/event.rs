@@ -92,7 +92,7 @@ pub enum Event {
 /// How a request goes with one that is staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// In a command of its own, directly before that of the other.
+    /// In a command of its own directly before that of the other: its *prefix*. The two are a unit, and the other ends no later for its prefix.
     Before,
     /// The same at the cost of the other, which ends later than without it.
     Outright,

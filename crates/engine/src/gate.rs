@@ -49,9 +49,9 @@ pub struct LaneState {
     pub queued: usize,
     /// Requests that were chosen and wait for the gate.
     pub staged: usize,
-    /// Whether the first of them comes behind a read of a job in the drive, which was chosen so that this one is done as soon as without it. The two
-    /// take the drive no longer than it alone.
-    pub behind_pick: bool,
+    /// True if the [prefix](crate::Join::Before) of the first of them is in the drive. Prefix and request are a unit, which takes the drive no longer
+    /// than the request alone.
+    pub behind_prefix: bool,
     /// The class of the first of them that is a client's; of the first, if none is.
     pub first: Option<Class>,
     /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
@@ -68,9 +68,9 @@ pub trait Lanes {
         self.state(lane).ready
     }
 
-    /// Whether the first of the requests that wait for the gate comes behind a pick: [`LaneState::behind_pick`] alone.
-    fn is_behind_pick(&self, lane: Lane) -> bool {
-        self.state(lane).behind_pick
+    /// True if the first of the requests that wait for the gate comes behind its prefix: [`LaneState::behind_prefix`] alone.
+    fn is_behind_prefix(&self, lane: Lane) -> bool {
+        self.state(lane).behind_prefix
     }
 
     /// How many requests were chosen and wait for the gate: [`LaneState::staged`] alone.
@@ -167,7 +167,7 @@ pub trait Gate: core::fmt::Debug {
     }
 
     /// Returns true if a request of this lane and class may go while the drive has nothing but what is read before it
-    /// ([`LaneState::behind_pick`]).
+    /// ([`LaneState::behind_prefix`]).
     fn follows(&self, _lane: Lane, _class: Class) -> bool {
         true
     }

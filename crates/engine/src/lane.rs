@@ -71,8 +71,8 @@ pub(crate) struct Queue<S> {
     touching: Touching,
     /// What was chosen, in the order in which it goes.
     pub staged: VecDeque<Tag>,
-    /// What a job reads and is in the drive, and the request before which it is read.
-    pub pick: Option<(Tag, Tag)>,
+    /// [Prefix](crate::Join::Before) in the drive, and the staged request that it belongs to.
+    pub prefix: Option<(Tag, Tag)>,
     /// The scheduler need not be asked before this, unless something happens.
     pub idle_until: Option<Time>,
     /// Whether that time has come, and the gate has not let the scheduler be asked since.
@@ -117,7 +117,7 @@ impl<S: Scheduler> Queue<S> {
             queued: 0,
             touching: Touching::default(),
             staged: VecDeque::new(),
-            pick: None,
+            prefix: None,
             idle_until: None,
             idle_over: false,
             plugged_until: None,
@@ -321,9 +321,9 @@ impl<S: Scheduler> Queue<S> {
     }
 
     #[inline]
-    fn is_behind_pick(&self) -> bool {
+    fn is_behind_prefix(&self) -> bool {
         let first = self.staged.front();
-        self.pick
+        self.prefix
             .is_some_and(|(_, request)| first == Some(&request))
     }
 
@@ -338,7 +338,7 @@ impl<S: Scheduler> Queue<S> {
             queued: self.queued,
             staged: self.staged.len(),
             first: first.map(|tag| slots[*tag].merged.class),
-            behind_pick: self.is_behind_pick(),
+            behind_prefix: self.is_behind_prefix(),
             ready: self.is_ready(),
         }
     }
@@ -365,8 +365,8 @@ impl<S: Scheduler> Lanes for View<'_, S> {
     }
 
     #[inline]
-    fn is_behind_pick(&self, lane: Lane) -> bool {
-        self.lanes[lane.index()].is_behind_pick()
+    fn is_behind_prefix(&self, lane: Lane) -> bool {
+        self.lanes[lane.index()].is_behind_prefix()
     }
 
     #[inline]

@@ -39,8 +39,8 @@ pub(crate) struct Slot {
     pub offered: bool,
     /// Whether it joined a request that was staged.
     pub joined: bool,
-    /// The request that it is read before in its gap, and which ends no later for it.
-    pub pick_of: Option<Tag>,
+    /// Staged request of which this one is the [prefix](crate::Join::Before).
+    pub prefix_of: Option<Tag>,
     /// Whether it must go alone: after an error of the request it was part of.
     pub alone: bool,
     /// The next part of the merged request that it belongs to.
@@ -95,7 +95,7 @@ impl Slots {
             chosen_by: None,
             offered: false,
             joined: false,
-            pick_of: None,
+            prefix_of: None,
             alone: false,
             next: None,
             last: tag,

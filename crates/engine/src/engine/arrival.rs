@@ -247,7 +247,7 @@ impl<S: Scheduler> Engine<S> {
                 let slot = &mut self.shared.slots[tag];
                 slot.stage = Stage::Staged;
                 if join == Join::Before {
-                    slot.pick_of = target.map(|(_, tag)| tag);
+                    slot.prefix_of = target.map(|(_, tag)| tag);
                 }
                 let before = target.map_or(0, |(at, _)| at);
                 self.lanes[lane.index()].staged.insert(before, tag);

@@ -37,8 +37,8 @@ impl<S: Scheduler> Engine<S> {
             let queue = &mut self.lanes[chosen_by.index()];
             queue.scheduler.completed(now, &merged);
         } else {
-            let pick = &mut self.lanes[slot.lane.index()].pick;
-            *pick = pick.filter(|(pick, _)| *pick != tag);
+            let prefix = &mut self.lanes[slot.lane.index()].prefix;
+            *prefix = prefix.filter(|(prefix, _)| *prefix != tag);
         }
         if outcome != Outcome::Done && slot.next.is_some() {
             self.split(now, tag);

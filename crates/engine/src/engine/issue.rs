@@ -240,8 +240,8 @@ impl<S: Scheduler> Engine<S> {
         if let Some(chosen_by) = slot.chosen_by {
             let queue = &mut self.lanes[chosen_by.index()];
             queue.scheduler.dispatched(now, &request);
-        } else if let Some(request) = slot.pick_of {
-            self.lanes[slot.lane.index()].pick = Some((tag, request));
+        } else if let Some(request) = slot.prefix_of {
+            self.lanes[slot.lane.index()].prefix = Some((tag, request));
         }
         let drive_tag = self.tags.take(tag).expect("the depth is in range");
         assert!(

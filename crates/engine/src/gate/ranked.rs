@@ -148,9 +148,9 @@ impl RsdPriority {
         self.ages.active() == 0 || !self.is_reserved(level)
     }
 
-    /// True if a request of this level may go behind its gap read; for [`RsdPriority::admits_any`]. Both take the drive no longer than the request
+    /// True if a request of this level may go behind its prefix; for [`RsdPriority::admits_any`]. Both take the drive no longer than the request
     /// alone. So no urgent request, and no tag reserved for one, separates them if nothing else is in the drive.
-    fn follows_pick(&self, level: Level) -> bool {
+    fn follows_prefix(&self, level: Level) -> bool {
         self.ages.active() == 1 || self.is_below_ceiling(level) && self.admits(level)
     }
 
@@ -166,9 +166,11 @@ impl RsdPriority {
     /// The lane of the most urgent level that may go.
     #[inline]
     fn next_lane(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let mut behind_picks = self.all_lanes().filter(|lane| lanes.is_behind_pick(*lane));
-        if let Some(lane) = behind_picks.next()
-            && self.follows_pick(lane.index())
+        let mut behind_prefixes = self
+            .all_lanes()
+            .filter(|lane| lanes.is_behind_prefix(*lane));
+        if let Some(lane) = behind_prefixes.next()
+            && self.follows_prefix(lane.index())
         {
             return Some(lane);
         }
@@ -219,7 +221,7 @@ impl Gate for RsdPriority {
                 let state = lanes.state(Lane(0));
                 let may = state.first.is_some_and(|class| {
                     let level = self.level(class);
-                    let follows = || state.behind_pick && self.follows_pick(level);
+                    let follows = || state.behind_prefix && self.follows_prefix(level);
                     self.is_below_ceiling(level) && (self.admits(level) || follows())
                 });
                 may.then_some(Lane(0))

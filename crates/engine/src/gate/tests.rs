@@ -62,7 +62,7 @@ impl<G> Lanes for Rig<G> {
     fn state(&self, lane: Lane) -> LaneState {
         let waiting = &self.waiting[lane.index()];
         LaneState {
-            behind_pick: false,
+            behind_prefix: false,
             queued: 0,
             staged: waiting.len(),
             first: waiting.first().copied(),

@@ -219,7 +219,7 @@ fn what_joins_a_request_goes_by_the_class_of_that_request() {
 }
 
 /// Four requests, of which the drive has one, and what a job reads before the next.
-fn with_a_pick(join: Join) -> Rig {
+fn with_a_prefix(join: Join) -> Rig {
     let mut rig = Rig::new(config(2), "rsd-priority:ranks=0/1:queue=single", "noop");
     (0..4).for_each(|_| _ = rig.read(USUAL, 8));
     assert_eq!(rig.sent().len(), 1, "the other tag stays free");
@@ -238,15 +238,15 @@ fn with_a_pick(join: Join) -> Rig {
 
 #[test]
 fn a_request_goes_with_what_is_read_before_it_into_a_tag_that_is_free_for_others() {
-    let mut rig = with_a_pick(Join::Before);
-    assert_eq!(rig.sent(), [1_000_001, 1], "the pick and its request");
+    let mut rig = with_a_prefix(Join::Before);
+    assert_eq!(rig.sent(), [1_000_001, 1], "the prefix and its request");
     rig.complete(1_000_001);
     assert_eq!(rig.sent(), [1], "nothing goes with that alone");
 }
 
 #[test]
-fn nothing_but_its_request_goes_with_a_pick() {
-    let mut rig = with_a_pick(Join::Before);
+fn nothing_but_its_request_goes_with_a_prefix() {
+    let mut rig = with_a_prefix(Join::Before);
     // The drive takes the request first.
     rig.complete(1);
     assert_eq!(rig.sent(), [1_000_001]);
@@ -254,7 +254,7 @@ fn nothing_but_its_request_goes_with_a_pick() {
 
 #[test]
 fn what_is_read_at_the_cost_of_a_request_takes_no_other_tag() {
-    let mut rig = with_a_pick(Join::Outright);
+    let mut rig = with_a_prefix(Join::Outright);
     assert_eq!(rig.sent(), [1_000_001]);
     rig.complete(1_000_001);
     assert_eq!(rig.sent(), [1]);

@@ -30,7 +30,7 @@ impl Lanes for View<'_> {
     fn state(&self, lane: Lane) -> LaneState {
         let waiting = &self.0[lane.index()];
         LaneState {
-            behind_pick: false,
+            behind_prefix: false,
             queued: waiting.len(),
             staged: 0,
             first: None,
