@@ -58,7 +58,7 @@ pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
-pub use map::{Concat, MapError, Striped};
+pub use map::{MapError, Striped};
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};

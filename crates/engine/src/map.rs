@@ -1,4 +1,4 @@
-//! Layouts of a volume's sectors over its members.
+//! Layout of a volume's sectors over its members.
 
 use crate::Member;
 use crate::volume::Map;
@@ -119,53 +119,6 @@ impl Map for Striped {
     }
 }
 
-/// Members one behind the other, as md's level `linear`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Concat {
-    /// Sectors of the volume before each member, and before the end.
-    before: Vec<u64>,
-}
-
-impl Concat {
-    /// Puts members with `sizes` sectors one behind the other.
-    ///
-    /// # Errors
-    ///
-    /// If there are no members or more than 65,535, a member is empty, or the sum of the sizes overflows.
-    pub fn new(sizes: &[Sectors]) -> Result<Concat, MapError> {
-        if sizes.is_empty() || sizes.len() > usize::from(u16::MAX) {
-            return Err(MapError::Members(sizes.len()));
-        }
-        let mut before = vec![0_u64];
-        for (member, size) in sizes.iter().enumerate() {
-            if *size == Sectors::ZERO {
-                return Err(MapError::Small(member, *size, Sectors::new(1)));
-            }
-            let end = before[member].checked_add(size.get());
-            before.push(end.ok_or(MapError::Large)?);
-        }
-        Ok(Concat { before })
-    }
-}
-
-impl Map for Concat {
-    fn members(&self) -> u16 {
-        self.before.len() as u16 - 1
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors::new(self.before[self.before.len() - 1])
-    }
-
-    fn first(&self, extent: Extent) -> (Member, Extent) {
-        let start = extent.start.get();
-        let member = self.before.partition_point(|before| *before <= start) - 1;
-        let within = start - self.before[member];
-        let len = extent.len.get().min(self.before[member + 1] - start);
-        (Member(member as u16), Extent::at(within, len))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +130,7 @@ mod tests {
     }
 
     /// Every sector of the volume lies within its member, and no two sectors share a place.
-    fn is_one_to_one(map: &dyn Map, sizes: &[u64]) {
+    fn is_one_to_one(map: &Striped, sizes: &[u64]) {
         let mut places = BTreeSet::new();
         for sector in 0..map.capacity().get() {
             let (member, there) = map.first(Extent::at(sector, 1));
@@ -193,15 +146,12 @@ mod tests {
             sizes in prop::collection::vec(1_u64..40, 2..6),
             chunk in 1_u64..9,
         ) {
-            let largest = *sizes.iter().min().expect("two and more");
-            let chunk = chunk.min(largest);
+            let smallest = *sizes.iter().min().expect("two and more");
+            let chunk = chunk.min(smallest);
             let striped = Striped::new(Sectors::new(chunk), &sectors(&sizes)).expect("allowed");
             let whole: u64 = sizes.iter().map(|size| size / chunk * chunk).sum();
             prop_assert_eq!(striped.capacity().get(), whole);
             is_one_to_one(&striped, &sizes);
-            let concat = Concat::new(&sectors(&sizes)).expect("allowed");
-            prop_assert_eq!(concat.capacity().get(), sizes.iter().sum::<u64>());
-            is_one_to_one(&concat, &sizes);
         }
 
         /// A run of sectors lies where its sectors lie alone.
@@ -209,16 +159,13 @@ mod tests {
         fn a_run_is_contiguous_on_its_member(start in 0_u64..60, len in 1_u64..30) {
             let sizes = [9, 20, 33];
             let striped = Striped::new(Sectors::new(4), &sectors(&sizes)).expect("allowed");
-            let concat = Concat::new(&sectors(&sizes)).expect("allowed");
-            for map in [&striped as &dyn Map, &concat] {
-                let start = start.min(map.capacity().get() - 1);
-                let len = len.min(map.capacity().get() - start);
-                let (member, there) = map.first(Extent::at(start, len));
-                prop_assert!(!there.is_empty() && there.len.get() <= len);
-                for sector in 0..there.len.get() {
-                    let alone = map.first(Extent::at(start + sector, 1));
-                    prop_assert_eq!(alone, (member, Extent::at(there.start.get() + sector, 1)));
-                }
+            let start = start.min(striped.capacity().get() - 1);
+            let len = len.min(striped.capacity().get() - start);
+            let (member, there) = striped.first(Extent::at(start, len));
+            prop_assert!(!there.is_empty() && there.len.get() <= len);
+            for sector in 0..there.len.get() {
+                let alone = striped.first(Extent::at(start + sector, 1));
+                prop_assert_eq!(alone, (member, Extent::at(there.start.get() + sector, 1)));
             }
         }
     }
@@ -246,7 +193,5 @@ mod tests {
         let (small, chunk) = (Sectors::new(7), Sectors::new(8));
         assert_eq!(striped(8, &[64, 7]), Err(MapError::Small(1, small, chunk)));
         assert_eq!(striped(8, &[u64::MAX - 7; 2]), Err(MapError::Large));
-        assert_eq!(Concat::new(&[]), Err(MapError::Members(0)));
-        assert_eq!(Concat::new(&sectors(&[u64::MAX, 1])), Err(MapError::Large));
     }
 }

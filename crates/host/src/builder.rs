@@ -327,7 +327,7 @@ fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {
         "at least 1 sector",
     )?;
     range(
-        spec.read_ahead.0 <= 64 << 20,
+        spec.read_ahead <= HostSpec::READ_AHEAD_MAX,
         "read_ahead",
         &spec.read_ahead,
         "0 to 64MiB",

@@ -56,6 +56,11 @@ pub struct HostSpec {
     pub barriers: bool,
 }
 
+impl HostSpec {
+    /// The longest readahead window that is allowed.
+    pub const READ_AHEAD_MAX: Bytes = Bytes(64 << 20);
+}
+
 impl Default for HostSpec {
     fn default() -> HostSpec {
         HostSpec {

@@ -2,7 +2,7 @@
 //!
 //! Arguments, printing, pictures and the live server are in the crate `cli`.
 
-pub mod batch;
+mod batch;
 pub mod clock;
 pub mod execute;
 pub mod fault;

@@ -29,7 +29,7 @@ pub enum Level {
     Raid0,
 }
 
-/// Bytes of a page, which no chunk divides.
+/// Bytes of a page. No chunk splits a page.
 const PAGE: u64 = 4 << 10;
 
 fn chunk() -> Bytes {
@@ -60,7 +60,7 @@ impl ArraySpec {
         striped.map_err(|error| KeyError::new("array", error.to_string()))
     }
 
-    /// Default read-ahead of a host above the array: two stripes, as md sets it.
+    /// Read-ahead of a host above the array, if that is more than the host has: two stripes, as md sets it.
     pub fn read_ahead(&self) -> Bytes {
         Bytes(2 * u64::from(self.members) * self.chunk.0)
     }

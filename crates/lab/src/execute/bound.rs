@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// Returns true if runs of a scenario have a bound that is the same under every scheduler.
 ///
 /// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
-/// than they do: then the work depends on the scheduler. Arrays have no bound yet. They have none either if requests come at fixed times: then the
-/// time says nothing of the scheduler.
+/// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
+/// time says nothing of the scheduler. Runs on arrays have no bound yet.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole

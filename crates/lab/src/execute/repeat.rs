@@ -143,6 +143,10 @@ pub fn make(
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
     let scan = scan(prepared, set)?;
+    if scenario.array.is_some() && (record || requests.is_some()) {
+        let problem = "single requests of an array are not recorded; leave out [array]";
+        return Err(Fault::Input(problem.to_owned()));
+    }
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {

@@ -59,8 +59,15 @@ pub fn judged_by_name(name: &str) -> Result<&'static Measure, String> {
     found.ok_or_else(|| {
         let guess = nearest(name, judged().map(|measure| measure.name));
         let guess = guess.map(|guess| format!("did you mean `{guess}`? "));
-        let mut families: Vec<&str> = judged().map(|measure| measure.family).collect();
-        families.dedup();
+        if all().iter().any(|measure| measure.name == name) {
+            return "neither more nor less of it is better, so that it cannot be judged".to_owned();
+        }
+        let mut families: Vec<&str> = Vec::new();
+        for measure in judged() {
+            if !families.contains(&measure.family) {
+                families.push(measure.family);
+            }
+        }
         format!(
             "no metric is called that; {}allowed are {}",
             guess.unwrap_or_default(),

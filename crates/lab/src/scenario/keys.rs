@@ -6,6 +6,7 @@ use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
 use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
+use headtime_host::HostSpec;
 use headtime_sched::Spec;
 use headtime_stack::{ArraySpec, ScanSpec, entries};
 use serde::Deserialize;
@@ -171,7 +172,8 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         if let Workload::Programs(programs) = &mut workload
             && table.at("host.read_ahead").is_none()
         {
-            programs.host.read_ahead = array.read_ahead();
+            let usual = programs.host.read_ahead;
+            programs.host.read_ahead = array.read_ahead().clamp(usual, HostSpec::READ_AHEAD_MAX);
         }
     }
     let groups = match &workload {

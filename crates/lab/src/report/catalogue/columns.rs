@@ -12,7 +12,7 @@ use headtime_disk::Part;
 
 /// Decimal places of computed values.
 const PLACES: i32 = 6;
-/// Decimal places of times and bytes: whole nanoseconds and bytes.
+/// Decimal places of MB: whole bytes.
 const EXACT: i32 = 9;
 
 /// A value that every row has, by the three forms of a row.
@@ -89,14 +89,14 @@ fn described_columns() -> Vec<Measure> {
 fn measured() -> Vec<Measure> {
     measures! {
         More "requests", "", "requests that were completed", every!(requests);
-        More "reads", "", "reads among them", |row| match row {
+        More "reads", "", "reads that were completed", |row| match row {
             Row::Whole(run) => run.reads.into(),
             Row::Named(..) => row.kind(Kind::Reads).map_or(0, |reads| reads.requests).into(),
             Row::Origin(..) => Field::Nothing,
         };
         Less "failed", "", "requests that failed", whole(|run| run.failed);
         Less "unfinished", "", "requests that had not been completed at the end", every!(unfinished);
-        Less "oldest_unfinished_ms", "ms", "time for which the oldest of them had waited", every!(oldest_unfinished_ms);
+        Less "oldest_unfinished_ms", "ms", "time for which the oldest unfinished request had waited", every!(oldest_unfinished_ms);
         Neither "simulated_s", "s", "time that was simulated, in all repeats", whole(|run| run.simulated_s);
         More "throughput_mb_s", "MB/s", "bytes that the disk moved for requests, per second of the run", every!(throughput_mb_s);
         More "iops", "1/s", "requests per second", |row| match row {
@@ -107,9 +107,9 @@ fn measured() -> Vec<Measure> {
         More "fairness", "", "Jain's index of the origins' throughputs", whole(|run| run.fairness);
         More "bound_share", "%", "least time that any scheduler needs for the same requests, of the time that they took",
             whole(|run| run.bound.map(|bound| bound.share));
-        Neither "bound_by", "", "largest part of that least time: `arm`, `command`, `chain`",
+        Neither "bound_by", "", "largest part of the least time: `arm`, `command`, `chain`",
             whole(|run| run.bound.map(|bound| bound.by));
-        Neither "bound_s", "s", "that least time, over all repeats", whole(|run| run.bound.map(|bound| bound.time_s));
+        Neither "bound_s", "s", "least time that any scheduler needs, over all repeats", whole(|run| run.bound.map(|bound| bound.time_s));
     }
 }
 
@@ -126,8 +126,8 @@ fn counted() -> Vec<Measure> {
         Neither "streams_established", "", "streams that the scheduler found", whole(|run| run.waits.streams_established);
         Neither "streams", "", "streams that the scheduler had at the end", whole(|run| run.waits.streams);
         Neither "waits", "", "times that the scheduler waited for a request to come", whole(|run| run.waits.waits);
-        Neither "waits_won", "", "of these, those in which the request came", whole(|run| run.waits.waits_won);
-        Neither "waits_lost", "", "of these, those in which the time ran out", whole(|run| run.waits.waits_lost);
+        Neither "waits_won", "", "waits in which the request came", whole(|run| run.waits.waits_won);
+        Neither "waits_lost", "", "waits in which the time ran out", whole(|run| run.waits.waits_lost);
     }
 }
 
@@ -156,7 +156,7 @@ fn computed() -> Vec<Measure> {
     let mut all = measures! {
         Less "quiet_mean_ms", "ms", "from the dispatch of the last request that a process has queued to its next one, mean",
             whole(|run| run.quiet_ms.mean);
-        Less "quiet_p90_ms", "ms", "the same, of which nine in ten are at most as long", whole(|run| run.quiet_ms.p90);
+        Less "quiet_p90_ms", "ms", "from the dispatch of the last request that a process has queued to its next one, of which nine in ten are at most as long", whole(|run| run.quiet_ms.p90);
         Less "rotation_share", "%", "rotational latency as a share of the time in which the arm is busy",
             whole(|run| busy_share(run, Part::Rotation));
         Less "response_max_mean_ms", "ms", "arrival to completion, longest of each repeat, in the mean",
@@ -203,22 +203,29 @@ fn of_program<T: Into<Field>>(
 }
 
 /// Columns of runs with programs.
-fn of_programs() -> [Measure; 4] {
-    let all = measures! {
+fn of_programs() -> Vec<Measure> {
+    let rates = measures! {
         Less "time_s", "s", "from the start of the first program to the end of the last",
             of_program(time, |program| program.ended_s.map(|end| end - program.started_s));
-        More "programs_mb_s", "MB/s", "bytes that all programs read and wrote, over that time",
+        More "programs_mb_s", "MB/s", "bytes that all programs read and wrote, over `time_s`",
             of_program(programs_mb_s, |program| program.throughput_mb_s);
+    };
+    let bytes = measures! {
         Neither "read_mb", "MB", "bytes that programs read, by their own account",
             of_program(|run| moved(run, |program| program.read_mb), |program| program.read_mb);
         Neither "written_mb", "MB", "bytes that programs wrote, by their own account",
             of_program(|run| moved(run, |program| program.written_mb), |program| program.written_mb);
     };
-    let all: [Measure; 4] = all.try_into().expect("four");
-    all.map(|measure| Measure {
-        places: Some(EXACT),
-        ..measure
-    })
+    let rounded = |measures: Vec<Measure>, places| {
+        let measures = measures.into_iter();
+        measures.map(move |measure| Measure {
+            places: Some(places),
+            ..measure
+        })
+    };
+    rounded(rates, PLACES)
+        .chain(rounded(bytes, EXACT))
+        .collect()
 }
 
 /// The columns of one kind of request.

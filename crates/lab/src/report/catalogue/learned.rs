@@ -61,13 +61,13 @@ fn reads() -> Vec<Measure> {
             of(Read, |learned| Some(learned.spent.as_millis_f64() / 60_000.0));
         More "probe_held_50us", "% of reads", "5,000 reads that were not learned from, predicted within 50 us",
             of(Read, |learned| Some(of_held(learned, learned.held.within[0])));
-        More "probe_held_150us", "% of reads", "of these reads, those predicted within 150 us",
+        More "probe_held_150us", "% of reads", "5,000 reads that were not learned from, predicted within 150 us",
             of(Read, |learned| Some(of_held(learned, learned.held.within[1])));
-        More "probe_held_300us", "% of reads", "of these reads, those predicted within 300 us",
+        More "probe_held_300us", "% of reads", "5,000 reads that were not learned from, predicted within 300 us",
             of(Read, |learned| Some(of_held(learned, learned.held.within[2])));
-        Less "probe_held_late", "% of reads", "of these reads, a turn later than predicted",
+        Less "probe_held_late", "% of reads", "5,000 reads that were not learned from, a turn later than predicted",
             of(Read, |learned| Some(of_held(learned, learned.held.late)));
-        Less "probe_held_early", "% of reads", "of these reads, a turn earlier",
+        Less "probe_held_early", "% of reads", "5,000 reads that were not learned from, a turn earlier than predicted",
             of(Read, |learned| Some(of_held(learned, learned.held.early)));
     }
 }

@@ -35,7 +35,7 @@ pub struct Measure {
     pub learning: Option<Learning>,
     /// Name shared by values that differ in a number alone, such as `response_pN_ms`.
     pub family: &'static str,
-    /// Decimal places of the column; `None` if the value is rounded already.
+    /// Decimal places of the column in rows of runs; `None` if the value is rounded already.
     pub(super) places: Option<i32>,
     pub(super) of: OfRow,
 }
@@ -97,9 +97,13 @@ impl Measure {
 
     /// Value of a row; [`Field::Nothing`] if the row has none.
     pub fn of(&self, row: &Row<'_>) -> Field {
-        match ((self.of)(row), self.places) {
-            (Field::Number(number), Some(places)) => Field::Number(round(number, places)),
-            (field, _) => field,
+        match ((self.of)(row), self.places, row) {
+            (Field::Number(number), Some(places), Row::Whole(_)) => {
+                Field::Number(round(number, places))
+            }
+            // Whole nanoseconds and bytes of a program.
+            (Field::Number(number), Some(_), _) => Field::Number(round(number, 9)),
+            (field, ..) => field,
         }
     }
 

@@ -46,21 +46,21 @@ pub(super) fn values() -> Vec<Measure> {
             whole(|run| Some(run.promise.as_ref()?.late_said));
         More "scan_in_gaps", "% of what was read", "what a scan with promises read in gaps",
             whole(|run| Some(run.promise.as_ref()?.gaps_percent));
-        More "scan_in_idle", "% of what was read", "the same, in idle time",
+        More "scan_in_idle", "% of what was read", "what a scan with promises read in idle time",
             whole(|run| Some(run.promise.as_ref()?.idle_percent));
-        Less "scan_outright", "% of what was read", "the same, at the cost of clients",
+        Less "scan_outright", "% of what was read", "what a scan with promises read at the cost of clients",
             whole(|run| Some(run.promise.as_ref()?.outright_percent));
         Less "gap_steps_mean", "steps", "cylinders and tracks that were looked at for a gap, mean",
             whole(|run| Some(run.freeblock?.steps_mean));
-        Less "gap_steps_p50", "steps", "the same, median, rounded up to a power of two less one",
+        Less "gap_steps_p50", "steps", "cylinders and tracks that were looked at for a gap, median, rounded up to a power of two less one",
             whole(|run| Some(run.freeblock?.steps_p50));
-        Less "gap_steps_p90", "steps", "the same, what 90 % do not exceed",
+        Less "gap_steps_p90", "steps", "cylinders and tracks that were looked at for a gap, what 90 % do not exceed",
             whole(|run| Some(run.freeblock?.steps_p90));
-        Less "gap_steps_p99", "steps", "the same, what 99 % do not exceed",
+        Less "gap_steps_p99", "steps", "cylinders and tracks that were looked at for a gap, what 99 % do not exceed",
             whole(|run| Some(run.freeblock?.steps_p99));
-        Less "gap_steps_max", "steps", "the same, the most",
+        Less "gap_steps_max", "steps", "cylinders and tracks that were looked at for a gap, the most",
             whole(|run| Some(run.freeblock?.steps_max as f64));
-        More "predicted_150us", "%", "the same, to 150 us",
+        More "predicted_150us", "%", "commands whose head time was predicted to 150 us",
             whole(|run| Some(predicted(run)?.within_150us));
         Less "predicted_150us_to_800us", "%", "commands whose head time was off by more than 150 us and at most 800",
             whole(|run| predicted(run).map(|all| all.within_800us - all.within_150us));
@@ -78,11 +78,11 @@ pub(super) fn values() -> Vec<Measure> {
             whole(|run| Some(run.queue_ms.max / 1e3));
         Less "service_mean_ms", "ms", "drive to completion, mean",
             whole(|run| Some(run.device_ms.mean));
-        More "programs_kb_s", "KB/s", "bytes that a program read and wrote, over its own time, summed over all programs",
+        More "programs_kb_s", "KB/s", "bytes that a program read and wrote, over the time of the program, summed over all programs",
             whole(programs_kb_s);
         Less "waiting_share", "%", "time in which the scheduler holds the disk though it has requests, of the whole run",
             whole(waiting_share);
-        Less "destage_share", "%", "writing what waited in the drive's buffer, as a share of that time",
+        Less "destage_share", "%", "writing what waited in the drive's buffer, as a share of the time in which the arm is busy",
             whole(|run| busy_share(run, Part::Destage));
     };
     all.extend((0..10).map(tenth));
