@@ -1,7 +1,6 @@
 //! The report of a comparison: its figures, and how people and machines read them.
 //!
-//! JSON has the fields of these types. CSV and tables have the columns of [`columns`], and figures of papers measure
-//! [`metric`]s.
+//! JSON has the fields of these types. CSV, tables and figures have values of the [`catalogue`].
 
 pub mod catalogue;
 pub mod field;
