@@ -12,10 +12,10 @@
 //! ```
 
 use headtime_engine::log::{self, Record, Replay};
-use headtime_engine::{Config, Engine, Event, Gated, Lane, Map, Member, Order};
+use headtime_engine::{Config, Engine, Event, Gated, Lane, Map, MapError, Member, Order, Striped};
 use headtime_sched::{Scheduler, Spec};
 use headtime_sim::{Setup, Station};
-use headtime_testkit::{Scrub, ShownScrub, Striped, ToyGate};
+use headtime_testkit::{Scrub, ShownScrub, ToyGate};
 use headtime_units::{Sectors, Time};
 
 /// The most orders that an input gives.
@@ -82,14 +82,17 @@ impl Around {
         }
     }
 
-    /// The map of a volume of drives of this size.
-    pub fn map(&self, capacity: Sectors) -> Option<Striped> {
-        let (members, stripe) = self.members?;
-        Some(Striped {
-            members,
-            stripe,
-            stripes: capacity.get() / stripe,
-        })
+    /// The map of a volume of drives of this size, if there is a volume.
+    ///
+    /// # Errors
+    ///
+    /// If the drives are too small for it.
+    pub fn map(&self, capacity: Sectors) -> Result<Option<Striped>, MapError> {
+        let striped = |(members, stripe): (u16, u64)| {
+            let sizes = vec![capacity; usize::from(members)];
+            Striped::new(Sectors::new(stripe), &sizes)
+        };
+        self.members.map(striped).transpose()
     }
 
     fn gated(&self, scheduler: &Spec, build: Build<'_>) -> Option<Gated> {
@@ -107,7 +110,8 @@ impl Around {
         build: Build<'_>,
     ) {
         let capacity = stations[0].drive.capacity();
-        setup.map = self.map(capacity).map(|map| Box::new(map) as Box<dyn Map>);
+        let map = self.map(capacity).ok().flatten();
+        setup.map = map.map(|map| Box::new(map) as Box<dyn Map>);
         setup.stations = stations;
         setup.audit = true;
         for station in &mut setup.stations {

@@ -76,11 +76,11 @@ fn one(scenario: &Scenario, around: Option<Around>) {
     };
     let first = drive(scenario.seed);
     let (capacity, sector_bytes) = (first.capacity(), first.profile().geometry.sector_bytes);
-    let map = around.as_ref().and_then(|around| around.map(capacity));
-    if map.is_some_and(|map| map.stripes == 0) {
+    let map = around.as_ref().map(|around| around.map(capacity));
+    let Ok(map) = map.transpose().map(Option::flatten) else {
         return;
-    }
-    let capacity = map.map_or(capacity, |map| map.capacity());
+    };
+    let capacity = map.as_ref().map_or(capacity, Map::capacity);
     let disk = DiskSize {
         capacity,
         sector_bytes,
@@ -103,7 +103,7 @@ fn one(scenario: &Scenario, around: Option<Around>) {
     let mut setup = Setup::new(first, config, build(spec), &mut source);
     let mut around = around;
     if let Some(around) = &mut around {
-        let members = map.map_or(1, |map| map.members);
+        let members = map.as_ref().map_or(1, Map::members);
         let seeds = (0..members).map(|member| scenario.seed.wrapping_add(u64::from(member)));
         let stations = seeds.map(|seed| Station::new(drive(seed), config, build(spec)));
         around.into_setup(&mut setup, stations.collect(), spec, &build);
@@ -115,7 +115,7 @@ fn one(scenario: &Scenario, around: Option<Around>) {
     match run(setup) {
         Ok(report) => {
             if scenario.run.warm_up.is_zero() {
-                let members = map.map_or(1, |map| u64::from(map.members));
+                let members = u64::from(map.as_ref().map_or(1, Map::members));
                 assert_eq!(report.head_time.total(), report.simulated * members);
             }
             if let Some(around) = around.filter(|_| scenario.run.duration.is_none()) {

@@ -143,9 +143,9 @@ impl<L: Sink> Core<L> {
     ///
     /// Later, if it still waits for a request.
     pub fn end_background(&mut self, member: Member) {
-        let (observers, volume) = self.observed();
-        if observers.job(member).take().is_some() {
-            volume.engine(member).follow_no_longer();
+        let observers = self.observers.as_mut();
+        if observers.is_some_and(|observers| observers.job(member).take().is_some()) {
+            self.volume.engine(member).follow_no_longer();
         }
     }
 

@@ -6,7 +6,7 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_engine::Map;
+use headtime_engine::{Map, Striped};
 use headtime_host::DiskSize;
 use headtime_stack::{ArraySpec, Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
@@ -39,8 +39,8 @@ pub struct DriveSet {
     pub profile: Profile,
     /// The same but for the order of its firmware, as the profile says.
     unordered: Profile,
-    /// Disk that the workload sees: the drive, or the array of such drives.
-    pub disk: DiskSize,
+    /// Layout of the array of such drives, if the scenario has an array.
+    pub striped: Option<Striped>,
     /// Where its sectors are.
     pub layout: Arc<Layout>,
     /// What schedulers know of the drive.
@@ -50,12 +50,17 @@ pub struct DriveSet {
 }
 
 impl DriveSet {
+    /// Disk that the workload sees: the drive, or the array of such drives.
+    pub fn disk(&self) -> DiskSize {
+        size(&self.profile, self.striped.as_ref())
+    }
+
     /// The same with another order of the firmware.
     fn ordered(&self, firmware: Firmware) -> Result<DriveSet, Fault> {
         Ok(DriveSet {
             profile: with_firmware(&self.unordered, firmware)?,
             unordered: self.unordered.clone(),
-            disk: self.disk,
+            striped: self.striped.clone(),
             layout: Arc::clone(&self.layout),
             known: Arc::clone(&self.known),
             script: self.script.clone(),
@@ -142,7 +147,11 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             sources.push((name.clone(), hash_of(&text)));
         }
         let known = stock.known(beliefs);
-        let disk = disk(&scenario, &profile)?;
+        let geometry = &profile.geometry;
+        let array = scenario.array.as_ref();
+        let striped = array.map(|array| array.build(geometry.capacity, geometry.sector_bytes));
+        let striped = striped.transpose().map_err(Fault::input)?;
+        let disk = size(&profile, striped.as_ref());
         if let Some(ArraySpec { members, chunk, .. }) = &scenario.array {
             let name = &profile.name;
             notes.push(format!(
@@ -161,7 +170,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let unordered = DriveSet {
             layout: stock.layout(&profile, &text),
             unordered: profile.clone(),
-            disk,
+            striped,
             profile,
             known,
             script,
@@ -186,16 +195,12 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     })
 }
 
-/// Disk that the workload of a scenario sees on this drive.
-fn disk(scenario: &Scenario, drive: &Profile) -> Result<DiskSize, Fault> {
-    let (capacity, sector_bytes) = (drive.geometry.capacity, drive.geometry.sector_bytes);
-    let array = scenario.array.as_ref();
-    let striped = array.map(|array| array.build(capacity, sector_bytes));
-    let striped = striped.transpose().map_err(Fault::input)?;
-    Ok(DiskSize {
-        capacity: striped.map_or(capacity, |striped| striped.capacity()),
-        sector_bytes,
-    })
+/// Size of a drive, or of an array of such drives.
+fn size(drive: &Profile, striped: Option<&Striped>) -> DiskSize {
+    DiskSize {
+        capacity: striped.map_or(drive.geometry.capacity, Map::capacity),
+        sector_bytes: drive.geometry.sector_bytes,
+    }
 }
 
 /// Reads a trace as a scenario wants it.

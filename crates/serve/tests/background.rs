@@ -459,7 +459,7 @@ fn the_jobs_of_a_volumes_members_do_not_get_each_others_requests() {
     }));
     let build = || -> BuildScheduler { Box::new(|| scheduler("noop")) };
     let others = vec![build(), build()];
-    let disk = Disk::start_volume(options, Box::new(STRIPED), others, || {
+    let disk = Disk::start_volume(options, Box::new(STRIPED.map()), others, || {
         let device = || Box::new(Null::new(Sectors::new(16 * 64), 32)) as Box<dyn Device>;
         Ok::<_, Infallible>((0..3).map(|_| device()).collect::<Vec<_>>())
     });

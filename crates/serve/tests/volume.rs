@@ -66,7 +66,7 @@ fn start(config: EngineSpec, log: &Tape) -> Disk {
         (0..MEMBERS).map(drive).collect()
     };
     let others = vec![build(), build()];
-    Disk::start_volume(options(config, log), Box::new(STRIPED), others, open).expect("starts")
+    Disk::start_volume(options(config, log), Box::new(STRIPED.map()), others, open).expect("starts")
 }
 
 /// Stops the disk; its log must replay.
@@ -231,7 +231,12 @@ fn devices_that_do_not_fit_the_map_are_refused() {
         let null = Null::new(Sectors::new(CAPACITY), 32);
         Ok::<_, Infallible>(vec![Box::new(null) as Box<dyn Device>])
     };
-    let refused = Disk::start_volume(options, Box::new(STRIPED), vec![build(), build()], open);
+    let refused = Disk::start_volume(
+        options,
+        Box::new(STRIPED.map()),
+        vec![build(), build()],
+        open,
+    );
     assert!(matches!(
         refused,
         Err(StartError::Volume { members: 3, .. })

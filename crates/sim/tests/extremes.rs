@@ -138,11 +138,12 @@ fn a_volume_comes_to_the_end_of_time_before_the_sum_over_its_drives_does() {
                 Station::new(Drive::new(&drive(), seed), Config::default(), scheduler)
             };
             setup.stations = (0..MEMBERS).map(station).collect();
-            setup.map = Some(Box::new(Striped {
+            let striped = Striped {
                 members: MEMBERS as u16,
                 stripe: 64,
                 stripes: 1_000,
-            }));
+            };
+            setup.map = Some(Box::new(striped.map()));
         });
         match result {
             Ok(_) => assert!(goes),

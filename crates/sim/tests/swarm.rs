@@ -306,7 +306,7 @@ fn ran(seed: u64) -> Ran {
     let drive = Drive::with_layout(&DRIVE, Arc::clone(&LAYOUT), 0);
     let mut setup = Setup::new(drive, world.config, build("noop"), &mut source);
     setup.stations = (0..members).map(station).collect();
-    setup.map = (members > 1).then(|| Box::new(world.map) as _);
+    setup.map = (members > 1).then(|| Box::new(world.map.map()) as _);
     setup.timeout = Some(Nanos::from_millis(1500));
     for member in 0..members {
         let told = world.orders.iter();

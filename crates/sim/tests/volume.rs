@@ -74,7 +74,7 @@ fn volume(scheduler: &str, config: Config, requests: &[NewRequest], wrong: Optio
         &mut source,
     );
     setup.stations = (0..MEMBERS).map(station).collect();
-    setup.map = Some(Box::new(STRIPED));
+    setup.map = Some(Box::new(STRIPED.map()));
     setup.timeout = wrong.map(|(_, seconds)| Nanos::from_secs(seconds));
     setup.audit = true;
     setup.log = Some(&mut write);

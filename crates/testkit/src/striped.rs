@@ -1,44 +1,36 @@
-//! A map that tries volumes. Not for use.
+//! Small striped volumes for tests.
 
-use headtime_engine::{Map, Member};
+use headtime_engine::{self as engine, Map, Member};
 use headtime_units::{Extent, Sectors};
 
-/// Stripes of sectors on each member in turn.
+/// Members of equal size, and the chunks that each has.
 #[derive(Clone, Copy, Debug)]
 pub struct Striped {
-    /// How many members there are.
+    /// Number of members.
     pub members: u16,
-    /// Sectors of a stripe.
+    /// Sectors of a chunk.
     pub stripe: u64,
-    /// Stripes of each member.
+    /// Chunks of each member.
     pub stripes: u64,
 }
 
 impl Striped {
+    /// The map of the volume.
+    ///
+    /// # Panics
+    ///
+    /// If the volume cannot be.
+    pub fn map(&self) -> engine::Striped {
+        let sizes = vec![Sectors::new(self.stripe * self.stripes); usize::from(self.members)];
+        engine::Striped::new(Sectors::new(self.stripe), &sizes).expect("a test's volume can be")
+    }
+
     /// Returns true if sectors of the volume's `extent` are among `there` on `member`.
     pub fn touches(&self, extent: Extent, member: Member, there: Extent) -> bool {
+        let map = self.map();
         (extent.start.get()..extent.end().get()).any(|sector| {
-            let (on, at) = self.first(Extent::at(sector, 1));
+            let (on, at) = map.first(Extent::at(sector, 1));
             on == member && at.overlaps(there)
         })
-    }
-}
-
-impl Map for Striped {
-    fn members(&self) -> u16 {
-        self.members
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors::new(self.stripe * self.stripes * u64::from(self.members))
-    }
-
-    fn first(&self, extent: Extent) -> (Member, Extent) {
-        let start = extent.start.get();
-        let (stripe, within) = (start / self.stripe, start % self.stripe);
-        let members = u64::from(self.members);
-        let len = extent.len.get().min(self.stripe - within);
-        let there = Extent::at(stripe / members * self.stripe + within, len);
-        (Member((stripe % members) as u16), there)
     }
 }

@@ -67,7 +67,7 @@ fn a_log_of_an_array_repeats_each_disk() {
 }
 
 #[test]
-fn a_trace_has_the_room_of_all_disks() {
+fn a_range_may_reach_over_all_disks() {
     let alone = [
         "sim",
         "run",
@@ -95,4 +95,37 @@ fn what_is_no_array_is_refused_with_its_key() {
         assert_eq!(code, 2, "{setting}: {error}");
         assert!(error.contains(problem), "{setting}: {error}");
     }
+}
+
+/// The host's read-ahead in the printed scenario of an array.
+fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
+    let (members, chunk) = (
+        format!("array.members={members}"),
+        format!("array.chunk={chunk}"),
+    );
+    let mut args = vec!["sim", "run", "programs.toml", "--print-scenario"];
+    args.extend(["--set", members.as_str(), "--set", chunk.as_str()]);
+    if !own.is_empty() {
+        args.extend(["--set", own]);
+    }
+    let printed = stdout(&args);
+    let line = printed.lines().find(|line| line.starts_with("read_ahead"));
+    line.expect("a host has a read-ahead").to_owned()
+}
+
+#[test]
+fn a_host_reads_two_stripes_ahead_if_that_is_more_than_usual_and_nothing_else_is_set() {
+    assert_eq!(read_ahead("5", "64KiB", ""), "read_ahead = \"640KiB\"");
+    assert_eq!(read_ahead("2", "4KiB", ""), "read_ahead = \"128KiB\"");
+    assert_eq!(read_ahead("64", "64MiB", ""), "read_ahead = \"64MiB\"");
+    let own = read_ahead("5", "64KiB", "host.read_ahead=32KiB");
+    assert_eq!(own, "read_ahead = \"32KiB\"");
+}
+
+#[test]
+fn rows_of_single_requests_are_refused_on_an_array() {
+    let rows = scratch("array-rows").join("rows.csv");
+    let (code, error) = ended(&with(&["-s", "noop", "--requests", rows.to_str().unwrap()]));
+    assert_eq!(code, 3, "{error}");
+    assert!(error.contains("leave out [array]"), "{error}");
 }

@@ -249,7 +249,7 @@ fn log_of_a_volume() -> String {
     let mut setup = Setup::new(drive(0), config, deadline(), &mut source);
     let station = |number| Station::new(drive(number), config, deadline());
     setup.stations = (0..3).map(station).collect();
-    setup.map = Some(Box::new(STRIPED));
+    setup.map = Some(Box::new(STRIPED.map()));
     setup.log_settings = settings.to_settings();
     setup.log = Some(&mut write);
     headtime_sim::run(setup).unwrap();

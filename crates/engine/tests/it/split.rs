@@ -98,7 +98,7 @@ fn run(world: &mut Few, config: Config) -> (String, Vec<String>) {
     let mut write = |piece: &str| log.push_str(piece);
     let write: &mut dyn FnMut(&str) = &mut write;
     let writer = Some(Writer::new(&[], write));
-    let mut core = Core::of_volume(engines.collect(), Box::new(map), writer);
+    let mut core = Core::of_volume(engines.collect(), Box::new(map.map()), writer);
     core.audit();
     for _ in 0..30 {
         let due = core.due(world);

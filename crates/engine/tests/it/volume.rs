@@ -3,7 +3,7 @@
 use headtime_engine::log::{self, Replay, Writer};
 use headtime_engine::{
     Arrival, Asked, Broken, Command, Config, Core, Done, DriveTag, Engine, Event, Finished, Gate,
-    GaveUp, Late, Map, Member, Order, Outcome, RequestId, Seen, World, earliest,
+    GaveUp, Late, Member, Order, Outcome, RequestId, Seen, World, earliest,
 };
 use headtime_sched::{Backlog, Class, Flags, Noop, Op, Origin, Request, Scheduler, WorkConserving};
 use headtime_testkit::{FlushLook, Striped, ToyGate};
@@ -171,11 +171,10 @@ fn run(
         stripe: STRIPE,
         stripes: 1000,
     };
-    assert_eq!(map.members(), members);
     let mut several = engines(members);
     let mut core = match members {
         1 => Core::new(several.remove(0), writer),
-        _ => Core::of_volume(several, Box::new(map), writer),
+        _ => Core::of_volume(several, Box::new(map.map()), writer),
     };
     core.audit();
     loop {

@@ -68,7 +68,7 @@ pub fn fits(prepared: &Prepared, table: &Table) -> Result<(), Fault> {
     let groups: Vec<Group> = groups.iter().map(one).collect();
     let spec = synthetic(&groups, prepared.scenario.run.requests, 0);
     for set in &prepared.drives {
-        let size = set.disk;
+        let size = set.disk();
         Synthetic::new(&spec, size.capacity, size.sector_bytes).map_err(|error| {
             let entry = format!("workload.{}", error.process - 1);
             let key = format!("{entry}.{}", error.key);
@@ -95,7 +95,7 @@ pub(super) fn load(
     let DiskSize {
         capacity,
         sector_bytes,
-    } = set.disk;
+    } = set.disk();
     let goal = |requests: Option<u64>| match (scenario.run.duration, requests) {
         (Some(duration), _) => Goal::Time(duration),
         (None, Some(requests)) => Goal::Requests(requests),
@@ -109,7 +109,7 @@ pub(super) fn load(
             Ok((Load::Plain(Box::new(source)), goal(scenario.run.requests)))
         }
         Workload::Programs(programs) => {
-            let (builder, names) = builder(programs, set.disk, seed, stock)?;
+            let (builder, names) = builder(programs, set.disk(), seed, stock)?;
             let host = builder
                 .build(seed)
                 .map_err(|error| Fault::Input(format!("host: {error}")))?;
@@ -143,7 +143,7 @@ pub(super) fn least(
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             let set = &prepared.drives[cell.drive];
-            let (builder, _) = builder(programs, set.disk, seed, stock)?;
+            let (builder, _) = builder(programs, set.disk(), seed, stock)?;
             Ok(machine.programs(builder))
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {

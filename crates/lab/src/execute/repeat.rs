@@ -14,7 +14,7 @@ use crate::stock::Stock;
 use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
-use headtime_engine::{Command, GateError, Member, Seen};
+use headtime_engine::{Command, GateError, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sim::{RunError, Setup, Station};
@@ -135,7 +135,7 @@ pub fn make(
     let profile = &set.profile;
     let seed = seed::of_repeat(scenario.seed, repeat);
     let sector_bytes = profile.geometry.sector_bytes;
-    // What a drive draws has nothing to do with what the programs draw, nor with what other drives draw.
+    // Each drive draws from a seed of its own, apart from the seeds of programs.
     let drive = |member: u64| {
         let draws = mix((!seed).wrapping_add(member));
         Drive::with_layout(profile, Arc::clone(&set.layout), draws)
@@ -190,12 +190,11 @@ pub fn make(
         }
     };
     let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
-    if let Some(array) = &scenario.array {
-        let striped = array.build(profile.geometry.capacity, sector_bytes);
-        setup.map = Some(Box::new(striped.map_err(Fault::input)?));
-        let further = (1..u64::from(array.members)).map(drive);
+    if let Some(striped) = &set.striped {
+        let further = (1..u64::from(striped.members())).map(drive);
         let station = |drive| Station::new(drive, config, queue.scheduler());
         setup.stations.extend(further.map(station));
+        setup.map = Some(Box::new(striped.clone()));
     }
     for station in &mut setup.stations {
         station.gate = queue.gated();
@@ -346,7 +345,7 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
     scan(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
-            builder(programs, set.disk, prepared.scenario.seed, stock).map(|_| ())
+            builder(programs, set.disk(), prepared.scenario.seed, stock).map(|_| ())
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {
             load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())

@@ -4,7 +4,9 @@
 
 pub mod catalogue;
 pub mod field;
+mod head_time;
 pub mod row;
+mod spread;
 mod statistics;
 pub mod text;
 
@@ -14,9 +16,11 @@ use headtime_engine::{CLASSES, Predictions};
 use headtime_probe::accuracy::{Accuracy, Learning};
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
+pub use head_time::{HeadTime, key};
+pub use spread::{AtPercents, PERCENTS, Percentiles, Spread, SpreadValue, mean_of_repeats};
 pub use statistics::{mean_and_ci95, round};
 
 /// A finished comparison.
@@ -234,152 +238,6 @@ impl Run {
     pub fn parts_per_request(&self) -> [f64; Part::ALL.len()] {
         Part::ALL.map(|part| self.head_time.get(part) * 1e3 / self.requests.max(1) as f64)
     }
-}
-
-/// A distribution in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Spread {
-    /// The mean.
-    pub mean: f64,
-    /// The median.
-    pub p50: f64,
-    /// What 90 % do not exceed; so for the others.
-    pub p90: f64,
-    /// 95 %.
-    pub p95: f64,
-    /// 99 %.
-    pub p99: f64,
-    /// 99.9 %.
-    pub p999: f64,
-    /// The largest of all repeats.
-    pub max: f64,
-    /// The largest of each repeat, in the mean.
-    pub max_mean: f64,
-    /// 99 %, as if what lies within a step of the histogram were spread evenly over it. For figures.
-    #[serde(skip)]
-    pub p99_between: f64,
-}
-
-/// The percentiles that figures can measure of a distribution.
-pub const PERCENTS: [f64; 14] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.9,
-];
-
-/// What each of [`PERCENTS`] does not exceed, the mean over the repeats.
-pub type AtPercents = [f64; PERCENTS.len()];
-
-/// Percentiles of some distributions of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Percentiles {
-    /// Arrival to completion, in ms.
-    pub response: AtPercents,
-    /// The drive to completion, in ms.
-    pub device: AtPercents,
-    /// From one completion of the drive to the next, in ms.
-    pub interval: AtPercents,
-    /// From a call to its return, in ms.
-    pub calls: AtPercents,
-    /// By how many later commands one was overtaken.
-    pub delay: AtPercents,
-}
-
-/// The mean over the repeats of what each has.
-pub fn mean_of_repeats<T, const N: usize>(
-    repeats: &[T],
-    values: impl Fn(&T) -> [f64; N],
-) -> [f64; N] {
-    let mut sums = [0.0; N];
-    for repeat in repeats {
-        for (sum, value) in sums.iter_mut().zip(values(repeat)) {
-            *sum += value;
-        }
-    }
-    sums.map(|sum| round(sum / repeats.len() as f64, 6))
-}
-
-/// Takes one value out of a distribution.
-pub type SpreadValue = fn(&Spread) -> f64;
-
-impl Spread {
-    /// Each value of a distribution, with its name.
-    pub const VALUES: [(&'static str, SpreadValue); 7] = [
-        ("mean", |spread| spread.mean),
-        ("p50", |spread| spread.p50),
-        ("p90", |spread| spread.p90),
-        ("p95", |spread| spread.p95),
-        ("p99", |spread| spread.p99),
-        ("p999", |spread| spread.p999),
-        ("max", |spread| spread.max),
-    ];
-
-    /// The means over the distributions of some repeats, and the longest of all.
-    pub fn of(repeats: &[&Distribution]) -> Spread {
-        let count = repeats.len() as f64;
-        let mean = |value: &dyn Fn(&Distribution) -> f64| {
-            round(repeats.iter().map(|one| value(one)).sum::<f64>() / count, 6)
-        };
-        let [p50, p90, p95, p99, p999] = mean_of_repeats(repeats, |one| {
-            one.percentiles_ms([50.0, 90.0, 95.0, 99.0, 99.9])
-        });
-        Spread {
-            mean: mean(&Distribution::mean_ms),
-            p50,
-            p90,
-            p95,
-            p99,
-            p999,
-            p99_between: mean(&|one| one.percentile_between_ms(99.0)),
-            max_mean: mean(&|one| one.max().as_millis_f64()),
-            max: round(
-                repeats
-                    .iter()
-                    .map(|one| one.max().as_millis_f64())
-                    .fold(0.0, f64::max),
-                6,
-            ),
-        }
-    }
-}
-
-/// Every instant of the arm, in seconds, by what it does.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct HeadTime([f64; Part::ALL.len()]);
-
-impl HeadTime {
-    /// With this time for each part.
-    pub fn of(time: impl FnMut(Part) -> f64) -> HeadTime {
-        HeadTime(Part::ALL.map(time))
-    }
-
-    /// The time of one part.
-    pub fn get(&self, part: Part) -> f64 {
-        self.0[part as usize]
-    }
-
-    /// All of it.
-    pub fn total(&self) -> f64 {
-        self.0.iter().sum()
-    }
-
-    /// A part in % of all of it; 0 if that is nothing.
-    pub fn share(&self, part: Part) -> f64 {
-        let total = self.total();
-        match total > 0.0 {
-            true => 100.0 * self.get(part) / total,
-            false => 0.0,
-        }
-    }
-}
-
-impl Serialize for HeadTime {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(Part::ALL.map(|part| (key(part), self.get(part))))
-    }
-}
-
-/// The name of a part as a key and in the names of columns.
-pub fn key(part: Part) -> String {
-    part.name().replace('-', "_")
 }
 
 /// Half the width of 95 % confidence intervals.

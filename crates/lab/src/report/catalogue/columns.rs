@@ -2,7 +2,7 @@
 
 use super::super::field::Field;
 use super::super::row::{Kind, Row};
-use super::super::{Confidence, HeadTime, KindRun, ProgramRun, Run, key};
+use super::super::{Confidence, HeadTime, KindRun, ProgramRun, Run, key, round};
 use super::measure::{Better, Measure, described, measures, whole};
 use super::percentiles::{percentile, spread};
 use super::programs::{commands_per_tx, moved, programs_mb_s, time, tx_per_s, tx_response};
@@ -12,7 +12,7 @@ use headtime_disk::Part;
 
 /// Decimal places of computed values.
 const PLACES: i32 = 6;
-/// Decimal places of MB: whole bytes.
+/// Decimal places of times and MB of programs: whole nanoseconds and bytes.
 const EXACT: i32 = 9;
 
 /// A value that every row has, by the three forms of a row.
@@ -192,12 +192,12 @@ fn computed() -> Vec<Measure> {
 }
 
 /// Takes a value of all programs, and of each program that has a row.
-fn of_program<T: Into<Field>>(
+fn of_program(
     all: fn(&Run) -> Option<f64>,
-    own: fn(&ProgramRun) -> T,
+    own: fn(&ProgramRun) -> Option<f64>,
 ) -> impl Fn(&Row<'_>) -> Field + Send + Sync {
     move |row| match row {
-        Row::Named(_, _, Some(program)) => own(program).into(),
+        Row::Named(_, _, Some(program)) => own(program).map(|own| round(own, EXACT)).into(),
         row => row.whole().and_then(all).into(),
     }
 }
@@ -208,13 +208,13 @@ fn of_programs() -> Vec<Measure> {
         Less "time_s", "s", "from the start of the first program to the end of the last",
             of_program(time, |program| program.ended_s.map(|end| end - program.started_s));
         More "programs_mb_s", "MB/s", "bytes that all programs read and wrote, over `time_s`",
-            of_program(programs_mb_s, |program| program.throughput_mb_s);
+            of_program(programs_mb_s, |program| Some(program.throughput_mb_s));
     };
     let bytes = measures! {
         Neither "read_mb", "MB", "bytes that programs read, by their own account",
-            of_program(|run| moved(run, |program| program.read_mb), |program| program.read_mb);
+            of_program(|run| moved(run, |program| program.read_mb), |program| Some(program.read_mb));
         Neither "written_mb", "MB", "bytes that programs wrote, by their own account",
-            of_program(|run| moved(run, |program| program.written_mb), |program| program.written_mb);
+            of_program(|run| moved(run, |program| program.written_mb), |program| Some(program.written_mb));
     };
     let rounded = |measures: Vec<Measure>, places| {
         let measures = measures.into_iter();

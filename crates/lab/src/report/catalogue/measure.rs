@@ -101,8 +101,6 @@ impl Measure {
             (Field::Number(number), Some(places), Row::Whole(_)) => {
                 Field::Number(round(number, places))
             }
-            // Whole nanoseconds and bytes of a program.
-            (Field::Number(number), Some(_), _) => Field::Number(round(number, 9)),
             (field, ..) => field,
         }
     }
