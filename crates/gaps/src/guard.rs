@@ -1,14 +1,15 @@
-//! What picks cost clients of what the drive's buffer earns them.
+//! Hits of the drive's buffer that gap reads cost clients.
 //!
-//! While the head waits for a client's sector on its track, many drives keep what passes in front of it. A pick takes that wait, and a
-//! place in the buffer besides. Clients that soon ask for what lies near lose hits by that, each of which is a way of the arm.
+//! While the head waits for a client's sector, many drives cache the sectors that pass in front of it. A gap read takes that wait and a place in the
+//! buffer. Clients that soon ask for near sectors lose hits. Each lost hit is an access of the arm.
 //!
-//! So there are two [accounts](super::kept) of what the buffer may hold: one with what is read in gaps, and one as if nothing were. A read that only the second
-//! would serve, and that the medium has served in fact, is a hit that picks have cost; one that only the first serves, and that is a hit, they have brought.
-//! When more are lost than brought, gaps rest. The first account then goes on as if they did not: what would have been picked counts as read. A read that it
-//! does not serve, and that is a hit in fact, is one that picks would have cost. So it shows without picks when they cost nothing any more.
+//! Two [accounts](super::kept) follow the buffer: the first with gap reads, the second without. A read is a *lost* hit if the second account alone
+//! serves it and the medium served it. A read is a *won* hit if the first account alone serves it and the buffer served it. When more hits are lost
+//! than won, gap reads are suspended. The first account then goes on as if they were not: blocks that would have been read count as read. A read that
+//! the first account does not serve, and that is a hit, is then a hit that gap reads would have cost. So the accounts show when gap reads cost nothing
+//! any more.
 //!
-//! While gaps rest, what passes directly in front of a client's sectors is still read with them: the drive keeps that anyway.
+//! While gap reads are suspended, the sectors directly in front of a client's sectors are still read with them: the drive caches those anyway.
 
 use headtime_engine::Finished;
 use headtime_sched::{Op, Surprise};

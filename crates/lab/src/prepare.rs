@@ -8,7 +8,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
 use headtime_engine::{Map, Striped};
 use headtime_host::DiskSize;
-use headtime_stack::{ArraySpec, Firmware, Known, Source, changed, with_firmware};
+use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, Part, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
 };
@@ -152,12 +152,6 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let striped = array.map(|array| array.build(geometry.capacity, geometry.sector_bytes));
         let striped = striped.transpose().map_err(Fault::input)?;
         let disk = size(&profile, striped.as_ref());
-        if let Some(ArraySpec { members, chunk, .. }) = &scenario.array {
-            let name = &profile.name;
-            notes.push(format!(
-                "{members} disks of {name}, chunks of {chunk} on each in turn"
-            ));
-        }
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {

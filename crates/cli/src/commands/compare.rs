@@ -190,6 +190,10 @@ fn subtitle(report: &Report) -> String {
             .then_some(value_of_first)
     };
     let texts = [
+        (!first.members.is_empty()).then(|| {
+            let disks = first.members.len();
+            format!("{disks} disks striped; the head is that of the first")
+        }),
         same(&|run| format!("drive {}", run.drive)),
         same(&|run| format!("firmware {}", run.header.text("firmware"))),
         same(&|run| format!("depth {}", run.header.text("depth"))),

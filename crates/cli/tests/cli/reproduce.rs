@@ -648,7 +648,7 @@ fn the_figures_of_ncq_share_one_drive_and_one_host() {
     }
 }
 
-/// What a figure of the freeblock study says of a drive: the profile with all that its host changes.
+/// Profile of a figure of the freeblock study, with the changes of its host.
 fn on_the_host_of_freeblock(variant: &headtime_lab::figure::Variant) -> headtime_disk::Profile {
     let drive = &variant.scenario.drives[0];
     let profile = headtime_stack::drives::open(&drive.profile).unwrap();

@@ -34,6 +34,9 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     let mut shared: Vec<String> = shared.into_iter().collect();
     shared.push(format!("seed {}", report.seed));
     if let Some(run) = runs.first() {
+        if !run.members.is_empty() {
+            shared.insert(0, format!("{} disks striped", run.members.len()));
+        }
         if run.warm_up_s > 0.0 {
             shared.push(format!("warm-up {} s", run.warm_up_s));
         }

@@ -26,8 +26,8 @@ pub const FIRST_COLUMNS: [&str; 3] = ["combination", "origin", "program"];
 /// The columns behind.
 pub const LAST_COLUMNS: [&str; 2] = ["scenario_hash", "error"];
 
-/// The keys of which a scenario itself may list several values, each of which makes a run, and the
-/// columns that say which it is; the last varies fastest, as in [`scenario::cells`].
+/// Keys that may have a list of values in a scenario, each with its column of results. Each value makes a run. The last key varies
+/// fastest, as in [`scenario::cells`].
 pub fn lists() -> impl Iterator<Item = (String, &'static str)> {
     let drive = [("drive.profile", "drive"), ("drive.firmware", "firmware")];
     let schedulers = [("schedulers", "scheduler")];

@@ -121,7 +121,7 @@ fn waiting_share(run: &Run) -> Option<f64> {
     (time.total() > 0.0).then(|| time.share(Part::Waiting))
 }
 
-/// What a part has of the time in which the arm is busy, in %.
+/// Share of a part in the time in which the arm is busy, in %.
 pub(super) fn busy_share(run: &Run, part: Part) -> Option<f64> {
     let time = &run.head_time;
     let resting = [Part::Idle, Part::Waiting, Part::Held].into_iter();
