@@ -3,7 +3,6 @@
 //! Arguments, printing, pictures and the live server are in the crate `cli`.
 
 mod batch;
-pub mod clock;
 pub mod execute;
 pub mod fault;
 pub mod figure;

@@ -7,7 +7,6 @@ use crate::plot;
 use crate::plot::comparison::{self, Comparison, Drawn};
 use crate::progress::progress;
 use headtime_config::Table;
-use headtime_lab::clock::Clock;
 use headtime_lab::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
@@ -16,6 +15,7 @@ use headtime_lab::prepare::{Prepared, prepare};
 use headtime_lab::report::{Host, Report, round, text};
 use headtime_lab::scenario::Scenario;
 use headtime_lab::stock::Stock;
+use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Nanos;
 use std::io::Write;
@@ -73,7 +73,7 @@ pub(super) fn compare(
     let outcome = execute(&prepared, how, with)?;
     check_window(options, outcome.longest)?;
     let host = (!options.reproducible).then(|| {
-        let wall = clock.seconds();
+        let wall = clock.now().as_secs_f64();
         Host {
             wall_s: round(wall, 6),
             requests_per_wall_s: (outcome.simulated as f64 / wall).round(),

@@ -6,12 +6,12 @@
 
 use super::plan::Plan;
 use super::results::{MeasuredRow, Outcome};
-use crate::clock::Clock;
 use crate::fault::Fault;
 use crate::files::{lock, sync_directory};
 use crate::hash::hash_of;
 use crate::report::catalogue::columns;
 use crate::report::field::Field;
+use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ impl Journal {
     /// If that fails.
     pub fn rest(&mut self) -> Result<(), Fault> {
         match self.unsynced {
-            Some(since) if since.seconds() >= SYNC_S => self.sync(),
+            Some(since) if since.now().as_secs_f64() >= SYNC_S => self.sync(),
             _ => Ok(()),
         }
     }

@@ -12,12 +12,12 @@ use crate::commands::context::Context;
 use crate::commands::signals::signals;
 use crate::progress::progress;
 use headtime_disk::Profile;
-use headtime_lab::clock::Clock;
 use headtime_lab::fault::{Fault, name};
 use headtime_lab::files::Output;
 use headtime_lab::hash::hash_of;
 use headtime_lab::output;
 use headtime_lab::progress::Goal;
+use headtime_linux::clock::Clock;
 use headtime_probe::extract::{ExtractError, Extraction, Outlook, Stage};
 use headtime_probe::{Guarded, Modelled, Probe, ProbeError, Stopping, Switch};
 use headtime_serve::file::File;
@@ -498,7 +498,7 @@ fn run(
             Err(error) => break ProbeEnd::Refused(error.to_string()),
         }
         if let Some(state) = &mut state
-            && written.seconds() >= WRITE_S
+            && written.now().as_secs_f64() >= WRITE_S
         {
             state.write(extraction)?;
             written = Clock::start();
