@@ -6,8 +6,9 @@ use std::fs;
 use std::path::Path;
 
 /// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), a sweep, a server's configuration, and a job of fio.
-const FILES: [(&str, &[u8]); 4] = [
+/// (docs/replays/live), an array, a sweep, a server's configuration, and a job of fio.
+const FILES: [(&str, &[u8]); 5] = [
+    ("array.toml", ARRAY.as_bytes()),
     (
         "database.csv.gz",
         include_bytes!("../../../../docs/replays/live/pgbench.csv.gz"),
@@ -16,6 +17,19 @@ const FILES: [(&str, &[u8]); 4] = [
     ("disk.toml", DISK.as_bytes()),
     ("job.fio", JOB.as_bytes()),
 ];
+
+const ARRAY: &str = "\
+title = \"Four readers of files on three disks\"
+schedulers = \"noop,deadline,stream\"
+drive.profile = \"barracuda-7200.10-160\"
+
+[array]
+members = 3
+chunk = \"64KiB\"
+
+[[program]]
+benchmark = \"par-read\"
+";
 
 const DEPTHS: &str = "\
 title = \"Random reads: the scheduler's depth or the drive's\"
