@@ -122,6 +122,7 @@ impl Audit {
             | Event::Ordered(_)
             | Event::Offering(_)
             | Event::Offered(_)
+            | Event::Directed(_)
             | Event::Behind { .. } => Ok(()),
             Event::Arrived(new) | Event::Joined { arrival: new, .. } => {
                 if let Event::Joined { join, .. } = event

@@ -20,6 +20,7 @@
 mod depths;
 mod observers;
 
+use crate::conduct::Conductor;
 use crate::few::Few;
 use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
@@ -39,7 +40,7 @@ pub struct Due {
     /// A client that thinks for longer than 64 bits hold has not ended: that is `Some(Time::NEVER)`.
     arrival: Option<Time>,
     wake: Time,
-    /// When a job in the background wants to be asked.
+    /// When a job in the background, or the conductor, wants to be asked.
     job: Time,
 }
 
@@ -72,7 +73,7 @@ pub struct Core<L> {
     /// By member.
     timeouts: Few<Timeouts>,
     timeout: Option<Nanos>,
-    /// Log, audits and jobs in the background, if there are any.
+    /// Log, conductor, audits and jobs in the background, if there are any.
     observers: Option<Box<Observers<L>>>,
     /// Those of schedulers that were swapped out.
     waits: WaitStats,
@@ -135,6 +136,11 @@ impl<L: Sink> Core<L> {
             volume.engine(member).follow_with(tracker);
         }
         *observers.job(member) = Some(job);
+    }
+
+    /// Starts a conductor, which coordinates the members. A conductor has to see all requests: call this before the first.
+    pub fn conduct(&mut self, conductor: Box<dyn Conductor>) {
+        self.observed().0.conductor = Some(conductor);
     }
 
     /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.
@@ -507,6 +513,9 @@ impl<L: Sink> Core<L> {
             };
             if let Some(part) = part {
                 world.part(member, &part);
+                if let Some(observers) = &mut self.observers {
+                    observers.asked(at, member, &part, &self.volume);
+                }
             }
             self.handle(world, at, member, &event)?;
         }

@@ -16,8 +16,9 @@ use crate::names::{DriveTag, RequestId};
 use crate::order::Precedence;
 use crate::predictions::Predictions;
 use crate::slots::Slots;
+use crate::slots::Stage;
 use crate::tags::DriveTags;
-use headtime_sched::{Backlog, Class, Request, Scheduler, Tag};
+use headtime_sched::{Backlog, Class, Directive, Request, Scheduler, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 
@@ -222,9 +223,49 @@ impl<S: Scheduler> Engine<S> {
             Event::Offering(on) => self.offering = on,
             Event::Offered(lane) => self.offered(lane),
             Event::Ordered(order) => self.ordered(now, &order),
+            Event::Directed(directive) => self.directed(now, directive),
             Event::Behind { origin, class } => self.waits_behind(origin, class),
             Event::Drained { from, to } => self.drain_lane(now, from, to),
         }
+    }
+
+    fn directed(&mut self, now: Time, directive: Directive<RequestId>) {
+        let mark = match directive {
+            Directive::Mark(id) => {
+                let slots = &self.shared.slots;
+                let found = slots.by_id(id).map(|tag| slots.whole(tag));
+                let queued = |tag: &Tag| slots[*tag].stage == Stage::Queued;
+                let Some(tag) = found.filter(queued) else {
+                    return;
+                };
+                let lane = &mut self.lanes[self.shared.slots[tag].lane.index()];
+                lane.ask = true;
+                return lane.scheduler.directed(now, &Directive::Mark(tag));
+            }
+            Directive::Dedicate { until } => Directive::Dedicate { until },
+            Directive::Release => Directive::Release,
+        };
+        for lane in &mut self.lanes {
+            lane.ask = true;
+            lane.scheduler.directed(now, &mark);
+        }
+    }
+
+    /// Request that would go to the drive next, as far as the engine knows: the first that is staged, or else the first
+    /// candidate of a scheduler, by lane. The id is the one of the request's first part.
+    pub fn candidate(&self, now: Time) -> Option<(RequestId, Request<()>)> {
+        let staged = self
+            .lanes
+            .iter()
+            .find_map(|lane| lane.staged.front().copied());
+        let queued = || {
+            self.lanes
+                .iter()
+                .find_map(|lane| lane.scheduler.candidate(now))
+        };
+        let tag = staged.or_else(|| queued().map(|request| request.tag))?;
+        let slot = &self.shared.slots[tag];
+        Some((slot.id, slot.merged.tagged(())))
     }
 
     fn ordered(&mut self, now: Time, order: &GateOrder) {

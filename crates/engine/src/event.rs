@@ -2,7 +2,7 @@
 
 use crate::gate::{GateOrder, Lane};
 use crate::names::{DriveTag, RequestId};
-use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request, Surprise};
+use headtime_sched::{Class, Directive, Flags, Foretold, Op, Origin, Request, Surprise};
 use headtime_units::{Extent, Time};
 
 /// How a request ended.
@@ -71,6 +71,9 @@ pub enum Event {
     Offered(Lane),
     /// Somebody gives the gate an order.
     Ordered(GateOrder),
+    /// A conductor gives the schedulers a directive. A mark reaches the scheduler that has the request, or has the request
+    /// that this one was merged into. A mark of a request that no scheduler has does nothing.
+    Directed(Directive<RequestId>),
     /// A request waits outside the engine for the flush that waits here, as in a volume of several members, where what
     /// comes after a flush waits until that has ended on all. What the flush waits for inherits the rank. To be told again
     /// after a swap of gates. Does nothing if no flush waits.

@@ -24,6 +24,7 @@
 #![warn(missing_docs)]
 
 pub mod audit;
+pub mod conduct;
 pub mod log;
 
 mod config;

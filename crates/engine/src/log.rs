@@ -23,6 +23,7 @@
 //! R 9500000 0                      offered: the lane whose staged request nothing more joins
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
 //!                                  `window LANE FROM NANOSECONDS`
+//! M 9600000 mark 17                directed: `mark ID`, `dedicate UNTIL` or `release`, by a conductor of the volume
 //! B 9700000 12 3 1 0               behind:  time process program export class of what waits outside for a flush
 //! D 9800000 1 0                    drained: time, the lane that is emptied, and the one that takes what was in it
 //! ```
@@ -35,7 +36,7 @@
 //!
 //! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
 //! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `B`, no `D`, no `G`, and one lane. Version 1 had no `U` and no `T`.
+//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `M`, no `B`, no `D`, no `G`, and one lane. Version 1 had no `U` and no `T`.
 //!
 //! # Settings
 //!
@@ -65,7 +66,7 @@ mod settings;
 mod writer;
 
 use crate::{Arrival, Command, DriveTag, Event, Join, Lane, Member, Outcome, RequestId};
-use headtime_sched::Op;
+use headtime_sched::{Directive, Op};
 use headtime_units::{Extent, Time};
 use std::fmt::Write as _;
 
@@ -221,6 +222,13 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
         }
         Event::Offered(lane) => writeln!(out, "R {now} {}", lane.0),
         Event::Ordered(order) => writeln!(out, "O {now} {order}"),
+        Event::Directed(directive) => match directive {
+            Directive::Mark(id) => writeln!(out, "M {now} mark {id}"),
+            Directive::Dedicate { until } => {
+                writeln!(out, "M {now} dedicate {}", until.as_nanos())
+            }
+            Directive::Release => writeln!(out, "M {now} release"),
+        },
         Event::Behind { origin, class } => writeln!(
             out,
             "B {now} {} {} {} {}",

@@ -79,6 +79,8 @@ impl Slot {
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     free: Vec<Tag>,
+    /// The slot that was added last.
+    newest: Tag,
 }
 
 impl Slots {
@@ -86,6 +88,7 @@ impl Slots {
     pub fn add(&mut self, id: RequestId, lane: Lane, mut request: Request) -> Tag {
         let tag = self.free.pop().unwrap_or(Tag(self.slots.len() as u32));
         request.tag = tag;
+        self.newest = tag;
         let slot = Slot {
             id,
             own: request,
@@ -116,6 +119,14 @@ impl Slots {
         assert!(slot.stage != Stage::Free, "tag {} freed twice", tag.0);
         slot.stage = Stage::Free;
         self.free.push(tag);
+    }
+
+    /// The live request of this id. The newest is looked at first, since most that are asked for have just arrived.
+    pub fn by_id(&self, id: RequestId) -> Option<Tag> {
+        let is_it = |slot: &&Slot| slot.id == id && slot.stage != Stage::Free;
+        let newest = self.slots.get(self.newest.index()).filter(is_it);
+        let found = newest.or_else(|| self.slots.iter().find(is_it));
+        found.map(|slot| slot.own.tag)
     }
 
     /// A request and its parts, the first one first.

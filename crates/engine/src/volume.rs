@@ -246,6 +246,13 @@ impl Volume {
         Some((member, event, None))
     }
 
+    /// The client's request that a part belongs to.
+    pub fn whole_of(&self, part: &Part) -> Option<&Request<()>> {
+        let split = self.split.as_ref()?;
+        let whole = *split.parts.get(part.id as usize)?;
+        Some(&split.wholes[whole as usize].request)
+    }
+
     /// Who waits in the volume for a flush.
     pub fn behind(&self) -> impl Iterator<Item = (Origin, Class)> {
         let behind = self.split.iter().flat_map(|split| &split.behind);

@@ -103,13 +103,14 @@ pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};
 pub use seam::{
-    Candidate, Dispatch, Elevator, Foretold, Partners, Scheduler, WithTracker, WorkConserving,
+    Candidate, Directive, Dispatch, Elevator, Foretold, Partners, Scheduler, WithTracker,
+    WorkConserving,
 };
 pub use sorted_map::{Falling, Rising, SortedMap};
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
-pub use stream::{Open, Stream, StreamConfig};
+pub use stream::{Open, Stream, StreamConfig, StreamRule};
 pub use text::UnknownClass;
 pub use tracker::{Predicting, Surprise, Track, Tracker};
 pub use twin::{Ending, TrackedCommand, Twin};

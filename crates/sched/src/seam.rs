@@ -148,6 +148,21 @@ pub struct Foretold {
     pub origin: Origin,
 }
 
+/// An order to the scheduler of a disk, from whoever coordinates several disks. `N` names a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directive<N> {
+    /// The queued request belongs to the stream that the disk serves while it is dedicated.
+    Mark(N),
+    /// Until this time, or [`Directive::Release`], serve marked requests only, in the order of their marks, and wait for
+    /// them. Expired requests go at once. A flush ends the wait for as long as it waits itself.
+    Dedicate {
+        /// Time at which the scheduler decides for itself again.
+        until: Time,
+    },
+    /// Decide for yourself again. Marks are forgotten.
+    Release,
+}
+
 /// Decides what the drive does next. May wait for a request that has not arrived.
 pub trait Scheduler {
     /// Queues a request.
@@ -171,6 +186,15 @@ pub trait Scheduler {
 
     /// A request is certain to come, at `now` or later.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
+
+    /// Pending request that its elevator would serve now; `None` if nothing is queued, or of a scheduler that obeys no
+    /// directive.
+    fn candidate(&self, _now: Time) -> Option<Request> {
+        None
+    }
+
+    /// Obeys a directive, as [`Stream`](crate::Stream) does. Others do nothing.
+    fn directed(&mut self, _now: Time, _directive: &Directive<Tag>) {}
 
     /// As [`Elevator::tracker`]. Whoever has it tells the scheduler of the head ([`Scheduler::head_is`]) before each choice.
     fn tracker(&mut self) -> Option<Box<dyn Track>> {
@@ -305,6 +329,12 @@ macro_rules! forward_scheduler {
         }
         fn foretold(&mut $self, now: Time, request: &Foretold) {
             $to.foretold(now, request);
+        }
+        fn candidate(&$self, now: Time) -> Option<Request> {
+            $to.candidate(now)
+        }
+        fn directed(&mut $self, now: Time, directive: &Directive<Tag>) {
+            $to.directed(now, directive);
         }
         fn taken_by_another(&mut $self, now: Time, tag: Tag) -> Request {
             $to.taken_by_another(now, tag)

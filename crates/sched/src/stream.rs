@@ -102,8 +102,10 @@
 //! scheduler takes it to be.
 
 mod bursts;
+mod dedication;
 pub mod frame;
 mod parents;
+mod rule;
 #[cfg(test)]
 pub(crate) mod tests;
 mod trials;
@@ -111,10 +113,11 @@ mod trials;
 use self::bursts::Bursts;
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
+pub use self::rule::StreamRule;
 use self::trials::Trials;
 use crate::jiffies::Hz;
 use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices};
-use crate::{Elevator, Request, ServiceCurve, Tag};
+use crate::{Elevator, Request, ServiceCurve, Spec, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Millionths, Nanos, Time};
@@ -215,6 +218,12 @@ impl StreamConfig {
         ),
     ];
 
+    /// The tunables that a text gives; `None` if the text is of another policy.
+    pub fn of(spec: &Spec) -> Option<StreamConfig> {
+        let is_stream = core::ptr::eq(spec.info(), &INFO);
+        is_stream.then(|| StreamConfig::from_options(&spec.values()))
+    }
+
     fn from_options(options: &Options<'_>) -> StreamConfig {
         StreamConfig {
             threshold: options.count("threshold"),
@@ -314,7 +323,7 @@ impl Streams {
     fn new(config: StreamConfig, curve: Arc<ServiceCurve>) -> Streams {
         Streams {
             config,
-            parents: Parents::new(curve, config.threshold, config.tolerance, config.hz),
+            parents: Parents::new(StreamRule::new(curve, &config), config.hz),
             queued: Vec::new(),
             bursts: Bursts::default(),
             follower: None,
@@ -340,7 +349,7 @@ impl Streams {
         let parents = &self.parents;
         // Only the tail has no limit yet: what is pending now is what its child would go before.
         let at = parents.nearest(now, start, |tail| {
-            parents.limit_in_flight(tail.end, pending())
+            parents.rule().limit_in_flight(tail.end, pending())
         })?;
         let parent = parents.get(at);
         Some((at, parent.turn == self.tail && parents.established(parent)))
@@ -419,7 +428,7 @@ impl Foresight for Streams {
         if let Some(at) = self.parents.by_turn(self.tail)
             && self.parents.get(at).limit.is_none()
         {
-            let limit = self.parents.service(self.parents.get(at).end, start);
+            let limit = self.parents.rule().service(self.parents.get(at).end, start);
             self.parents.change(at, |parent| parent.limit = Some(limit));
         }
         let member = &mut self.queued[request.tag.index()];
@@ -457,7 +466,7 @@ impl Foresight for Streams {
         let parent = self.parents.get(at);
         let limit = match parent.limit {
             Some(limit) => limit,
-            None => self.parents.limit(parent.end, pending()),
+            None => self.parents.rule().limit(parent.end, pending()),
         };
         self.parents.change(at, |parent| {
             (parent.since, parent.limit) = (now, Some(limit));
@@ -478,11 +487,11 @@ impl Foresight for Streams {
         let (limit, until) = match tail.limit {
             Some(limit) => (limit, tail.deadline),
             None => {
-                let service = self.parents.service(tail.end, next.extent.start);
+                let service = self.parents.rule().service(tail.end, next.extent.start);
                 (service, now.saturating_add(FAR))
             }
         };
-        if !self.parents.leaves_room(limit) {
+        if !self.parents.rule().leaves_room(limit) {
             return None;
         }
         if let Some(trials) = &mut self.trials

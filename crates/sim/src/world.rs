@@ -6,6 +6,7 @@ use crate::commands::{self, Commands};
 use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
+use headtime_engine::conduct::Conductor;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
@@ -24,6 +25,8 @@ pub struct Setup<'a> {
     pub stations: Vec<Station>,
     /// Where the volume's sectors lie; on the only member if `None`.
     pub map: Option<Box<dyn Map>>,
+    /// Who coordinates the members; nobody if `None`.
+    pub conductor: Option<Box<dyn Conductor>>,
     /// Who asks.
     pub source: &'a mut dyn Source,
     /// Requests that finish earlier are not measured.
@@ -107,6 +110,7 @@ impl<'a> Setup<'a> {
         Setup {
             stations: vec![Station::new(drive, engine, scheduler)],
             map: None,
+            conductor: None,
             source,
             warm_up: Nanos::ZERO,
             limit: None,
@@ -319,6 +323,9 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let mut core = core.with_timeout(setup.timeout);
     if setup.audit {
         core.audit();
+    }
+    if let Some(conductor) = setup.conductor {
+        core.conduct(conductor);
     }
     for (member, job) in (0..).map(Member).zip(jobs) {
         if let Some(job) = job {

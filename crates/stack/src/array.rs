@@ -1,6 +1,6 @@
 //! Disks behind one address space.
 
-use headtime_config::{KeyError, parse, whole};
+use headtime_config::{KeyError, OneOrList, parse, whole};
 use headtime_engine::Striped;
 use headtime_units::{Bytes, Sectors};
 use serde::de::Deserializer;
@@ -18,6 +18,10 @@ pub struct ArraySpec {
     /// Bytes on a disk before the next disk's turn; default 64 KiB (mdadm up to 3.1). A multiple of 4 KiB.
     #[serde(default = "chunk", deserialize_with = "chunks")]
     pub chunk: Bytes,
+    /// True if a coordinator has all disks serve the same stream at a time; default false. A scenario may have a list, and
+    /// compares its values.
+    #[serde(default)]
+    pub coordinate: OneOrList<bool>,
 }
 
 /// Layout of an array's sectors.

@@ -1,6 +1,6 @@
 //! The seam of the loop: observers see all that passes through the engines, and may ask for events in turn.
 //!
-//! Observers of a [`Core`](crate::Core) are its log, and for each member an audit and a job in the background. A [`Core`](crate::Core)
+//! Observers of a [`Core`](crate::Core) are its log, its conductor, and for each member an audit and a job in the background. A [`Core`](crate::Core)
 //! without observers tests one pointer for each event and command.
 //!
 //! An observer gives an order by asking for [`Event::Ordered`], as a job does to limit the depth. The log has that event like others, so a
@@ -8,8 +8,9 @@
 
 use super::depths::Depths;
 use crate::audit::Audit;
+use crate::conduct::Conductor;
 use crate::log::{Sink, Writer};
-use crate::volume::Volume;
+use crate::volume::{Part, Volume};
 use crate::world::{Background, Broken};
 use crate::{Command, Engine, Event, GateOrder, Lane, Member, RequestId, Seen};
 use headtime_units::Time;
@@ -17,6 +18,8 @@ use headtime_units::Time;
 /// The observers of a volume.
 pub(super) struct Observers<L> {
     pub log: Option<Writer<L>>,
+    /// Coordinates the members.
+    pub conductor: Option<Box<dyn Conductor>>,
     /// By member.
     beside: Vec<Beside>,
     /// True if jobs are asked for events.
@@ -40,6 +43,7 @@ impl<L: Sink> Observers<L> {
     pub fn of(members: usize) -> Observers<L> {
         Observers {
             log: None,
+            conductor: None,
             beside: std::iter::repeat_with(Beside::default)
                 .take(members)
                 .collect(),
@@ -80,12 +84,20 @@ impl<L: Sink> Observers<L> {
             .filter_map(|beside| beside.job.as_deref())
     }
 
+    /// Shows the conductor a part that is about to arrive at a member.
+    pub fn asked(&mut self, now: Time, member: Member, part: &Part, volume: &Volume) {
+        if let (Some(conductor), Some(whole)) = (&mut self.conductor, volume.whole_of(part)) {
+            let engine = &volume.engines()[member.index()];
+            conductor.asked(now, whole, member, part, engine);
+        }
+    }
+
     /// Limits an order to the depth that the job of the member asks for.
     pub fn limit(&mut self, member: Member, order: GateOrder) -> GateOrder {
         self.beside[member.index()].depths.order(order)
     }
 
-    /// Shows an event, command or swap of a member's engine to log, audit and job.
+    /// Shows an event, command or swap of a member's engine to log, audit, job and conductor.
     ///
     /// # Errors
     ///
@@ -115,6 +127,9 @@ impl<L: Sink> Observers<L> {
             (Seen::Command(Command::Finish(done)), Some(job)) => job.seen(at, done),
             _ => {}
         }
+        if let Some(conductor) = &mut self.conductor {
+            conductor.seen(at, member, seen, engine);
+        }
         Ok(())
     }
 
@@ -124,7 +139,8 @@ impl<L: Sink> Observers<L> {
         let beside = self.beside.iter().filter(|_| self.asks_jobs);
         let jobs = beside.zip(volume.engines());
         let wakes = jobs.filter_map(|(beside, engine)| beside.job.as_ref()?.next_wakeup(engine));
-        wakes.min().unwrap_or(Time::NEVER)
+        let conductor = self.conductor.iter().filter_map(|all| all.next_wakeup());
+        wakes.chain(conductor).min().unwrap_or(Time::NEVER)
     }
 
     /// The next event that observers ask for, when there are no more commands. Members are asked in turn, until none has
@@ -141,6 +157,12 @@ impl<L: Sink> Observers<L> {
                 self.turn += 1;
             }
             self.turn = 0;
+            if let Some(conductor) = &mut self.conductor
+                && let Some((member, directive)) = conductor.order(at, volume.engines())
+            {
+                self.any_asked = true;
+                return Some((member, Event::Directed(directive)));
+            }
             if !std::mem::take(&mut self.any_asked) {
                 return None;
             }

@@ -4,8 +4,8 @@ use super::{Decision, LogError, MAGIC, OPS, OUTCOMES, Record};
 use crate::fields::Fields;
 use crate::tags::DriveTags;
 use crate::{Arrival, DriveTag, Event, GateOrder, Join, Lane, Member, Outcome, RequestId};
-use headtime_sched::{Class, Flags, Foretold, Op, Origin, Tag};
-use headtime_units::{Extent, Time};
+use headtime_sched::{Class, Directive, Flags, Foretold, Op, Origin, Tag};
+use headtime_units::{Extent, Nanos, Time};
 use std::io::{BufRead, Read as _};
 
 /// No line of a log is longer, in bytes: the longest setting is a drive's whole profile.
@@ -282,6 +282,7 @@ fn read_line(line: &str) -> Result<Record, String> {
             fields.time()?,
             Event::Ordered(GateOrder::read(&mut fields)?),
         ),
+        "M" => Record::Event(fields.time()?, Event::Directed(fields.directive()?)),
         "B" => Record::Event(
             fields.time()?,
             Event::Behind {
@@ -345,7 +346,7 @@ fn read_line(line: &str) -> Result<Record, String> {
         ),
         other => {
             return Err(format!(
-                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, B, D, S, G, I, F and #"
+                "\"{other}\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, M, B, D, S, G, I, F and #"
             ));
         }
     };
@@ -376,6 +377,19 @@ impl Fields<'_> {
             origin: self.origin()?,
             class: Class(self.small("class")?),
         })
+    }
+
+    fn directive(&mut self) -> Result<Directive<RequestId>, String> {
+        match self.word("directive")? {
+            "mark" => Ok(Directive::Mark(self.id()?)),
+            "dedicate" => Ok(Directive::Dedicate {
+                until: Time::ZERO + Nanos::from_nanos(self.number("end of the dedication")?),
+            }),
+            "release" => Ok(Directive::Release),
+            word => Err(format!(
+                "\"{word}\" is no directive; allowed are mark, dedicate and release"
+            )),
+        }
     }
 
     fn lane(&mut self) -> Result<Lane, String> {

@@ -277,6 +277,7 @@ impl<S: Scheduler> Replay<S> {
                     | Event::Unplugged
                     | Event::Offering(_)
                     | Event::Ordered(_)
+                    | Event::Directed(_)
                     | Event::Behind { .. } => false,
                     Event::Offered(lane) => {
                         self.has_lane(line, index, lane)?;

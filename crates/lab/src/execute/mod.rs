@@ -138,7 +138,7 @@ fn label(runs: &mut [Run]) {
     let differing = names.filter(|name| differ(&|run| run.header.text(name)));
     let differing: Vec<&str> = differing.collect();
     for run in runs {
-        let mut label = run.scheduler.clone();
+        let mut label = run.schedulers();
         for name in &differing {
             let value = run.header.text(name);
             label.push_str(&match (*name, value.as_str()) {

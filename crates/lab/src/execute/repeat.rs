@@ -11,12 +11,14 @@ use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
 use crate::scenario::{Cell, Workload};
 use crate::stock::Stock;
+use headtime_array::{Coordinator, CoordinatorStats};
 use headtime_bound::Machine;
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
 use headtime_engine::{Command, GateError, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
+use headtime_sched::StreamConfig;
 use headtime_sim::{RunError, Setup, Station};
 use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
 use headtime_units::Time;
@@ -61,6 +63,7 @@ pub struct MadeRepeat {
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
     pub(super) promise: Option<KeptPromise>,
+    pub(super) coordinated: Option<CoordinatorStats>,
 }
 
 /// What was promised of a scan.
@@ -196,6 +199,10 @@ pub fn make(
         setup.stations.extend(further.map(station));
         setup.map = Some(Box::new(striped.clone()));
     }
+    let coordinator = coordinator(set, cell).map(|all| Rc::new(RefCell::new(all)));
+    if let Some(coordinator) = &coordinator {
+        setup.conductor = Some(Box::new(Rc::clone(coordinator)));
+    }
     for station in &mut setup.stations {
         station.gate = queue.gated();
         station.coalesce = scenario.drives[cell.drive].coalesce();
@@ -278,6 +285,7 @@ pub fn make(
         samples,
         programs,
         bound,
+        coordinated: coordinator.map(|all| all.borrow().stats()),
         promise: scan
             .as_ref()
             .and_then(|scan| KeptPromise::of(&scan.borrow())),
@@ -285,6 +293,13 @@ pub fn make(
             .as_ref()
             .map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
     })
+}
+
+/// The coordinator of an array's disks, if the cell has one.
+fn coordinator(set: &DriveSet, cell: &Cell) -> Option<Coordinator> {
+    let members = set.striped.as_ref().filter(|_| cell.coordinate)?.members();
+    let config = StreamConfig::of(&cell.scheduler)?;
+    Some(Coordinator::new(members, &config, set.known.curve()?))
 }
 
 /// A scan that can be looked at when the run is over.

@@ -5,9 +5,10 @@ use super::by_name::{Names, by_name, kinds};
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
-    self, CommandsRun, Confidence, EngineCounts, FreeblockRun, HeadTime, MemberRun, OriginRun,
-    PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run, Spread,
-    TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms, round,
+    self, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun, HeadTime, MemberRun,
+    OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run,
+    Spread, TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms,
+    round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
@@ -80,6 +81,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
         quiet_ms: Spread::of(&distributions(|measured| &measured.quiet)),
         head_time: HeadTime::of(|part| seconds(&|report| report.head_time.get(part))),
         members: members(made),
+        coordinated: coordinated(made),
         ci95: (made.len() > 1).then_some(Confidence {
             throughput_mb_s: throughput_half,
             iops: iops_half,
@@ -165,6 +167,19 @@ fn members(made: &[MadeRepeat]) -> Vec<MemberRun> {
     };
     let several = (0..count).filter(|_| count > 1);
     several.map(member).collect()
+}
+
+/// Counts of the coordinator over all repeats.
+fn coordinated(made: &[MadeRepeat]) -> Option<CoordinatedRun> {
+    let mut sum: Option<CoordinatedRun> = None;
+    for stats in made.iter().filter_map(|made| made.coordinated) {
+        let all = sum.get_or_insert_default();
+        all.streams += stats.streams;
+        all.slices += stats.slices;
+        all.broken += stats.broken;
+        all.dedicated_s = round(all.dedicated_s + stats.dedicated.as_secs_f64(), 9);
+    }
+    sum
 }
 
 fn predictions(made: &[MadeRepeat]) -> Option<PredictionsRun> {

@@ -100,6 +100,9 @@ pub struct Run {
     /// Disks of an array, in their order; empty for one disk.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberRun>,
+    /// Counts of an array's coordinator, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coordinated: Option<CoordinatedRun>,
     /// Half the width of the 95 % confidence interval over the repeats (Student's t), if there were
     /// several.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +154,29 @@ pub struct Run {
     /// Its name among the others: the scheduler and whatever else differs.
     #[serde(skip)]
     pub label: String,
+}
+
+impl Run {
+    /// The scheduler, and whether those of an array are coordinated.
+    pub fn schedulers(&self) -> String {
+        match self.coordinated {
+            Some(_) => format!("{} coordinated", self.scheduler),
+            None => self.scheduler.clone(),
+        }
+    }
+}
+
+/// Counts of an array's coordinator, over all repeats, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct CoordinatedRun {
+    /// Streams in the array's addresses that reached the threshold.
+    pub streams: u64,
+    /// Slices in which all disks served one stream.
+    pub slices: u64,
+    /// Slices of them that ended since a request did not come in time.
+    pub broken: u64,
+    /// Time of all slices, in seconds.
+    pub dedicated_s: f64,
 }
 
 /// A disk of an array, over all repeats.

@@ -201,10 +201,7 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
     }
     let mut columns = Vec::new();
     columns.extend(differ);
-    columns.push(TableColumn::words(
-        "scheduler",
-        each(|run| run.scheduler.clone()),
-    ));
+    columns.push(TableColumn::words("scheduler", each(Run::schedulers)));
     columns.extend(requests);
     (shared, columns)
 }

@@ -2,6 +2,7 @@
 
 use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
+use super::runs::obeys;
 use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
 use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
@@ -168,6 +169,10 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     if let Some(array) = &array {
         if freeblock.is_some() {
             return error("freeblock", "is for one drive; leave out [array]");
+        }
+        if array.coordinate.0.contains(&true) && !schedulers.iter().any(obeys) {
+            let problem = "no scheduler here obeys a coordinator; add `stream` to schedulers";
+            return error("array.coordinate", problem);
         }
         if let Workload::Programs(programs) = &mut workload
             && table.at("host.read_ahead").is_none()

@@ -2,9 +2,10 @@
 
 use super::alternatives::Alternatives;
 use super::spec::Scenario;
-use headtime_config::{Many, combinations};
+use headtime_config::{Many, OneOrList, combinations};
 use headtime_engine::EngineSpec;
-use headtime_sched::Spec;
+use headtime_sched::{Spec, StreamConfig};
+use headtime_stack::ArraySpec;
 
 /// One combination of what is compared.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,23 @@ pub struct Cell {
     pub engine: EngineSpec,
     /// The scheduler.
     pub scheduler: Spec,
+    /// True if the disks of an array are coordinated.
+    pub coordinate: bool,
+}
+
+/// True if the scheduler of an array's disks obeys a coordinator.
+pub fn obeys(scheduler: &Spec) -> bool {
+    StreamConfig::of(scheduler).is_some()
+}
+
+/// Values of `array.coordinate` for a scheduler. A scheduler that does not obey runs without a coordinator.
+fn coordinate(scenario: &Scenario, scheduler: &Spec) -> Vec<bool> {
+    let array = scenario.array.iter();
+    let values: Vec<bool> = array.flat_map(|array| array.coordinate.0.clone()).collect();
+    match obeys(scheduler) && !values.is_empty() {
+        true => values,
+        false => vec![false],
+    }
 }
 
 /// All combinations, schedulers varying fastest, so that those compared stand side by side.
@@ -25,10 +43,15 @@ pub fn cells(scenario: &Scenario) -> Vec<Cell> {
         scenario.schedulers.len(),
     ];
     combinations(&counts)
-        .map(|of| Cell {
-            drive: of[0],
-            engine: scenario.engines[of[1]].clone(),
-            scheduler: scenario.schedulers[of[2]].clone(),
+        .flat_map(|of| {
+            let scheduler = &scenario.schedulers[of[2]];
+            let values = coordinate(scenario, scheduler).into_iter();
+            values.map(move |coordinate| Cell {
+                drive: of[0],
+                engine: scenario.engines[of[1]].clone(),
+                scheduler: scheduler.clone(),
+                coordinate,
+            })
         })
         .collect()
 }
@@ -39,6 +62,10 @@ pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
         schedulers: Many(vec![cell.scheduler.clone()]),
         drives: Alternatives::one(scenario.drives[cell.drive].clone()),
         engines: Alternatives::one(cell.engine.clone()),
+        array: scenario.array.clone().map(|array| ArraySpec {
+            coordinate: OneOrList(vec![cell.coordinate]),
+            ..array
+        }),
         ..scenario.clone()
     }
 }

@@ -1,10 +1,12 @@
 //! Holding the disk for a request that has not arrived: the part that does not depend on how the request
 //! is foreseen.
 
+use super::dedication::Dedication;
 use crate::jiffies::Hz;
 use crate::waits::Waits;
 use crate::{
-    Dispatch, Elevator, Foretold, HeadState, Partners, Request, Scheduler, Tag, Track, WaitStats,
+    Candidate, Directive, Dispatch, Elevator, Foretold, HeadState, Partners, Request, Scheduler,
+    Tag, Track, WaitStats,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -88,9 +90,9 @@ struct FrameEntry {
 
 /// Turns an elevator and a foresight into a scheduler that may wait.
 ///
-/// All such schedulers share three rules. An urgent candidate of the elevator goes at once. A stream is
+/// All such schedulers share four rules. An urgent candidate of the elevator goes at once. A stream is
 /// served for at most a slice of time while others are pending. The request that was waited for bypasses
-/// the elevator.
+/// the elevator. While a [`Directive`] dedicates the disk, only marked requests go, and nothing is foreseen.
 #[derive(Clone, Debug)]
 pub struct Anticipating<E, F> {
     elevator: E,
@@ -114,6 +116,8 @@ pub struct Anticipating<E, F> {
     waits: Waits,
     /// What is held, if it came during the wait.
     came: Option<Tag>,
+    /// Orders of whoever coordinates several disks. While the disk is dedicated, nothing is held.
+    dedication: Dedication,
 }
 
 impl<E: Elevator, F: Foresight> Anticipating<E, F> {
@@ -138,6 +142,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
             now: Time::ZERO,
             waits: Waits::default(),
             came: None,
+            dedication: Dedication::default(),
         }
     }
 
@@ -194,6 +199,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
 
     fn hand_out(&mut self, now: Time, request: Request, stage: Stage) -> Dispatch {
         self.members[request.tag.index()].stage = stage;
+        self.dedication.forget(request.tag);
         self.waits.end(self.came.take() == Some(request.tag));
         self.head = HeadState::behind(&request);
         self.tracked = None;
@@ -212,11 +218,43 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.hand_out(now, request, Stage::Gone)
     }
 
+    /// A request that waits in the elevator goes, whichever the elevator would serve.
+    fn take_out(&mut self, now: Time, tag: Tag, candidate: Option<Request>) -> Dispatch {
+        if candidate.is_some_and(|candidate| candidate.tag == tag) {
+            let request = self.elevator.take(now, &self.elevator_head());
+            let request = request.expect("it was peeked at");
+            return self.hand_out(now, request, Stage::Gone);
+        }
+        let request = self.elevator.withdraw(tag);
+        self.hand_out(now, request, Stage::Bypassed)
+    }
+
+    /// Chooses among marked requests, and waits for them until a time. Section 2.2: a request that has expired goes at
+    /// once.
+    fn choose_marked(&mut self, now: Time, until: Time, candidate: Option<Candidate>) -> Dispatch {
+        let Some(candidate) = candidate else {
+            self.waits.end(false);
+            return Dispatch::Empty;
+        };
+        if candidate.urgent {
+            return self.let_go(now);
+        }
+        if let Some(first) = self.dedication.first() {
+            return self.take_out(now, first, Some(candidate.request));
+        }
+        self.waits.hold();
+        let expires = self.elevator.expires(now).unwrap_or(Time::NEVER);
+        Dispatch::IdleUntil(until.min(expires))
+    }
+
     /// Chooses what is next. Holds the disk only if `may_hold`.
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
-        let slice_end = self.slice_end();
         let candidate = self.elevator.peek(now, &self.elevator_head());
+        if may_hold && let Some(until) = self.dedication.until(now) {
+            return self.choose_marked(now, until, candidate);
+        }
+        let slice_end = self.slice_end();
         if candidate.is_some_and(|candidate| candidate.urgent || now >= slice_end) {
             return self.let_go(now);
         }
@@ -224,13 +262,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         if let Some(follower) = self.foresight.follower()
             && self.stage(follower) == Stage::InElevator
         {
-            if candidate.is_some_and(|candidate| candidate.tag == follower) {
-                let request = self.elevator.take(now, &self.elevator_head());
-                let request = request.expect("it was peeked at");
-                return self.hand_out(now, request, Stage::Gone);
-            }
-            let request = self.elevator.withdraw(follower);
-            return self.hand_out(now, request, Stage::Bypassed);
+            return self.take_out(now, follower, candidate);
         }
         let Some(next) = self.held.or(candidate) else {
             self.waits.end(false);
@@ -288,7 +320,8 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
         let pending = pending(&self.elevator, now, &self.head);
         let awaited = self.foresight.arrived(now, &request, pending);
-        let held = awaited && self.may_bypass(now);
+        let dedicated = self.dedication.until(now).is_some();
+        let held = awaited && !dedicated && self.may_bypass(now);
         self.members[at] = FrameEntry {
             stage: if held { Stage::Held } else { Stage::InElevator },
             arrival: request.arrival,
@@ -327,6 +360,28 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     fn foretold(&mut self, now: Time, request: &Foretold) {
         self.now = now;
         self.foresight.foretold(now, request);
+    }
+
+    fn candidate(&self, now: Time) -> Option<Request> {
+        let candidate = self.elevator.peek(now, &self.elevator_head());
+        self.held.or(candidate.map(|candidate| candidate.request))
+    }
+
+    fn directed(&mut self, now: Time, directive: &Directive<Tag>) {
+        self.now = now;
+        match *directive {
+            Directive::Mark(tag) => {
+                if self.waits.waiting() && self.dedication.until(now).is_some() {
+                    self.came.get_or_insert(tag);
+                }
+                self.dedication.mark(tag);
+            }
+            Directive::Dedicate { until } => {
+                self.give_back(now);
+                self.dedication.begin(until);
+            }
+            Directive::Release => self.dedication.end(),
+        }
     }
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
@@ -383,6 +438,9 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     fn fused(&mut self, kept: Tag, gone: Tag) {
         self.elevator.fused(kept, gone);
         self.foresight.fused(kept, gone);
+        if self.dedication.forget(gone) {
+            self.dedication.mark(kept);
+        }
         let other = self.members[gone.index()];
         self.members[gone.index()].stage = Stage::Gone;
         let member = &mut self.members[kept.index()];
@@ -400,6 +458,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         };
         self.members[tag.index()].stage = Stage::Gone;
         self.came = self.came.filter(|came| *came != tag);
+        self.dedication.forget(tag);
         self.foresight.withdrawn(tag);
         request
     }
@@ -420,6 +479,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
             self.members[request.tag.index()].stage = Stage::Gone;
         }
         self.foresight.reset();
+        self.dedication.end();
         self.came = None;
         self.waits.end(false);
         all

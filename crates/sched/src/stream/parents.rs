@@ -1,10 +1,10 @@
 //! The queue of requests that may yet have a child.
 
+use super::rule::StreamRule;
+use crate::Tag;
 use crate::jiffies::Hz;
-use crate::{ServiceCurve, Tag};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use headtime_units::{Lba, Millionths, Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 
 /// A request that was handed out and has no child so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +48,7 @@ impl Parent {
 /// Requests that may have a child, in order of deadline, the next one last.
 #[derive(Clone, Debug)]
 pub(crate) struct Parents {
-    curve: Arc<ServiceCurve>,
-    /// The shortest service time there is.
-    least: Nanos,
-    /// What the service time counts as if nothing is pending.
-    mean: Nanos,
-    /// The same for a tail that is still in the drive.
-    near: Nanos,
-    threshold: u64,
-    tolerance: Millionths,
+    rule: StreamRule,
     hz: Option<Hz>,
     all: Vec<Parent>,
 }
@@ -66,19 +58,9 @@ pub(crate) struct Parents {
 pub(crate) const PARENTS_MAX: usize = 256;
 
 impl Parents {
-    pub fn new(
-        curve: Arc<ServiceCurve>,
-        threshold: u64,
-        tolerance: Millionths,
-        hz: Option<Hz>,
-    ) -> Parents {
+    pub fn new(rule: StreamRule, hz: Option<Hz>) -> Parents {
         Parents {
-            least: curve.least(),
-            mean: curve.mean(),
-            near: curve.near(),
-            curve,
-            threshold,
-            tolerance,
+            rule,
             hz,
             all: Vec::with_capacity(PARENTS_MAX),
         }
@@ -88,39 +70,13 @@ impl Parents {
         self.all.clear();
     }
 
-    /// The service time of a request at `to` with the head at `from`.
-    pub fn service(&self, from: Lba, to: Lba) -> Nanos {
-        self.curve.service(from, to)
+    pub fn rule(&self) -> &StreamRule {
+        &self.rule
     }
 
-    /// Returns true if a request to come can be nearer than one of this service time.
-    pub fn leaves_room(&self, service: Nanos) -> bool {
-        service > self.least
-    }
-
-    /// Returns true if a stream of this size is waited for.
+    /// Returns true if the stream of a request is waited for.
     pub fn established(&self, parent: &Parent) -> bool {
-        parent.size >= self.threshold
-    }
-
-    /// The limit behind `from` if the elevator would serve what is at `pending`.
-    pub fn limit(&self, from: Lba, pending: Option<Lba>) -> Nanos {
-        match pending {
-            Some(to) => self.service(from, to),
-            None => self.mean,
-        }
-    }
-
-    /// The limit of a tail that is not done, if the elevator would serve what is at `pending`.
-    ///
-    /// If nothing is pending, the next request is either one of the stream or somebody else's, and
-    /// the nearer of the two can no longer be waited for. So only a request counts that can hardly
-    /// be near by chance.
-    pub fn limit_in_flight(&self, from: Lba, pending: Option<Lba>) -> Nanos {
-        match pending {
-            Some(to) => self.service(from, to),
-            None => self.near,
-        }
+        self.rule.is_established(parent.size)
     }
 
     /// Adds one that was handed out last.
@@ -128,7 +84,7 @@ impl Parents {
         if self.all.len() == PARENTS_MAX {
             self.all.pop();
         }
-        parent.schedule(self.least, self.hz);
+        parent.schedule(self.rule.least(), self.hz);
         self.place(parent);
     }
 
@@ -159,7 +115,7 @@ impl Parents {
     pub fn change(&mut self, at: usize, change: impl FnOnce(&mut Parent)) {
         let mut parent = self.all.remove(at);
         change(&mut parent);
-        parent.schedule(self.least, self.hz);
+        parent.schedule(self.rule.least(), self.hz);
         self.place(parent);
     }
 
@@ -186,7 +142,7 @@ impl Parents {
     ) -> Option<usize> {
         let mut nearest: Option<(Nanos, usize)> = None;
         for (at, parent) in self.all.iter().enumerate() {
-            let service = self.curve.service(parent.end, start);
+            let service = self.rule.service(parent.end, start);
             let nearer = match nearest {
                 None => true,
                 Some((other, at)) if service == other => {
@@ -209,20 +165,15 @@ impl Parents {
     /// Gives a stream that is longer than it need be more time once. The stream has to earn that
     /// again.
     fn second_chance(&self, parent: &mut Parent) -> bool {
-        const ONE: u128 = 1_000_000;
-        let more = ONE + u128::from(self.tolerance.0);
         let Some(limit) = parent.limit else {
             return true;
         };
-        let enough = u128::from(parent.size) * ONE >= u128::from(self.threshold) * more;
-        if !enough || more == ONE || !self.leaves_room(limit) {
+        let Some(longer) = self.rule.second_chance(parent.size, limit) else {
             return false;
-        }
-        let longer = u128::from(limit.as_nanos()) * more / ONE;
-        let longer = u64::try_from(longer).unwrap_or(u64::MAX);
-        parent.limit = Some(Nanos::from_nanos(longer));
-        parent.size = self.threshold;
-        parent.schedule(self.least, self.hz);
+        };
+        parent.limit = Some(longer);
+        parent.size = self.rule.threshold();
+        parent.schedule(self.rule.least(), self.hz);
         true
     }
 

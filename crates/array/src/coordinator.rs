@@ -1,0 +1,338 @@
+//! The coordinator: which virtual stream the disks serve, and until when.
+
+use crate::streams::{Stream, Streams};
+use headtime_engine::conduct::Conductor;
+use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
+use headtime_sched::{Directive, Op, Request, ServiceCurve, StreamConfig, StreamRule};
+use headtime_units::{Lba, Nanos, Time};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A part of a client's request on a disk.
+#[derive(Clone, Copy, Debug, Default)]
+struct PartOf {
+    stream: Option<usize>,
+    member: Member,
+    /// Address in the array.
+    start: Lba,
+    /// True until a command that carries the part goes to the drive.
+    is_queued: bool,
+}
+
+/// The stream that all disks serve.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    stream: usize,
+    from: Time,
+    /// End of the slice.
+    until: Time,
+}
+
+/// Counts of a coordinator so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoordinatorStats {
+    /// Virtual streams that reached the threshold.
+    pub streams: u64,
+    /// Slices in which all disks served one stream.
+    pub slices: u64,
+    /// Slices that ended since a physical stream broke.
+    pub broken: u64,
+    /// Time for which the disks were dedicated.
+    pub dedicated: Nanos,
+}
+
+/// Coordinates the schedulers of an array's disks; see the crate's page.
+///
+/// - `served` is some stream ⇒ each disk has been dedicated to that stream, or the directives wait in `directives`.
+/// - `parts[id]` is the entry of each outstanding part, by the part's id.
+/// - `outstanding` = Σ of the streams' outstanding parts + parts without a stream.
+#[derive(Debug)]
+pub struct Coordinator {
+    members: u16,
+    slice: Nanos,
+    /// The rule for the virtual disk.
+    whole: StreamRule,
+    /// The rule for each disk.
+    disk: StreamRule,
+    streams: Streams,
+    parts: Vec<PartOf>,
+    /// Stream of the client's request whose parts arrive.
+    arriving: Option<usize>,
+    outstanding: u32,
+    served: Option<Served>,
+    /// The stream that was served last, if no other request has gone to a disk since.
+    last: Option<u64>,
+    /// Disks on which the newest request of a stream has just ended: the next decision on the disk sets the limit.
+    undecided: Vec<(usize, Member)>,
+    directives: VecDeque<(Member, Directive<RequestId>)>,
+    stats: CoordinatorStats,
+}
+
+impl Coordinator {
+    /// A coordinator of `members` equal disks, whose schedulers are [`Stream`](headtime_sched::Stream) with this
+    /// configuration and this curve.
+    pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Coordinator {
+        let disk = StreamRule::new(curve, config);
+        let whole = disk.clone().striped(u64::from(members));
+        Coordinator {
+            members,
+            slice: config.slice,
+            streams: Streams::new(usize::from(members), &whole),
+            whole,
+            disk,
+            parts: Vec::new(),
+            arriving: None,
+            outstanding: 0,
+            served: None,
+            last: None,
+            undecided: Vec::new(),
+            directives: VecDeque::new(),
+            stats: CoordinatorStats::default(),
+        }
+    }
+
+    /// Counts so far.
+    pub fn stats(&self) -> CoordinatorStats {
+        CoordinatorStats {
+            streams: self.streams.established,
+            ..self.stats
+        }
+    }
+
+    /// The entry of an outstanding part of a client's request.
+    fn part_of(&self, id: RequestId) -> Option<&PartOf> {
+        match id {
+            RequestId::Client(id) => self.parts.get(id as usize),
+            RequestId::Background(_) => None,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Member> + use<> {
+        (0..self.members).map(Member)
+    }
+
+    fn serves(&self, stream: usize) -> bool {
+        self.served.is_some_and(|served| served.stream == stream)
+    }
+
+    /// Returns true if requests of others wait while a stream is served.
+    fn others_wait(&self, stream: &Stream) -> bool {
+        self.outstanding > stream.tail.outstanding
+    }
+
+    /// A command with a request of this stream goes to a disk.
+    fn issued(&mut self, now: Time, member: Member, stream: Option<usize>) {
+        if let Some(served) = self.served {
+            let physical = &mut self.streams.get_mut(served.stream).physical[member.index()];
+            physical.has_head &= stream == Some(served.stream);
+        }
+        let serial = stream.map(|index| self.streams.get(index).serial);
+        if self.last != serial {
+            self.last = None;
+        }
+        if let (Some(index), None, None) = (stream, self.served, self.last) {
+            let stream = self.streams.get(index);
+            if self.others_wait(stream) && stream.is_ready(now, &self.whole, &self.disk) {
+                self.serve(now, index);
+            }
+        }
+    }
+
+    /// "it marks the virtual stream's next request to each disk as urgent so that it can be dispatched immediately to bring
+    /// each disk head to the corresponding physical stream"
+    fn serve(&mut self, now: Time, index: usize) {
+        let until = now.saturating_add(self.slice);
+        self.served = Some(Served {
+            stream: index,
+            from: now,
+            until,
+        });
+        self.stats.slices += 1;
+        for member in self.all() {
+            self.directives
+                .push_back((member, Directive::Dedicate { until }));
+        }
+        for (id, part) in (0..).zip(&self.parts) {
+            if part.is_queued && part.stream == Some(index) {
+                self.directives.push_back((part.member, mark(id)));
+            }
+        }
+    }
+
+    /// Lets all disks decide for themselves.
+    fn release(&mut self, now: Time) {
+        let Some(served) = self.served.take() else {
+            return;
+        };
+        self.stats.dedicated += now.saturating_since(served.from);
+        self.last = Some(self.streams.get(served.stream).serial);
+        for physical in &mut self.streams.get_mut(served.stream).physical {
+            physical.has_head = false;
+        }
+        for member in self.all() {
+            self.directives.push_back((member, Directive::Release));
+        }
+    }
+
+    /// "When the array's scheduler observes broken physical streams, it will mark the virtual stream as unusable."
+    fn broke(&mut self, now: Time, index: usize) {
+        if self.serves(index) {
+            self.streams.get_mut(index).make_unusable(now);
+            self.stats.broken += 1;
+            self.release(now);
+        }
+    }
+
+    /// Sets the limits of disks on which the newest request of a stream has ended: the service time of the candidate.
+    fn decide(&mut self, now: Time, engines: &Few<Engine>) {
+        while let Some((index, member)) = self.undecided.pop() {
+            let pending = engines[member.index()].candidate(now);
+            let physical = &mut self.streams.get_mut(index).physical[member.index()];
+            if physical.tail.outstanding == 0 && physical.limit.is_none() {
+                let pending = pending.map(|(_, request)| request.extent.start);
+                physical.limit = Some(self.disk.limit(physical.end(), pending));
+            }
+        }
+    }
+
+    /// Ends the slice if its time is over or a physical stream has no next request, and others wait.
+    fn end_slice(&mut self, now: Time) {
+        let Some(served) = self.served else {
+            return;
+        };
+        let stream = self.streams.get(served.stream);
+        if !self.others_wait(stream) {
+            return;
+        }
+        if now >= served.until {
+            return self.release(now);
+        }
+        for member in 0..usize::from(self.members) {
+            loop {
+                let stream = self.streams.get_mut(served.stream);
+                let deadline = stream.deadline(&stream.physical[member], &self.disk);
+                if deadline.is_none_or(|deadline| deadline > now) {
+                    break;
+                }
+                if !stream.physical[member].second_chance(&self.disk) {
+                    return self.broke(now, served.stream);
+                }
+            }
+        }
+    }
+}
+
+fn mark(id: u64) -> Directive<RequestId> {
+    Directive::Mark(RequestId::Client(id))
+}
+
+impl Conductor for Coordinator {
+    fn asked(
+        &mut self,
+        now: Time,
+        whole: &Request<()>,
+        member: Member,
+        part: &Part,
+        engine: &Engine,
+    ) {
+        let at = part.id as usize;
+        if at >= self.parts.len() {
+            self.parts.resize(at + 1, PartOf::default());
+        }
+        self.outstanding += 1;
+        let start = whole.extent.start + part.offset;
+        let candidate = engine.candidate(now);
+        if part.offset.get() == 0 {
+            let pending = candidate.and_then(|(id, _)| self.part_of(id));
+            let pending = pending.map(|pending| (pending.start, pending.stream));
+            let held = self.served.map(|served| served.stream);
+            self.arriving = match whole.op {
+                Op::Flush => None,
+                _ => self
+                    .streams
+                    .request(now, &self.whole, whole.extent, pending, held),
+            };
+        }
+        self.parts[at] = PartOf {
+            stream: self.arriving,
+            member,
+            start,
+            is_queued: true,
+        };
+        let Some(index) = self.arriving else {
+            return;
+        };
+        let other = candidate.filter(|(id, _)| {
+            let of = self.part_of(*id).and_then(|part| part.stream);
+            of != Some(index)
+        });
+        let pending = other.map(|(_, request)| request.extent.start);
+        let stream = self.streams.get_mut(index);
+        match stream.part(now, &self.disk, (member, part.extent), pending) {
+            true if self.serves(index) => self.directives.push_back((member, mark(part.id))),
+            true => {}
+            false => self.broke(now, index),
+        }
+    }
+
+    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
+        match seen {
+            Seen::Command(Command::Issue(request)) => {
+                let mut stream = None;
+                for (id, _) in engine.parts(request.tag) {
+                    if let RequestId::Client(id) = id
+                        && let Some(part) = self.parts.get_mut(id as usize)
+                    {
+                        part.is_queued = false;
+                        stream = stream.or(part.stream);
+                    }
+                }
+                for (index, of) in &self.undecided {
+                    let physical = &mut self.streams.get_mut(*index).physical[member.index()];
+                    if *of == member && stream != Some(*index) && physical.limit.is_none() {
+                        let limit = self.disk.service(physical.end(), request.extent.start);
+                        physical.limit = Some(limit);
+                    }
+                }
+                self.issued(now, member, stream);
+            }
+            Seen::Command(Command::Finish(done)) => {
+                self.outstanding -= 1;
+                let part = &mut self.parts[done.id as usize];
+                part.is_queued = false;
+                let Some(index) = part.stream else {
+                    return;
+                };
+                let serves = self.serves(index);
+                let stream = self.streams.get_mut(index);
+                if stream.part_done(now, member, serves) {
+                    self.undecided.push((index, member));
+                }
+            }
+            // The new scheduler knows nothing of marks.
+            Seen::Swapped(..) | Seen::GateSwapped(..) => self.release(now),
+            Seen::Event(_) | Seen::Command(Command::Background(_)) => {}
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let served = self.served?;
+        let stream = self.streams.get(served.stream);
+        if !self.others_wait(stream) {
+            return None;
+        }
+        let deadline = |physical| stream.deadline(physical, &self.disk);
+        let deadlines = stream.physical.iter().filter_map(deadline);
+        Some(deadlines.fold(served.until, Time::min))
+    }
+
+    fn order(
+        &mut self,
+        now: Time,
+        engines: &Few<Engine>,
+    ) -> Option<(Member, Directive<RequestId>)> {
+        self.decide(now, engines);
+        self.end_slice(now);
+        self.directives.pop_front()
+    }
+}

@@ -1,0 +1,68 @@
+//! Coordination of the members of a volume: a conductor sees all that passes through the engines, and gives directives to
+//! their schedulers.
+
+use crate::few::Few;
+use crate::volume::{Member, Part};
+use crate::{Engine, RequestId, Seen};
+use headtime_sched::{Directive, Request};
+use headtime_units::Time;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Coordinates the members of a volume.
+///
+/// A directive becomes the event [`Event::Directed`](crate::Event::Directed) of a member. The log has that event like
+/// others, so a replay needs no conductor.
+pub trait Conductor {
+    /// A part of the client's request `whole` is about to arrive at a member, whose engine has nothing of the part yet.
+    /// The parts of a request come in the order of their addresses. A flush has a part without sectors on each member.
+    fn asked(
+        &mut self,
+        now: Time,
+        whole: &Request<()>,
+        member: Member,
+        part: &Part,
+        engine: &Engine,
+    );
+
+    /// An event, command or swap passes through the engine of a member.
+    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine);
+
+    /// Time at which the conductor is to be asked though nothing happens; in the past means at once. A conductor that is
+    /// asked then has to give a directive, or to name a later time.
+    fn next_wakeup(&self) -> Option<Time>;
+
+    /// The next directive, and the member whose scheduler obeys. Asked when there are no more commands, until `None`.
+    fn order(&mut self, now: Time, engines: &Few<Engine>)
+    -> Option<(Member, Directive<RequestId>)>;
+}
+
+/// A conductor that somebody else looks at while it runs.
+impl<C: Conductor> Conductor for Rc<RefCell<C>> {
+    fn asked(
+        &mut self,
+        now: Time,
+        whole: &Request<()>,
+        member: Member,
+        part: &Part,
+        engine: &Engine,
+    ) {
+        self.borrow_mut().asked(now, whole, member, part, engine);
+    }
+
+    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
+        self.borrow_mut().seen(now, member, seen, engine);
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.borrow().next_wakeup()
+    }
+
+    fn order(
+        &mut self,
+        now: Time,
+        engines: &Few<Engine>,
+    ) -> Option<(Member, Directive<RequestId>)> {
+        self.borrow_mut().order(now, engines)
+    }
+}
