@@ -26,6 +26,7 @@ drive.profile = \"barracuda-7200.10-160\"
 [array]
 members = 3
 chunk = \"64KiB\"
+coordinate = [false, true]
 
 [[program]]
 benchmark = \"par-read\"

@@ -55,6 +55,41 @@ fn each_disk_has_a_row_and_all_disks_together_do_the_work() {
 }
 
 #[test]
+fn coordinated_disks_stand_beside_each_disk_alone_and_their_log_replays() {
+    let mut args = vec!["sim", "run", "programs.toml", "-s", "noop,stream"];
+    for setting in [
+        "array.members=3",
+        "array.coordinate=[false,true]",
+        "host.read_ahead=384KiB",
+    ] {
+        args.extend(["--set", setting]);
+    }
+    let table = stdout(&args);
+    assert!(table.contains("stream(deadline) coordinated"), "{table}");
+    args.extend(["--format", "json"]);
+    let report = json(&args);
+    let runs = report["runs"].as_array().unwrap();
+    let coordinated: Vec<bool> = runs
+        .iter()
+        .map(|run| run.get("coordinated").is_some())
+        .collect();
+    assert_eq!(coordinated, [false, false, true], "noop obeys nobody");
+    let log = scratch("coordinated").join("array.log");
+    let log = log.to_str().unwrap();
+    args.extend([
+        "--set",
+        "array.coordinate=true",
+        "-s",
+        "stream",
+        "--log",
+        log,
+    ]);
+    stdout(&args);
+    let replayed = stdout(&["sim", "replay-log", log]);
+    assert_eq!(replayed.matches("identical").count(), 3, "{replayed}");
+}
+
+#[test]
 fn a_log_of_an_array_repeats_each_disk() {
     let log = scratch("array").join("array.log");
     let log = log.to_str().unwrap();
@@ -90,6 +125,7 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.chunk=6KiB", "a multiple of 4KiB up to 64MiB"),
         ("array.level=raid5", "Allowed are \"raid0\""),
         ("freeblock.block=64KiB", "freeblock: is for one drive"),
+        ("array.coordinate=true", "add `stream` to schedulers"),
     ] {
         let (code, error) = ended(&with(&["--set", setting]));
         assert_eq!(code, 2, "{setting}: {error}");

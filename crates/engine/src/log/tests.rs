@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Arrival;
-use headtime_sched::{Class, Flags, Foretold, Origin};
+use headtime_sched::{Class, Directive, Flags, Foretold, Origin};
 
 #[test]
 fn bad_lines_are_named() {
@@ -24,7 +24,7 @@ fn bad_lines_are_named() {
         ),
         (
             "headtime-log 1\nX 1",
-            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, B, D, S, G, I, F and #",
+            "line 2: \"X\" is no kind of line; allowed are A, C, W, U, T, J, P, R, O, M, B, D, S, G, I, F and #",
         ),
         (
             "headtime-log1",
@@ -153,6 +153,17 @@ fn lines_round_trip() {
         Record::Event(Time::from_nanos(10), Event::Offering(true)),
         Record::Event(Time::from_nanos(10), Event::Offering(false)),
         Record::Event(Time::from_nanos(10), Event::Offered(Lane(255))),
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Directed(Directive::Mark(RequestId::Client(17))),
+        ),
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Directed(Directive::Dedicate {
+                until: Time::from_nanos(11),
+            }),
+        ),
+        Record::Event(Time::from_nanos(10), Event::Directed(Directive::Release)),
         Record::Event(
             Time::from_nanos(10),
             Event::Joined {

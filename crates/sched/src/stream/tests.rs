@@ -1,3 +1,4 @@
+mod directives;
 mod followers;
 
 use super::*;
