@@ -97,8 +97,8 @@ fn what_is_no_array_is_refused_with_its_key() {
     }
 }
 
-/// The host's read-ahead in the printed scenario of an array.
-fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
+/// A line of the host in the printed scenario of an array.
+fn of_host(key: &str, members: &str, chunk: &str, own: &str) -> String {
     let (members, chunk) = (
         format!("array.members={members}"),
         format!("array.chunk={chunk}"),
@@ -109,8 +109,20 @@ fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
         args.extend(["--set", own]);
     }
     let printed = stdout(&args);
-    let line = printed.lines().find(|line| line.starts_with("read_ahead"));
-    line.expect("a host has a read-ahead").to_owned()
+    let host = printed.lines().skip_while(|line| *line != "[host]");
+    let line = host.skip(1).find(|line| line.starts_with(key));
+    line.expect("a host has this key").to_owned()
+}
+
+fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
+    of_host("read_ahead", members, chunk, own)
+}
+
+#[test]
+fn requests_of_a_host_end_with_a_chunk_of_the_array_unless_something_else_is_set() {
+    assert_eq!(of_host("chunk", "5", "32KiB", ""), "chunk = \"32KiB\"");
+    let own = of_host("chunk", "5", "32KiB", "host.chunk=0B");
+    assert_eq!(own, "chunk = \"0B\"");
 }
 
 #[test]

@@ -169,11 +169,13 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         if freeblock.is_some() {
             return error("freeblock", "is for one drive; leave out [array]");
         }
-        if let Workload::Programs(programs) = &mut workload
-            && table.at("host.read_ahead").is_none()
-        {
-            let usual = programs.host.read_ahead;
-            programs.host.read_ahead = array.read_ahead().clamp(usual, HostSpec::READ_AHEAD_MAX);
+        if let Workload::Programs(programs) = &mut workload {
+            let host = &mut programs.host;
+            host.chunk = host.chunk.or(Some(array.chunk));
+            if table.at("host.read_ahead").is_none() {
+                let most = HostSpec::READ_AHEAD_MAX;
+                host.read_ahead = array.read_ahead().clamp(host.read_ahead, most);
+            }
         }
     }
     let groups = match &workload {
