@@ -40,9 +40,9 @@ pub struct HostSpec {
     /// The largest request that the host makes; default 512 KiB (`max_sectors_kb` of SATA disks
     /// then). Rounded down to pages; 4 KiB to 64 MiB.
     pub request_max: Bytes,
-    /// No request crosses a multiple of this on the disk; anywhere if absent, the default, or zero. md of
-    /// 2.6.31 asks that of all who build requests for an array (`merge_bvec`, its chunk). A page that lies
-    /// across a multiple is a request of its own. A multiple of 4 KiB, up to 64 MiB.
+    /// No request crosses a multiple of this on the disk; absent, the default, or zero: no such limit.
+    /// md of 2.6.31 sets the limit to its chunk (`merge_bvec`). A page across a multiple is a request of
+    /// its own. A multiple of 4 KiB, up to 64 MiB.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub chunk: Option<Bytes>,
     /// How often the flusher looks for pages to write; default 5 s (`dirty_writeback_centisecs`).

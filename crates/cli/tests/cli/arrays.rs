@@ -88,6 +88,8 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.members=1", "allowed is 2 to 64"),
         ("array.members=65", "allowed is 2 to 64"),
         ("array.chunk=6KiB", "a multiple of 4KiB up to 64MiB"),
+        ("array.bus=400MB", "allowed is 1MB/s to 1TB/s"),
+        ("array.bus=999kB/s", "allowed is 1MB/s to 1TB/s"),
         ("array.level=raid5", "Allowed are \"raid0\""),
         ("freeblock.block=64KiB", "freeblock: is for one drive"),
     ] {
@@ -132,6 +134,26 @@ fn a_host_reads_two_stripes_ahead_if_that_is_more_than_usual_and_nothing_else_is
     assert_eq!(read_ahead("64", "64MiB", ""), "read_ahead = \"64MiB\"");
     let own = read_ahead("5", "64KiB", "host.read_ahead=32KiB");
     assert_eq!(own, "read_ahead = \"32KiB\"");
+}
+
+#[test]
+fn a_bus_is_printed_as_it_is_written_and_bounds_the_rate_of_all_disks() {
+    let bus = "array.bus=20.5MB/s";
+    let args = |further: &[&'static str]| {
+        let of_array = ["--set", "array.members=3", "--set", "program.scale=0.01"];
+        [&["sim", "run", "-s", "noop"], &of_array[..], further].concat()
+    };
+    let printed = stdout(&args(&["--print-scenario", "--set", bus]));
+    assert!(printed.contains("\nbus = \"20500kB/s\"\n"), "{printed}");
+    let rate = |further: &[&'static str]| {
+        let report = json(&args(&[&["--format", "json"], further].concat()));
+        report["runs"][0]["throughput_mb_s"].as_f64().unwrap()
+    };
+    let (free, tight) = (rate(&[]), rate(&["--set", bus]));
+    assert!(
+        tight <= 20.5 && tight > 19.0 && free > 30.0,
+        "{tight} of {free} MB/s"
+    );
 }
 
 #[test]

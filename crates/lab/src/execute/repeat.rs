@@ -22,6 +22,7 @@ use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
@@ -195,6 +196,8 @@ pub fn make(
         let station = |drive| Station::new(drive, config, queue.scheduler());
         setup.stations.extend(further.map(station));
         setup.map = Some(Box::new(striped.clone()));
+        let bus = scenario.array.as_ref().and_then(|array| array.bus);
+        setup.bus = bus.and_then(|bus| NonZero::new(bus.0));
     }
     for station in &mut setup.stations {
         station.gate = queue.gated();
