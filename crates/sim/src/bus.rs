@@ -4,16 +4,18 @@ use headtime_units::{Nanos, Time};
 use std::collections::VecDeque;
 use std::num::NonZero;
 
-/// A link between the host and all drives of a volume, such as that of a RAID card.
+/// A link between the host and all drives of a volume, such as the slot of a RAID card.
 ///
-/// The link carries one transfer at a time at its full rate, first come, first served, as an exclusive bus of DiskSim 4.0
-/// with that arbitration. Our choices: a transfer comes when its drive is done with the command, takes all time that is free
-/// since its data began on the drive's own interface, and the host learns of the command as much later as the data come
-/// later than they would without the link. So the adapter takes data that have to wait; they keep no drive from its next
-/// command. A write's data are counted in the same way: a wait delays the answer, but not the arm.
+/// The link carries one transfer at a time at its full rate, first come, first served. DiskSim 4.0 models an exclusive
+/// bus with that arbitration in the same way. Three choices are ours:
 ///
-/// A drive alone on a link that is faster than its interface waits for nothing: on the interface its transfers do not
-/// overlap, and each has room where it was.
+/// - A transfer comes when its drive is done with the command. The transfer takes all free time of the link since its data
+///   began on the drive's own interface.
+/// - The host learns of a command as late as the link is behind the drive's interface.
+/// - The adapter takes data that wait for the link, so that no drive waits. A write's wait delays the answer, not the arm.
+///
+/// A drive alone on a link that is faster than its interface never waits. Its transfers do not overlap on the interface, so
+/// each finds free time on the link.
 #[derive(Debug)]
 pub(crate) struct Bus {
     bytes_per_s: NonZero<u64>,
@@ -46,7 +48,7 @@ impl Bus {
         let first = self.taken.partition_point(|(_, end)| *end < from);
         let (mut begin, mut end) = (from, from.saturating_add(length));
         let mut behind = first;
-        // The transfer fills what is free between the stretches that it meets, and makes one of them all.
+        // The transfer fills the free time between the stretches that it meets. All of them become one stretch.
         while let Some(&(start, stop)) = self.taken.get(behind)
             && start < end
         {
@@ -75,7 +77,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as a clock that looks at every nanosecond.
+        /// Compares the link with a table of all nanoseconds.
         #[test]
         fn a_transfer_takes_the_free_time_from_its_beginning_on(
             transfers in prop::collection::vec((0_usize..200, 0_u64..90), 1..40),

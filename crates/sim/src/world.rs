@@ -676,7 +676,7 @@ impl World for Simulated<'_> {
         }
         Ok(match next {
             Some(new) => Some(Asked::Request(self.arrival(now, &new)?)),
-            None => self.source.unplug().then_some(Asked::Unplugged),
+            None => self.source.unplug().map(Asked::Unplugged),
         })
     }
 

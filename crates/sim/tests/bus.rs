@@ -15,7 +15,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use scripted::Scripted;
 use std::num::NonZero;
 
-/// What one run did: its results, its log, and when how many bytes were done.
+/// Results of a run, its log, and the bytes of each request with the time of its end.
 struct Ran {
     report: Report,
     log: String,
