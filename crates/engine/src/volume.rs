@@ -11,7 +11,7 @@
 //! each engine's promise about overlaps holds for each sector of the volume.
 //!
 //! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
-//! A later request that concerns one of them is held in the volume until the flush has ended on all of them. A request
+//! The volume holds later requests for these members until the flush has ended on all members. A request
 //! behind a held request is held too, if both concern the same member. So nothing passes a flush on a member that the flush
 //! concerns, and a flush of one part does not hold up the others. A write with [`Flags::PREFLUSH`] is a flush of its
 //! members followed by the write.

@@ -14,8 +14,8 @@ use std::num::NonZero;
 /// - The host learns of a command as late as the link is behind the drive's interface.
 /// - The adapter takes data that wait for the link, so that no drive waits. A write's wait delays the answer, not the arm.
 ///
-/// A drive alone on a link that is faster than its interface never waits. Its transfers do not overlap on the interface, so
-/// each finds free time on the link.
+/// A drive alone on a link that is faster than its interface never waits. Transfers do not overlap on the interface, so each
+/// finds free time on the link.
 #[derive(Debug)]
 pub(crate) struct Bus {
     bytes_per_s: NonZero<u64>,
@@ -48,7 +48,7 @@ impl Bus {
         let first = self.taken.partition_point(|(_, end)| *end < from);
         let (mut begin, mut end) = (from, from.saturating_add(length));
         let mut behind = first;
-        // The transfer fills the free time between the stretches that it meets. All of them become one stretch.
+        // The transfer fills the free time between the stretches that it meets. The stretches become one.
         while let Some(&(start, stop)) = self.taken.get(behind)
             && start < end
         {

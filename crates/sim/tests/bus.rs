@@ -70,7 +70,7 @@ fn request(cookie: u64, op: Op, extent: Extent, arrival: Time) -> NewRequest {
     }
 }
 
-/// Reads and writes of 1 to 256 sectors, many of them in a row, from a seed.
+/// Random reads and writes of 1 to 256 sectors, many in a row.
 fn mixed(seed: u64, gap_us: u64) -> Vec<NewRequest> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut below = |end: u64| random.next_u64() % end;

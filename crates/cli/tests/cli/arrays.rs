@@ -145,15 +145,29 @@ fn a_bus_is_printed_as_it_is_written_and_bounds_the_rate_of_all_disks() {
     };
     let printed = stdout(&args(&["--print-scenario", "--set", bus]));
     assert!(printed.contains("\nbus = \"20500kB/s\"\n"), "{printed}");
-    let rate = |further: &[&'static str]| {
+    let ran = |further: &[&'static str]| {
         let report = json(&args(&[&["--format", "json"], further].concat()));
-        report["runs"][0]["throughput_mb_s"].as_f64().unwrap()
+        let run = &report["runs"][0];
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let share = number(&run["bound"]["share"]);
+        (
+            number(&run["throughput_mb_s"]),
+            share,
+            run["bound"]["by"].clone(),
+        )
     };
-    let (free, tight) = (rate(&[]), rate(&["--set", bus]));
+    let (free, far, by_arm) = ran(&[]);
+    let (tight, near, by_bus) = ran(&["--set", bus]);
     assert!(
         tight <= 20.5 && tight > 19.0 && free > 30.0,
         "{tight} of {free} MB/s"
     );
+    // The bound of all three disks, and of the bus.
+    assert!(
+        far > 5.0 && far < 100.0 && near > 90.0 && near <= 100.0,
+        "{far}, {near}"
+    );
+    assert_eq!((by_arm, by_bus), ("arm".into(), "command".into()));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// A flush and the end of a burst concern the member on which their place lies; behind the last sector, all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concat {
-    /// By member: the first sector of the volume behind it.
+    /// By member: first sector of the volume behind the member.
     ends: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a flush holds up in a volume whose map says which members the flush concerns.
+//! Requests behind a flush of some members of a volume.
 
 use headtime_engine::{
     Arrival, Asked, Broken, Concat, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late,
@@ -20,7 +20,7 @@ fn map(concat: bool) -> Box<dyn Map> {
     }
 }
 
-/// What happened, in order.
+/// An event of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Asked(u64),
@@ -181,7 +181,7 @@ fn share(one: &[u16], other: &[u16]) -> bool {
     one.iter().any(|member| other.contains(member))
 }
 
-/// Requests as they come of numbers: at most 96 sectors, a third of them flushes or writes behind a flush.
+/// Random requests in 96 sectors. A third of the requests are flushes or writes behind a flush.
 fn requests() -> impl Strategy<Value = Vec<(u64, Arrival)>> {
     let one = (0_u64..30, 0_u8..12, 0_u64..96, 1_u64..30);
     prop::collection::vec(one, 1..40).prop_map(|all| {
