@@ -7,7 +7,7 @@ use headtime_disk::ledger::Part;
 use headtime_disk::profile::{self, Profile, Spec, WriteBack};
 use headtime_engine::{Command, Config, Seen, Striped};
 use headtime_sched::{Class, Flags, NoPositioning, Op, Origin};
-use headtime_sim::{Report, Setup, Station, run};
+use headtime_sim::{Coalesce, Report, Setup, Station, run};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::NewRequest;
 use rand_pcg::Pcg64Mcg;
@@ -15,7 +15,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use scripted::Scripted;
 use std::num::NonZero;
 
-/// Results of a run, its log, and the bytes of each request with the time of its end.
+/// Results of a run, its log, and the bytes of each part with the time of its end.
 struct Ran {
     report: Report,
     log: String,
@@ -23,6 +23,18 @@ struct Ran {
 }
 
 fn ran(profile: &Profile, members: u16, depth: u32, bus: Option<u64>, asked: &[NewRequest]) -> Ran {
+    changed(profile, members, depth, bus, asked, |_| {})
+}
+
+/// Runs like [`ran`] after a change of the set-up.
+fn changed(
+    profile: &Profile,
+    members: u16,
+    depth: u32,
+    bus: Option<u64>,
+    asked: &[NewRequest],
+    change: impl FnOnce(&mut Setup<'_>),
+) -> Ran {
     let config = Config {
         depth,
         ..Config::default()
@@ -54,6 +66,7 @@ fn ran(profile: &Profile, members: u16, depth: u32, bus: Option<u64>, asked: &[N
     setup.audit = true;
     setup.log = Some(&mut write);
     setup.observer = Some(&mut observe);
+    change(&mut setup);
     let report = run(setup).expect("it ends");
     Ran { report, log, done }
 }
@@ -172,4 +185,38 @@ fn the_wait_for_the_bus_is_in_response_times_and_head_time() {
     };
     assert!(rest(&tight) - rest(&free) > 0.9 * longer);
     assert_eq!(tight.head_time.total(), tight.simulated * 5);
+}
+
+#[test]
+fn interrupts_are_held_back_behind_the_bus() {
+    let profile = profile::by_name("wd5000aaks").expect("shipped");
+    let asked = mixed(3, 10);
+    let rule = Coalesce {
+        commands: 3,
+        timeout: Nanos::from_millis(2),
+    };
+    let few = changed(&profile, 5, 4, Some(100_000_000), &asked, |setup| {
+        for station in &mut setup.stations {
+            station.coalesce = Some(rule);
+        }
+    });
+    let each = ran(&profile, 5, 4, Some(100_000_000), &asked);
+    assert_eq!(few.report.measured.requests, asked.len() as u64);
+    let interrupts = |ran: &Ran| ran.report.commands.interrupts;
+    assert!(interrupts(&few) < interrupts(&each));
+}
+
+/// The drive has answered, so that the host cannot take the command back.
+#[test]
+fn a_command_that_is_on_the_bus_at_its_timeout_completes() {
+    let profile = profile::by_name("wd5000aaks").expect("shipped");
+    let one = |n: u64| request(n, Op::Read, Extent::at(n * 256, 256), Time::ZERO);
+    let asked: Vec<NewRequest> = (0..40).map(one).collect();
+    // A command takes 0.13 s on the bus.
+    let late = changed(&profile, 2, 4, Some(1_000_000), &asked, |setup| {
+        setup.timeout = Some(Nanos::from_millis(300));
+    });
+    assert_eq!(late.report.measured.requests, 40);
+    assert_eq!(late.report.measured.failed, 0);
+    assert!(late.report.measured.device.max() > Nanos::from_millis(500));
 }
