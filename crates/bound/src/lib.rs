@@ -13,6 +13,7 @@
 //! note (`docs/design/2026-11-22-bound.md`) says why each is a bound, and how tight they are.
 
 mod arm;
+mod array;
 mod chain;
 mod command;
 mod moves;
@@ -22,6 +23,7 @@ mod source;
 mod spans;
 mod tour;
 
+pub use array::Array;
 pub use programs::STEPS_MAX;
 pub use source::REQUESTS_MAX;
 
@@ -46,6 +48,9 @@ pub struct Machine<'a> {
     pub depth: u32,
     /// The most sectors of a merged command; `None` if nothing is merged.
     pub merge: Option<Sectors>,
+    /// The array whose members are such drives, if the work is for an array. The bound is then the largest of the members'
+    /// bounds and the time of the link that they share, which counts as [`Term::Command`].
+    pub array: Option<&'a Array>,
 }
 
 /// The resource whose least time a term of the bound is.
@@ -168,8 +173,9 @@ impl Bound {
         Some(rates)
     }
 
-    fn set(&mut self, term: Term, time: Nanos) {
-        self.terms[term as usize] = time;
+    fn raise(&mut self, term: Term, time: Nanos) {
+        let known = &mut self.terms[term as usize];
+        *known = time.max(*known);
     }
 }
 
@@ -182,36 +188,44 @@ impl Machine<'_> {
     /// If a program reads beyond its files or is of another host.
     pub fn programs(&self, builder: HostBuilder) -> Option<Bound> {
         let floors = Floors::new(self.profile);
-        let needed = programs::needed(builder.into_plan(), &floors, self.merge)?;
+        let plan = builder.into_plan();
+        let needed = programs::needed(plan, &floors, self.merge, self.array)?;
         let arm = Arm::new(self.profile, self.layout);
-        let media = needed
-            .reads
-            .without(&needed.maybe_written)
-            .without(&needed.writes)
-            .and(&needed.writes);
         let mut bound = Bound::default();
-        bound.set(
-            Term::Arm,
-            self.arm(&arm, &floors, &media, &needed.writes, &needed.load),
-        );
-        bound.set(Term::Command, needed.load.least(&floors, self.depth));
+        let mut sectors = 0;
+        for share in &needed.shares {
+            let (writes, load) = (&share.writes, &share.load);
+            let reads = share.reads.without(&share.maybe_written).without(writes);
+            let least = self.arm(&arm, &floors, &reads.and(writes), writes, load);
+            bound.raise(Term::Arm, least);
+            bound.raise(Term::Command, load.least(&floors, self.depth));
+            sectors += load.reads.sectors + load.writes.sectors;
+        }
+        bound.raise(Term::Command, self.on_bus(sectors));
         let fetch = |resource: u32| needed.fetch[resource as usize];
         let ends = chain::ends(&needed.chains, &needed.barriers, fetch);
         let since_start = |time: &Time| *time - Time::ZERO;
         let chain = ends.iter().map(since_start).max();
-        bound.set(Term::Chain, chain.unwrap_or_default());
+        bound.raise(Term::Chain, chain.unwrap_or_default());
 
-        let clean = |spans: &Spans| spans.without(&needed.maybe_written).without(&needed.writes);
-        let own: Vec<Spans> = needed
-            .of_processes
-            .iter()
-            .map(|(_, own)| clean(own))
+        // By process and drive.
+        let own: Vec<Vec<Spans>> = (needed.of_processes.iter())
+            .map(|(_, own)| {
+                let shares = own.iter().zip(&needed.shares);
+                let clean = shares
+                    .map(|(own, share)| own.without(&share.maybe_written).without(&share.writes));
+                clean.collect()
+            })
             .collect();
-        bound.turns = turns(&arm, &own);
+        if self.array.is_none() {
+            bound.turns = turns(&arm, &own.concat());
+        }
         let numbers = needed.of_processes.iter().map(|(program, _)| *program);
         for ((number, own), end) in numbers.zip(&own).zip(&ends) {
-            let passing = arm.passing(own);
-            let alone = since_start(end).max(arm.least(own, false, Hidden::default()));
+            // The members may work for the program at the same time.
+            let passing = own.iter().map(|own| arm.passing(own)).sum::<Nanos>() / own.len() as u64;
+            let least = |own: &Spans| arm.least(own, false, Hidden::default());
+            let alone = own.iter().map(least).fold(since_start(end), Nanos::max);
             match bound
                 .programs
                 .iter_mut()
@@ -229,9 +243,14 @@ impl Machine<'_> {
             }
         }
         // What two of them want passes once for both.
-        let sectors: u64 = own.iter().map(Spans::sectors).sum();
-        let together = own.iter().fold(Spans::default(), |all, own| all.and(own));
-        if sectors != together.sectors() {
+        let shared = |drive: usize| {
+            let sectors: u64 = own.iter().map(|own| own[drive].sectors()).sum();
+            let all = own
+                .iter()
+                .fold(Spans::default(), |all, own| all.and(&own[drive]));
+            sectors != all.sectors()
+        };
+        if (0..needed.shares.len()).any(shared) {
             for program in &mut bound.programs {
                 program.passing = Nanos::ZERO;
             }
@@ -243,13 +262,25 @@ impl Machine<'_> {
     /// must be given anew. Returns `None` if it has more than [`REQUESTS_MAX`] requests.
     pub fn source(&self, source: &mut dyn Source) -> Option<Bound> {
         let floors = Floors::new(self.profile);
-        let (end, asked) = source::drain(source, |op, len| floors.command(op, len))?;
-        let mut bound = self.requests(asked);
-        bound.set(Term::Chain, end - Time::ZERO);
+        let least = |op, extent| floors.command(op, array::largest_share(self.array, &[extent]));
+        let (end, asked) = source::drain(source, least)?;
+        let mut bound = Bound::default();
+        bound.raise(Term::Command, self.on_bus(asked.sectors()));
+        for share in asked.by_drive(self.array) {
+            self.requests(share, &mut bound);
+        }
+        bound.raise(Term::Chain, end - Time::ZERO);
         Some(bound)
     }
 
-    fn requests(&self, asked: Asked) -> Bound {
+    /// Least time of an array's link for this number of sectors.
+    fn on_bus(&self, sectors: u64) -> Nanos {
+        let bytes = u128::from(sectors) * u128::from(self.profile.geometry.sector_bytes);
+        self.array.map_or(Nanos::ZERO, |array| array.on_bus(bytes))
+    }
+
+    /// Raises `bound` to the bound of one drive's requests.
+    fn requests(&self, asked: Asked, bound: &mut Bound) {
         let floors = Floors::new(self.profile);
         let Asked {
             mut reads,
@@ -268,10 +299,8 @@ impl Machine<'_> {
         drop((reads, writes));
         let media = read.and(&written);
         let arm = Arm::new(self.profile, self.layout);
-        let mut bound = Bound::default();
-        bound.set(Term::Arm, self.arm(&arm, &floors, &media, &written, &load));
-        bound.set(Term::Command, load.least(&floors, self.depth));
-        bound
+        bound.raise(Term::Arm, self.arm(&arm, &floors, &media, &written, &load));
+        bound.raise(Term::Command, load.least(&floors, self.depth));
     }
 
     /// The term of the arm, for sectors of which some are written.

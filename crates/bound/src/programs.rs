@@ -14,6 +14,7 @@
 //! Three things are left out: pages that leave memory are not read again, workers of a pool are
 //! always free, and data written through the page cache never go to the disk.
 
+use crate::array::{Array, largest_share, split};
 use crate::chain::{Chain, Link};
 use crate::command::{Commands, Floors, Load};
 use crate::spans::Spans;
@@ -109,25 +110,32 @@ struct Needs {
     hull: Option<(u64, u64)>,
 }
 
-/// What all need together.
-pub(crate) struct Needed {
+/// Work of a drive, for all processes.
+pub(crate) struct Share {
     /// Sectors that must be read, or written.
     pub reads: Spans,
     pub writes: Spans,
     /// Sectors that may be written, so that a read need not come from the medium.
     pub maybe_written: Spans,
     pub load: Load,
+}
+
+/// Work of all processes together.
+pub(crate) struct Needed {
+    /// By drive.
+    pub shares: Vec<Share>,
     pub chains: Vec<Chain>,
     pub barriers: Vec<u32>,
     /// The least that fetching each resource takes.
     pub fetch: Vec<Nanos>,
-    /// The program of each process, and what it must read that nobody else uses.
-    pub of_processes: Vec<(u32, Spans)>,
+    /// By process: the program, and by drive the sectors that must be read and that no other process uses.
+    pub of_processes: Vec<(u32, Vec<Spans>)>,
 }
 
 struct Walk<'a> {
     spec: &'a HostSpec,
     floors: &'a Floors,
+    array: Option<&'a Array>,
     page_sectors: u64,
     files: &'a [headtime_host::File],
     data: Vec<Data>,
@@ -144,7 +152,12 @@ struct Walk<'a> {
 
 /// Goes through all steps of all processes, each of which must end. Returns `None` if they are too
 /// many.
-pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) -> Option<Needed> {
+pub(crate) fn needed(
+    mut plan: Plan,
+    floors: &Floors,
+    merge: Option<Sectors>,
+    array: Option<&Array>,
+) -> Option<Needed> {
     let processes = std::mem::take(&mut plan.processes);
     let mut base = 0;
     let data: Vec<Data> = plan
@@ -174,6 +187,7 @@ pub(crate) fn needed(mut plan: Plan, floors: &Floors, merge: Option<Sectors>) ->
     let mut walk = Walk {
         spec: &plan.spec,
         floors,
+        array,
         page_sectors: plan.page_sectors,
         files: &plan.files,
         data,
@@ -380,11 +394,10 @@ impl Walk<'_> {
         let sector_bytes = PAGE / self.page_sectors;
         let (mut sector, end) = (offset / sector_bytes, end.div_ceil(sector_bytes));
         let request_max = self.spec.request_max.0 / PAGE * self.page_sectors;
-        let mut sectors = 0;
+        let (reads, writes) = (self.needs.reads.len(), self.needs.writes.len());
         while sector < end {
             let extent = place(self.files, file, sector, (end - sector).min(request_max));
             sector += extent.len.get();
-            sectors += extent.len.get();
             self.uses(extent.start.get(), extent.end().get());
             match op {
                 Op::Read => self.needs.reads.push(extent),
@@ -397,9 +410,13 @@ impl Walk<'_> {
             Op::Write => self.needs.write_calls += 1,
             _ => {}
         }
-        // What it asks for shares the bus; of the rest, all may go by at once.
-        self.chain
-            .spend(self.floors.command(op, Sectors::new(sectors)));
+        // Data of all requests share the bus. Their other time may pass at once.
+        let asked = match op {
+            Op::Read => &self.needs.reads[reads..],
+            _ => &self.needs.writes[writes..],
+        };
+        let share = largest_share(self.array, asked);
+        self.chain.spend(self.floors.command(op, share));
     }
 
     fn forget(&mut self, file: usize) {
@@ -436,9 +453,12 @@ impl Walk<'_> {
         barriers: Vec<u32>,
         merge: Option<Sectors>,
     ) -> Needed {
-        let one_page = self
-            .floors
-            .command(Op::Read, Sectors::new(self.page_sectors));
+        // Two members may have half of a page each.
+        let page = match self.array {
+            None => self.page_sectors,
+            Some(_) => self.page_sectors.div_ceil(2),
+        };
+        let one_page = self.floors.command(Op::Read, Sectors::new(page));
         let alone = |user: User| match user {
             User::One(_) => one_page,
             _ => Nanos::ZERO,
@@ -483,91 +503,106 @@ impl Walk<'_> {
                 _ => {}
             }
         }
-        let buffered = Spans::of(pages.iter().copied());
-        let load = self.load(&chains, &all, &fetch, &buffered, merge);
-        let direct = |of: fn(&Needs) -> &Vec<Extent>| all.iter().flat_map(of).copied();
-        let reads = Spans::of(direct(|needs| &needs.reads)).and(&buffered);
-        let writes = Spans::of(direct(|needs| &needs.writes));
+        let most = Sectors::new(self.spec.request_max.0 / PAGE * self.page_sectors);
+        let most = most.max(merge.unwrap_or(Sectors::ZERO));
+        // The member of such a request is unknown.
+        let least = match self.array {
+            None => one_by_one(&chains, &all, &fetch),
+            Some(_) => [0, 0],
+        };
+        let direct = |of: fn(&Needs) -> &Vec<Extent>| {
+            let requests = all.iter().flat_map(of).copied().collect();
+            split(self.array, requests)
+        };
+        let (reads, writes) = (direct(|needs| &needs.reads), direct(|needs| &needs.writes));
+        let buffered = split(self.array, pages).into_iter().map(Spans::of);
+        let maybe = split(self.array, maybe).into_iter().map(Spans::of);
+        let shares = reads.into_iter().zip(writes).zip(buffered).zip(maybe);
+        let shares = shares.map(|(((reads, writes), buffered), maybe_written)| Share {
+            reads: Spans::of(reads.iter().copied()).and(&buffered),
+            writes: Spans::of(writes.iter().copied()),
+            maybe_written,
+            load: load([reads, writes], &buffered, least, most, merge),
+        });
         let of_processes = all
             .iter()
             .zip(own)
-            .map(|(needs, own)| {
-                let direct = needs.reads.iter().copied();
-                (needs.program, Spans::of(own.into_iter().chain(direct)))
+            .map(|(needs, mut own)| {
+                own.extend(&needs.reads);
+                let own = split(self.array, own).into_iter().map(Spans::of);
+                (needs.program, own.collect())
             })
             .collect();
         Needed {
-            reads,
-            writes,
-            maybe_written: Spans::of(maybe),
-            load,
+            shares: shares.collect(),
             chains,
             barriers,
             fetch,
             of_processes,
         }
     }
+}
 
-    /// How much is transferred, in how many commands at least.
-    fn load(
-        &self,
-        chains: &[Chain],
-        all: &[Needs],
-        fetch: &[Nanos],
-        buffered: &Spans,
-        merge: Option<Sectors>,
-    ) -> Load {
-        // What one process waits for one after the other is never in one command, and no command
-        // holds requests of processes that are about sectors apart from each other.
-        let mut hulls: Vec<(u64, u64, usize)> = Vec::new();
-        for (process, needs) in all.iter().enumerate() {
-            hulls.extend(needs.hull.map(|(start, end)| (start, end, process)));
+/// Least number of reads and of writes, since processes wait for some requests one by one.
+///
+/// A process that waits for one request before the next needs two commands. Processes with sectors apart from each other
+/// share no command.
+fn one_by_one(chains: &[Chain], all: &[Needs], fetch: &[Nanos]) -> [u64; 2] {
+    let mut hulls: Vec<(u64, u64, usize)> = Vec::new();
+    for (process, needs) in all.iter().enumerate() {
+        hulls.extend(needs.hull.map(|(start, end)| (start, end, process)));
+    }
+    hulls.sort_unstable();
+    let mut calls = [0, 0];
+    let mut behind = 0;
+    for (at, &(start, end, process)) in hulls.iter().enumerate() {
+        let apart =
+            (at == 0 || start > behind) && hulls.get(at + 1).is_none_or(|next| next.0 > end);
+        behind = behind.max(end);
+        if !apart {
+            continue;
         }
-        hulls.sort_unstable();
-        let (mut one_by_one, mut calls) = (0, [0, 0]);
-        let mut behind = 0;
-        for (at, &(start, end, process)) in hulls.iter().enumerate() {
-            let apart =
-                (at == 0 || start > behind) && hulls.get(at + 1).is_none_or(|next| next.0 > end);
-            behind = behind.max(end);
-            if !apart {
-                continue;
-            }
-            let is_fetch = |link: &&Link| matches!(link, Link::Fetch(resource) if !fetch[*resource as usize].is_zero());
-            one_by_one += chains[process].links.iter().filter(is_fetch).count() as u64;
-            calls[0] += all[process].read_calls;
-            calls[1] += all[process].write_calls;
+        let is_fetch = |link: &&Link| matches!(link, Link::Fetch(resource) if !fetch[*resource as usize].is_zero());
+        let fetches = chains[process].links.iter().filter(is_fetch).count() as u64;
+        calls[0] += fetches + all[process].read_calls;
+        calls[1] += all[process].write_calls;
+    }
+    calls
+}
+
+/// Load of a drive by `direct` reads and writes and by `buffered` sectors.
+///
+/// No command has more than `most` sectors. The drive has at least `least` reads and writes.
+fn load(
+    direct: [Vec<Extent>; 2],
+    buffered: &Spans,
+    least: [u64; 2],
+    most: Sectors,
+    merge: Option<Sectors>,
+) -> Load {
+    let [reads, writes] = direct.map(|requests| Commands::of(requests, merge.map(|_| most)));
+    // Readahead may read what lies between, and then one command reaches over it.
+    let mut covered = 0;
+    let mut commands = 0;
+    for extent in buffered.extents() {
+        let (start, end) = (extent.start.get().max(covered), extent.end().get());
+        if start < end {
+            let more = (end - start).div_ceil(most.get());
+            commands += more;
+            covered = start + more * most.get();
         }
-        let request_max = Sectors::new(self.spec.request_max.0 / PAGE * self.page_sectors);
-        let most = request_max.max(merge.unwrap_or(Sectors::ZERO));
-        let direct = |of: fn(&Needs) -> &Vec<Extent>| -> Commands {
-            let requests: Vec<Extent> = all.iter().flat_map(of).copied().collect();
-            Commands::of(requests, merge.map(|_| most))
-        };
-        let (reads, writes) = (direct(|needs| &needs.reads), direct(|needs| &needs.writes));
-        // Readahead may read what lies between, and then one command reaches over it.
-        let mut covered = 0;
-        let mut commands = 0;
-        for extent in buffered.extents() {
-            let (start, end) = (extent.start.get().max(covered), extent.end().get());
-            if start < end {
-                let more = (end - start).div_ceil(most.get());
-                commands += more;
-                covered = start + more * most.get();
-            }
-        }
-        Load {
-            reads: Commands {
-                count: reads.count.max(commands).max(one_by_one + calls[0]),
-                sectors: reads.sectors + buffered.sectors(),
-                longest: most.get(),
-            },
-            writes: Commands {
-                count: writes.count.max(calls[1]),
-                ..writes
-            },
-            others: 0,
-        }
+    }
+    Load {
+        reads: Commands {
+            count: reads.count.max(commands).max(least[0]),
+            sectors: reads.sectors + buffered.sectors(),
+            longest: most.get(),
+        },
+        writes: Commands {
+            count: writes.count.max(least[1]),
+            ..writes
+        },
+        others: 0,
     }
 }
 

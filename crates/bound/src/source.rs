@@ -1,7 +1,8 @@
 //! Bounds for sources that are no programs: traces and synthetic processes.
 
+use crate::array::{Array, split};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::Source;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,6 +24,28 @@ impl Asked {
         self.reads.len() + self.writes.len() + self.others as usize
     }
 
+    /// Sectors of all reads and writes.
+    pub fn sectors(&self) -> u64 {
+        let extents = self.reads.iter().chain(&self.writes);
+        extents.map(|extent| extent.len.get()).sum()
+    }
+
+    /// Parts of all requests by drive. Flushes and discards count on a single drive only, since their members are unknown.
+    pub fn by_drive(self, array: Option<&Array>) -> Vec<Asked> {
+        let others = match array {
+            None => self.others,
+            Some(_) => 0,
+        };
+        let (reads, writes) = (split(array, self.reads), split(array, self.writes));
+        let shares = reads.into_iter().zip(writes);
+        let shares = shares.map(|(reads, writes)| Asked {
+            reads,
+            writes,
+            others,
+        });
+        shares.collect()
+    }
+
     fn add(&mut self, op: Op, extent: Extent) {
         match op {
             Op::Read => self.reads.push(extent),
@@ -39,13 +62,13 @@ impl Asked {
 /// it is with all replays and made-up processes.
 pub(crate) fn drain(
     source: &mut dyn Source,
-    least: impl Fn(Op, Sectors) -> Nanos,
+    least: impl Fn(Op, Extent) -> Nanos,
 ) -> Option<(Time, Asked)> {
     let (mut now, mut asked) = (Time::ZERO, Asked::default());
     let mut under_way = UnderWay::default();
     loop {
         while let Some(request) = source.poll(now) {
-            let least = least(request.op, request.extent.len);
+            let least = least(request.op, request.extent);
             under_way.add(now, least, request.cookie);
             if asked.count() == REQUESTS_MAX {
                 return None;

@@ -161,6 +161,13 @@ pub struct Many<T>(pub Vec<T>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneOrList<T>(pub Vec<T>);
 
+impl<T> OneOrList<T> {
+    /// Returns true if there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<T> Default for OneOrList<T> {
     fn default() -> OneOrList<T> {
         OneOrList(Vec::new())

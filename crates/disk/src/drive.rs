@@ -71,6 +71,8 @@ struct InFlight {
     segment: Option<SegmentId>,
     breakdown: Breakdown,
     hit: Hit,
+    /// When its data are on the bus.
+    data: (Time, Time),
     result: Result<(), MediumError>,
 }
 
@@ -268,6 +270,7 @@ impl Drive {
             segment: None,
             breakdown: Breakdown::default(),
             hit: Hit::NoData,
+            data: (arrived, arrived),
             result: Ok(()),
         };
         let index = match self.free_slots.pop() {
@@ -313,6 +316,7 @@ impl Drive {
     pub fn poll(&mut self, now: Time) -> Option<Completion> {
         let mut done = self.done(self.clock.own(now))?;
         done.at = self.clock.host(done.at);
+        done.data = (self.clock.host(done.data.0), self.clock.host(done.data.1));
         Some(done)
     }
 
@@ -328,6 +332,7 @@ impl Drive {
             tag: slot.command.tag,
             at,
             result: slot.result,
+            data: slot.data,
             breakdown: slot.breakdown,
             hit: slot.hit,
         })

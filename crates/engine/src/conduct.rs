@@ -2,7 +2,8 @@
 //! their schedulers.
 
 use crate::few::Few;
-use crate::volume::{Member, Part};
+use crate::map::Member;
+use crate::volume::Part;
 use crate::{Engine, RequestId, Seen};
 use headtime_sched::{Directive, Request};
 use headtime_units::Time;

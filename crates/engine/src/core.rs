@@ -24,9 +24,9 @@ use crate::conduct::Conductor;
 use crate::few::Few;
 use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
-use crate::volume::{Map, Volume};
+use crate::volume::Volume;
 use crate::world::{Asked, Background, Broken, Done, GaveUp, Late, Order, World};
-use crate::{Command, Engine, Event, Member, Outcome, Seen};
+use crate::{Command, Engine, Event, Map, Member, Outcome, Seen};
 use headtime_sched::{Request, WaitStats};
 use headtime_units::{Nanos, Time};
 use observers::Observers;
@@ -264,7 +264,10 @@ impl<L: Sink> Core<L> {
         } else if due.arrival.is_some_and(|due| due <= at) {
             match world.arrived(at)? {
                 Some(Asked::Request(arrival)) => self.ask(world, at, Event::Arrived(arrival))?,
-                Some(Asked::Unplugged) => self.ask(world, at, Event::Unplugged)?,
+                Some(Asked::Unplugged(_)) if self.volume.is_one() => {
+                    self.handle(world, at, Member(0), &Event::Unplugged)?;
+                }
+                Some(Asked::Unplugged(place)) => self.volume.unplug(place),
                 None => return Ok(()),
             }
         } else if due.job >= due.wake {

@@ -25,7 +25,7 @@ pub struct Arrival {
     pub id: RequestId,
     /// What to do.
     pub op: Op,
-    /// To which sectors; empty for a flush, and only for it.
+    /// Sectors of the request. Only a flush has none, and begins where its sender's part of the volume begins.
     pub extent: Extent,
     /// Further properties.
     pub flags: Flags,

@@ -59,11 +59,11 @@ pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
     IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
-pub use map::{MapError, Striped};
+pub use map::{Concat, MEMBERS_MAX, Map, MapError, Member, Striped};
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};
-pub use volume::{Map, Member, Part};
+pub use volume::Part;
 pub use world::{
     Approach, Asked, Background, BackgroundLayer, Broken, Done, GaveUp, Late, Order, World,
 };

@@ -1,42 +1,60 @@
-//! Layout of a volume's sectors over its members.
+//! Layouts of a volume's sectors over its members.
 
-use crate::Member;
-use crate::volume::Map;
-use headtime_units::{Extent, Sectors};
+use headtime_units::{Extent, Lba, Sectors};
+use std::ops::Range;
 
-/// Chunks of sectors on each member in turn, as RAID 0 of Linux's md lays them.
-///
-/// Sizes of members are rounded down to chunks. Members of unequal sizes form zones: zone `i` takes the rows of chunks that
-/// exist on at least `n_i` members, and stripes over these members. Within a zone, row `r` has chunk `r * n_i + j` on the
-/// zone's member `j`, in the order of the members. From the second zone on this is the layout that md calls "alternate".
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Striped {
-    chunk: u64,
-    members: u16,
-    /// In ascending order: zone `i` ends where zone `i + 1` begins.
-    zones: Vec<Zone>,
-    capacity: u64,
+mod concat;
+mod striped;
+
+pub use concat::Concat;
+pub use striped::Striped;
+
+/// Members that a volume may have. Our choice: a Linux host has seldom more disks on one array.
+pub const MEMBERS_MAX: usize = 64;
+
+/// A disk of a volume, by its number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Member(pub u16);
+
+impl Member {
+    /// The number as an index.
+    #[inline]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
 }
 
-/// Rows of chunks that the same members have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Zone {
-    /// First sector of the volume.
-    start: u64,
-    /// First sector on each of the members.
-    start_on_member: u64,
-    members: Vec<Member>,
+/// Where the sectors of a volume lie.
+pub trait Map: Send {
+    /// Returns the number of members.
+    fn members(&self) -> u16;
+
+    /// Sectors of the volume.
+    fn capacity(&self) -> Sectors;
+
+    /// Where the first sectors of `extent` lie: the member and the sectors there, 1 or more and at most as many as
+    /// `extent` has.
+    fn first(&self, extent: Extent) -> (Member, Extent);
+
+    /// Members that a flush or the end of a burst concerns, whose sender's part of the volume begins at `place`. All
+    /// members, unless the layout keeps sectors that follow each other together.
+    fn concerned(&self, _place: Lba) -> Range<u16> {
+        0..self.members()
+    }
 }
 
 /// A volume that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// The number of members is not allowed.
-    #[error("{0} members; allowed are 2 to {most}", most = Striped::MEMBERS_MAX)]
+    #[error("{0} members; allowed are 2 to {most}", most = MEMBERS_MAX)]
     Members(usize),
     /// A chunk has no sectors.
     #[error("a chunk of no sectors; allowed is 1 sector and more")]
     Chunk,
+    /// A member has no sectors.
+    #[error("member {0} has no sectors")]
+    Empty(usize),
     /// A member has no whole chunk.
     #[error("member {0} has {1}, less than a chunk of {2}")]
     Small(usize, Sectors, Sectors),
@@ -45,92 +63,27 @@ pub enum MapError {
     Large,
 }
 
-impl Striped {
-    /// Members that a volume may have. Our choice: a Linux host has seldom more disks on one array.
-    pub const MEMBERS_MAX: usize = 64;
-
-    /// Stripes chunks of `chunk` sectors over members with `sizes` sectors.
-    ///
-    /// # Errors
-    ///
-    /// If the number of members is not 2 to [`MEMBERS_MAX`](Striped::MEMBERS_MAX), the chunk is empty, a member has no whole
-    /// chunk, or the sum of the sizes overflows.
-    pub fn new(chunk: Sectors, sizes: &[Sectors]) -> Result<Striped, MapError> {
-        if !(2..=Striped::MEMBERS_MAX).contains(&sizes.len()) {
-            return Err(MapError::Members(sizes.len()));
+impl MapError {
+    /// The number of members with these sizes, if that is allowed.
+    fn check_members(sizes: &[Sectors]) -> Result<u16, MapError> {
+        match (2..=MEMBERS_MAX).contains(&sizes.len()) {
+            true => Ok(sizes.len() as u16),
+            false => Err(MapError::Members(sizes.len())),
         }
-        if chunk == Sectors::ZERO {
-            return Err(MapError::Chunk);
-        }
-        if let Some(small) = sizes.iter().position(|size| *size < chunk) {
-            return Err(MapError::Small(small, sizes[small], chunk));
-        }
-        let whole = |size: &Sectors| size.get() - size.get() % chunk.get();
-        let (mut zones, mut capacity, mut on_member) = (Vec::new(), 0_u64, 0);
-        while let Some(end) = sizes.iter().map(whole).filter(|end| *end > on_member).min() {
-            let has = |(_, size): &(u16, &Sectors)| whole(size) >= end;
-            let members: Vec<Member> = (0..)
-                .zip(sizes)
-                .filter(has)
-                .map(|(member, _)| Member(member))
-                .collect();
-            let sectors = (end - on_member).checked_mul(members.len() as u64);
-            let zone = Zone {
-                start: capacity,
-                start_on_member: on_member,
-                members,
-            };
-            let after = sectors.and_then(|sectors| capacity.checked_add(sectors));
-            capacity = after.ok_or(MapError::Large)?;
-            zones.push(zone);
-            on_member = end;
-        }
-        Ok(Striped {
-            chunk: chunk.get(),
-            members: sizes.len() as u16,
-            zones,
-            capacity,
-        })
-    }
-}
-
-impl Map for Striped {
-    fn members(&self) -> u16 {
-        self.members
-    }
-
-    fn capacity(&self) -> Sectors {
-        Sectors::new(self.capacity)
-    }
-
-    fn first(&self, extent: Extent) -> (Member, Extent) {
-        let start = extent.start.get();
-        let zone = self.zones.partition_point(|zone| zone.start <= start) - 1;
-        let zone = &self.zones[zone];
-        let (chunk, within) = (
-            (start - zone.start) / self.chunk,
-            (start - zone.start) % self.chunk,
-        );
-        let members = zone.members.len() as u64;
-        let (row, column) = (chunk / members, chunk % members);
-        let there = zone.start_on_member + row * self.chunk + within;
-        let len = extent.len.get().min(self.chunk - within);
-        (zone.members[column as usize], Extent::at(there, len))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn sectors(sizes: &[u64]) -> Vec<Sectors> {
+    pub(super) fn sectors(sizes: &[u64]) -> Vec<Sectors> {
         sizes.iter().map(|size| Sectors::new(*size)).collect()
     }
 
     /// Every sector of the volume lies within its member, and no two sectors share a place.
-    fn is_one_to_one(map: &Striped, sizes: &[u64]) {
+    pub(super) fn is_one_to_one(map: &dyn Map, sizes: &[u64]) {
         let mut places = BTreeSet::new();
         for sector in 0..map.capacity().get() {
             let (member, there) = map.first(Extent::at(sector, 1));
@@ -138,60 +91,5 @@ mod tests {
             assert!(there.end().get() <= sizes[member.index()], "{sector}");
             assert!(places.insert((member, there.start)), "{sector}");
         }
-    }
-
-    proptest! {
-        #[test]
-        fn sectors_and_places_are_one_to_one(
-            sizes in prop::collection::vec(1_u64..40, 2..6),
-            chunk in 1_u64..9,
-        ) {
-            let smallest = *sizes.iter().min().expect("two and more");
-            let chunk = chunk.min(smallest);
-            let striped = Striped::new(Sectors::new(chunk), &sectors(&sizes)).expect("allowed");
-            let whole: u64 = sizes.iter().map(|size| size / chunk * chunk).sum();
-            prop_assert_eq!(striped.capacity().get(), whole);
-            is_one_to_one(&striped, &sizes);
-        }
-
-        /// A run of sectors lies where its sectors lie alone.
-        #[test]
-        fn a_run_is_contiguous_on_its_member(start in 0_u64..60, len in 1_u64..30) {
-            let sizes = [9, 20, 33];
-            let striped = Striped::new(Sectors::new(4), &sectors(&sizes)).expect("allowed");
-            let start = start.min(striped.capacity().get() - 1);
-            let len = len.min(striped.capacity().get() - start);
-            let (member, there) = striped.first(Extent::at(start, len));
-            prop_assert!(!there.is_empty() && there.len.get() <= len);
-            for sector in 0..there.len.get() {
-                let alone = striped.first(Extent::at(start + sector, 1));
-                prop_assert_eq!(alone, (member, Extent::at(there.start.get() + sector, 1)));
-            }
-        }
-    }
-
-    #[test]
-    fn chunks_lie_as_md_lays_them() {
-        // Two zones: four rows of three members, then three rows of the second and the third.
-        let striped = Striped::new(Sectors::new(8), &sectors(&[32, 60, 56])).expect("allowed");
-        assert_eq!(striped.capacity(), Sectors::new(3 * 32 + 2 * 24));
-        let at = |sector| striped.first(Extent::at(sector, 100));
-        assert_eq!(at(0), (Member(0), Extent::at(0, 8)));
-        assert_eq!(at(11), (Member(1), Extent::at(3, 5)));
-        assert_eq!(at(24), (Member(0), Extent::at(8, 8)));
-        assert_eq!(at(96), (Member(1), Extent::at(32, 8)));
-        assert_eq!(at(104), (Member(2), Extent::at(32, 8)));
-        assert_eq!(at(112), (Member(1), Extent::at(40, 8)));
-    }
-
-    #[test]
-    fn what_cannot_be_a_volume_is_refused() {
-        let striped = |chunk, sizes: &[u64]| Striped::new(Sectors::new(chunk), &sectors(sizes));
-        assert_eq!(striped(8, &[64]), Err(MapError::Members(1)));
-        assert_eq!(striped(8, &[64; 65]), Err(MapError::Members(65)));
-        assert_eq!(striped(0, &[64, 64]), Err(MapError::Chunk));
-        let (small, chunk) = (Sectors::new(7), Sectors::new(8));
-        assert_eq!(striped(8, &[64, 7]), Err(MapError::Small(1, small, chunk)));
-        assert_eq!(striped(8, &[u64::MAX - 7; 2]), Err(MapError::Large));
     }
 }

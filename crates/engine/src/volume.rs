@@ -10,43 +10,21 @@
 //! A sector lies on one member, and parts reach their engines in the order in which clients' requests arrived. So
 //! each engine's promise about overlaps holds for each sector of the volume.
 //!
-//! A flush goes to every member. What arrives after a flush is held in the volume until the flush has ended
-//! everywhere; so nothing passes a flush, on whichever member. A write with [`Flags::PREFLUSH`] is a flush of
-//! every member followed by the write.
+//! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
+//! The volume holds later requests for these members until the flush has ended on all members. A request
+//! behind a held request is held too, if both concern the same member. So nothing passes a flush on a member that the flush
+//! concerns, and a flush of one part does not hold up the others. A write with [`Flags::PREFLUSH`] is a flush of its
+//! members followed by the write.
 //!
 //! The members are told of the rank of what is held ([`Event::Behind`]), so that what the flush waits for inherits it, as
 //! it does in a single engine.
 
 use crate::few::Few;
+use crate::map::{MEMBERS_MAX, Map, Member};
 use crate::{Arrival, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
-use headtime_units::{Extent, Sectors, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
-
-/// A disk of a volume, by its number.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Member(pub u16);
-
-impl Member {
-    /// The number as an index.
-    #[inline]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// Where the sectors of a volume lie.
-pub trait Map: Send {
-    /// Returns the number of members.
-    fn members(&self) -> u16;
-
-    /// Sectors of the volume.
-    fn capacity(&self) -> Sectors;
-
-    /// Where the first sectors of `extent` lie: the member and the sectors there, 1 or more and at most as many as
-    /// `extent` has.
-    fn first(&self, extent: Extent) -> (Member, Extent);
-}
 
 /// A part of a client's request on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,11 +69,13 @@ struct Split {
     /// By id: to which request the part belongs.
     parts: Vec<u32>,
     free_parts: Vec<u32>,
-    /// The flush that everything behind waits for.
-    barrier: Option<u32>,
-    /// What arrived behind it, and when.
+    /// Flushes that have not ended, each with its members as bits. No member is in two.
+    flushes: Vec<(u32, u64)>,
+    /// Requests that are held behind a flush, with the times of their arrivals.
     behind: VecDeque<(Time, Arrival)>,
-    /// Of so many of them the members know that they wait for the flush, if that changes anything.
+    /// Members of all flushes and of all that is held, as bits.
+    blocked: u64,
+    /// Held requests whose rank the members know, if the rank changes anything; counted from the first.
     told: usize,
     /// Events that members have not been told yet.
     inbox: VecDeque<(Member, Event, Option<Part>)>,
@@ -116,21 +96,23 @@ impl Volume {
     ///
     /// # Panics
     ///
-    /// If the map is of another number of members.
+    /// If the map is of another number of members, or of more than [`MEMBERS_MAX`].
     pub fn new(engines: Vec<Engine>, map: Box<dyn Map>) -> Volume {
         assert_eq!(
             engines.len(),
             usize::from(map.members()),
             "the map is of another number of members"
         );
+        assert!(engines.len() <= MEMBERS_MAX, "too many members");
         let split = Split {
             map,
             wholes: Vec::new(),
             free_wholes: Vec::new(),
             parts: Vec::new(),
             free_parts: Vec::new(),
-            barrier: None,
+            flushes: Vec::new(),
             behind: VecDeque::new(),
+            blocked: 0,
             told: 0,
             inbox: VecDeque::new(),
             to_poll: VecDeque::new(),
@@ -226,12 +208,16 @@ impl Volume {
                     split.inbox.push_back((member, event, None));
                 }
             }
-            event => {
-                let members = (0..split.map.members()).map(Member);
-                split
-                    .inbox
-                    .extend(members.map(|member| (member, event, None)));
-            }
+            event => unreachable!("clients do not cause {event:?}"),
+        }
+    }
+
+    /// Takes the end of a burst of a client whose part of the volume begins at `place`.
+    pub fn unplug(&mut self, place: Lba) {
+        if let Some(split) = &mut self.split {
+            let members = split.map.concerned(place).map(Member);
+            let events = members.map(|member| (member, Event::Unplugged, None));
+            split.inbox.extend(events);
         }
     }
 
@@ -264,6 +250,11 @@ impl Volume {
     pub fn finished(&mut self, done: &Finished) -> Option<Finished> {
         self.split.as_mut()?.finished(done)
     }
+}
+
+/// A member among members as bits; 0 behind the last that there may be.
+fn bit(member: u16) -> u64 {
+    1_u64.checked_shl(member.into()).unwrap_or_default()
 }
 
 /// Takes the first run off `rest`.
@@ -306,7 +297,7 @@ fn request(arrived: Time, arrival: &Arrival) -> Request<()> {
     }
 }
 
-/// Flushes before writes are the volume's, since they are for all members.
+/// Flushes before writes are the volume's, since they may be for several members.
 fn without_preflush(flags: Flags) -> Flags {
     let bits = flags.bits() & !Flags::PREFLUSH.bits();
     Flags::from_bits(bits).unwrap_or(Flags::NONE)
@@ -326,9 +317,10 @@ impl Split {
         if self.told < self.behind.len() && !engines.iter().any(Engine::may_lend) {
             self.told = self.behind.len();
         }
-        while let Some((_, Arrival { origin, class, .. })) = self.behind.get(self.told) {
-            let (origin, class) = (*origin, *class);
-            let mut members = (0..).map(Member).zip(engines);
+        while let Some((_, arrival)) = self.behind.get(self.told) {
+            let (origin, class, own) = (arrival.origin, arrival.class, self.members_of(arrival));
+            let all = (0..).map(Member).zip(engines);
+            let mut members = all.filter(|(member, _)| own & bit(member.0) != 0);
             if let Some((member, _)) = members.find(|(_, engine)| engine.lends(origin, class)) {
                 return Some((member, Event::Behind { origin, class }));
             }
@@ -338,9 +330,48 @@ impl Split {
     }
 
     fn arrived(&mut self, now: Time, arrival: Arrival) {
-        match self.barrier {
-            Some(_) => self.behind.push_back((now, arrival)),
-            None => self.admit(now, arrival),
+        let own = match self.blocked {
+            0 => 0,
+            _ => self.members_of(&arrival),
+        };
+        match self.blocked & own {
+            0 => self.admit(now, arrival),
+            _ => {
+                self.blocked |= own;
+                self.behind.push_back((now, arrival));
+            }
+        }
+    }
+
+    /// Members that a request concerns, as bits: those between the first sector's and the last sector's.
+    fn members_of(&self, arrival: &Arrival) -> u64 {
+        let extent = arrival.extent;
+        let first = self.map.concerned(extent.start);
+        let last = match extent.is_empty() {
+            true => first.clone(),
+            false => self.map.concerned(extent.end() - Sectors::new(1)),
+        };
+        (first.start.min(last.start)..first.end.max(last.end))
+            .fold(0, |all, member| all | bit(member))
+    }
+
+    /// Admits held requests that nothing blocks any longer, in the order in which they came.
+    fn release(&mut self) {
+        self.told = 0;
+        let of_flushes = self.flushes.iter();
+        self.blocked = of_flushes.fold(0, |all, (_, members)| all | members);
+        let all = bit(self.map.members()).wrapping_sub(1);
+        let mut next = 0;
+        while self.blocked != all
+            && let Some((_, arrival)) = self.behind.get(next)
+        {
+            let own = self.members_of(arrival);
+            if self.blocked & own != 0 {
+                self.blocked |= own;
+                next += 1;
+            } else if let Some((arrived, arrival)) = self.behind.remove(next) {
+                self.admit(arrived, arrival);
+            }
         }
     }
 
@@ -372,8 +403,10 @@ impl Split {
             }
         };
         if preflush || arrival.op == Op::Flush {
-            self.barrier = Some(number);
-            for member in 0..self.map.members() {
+            let members = self.members_of(&arrival);
+            self.flushes.push((number, members));
+            self.blocked |= members;
+            for member in (0..self.map.members()).filter(|member| members & bit(*member) != 0) {
                 self.add_part(
                     number,
                     Member(member),
@@ -446,14 +479,10 @@ impl Split {
         } else {
             self.free_wholes.push(number);
         }
-        if self.barrier == Some(number) {
-            self.barrier = None;
-            self.told = 0;
-            while self.barrier.is_none()
-                && let Some((arrived, arrival)) = self.behind.pop_front()
-            {
-                self.admit(arrived, arrival);
-            }
+        let flush = self.flushes.iter().position(|(flush, _)| *flush == number);
+        if let Some(flush) = flush {
+            self.flushes.swap_remove(flush);
+            self.release();
         }
         (!goes_on).then_some(Finished {
             id: whole.id,

@@ -6,7 +6,7 @@ use crate::{
     Arrival, DriveTag, Engine, Finished, Gate, GateOrder, Join, Lane, Member, Outcome, Seen,
 };
 use headtime_sched::{Backlog, Foretold, HeadState, Request, Scheduler, Track};
-use headtime_units::{Nanos, Time};
+use headtime_units::{Lba, Nanos, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -32,8 +32,8 @@ pub struct Done {
 pub enum Asked {
     /// A request arrives.
     Request(Arrival),
-    /// Whoever asked for what is held back goes to sleep on it.
-    Unplugged,
+    /// A client goes to sleep on requests that are held back. The client's part of the volume begins at this sector.
+    Unplugged(Lba),
 }
 
 /// A change of a running volume: of schedulers, gates, lanes, timeouts.

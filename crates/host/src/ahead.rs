@@ -296,7 +296,7 @@ impl Host {
                     let (start, until) = self.files.place(index, first as u32);
                     let until = u64::from(until)
                         .min(end(window))
-                        .min(first + u64::from(self.request_pages));
+                        .min(first + u64::from(self.longest_pages(start)));
                     let count = (first..until).take_while(|page| !cached(*page)).count();
                     let sectors = Sectors::new(count as u64 * self.page_sectors);
                     return Err(End::Asks(

@@ -344,6 +344,13 @@ fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {
         &spec.request_max,
         "4KiB to 64MiB",
     )?;
+    let chunk = spec.chunk.unwrap_or_default();
+    range(
+        chunk.0.is_multiple_of(PAGE) && chunk.0 <= 64 << 20,
+        "chunk",
+        &chunk,
+        "0, or a multiple of 4KiB up to 64MiB",
+    )?;
     range(
         spec.writeback_interval >= Nanos::from_millis(1),
         "writeback_interval",

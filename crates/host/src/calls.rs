@@ -277,7 +277,7 @@ impl Host {
                 continue;
             }
             let (start, until) = self.files.place(data, page);
-            let until = until.min(end).min(page + self.request_pages);
+            let until = until.min(end).min(page + self.longest_pages(start));
             let io = self.ios.add(Purpose::Read);
             let first = page;
             while page < until && !self.cache.get(base + page).cached() {
@@ -443,8 +443,11 @@ impl Host {
     /// What a call up to byte `end` asks for from a sector of a file on, if anything.
     fn direct_extent(&self, data: u32, sector: u64, end: u64) -> Option<Extent> {
         let end = end.div_ceil(self.sector_bytes());
-        let most = u64::from(self.request_pages) * self.page_sectors;
-        (sector < end).then(|| self.files.sectors(data, sector, (end - sector).min(most)))
+        (sector < end).then(|| {
+            let extent = self.files.sectors(data, sector, end - sector);
+            let most = self.longest_sectors(extent.start);
+            Extent::new(extent.start, extent.len.min(Sectors::new(most)))
+        })
     }
 
     /// The first thing that such a call asks for of a file of `size` bytes, if anything.

@@ -15,19 +15,23 @@ use crate::returned::ReturnedCalls;
 use crate::spec::{FileId, HostSpec, PAGE};
 use crate::waiters::Chain;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Time};
 use headtime_workload::NewRequest;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::num::NonZero;
 
 /// Processes, page cache and write-back before a disk: a [`Source`](headtime_workload::Source) of requests.
 ///
 /// A [`HostBuilder`] makes it. See the crate's page for the rules.
 pub struct Host {
     pub(crate) spec: HostSpec,
-    /// Sectors of a page, and pages of the longest request and of the longest window.
+    /// Sectors of a page.
     pub(crate) page_sectors: u64,
-    pub(crate) request_pages: u32,
+    /// Pages of the longest request.
+    request_pages: u32,
+    /// Sectors of [`HostSpec::chunk`].
+    chunk: Option<NonZero<u64>>,
     pub(crate) files: Files,
     pub(crate) cache: Cache,
     pub(crate) processes: Vec<Process>,
@@ -113,6 +117,7 @@ impl Host {
             write_back: WriteBack::new(&spec, flusher, count),
             page_sectors,
             request_pages: (spec.request_max.0 / PAGE) as u32,
+            chunk: (spec.chunk).and_then(|chunk| NonZero::new(chunk.0 / PAGE * page_sectors)),
             files,
             cache,
             links: vec![NONE; count],
@@ -185,6 +190,20 @@ impl Host {
         let waiters = &mut self.ios.get_mut(io).waiters;
         waiters.push(&mut self.links, process);
         self.unplug = true;
+    }
+
+    /// Sectors of the longest request that begins at `start`.
+    pub(crate) fn longest_sectors(&self, start: Lba) -> u64 {
+        let most = u64::from(self.request_pages) * self.page_sectors;
+        match self.chunk {
+            Some(chunk) => most.min(chunk.get() - start.get() % chunk),
+            None => most,
+        }
+    }
+
+    /// Pages of the longest request that begins at `start`; at least 1, which may cross a chunk's end.
+    pub(crate) fn longest_pages(&self, start: Lba) -> u32 {
+        (self.longest_sectors(start) / self.page_sectors).max(1) as u32
     }
 
     /// Notes that somebody sleeps until the disk has done something.

@@ -4,7 +4,7 @@ use crate::cache::PageId;
 use crate::host::{FLUSHER, Host, TICK};
 use crate::io::Purpose;
 use headtime_sched::Foretold;
-use headtime_units::Time;
+use headtime_units::{Lba, Time};
 use headtime_workload::{NewRequest, Returned, Source};
 use std::cmp::Reverse;
 
@@ -46,8 +46,8 @@ impl Source for Host {
         }
     }
 
-    fn unplug(&mut self) -> bool {
-        std::mem::take(&mut self.unplug)
+    fn unplug(&mut self) -> Option<Lba> {
+        std::mem::take(&mut self.unplug).then_some(Lba::ZERO)
     }
 
     fn tell_ahead(&mut self, ahead: bool) {

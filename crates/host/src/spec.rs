@@ -40,6 +40,11 @@ pub struct HostSpec {
     /// The largest request that the host makes; default 512 KiB (`max_sectors_kb` of SATA disks
     /// then). Rounded down to pages; 4 KiB to 64 MiB.
     pub request_max: Bytes,
+    /// No request crosses a multiple of this on the disk; absent, the default, or zero: no such limit.
+    /// md of 2.6.31 sets the limit to its chunk (`merge_bvec`). A page across a multiple is a request of
+    /// its own. A multiple of 4 KiB, up to 64 MiB.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub chunk: Option<Bytes>,
     /// How often the flusher looks for pages to write; default 5 s (`dirty_writeback_centisecs`).
     /// At least 1 ms.
     pub writeback_interval: Nanos,
@@ -68,6 +73,7 @@ impl Default for HostSpec {
             page_cache: Bytes(1792 << 20),
             copy_per_page: Nanos::from_nanos(1_200),
             request_max: Bytes(512 << 10),
+            chunk: None,
             writeback_interval: Nanos::from_secs(5),
             dirty_expire: Nanos::from_secs(30),
             dirty_background: 10,

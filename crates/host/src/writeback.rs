@@ -286,7 +286,7 @@ impl Host {
         at: Time,
     ) -> u32 {
         let (start, until) = self.files.place(file, page);
-        let until = until.min(end).min(page + self.request_pages);
+        let until = until.min(end).min(page + self.longest_pages(start));
         let base = self.files.data[file as usize].base;
         let io = self.ios.add(purpose);
         let mut pages = 0;
@@ -425,9 +425,10 @@ impl Host {
                 continue;
             }
             let io = self.ios.add(Purpose::WriteBack(NONE));
+            let most = self.longest_pages(Lba::new(lba));
             let mut pages = 0;
             while done < blocks.len()
-                && pages < self.request_pages
+                && pages < most
                 && blocks[done] == lba + u64::from(pages) * self.page_sectors
                 // The numbers of a chunk follow each other.
                 && blocks[done] / self.page_sectors / CHUNK == lba / self.page_sectors / CHUNK

@@ -247,6 +247,11 @@ impl CommandWatch {
         }
     }
 
+    /// Bytes of a command that was issued and has not completed.
+    pub fn bytes(&self, tag: DriveTag) -> u64 {
+        self.sent[tag.index()].sectors.bytes(self.sector_bytes)
+    }
+
     /// Notes that the drive is done with a command; it counts from `from` on.
     #[inline]
     pub fn completed(&mut self, now: Time, tag: DriveTag, from: Time, all: &mut Commands) {

@@ -5,6 +5,7 @@
 //!
 //! What is not here: policies, the disk model, files, printing.
 
+mod bus;
 mod coalesce;
 mod commands;
 mod distribution;

@@ -1,6 +1,7 @@
 //! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to whatever comes next.
 
 use crate::Measured;
+use crate::bus::Bus;
 use crate::coalesce::{Coalesce, Kept};
 use crate::commands::{self, Commands};
 use headtime_disk::drive::{self, Drive, Fault};
@@ -17,6 +18,7 @@ use headtime_sched::{Backlog, Class, Flags, Foretold, Op, Request, Scheduler, Wa
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source};
 use std::collections::VecDeque;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 
 /// A run to be.
@@ -27,6 +29,8 @@ pub struct Setup<'a> {
     pub map: Option<Box<dyn Map>>,
     /// Who coordinates the members; nobody if `None`.
     pub conductor: Option<Box<dyn Conductor>>,
+    /// Bytes a second of a link that all drives share; none if `None`.
+    pub bus: Option<NonZero<u64>>,
     /// Who asks.
     pub source: &'a mut dyn Source,
     /// Requests that finish earlier are not measured.
@@ -111,6 +115,7 @@ impl<'a> Setup<'a> {
             stations: vec![Station::new(drive, engine, scheduler)],
             map: None,
             conductor: None,
+            bus: None,
             source,
             warm_up: Nanos::ZERO,
             limit: None,
@@ -302,6 +307,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         members.push(Stage {
             commands: commands::CommandWatch::new(config.depth, sector_bytes),
             drive,
+            crossing: VecDeque::new(),
             kept: coalesce.map(|rule| Box::new(Kept::new(rule))),
             faults: faults.into(),
             warm_head_time: None,
@@ -336,6 +342,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let warm = Time::ZERO + setup.warm_up;
     let mut world = Simulated {
         members: Few::from(members),
+        bus: setup.bus.map(Bus::new),
         capacity,
         measured: Measured::new(warm, sector_bytes),
         commands: Commands::new(),
@@ -357,6 +364,8 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
 /// What a member has beside its engine.
 struct Stage {
     drive: Drive,
+    /// Completions whose data are still on the shared link, with the times at which they are across, in order.
+    crossing: VecDeque<(Time, drive::Completion)>,
     /// Completions that the engine does not know of.
     kept: Option<Box<Kept<drive::Completion>>>,
     commands: commands::CommandWatch,
@@ -370,23 +379,48 @@ impl Stage {
     #[inline]
     fn next_event(&self) -> Option<Time> {
         let drive = self.drive.next_event();
-        match self.kept.as_ref().and_then(|kept| kept.due()) {
-            Some(due) => Some(drive.map_or(due, |drive| drive.min(due))),
-            None => drive,
+        let kept = self.kept.as_ref().and_then(|kept| kept.due());
+        let across = self.crossing.front().map(|(at, _)| *at);
+        match (kept, across) {
+            (None, None) => drive,
+            _ => drive.into_iter().chain(kept).chain(across).min(),
         }
+    }
+
+    /// The next completion of the drive whose data are across by `now`.
+    #[inline]
+    fn across(&mut self, now: Time, bus: &mut Option<Bus>) -> Option<drive::Completion> {
+        let Some(bus) = bus else {
+            return self.drive.poll(now);
+        };
+        while (self.crossing.front()).is_none_or(|(at, _)| *at > now) {
+            let done = self.drive.poll(now)?;
+            let bytes = match done.result {
+                Ok(()) => self.commands.bytes(DriveTag(done.tag)),
+                Err(_) => 0,
+            };
+            let (from, until) = done.data;
+            let at = done.at + bus.carry(from, bytes).saturating_since(until);
+            let place = self.crossing.partition_point(|(other, _)| *other <= at);
+            self.crossing.insert(place, (at, done));
+        }
+        self.crossing.pop_front().map(|(_, done)| done)
     }
 
     /// The next completion that the engine is told of by `now`, and whether it comes with an interrupt of its own.
     #[inline]
-    fn completed(&mut self, now: Time) -> Option<(drive::Completion, bool)> {
-        let Some(kept) = &mut self.kept else {
-            return Some((self.drive.poll(now)?, true));
-        };
-        // An interrupt that is due comes before what the drive does next.
-        if let Some(told) = kept.tell(now) {
-            return Some(told);
+    fn completed(&mut self, now: Time, bus: &mut Option<Bus>) -> Option<(drive::Completion, bool)> {
+        if self.kept.is_none() {
+            return Some((self.across(now, bus)?, true));
         }
-        if let Some(done) = self.drive.poll(now) {
+        // An interrupt that is due comes before what the drive does next.
+        let told = self.kept.as_mut().and_then(|kept| kept.tell(now));
+        if told.is_some() {
+            return told;
+        }
+        let done = self.across(now, bus);
+        let kept = self.kept.as_mut()?;
+        if let Some(done) = done {
             kept.push(now, done);
         }
         kept.tell(now)
@@ -395,6 +429,7 @@ impl Stage {
 
 struct Simulated<'a> {
     members: Few<Stage>,
+    bus: Option<Bus>,
     capacity: Sectors,
     source: &'a mut dyn Source,
     tell_ahead: bool,
@@ -619,7 +654,7 @@ impl World for Simulated<'_> {
             None => self.first_of_several(),
         };
         let member = &mut self.members[index];
-        let (done, interrupt) = member.completed(now)?;
+        let (done, interrupt) = member.completed(now, &mut self.bus)?;
         let from = self.measured.from;
         self.commands.interrupts += u64::from(interrupt && now >= from);
         let commands = &mut member.commands;
@@ -648,7 +683,7 @@ impl World for Simulated<'_> {
         }
         Ok(match next {
             Some(new) => Some(Asked::Request(self.arrival(now, &new)?)),
-            None => self.source.unplug().then_some(Asked::Unplugged),
+            None => self.source.unplug().map(Asked::Unplugged),
         })
     }
 

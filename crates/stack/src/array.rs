@@ -4,7 +4,7 @@ use headtime_config::{KeyError, OneOrList, parse, whole};
 use headtime_engine::Striped;
 use headtime_units::{Bytes, Sectors};
 use serde::de::Deserializer;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// An array of equal disks, as people write it: one key for each field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,8 +20,12 @@ pub struct ArraySpec {
     pub chunk: Bytes,
     /// True if a coordinator has all disks serve the same stream at a time; default false. A scenario may have a list, and
     /// compares its values.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "OneOrList::is_empty")]
     pub coordinate: OneOrList<bool>,
+    /// Bytes a second of a link shared by all disks, as of a RAID card; no link if absent. 1 MB/s to 1 TB/s.
+    #[serde(default, deserialize_with = "rate", serialize_with = "write_rate")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bus: Option<Bytes>,
 }
 
 /// Layout of an array's sectors.
@@ -48,6 +52,23 @@ fn chunks<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
             false => Err("allowed is a multiple of 4KiB up to 64MiB".to_owned()),
         }
     })
+}
+
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+    parse(from, "a rate, such as \"400MB/s\"", |text| {
+        let bytes = text.strip_suffix("/s").map(str::parse::<Bytes>);
+        match bytes {
+            Some(Ok(rate)) if (1_000_000..=1_000_000_000_000).contains(&rate.0) => Ok(Some(rate)),
+            _ => Err("allowed is 1MB/s to 1TB/s".to_owned()),
+        }
+    })
+}
+
+fn write_rate<S: Serializer>(rate: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+    match rate {
+        Some(rate) => to.collect_str(&format_args!("{rate}/s")),
+        None => to.serialize_none(),
+    }
 }
 
 impl ArraySpec {

@@ -1,7 +1,7 @@
 //! The seam between a simulation and whatever makes its requests.
 
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// A request that a [`Source`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct NewRequest {
     pub arrival: Time,
     /// What to do.
     pub op: Op,
-    /// To which sectors, as the drive counts them.
+    /// Sectors of the drive. A flush has no sectors, and begins where its sender's part of the disk begins.
     pub extent: Extent,
     pub flags: Flags,
     pub origin: Origin,
@@ -42,12 +42,12 @@ pub trait Source {
     /// until then.
     fn poll(&mut self, now: Time) -> Option<NewRequest>;
 
-    /// Returns true if somebody has gone to sleep on a request since this was last asked, so that
-    /// holding requests back for others to join them gains nothing any more. To be asked each time that
-    /// [`Source::poll`] has returned `None`; while the answer would be yes, [`Source::next_arrival`] is
-    /// not later than now.
-    fn unplug(&mut self) -> bool {
-        false
+    /// Returns where a process's part of the disk begins, if the process has gone to sleep on a request since
+    /// this was last asked. Holding requests back for others to join them gains nothing there any more. Callers
+    /// ask each time that [`Source::poll`] has returned `None`. While a place is due, [`Source::next_arrival`]
+    /// is not later than now.
+    fn unplug(&mut self) -> Option<Lba> {
+        None
     }
 
     /// Whether [`Source::foretell`] is to be asked, which may cost a source something to prepare.
@@ -116,7 +116,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
         (**self).poll(now)
     }
 
-    fn unplug(&mut self) -> bool {
+    fn unplug(&mut self) -> Option<Lba> {
         (**self).unplug()
     }
 

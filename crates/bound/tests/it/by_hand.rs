@@ -1,7 +1,7 @@
 //! Bounds that can be worked out on paper.
 
 use crate::draw::replay;
-use headtime_bound::{Machine, REQUESTS_MAX, Term};
+use headtime_bound::{Array, Machine, REQUESTS_MAX, Term};
 use headtime_disk::drive::{Command, Drive};
 use headtime_disk::profile::{self, NoiseSpec, OverheadSpec, Profile, ReadAhead};
 use headtime_disk::{Layout, Mechanics};
@@ -13,6 +13,7 @@ use headtime_workload::{
     ClosedReplay, Fit, Fitter, NewRequest, OpenReplay, Script, Source, Speed, Start, Trace,
     TraceRequest,
 };
+use std::num::NonZero;
 use std::sync::Arc;
 
 fn calm() -> Profile {
@@ -31,6 +32,7 @@ fn calm() -> Profile {
 
 fn machine<'a>(profile: &'a Profile, layout: &'a Layout) -> Machine<'a> {
     Machine {
+        array: None,
         profile,
         layout,
         depth: 1,
@@ -44,6 +46,98 @@ fn builder(profile: &Profile) -> HostBuilder {
         sector_bytes: profile.geometry.sector_bytes,
     };
     HostBuilder::new(HostSpec::default(), disk).expect("in range")
+}
+
+/// Two members with chunks of 16 sectors on each in turn.
+fn two_members(bus: u64) -> Array {
+    Array::new(2, NonZero::new(bus), |extent| {
+        let (chunk, within) = (extent.start.get() / 16, extent.start.get() % 16);
+        let len = extent.len.get().min(16 - within);
+        ((chunk % 2) as u16, Extent::at(chunk / 2 * 16 + within, len))
+    })
+}
+
+#[test]
+fn the_bound_of_an_array_is_that_of_the_member_with_the_most_or_of_the_bus() {
+    let profile = calm();
+    let layout = Layout::new(&profile);
+    let one = machine(&profile, &layout);
+    let of = |machine: &Machine<'_>, extents: &[Extent]| {
+        let asked: Vec<(Op, Extent)> = extents.iter().map(|extent| (Op::Read, *extent)).collect();
+        machine
+            .source(&mut replay(&profile, &asked, 1))
+            .expect("few")
+    };
+    // Five chunks in two requests. Member 0 has the first, the third and the fifth, which follow each other there.
+    let asked = [Extent::at(0, 48), Extent::at(48, 32)];
+    let largest = of(&one, &[Extent::at(0, 32), Extent::at(32, 16)]);
+    let on = |bus| {
+        let array = two_members(bus);
+        of(
+            &Machine {
+                array: Some(&array),
+                ..one
+            },
+            &asked,
+        )
+    };
+    let array = on(0);
+    for term in [Term::Arm, Term::Command] {
+        assert!(array.term(term) > Nanos::ZERO);
+        assert_eq!(array.term(term), largest.term(term), "{term:?}");
+    }
+    // The process waits for 32 sectors and 16 sectors, one after the other.
+    assert_eq!(array.term(Term::Chain), largest.term(Term::Chain));
+    assert!(of(&one, &asked).time() > array.time());
+    // 80 sectors of 512 bytes.
+    assert_eq!(on(1_000_000).time(), Nanos::from_nanos(40_960_000));
+    assert_eq!(on(1_000_000).binds(), Term::Command);
+}
+
+#[test]
+fn programs_on_an_array_need_the_time_of_the_member_with_the_most_or_of_the_bus() {
+    let profile = calm();
+    let layout = Layout::new(&profile);
+    let one = machine(&profile, &layout);
+    let reader = |sectors: u64| {
+        let mut programs = builder(&profile);
+        let file = File {
+            extents: vec![Extent::at(0, sectors)],
+            size: sectors * 512,
+        };
+        let file = programs.add_file(file).expect("it fits");
+        let mut steps = [Step::Read {
+            file,
+            offset: 0,
+            len: sectors * 512,
+        }]
+        .into_iter();
+        programs.add_process(ProcessSpec {
+            program: 1,
+            behaviour: Box::new(move || steps.next().unwrap_or(Step::Exit)),
+            served_by: None,
+            start: Time::ZERO,
+        });
+        programs
+    };
+    let alone = one.programs(reader(8_000)).expect("few");
+    let on = |bus| {
+        let array = two_members(bus);
+        let of = Machine {
+            array: Some(&array),
+            ..one
+        };
+        of.programs(reader(16_000)).expect("few")
+    };
+    assert_eq!(on(0).term(Term::Arm), alone.term(Term::Arm));
+    let bytes = |_| 16_000 * 512;
+    let (twice, once) = (
+        on(0).sum_of_rates(bytes),
+        alone.sum_of_rates(|_| 8_000 * 512),
+    );
+    // Both drives read for the program, which copies twice as much.
+    assert!(twice > once && twice < once.map(|rate| 2.01 * rate));
+    assert_eq!(on(1_000_000).time(), Nanos::from_millis(8_192));
 }
 
 /// The paper's four readers: what their files take, once as the bound has it, and once read from
@@ -163,6 +257,7 @@ fn whole_tracks_are_read_faster_than_in_the_order_of_addresses() {
         false,
     );
     let machine = Machine {
+        array: None,
         depth: 2,
         ..machine(&profile, &layout)
     };

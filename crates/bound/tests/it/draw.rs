@@ -1,19 +1,20 @@
 //! Random drives, engines and schedulers, and what is asked of them.
 
-use headtime_bound::Machine;
+use headtime_bound::{Array, Machine};
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{
     self, CacheSpec, Destage, FirmwarePolicy, LayoutSpec, MapPart, MapSpec, Preseek, Profile,
     ReadAhead, RequestedData, Strip, WriteBack,
 };
 use headtime_disk::{Layout, Model};
-use headtime_engine::{Config, Plug};
+use headtime_engine::{Config, Map, Plug, Striped};
 use headtime_sched::{Flags, Knowledge, Op, Scheduler, ServiceCurve, Spec, policies};
-use headtime_sim::{Report, Setup, run};
+use headtime_sim::{Report, Setup, Station, run};
 use headtime_units::{Extent, Nanos, Sectors};
 use headtime_workload::{ClosedReplay, Fit, Fitter, Script, Source, Trace, TraceRequest};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::num::NonZero;
 use std::sync::Arc;
 
 /// Random runs of a test.
@@ -47,7 +48,16 @@ pub struct World {
     pub config: Config,
     pub scheduler: Spec,
     pub drive_seed: u64,
+    /// The layout and the shared link of an array of such drives, and the same for a bound.
+    array: Option<(Striped, Option<NonZero<u64>>, Array)>,
     pub told: String,
+}
+
+/// An array of equal drives, with the draws of [`world`].
+pub fn array(random: &mut Random) -> World {
+    let mut world = world(random);
+    world.spread(random);
+    world
 }
 
 pub fn world(random: &mut Random) -> World {
@@ -137,6 +147,7 @@ pub fn world(random: &mut Random) -> World {
         if sptf { "sptf" } else { "fifo" },
     );
     World {
+        array: None,
         layout: Arc::new(Layout::new(&profile)),
         profile,
         config,
@@ -249,8 +260,27 @@ fn altered(random: &mut Random, profile: Profile) -> Profile {
 }
 
 impl World {
+    /// Puts the drive into an array of equal drives.
+    pub fn spread(&mut self, random: &mut Random) {
+        let geometry = &self.profile.geometry;
+        let page = 4096 / u64::from(geometry.sector_bytes);
+        let members = *random.pick(&[2, 2, 3, 5]);
+        let chunk = page * *random.pick(&[1, 16, 16, 100]);
+        let sizes = vec![geometry.capacity; members.into()];
+        let striped = Striped::new(Sectors::new(chunk), &sizes).expect("allowed");
+        let bus = NonZero::new(*random.pick(&[0, 2_000_000, 40_000_000, 1_000_000_000]));
+        self.told += &format!(", {members} drives, chunk {chunk}, bus {bus:?}");
+        let map = striped.clone();
+        let array = Array::new(members, bus, move |extent| {
+            let (member, part) = map.first(extent);
+            (member.0, part)
+        });
+        self.array = Some((striped, bus, array));
+    }
+
     pub fn machine(&self) -> Machine<'_> {
         Machine {
+            array: self.array.as_ref().map(|(.., array)| array),
             profile: &self.profile,
             layout: &self.layout,
             depth: self.config.depth,
@@ -280,6 +310,16 @@ impl World {
     pub fn run(&self, source: &mut dyn Source) -> Report {
         let drive = Drive::with_layout(&self.profile, Arc::clone(&self.layout), self.drive_seed);
         let mut setup = Setup::new(drive, self.config, self.scheduler(), source);
+        if let Some((striped, bus, _)) = &self.array {
+            for member in 1..u64::from(striped.members()) {
+                let layout = Arc::clone(&self.layout);
+                let drive = Drive::with_layout(&self.profile, layout, self.drive_seed + member);
+                let station = Station::new(drive, self.config, self.scheduler());
+                setup.stations.push(station);
+            }
+            setup.map = Some(Box::new(striped.clone()));
+            setup.bus = *bus;
+        }
         setup.tell_ahead = self.scheduler.info().name == "clairvoyant";
         run(setup).expect("it runs")
     }

@@ -76,6 +76,7 @@ fn serve(drive: &mut Drive, now: Time, op: Op, extent: Extent) -> Time {
 
 fn bound(profile: &Profile, layout: &Layout, asked: &[(Op, Extent)], merge: u64) -> Bound {
     let machine = Machine {
+        array: None,
         profile,
         layout,
         depth: 1,

@@ -29,6 +29,7 @@ fn lengthened() -> Profile {
 /// The arm's term for some reads of a drive.
 fn arm(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
     let machine = Machine {
+        array: None,
         profile,
         layout,
         depth: 1,

@@ -1,6 +1,6 @@
 //! Replays and made-up processes.
 
-use crate::draw::{Random, SEEDS, World, extents, world};
+use crate::draw::{Random, SEEDS, World, array, extents, world};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Bytes, Extent, Nanos, Time};
 use headtime_workload::{
@@ -73,9 +73,9 @@ fn replay(script: &Arc<Script>, kind: &Kind) -> Box<dyn Source> {
     }
 }
 
-fn replays(seed: u64) {
+fn replays(seed: u64, of: fn(&mut Random) -> World) {
     let mut random = Random::new(seed);
-    let world = world(&mut random);
+    let world = of(&mut random);
     let count = 1 + random.below(60);
     let script = script(&mut random, &world, count);
     let kind = match random.below(3) {
@@ -101,7 +101,14 @@ fn replays(seed: u64) {
 #[test]
 fn no_replay_is_shorter_than_its_bound() {
     for seed in 0..SEEDS {
-        replays(seed);
+        replays(seed, world);
+    }
+}
+
+#[test]
+fn no_replay_on_an_array_is_shorter_than_its_bound() {
+    for seed in 0..SEEDS / 3 {
+        replays(seed, array);
     }
 }
 
@@ -109,7 +116,8 @@ fn no_replay_is_shorter_than_its_bound() {
 #[ignore = "minutes; .ci/nightly"]
 fn no_replay_is_shorter_than_its_bound_whatever_the_seed() {
     for seed in 0..20_000 {
-        replays(1_000_000 + seed);
+        replays(1_000_000 + seed, world);
+        replays(1_000_000 + seed, array);
     }
 }
 
@@ -153,24 +161,31 @@ fn processes(random: &mut Random, world: &World) -> SyntheticSpec {
 
 #[test]
 fn no_run_of_made_up_processes_is_shorter_than_its_bound() {
-    for seed in 0..SEEDS {
-        let mut random = Random::new(seed ^ 0x5eed);
-        let world = world(&mut random);
-        let spec = processes(&mut random, &world);
-        let geometry = &world.profile.geometry;
-        let source =
-            || Synthetic::new(&spec, geometry.capacity, geometry.sector_bytes).expect("it fits");
-        let bound = world.machine().source(&mut source()).expect("few");
-        let report = world.run(&mut source());
-        assert!(
-            bound.time() <= report.simulated,
-            "seed {seed}: {:?} binds at {}, the run took {}: {}, {spec:?}",
-            bound.binds(),
-            bound.time(),
-            report.simulated,
-            world.told,
-        );
-    }
+    (0..SEEDS).for_each(|seed| made_up(seed, world));
+}
+
+#[test]
+fn no_run_of_made_up_processes_on_an_array_is_shorter_than_its_bound() {
+    (0..SEEDS / 3).for_each(|seed| made_up(seed, array));
+}
+
+fn made_up(seed: u64, of: fn(&mut Random) -> World) {
+    let mut random = Random::new(seed ^ 0x5eed);
+    let world = of(&mut random);
+    let spec = processes(&mut random, &world);
+    let geometry = &world.profile.geometry;
+    let source =
+        || Synthetic::new(&spec, geometry.capacity, geometry.sector_bytes).expect("it fits");
+    let bound = world.machine().source(&mut source()).expect("few");
+    let report = world.run(&mut source());
+    assert!(
+        bound.time() <= report.simulated,
+        "seed {seed}: {:?} binds at {}, the run took {}: {}, {spec:?}",
+        bound.binds(),
+        bound.time(),
+        report.simulated,
+        world.told,
+    );
 }
 
 /// A drive that sets out with a write at once takes the next one while it writes, also one that is

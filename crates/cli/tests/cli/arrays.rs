@@ -76,14 +76,8 @@ fn coordinated_disks_stand_beside_each_disk_alone_and_their_log_replays() {
     assert_eq!(coordinated, [false, false, true], "noop obeys nobody");
     let log = scratch("coordinated").join("array.log");
     let log = log.to_str().unwrap();
-    args.extend([
-        "--set",
-        "array.coordinate=true",
-        "-s",
-        "stream",
-        "--log",
-        log,
-    ]);
+    (args[4], args[8]) = ("stream", "array.coordinate=true");
+    args.extend(["--log", log]);
     stdout(&args);
     let replayed = stdout(&["sim", "replay-log", log]);
     assert_eq!(replayed.matches("identical").count(), 3, "{replayed}");
@@ -123,6 +117,8 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.members=1", "allowed is 2 to 64"),
         ("array.members=65", "allowed is 2 to 64"),
         ("array.chunk=6KiB", "a multiple of 4KiB up to 64MiB"),
+        ("array.bus=400MB", "allowed is 1MB/s to 1TB/s"),
+        ("array.bus=999kB/s", "allowed is 1MB/s to 1TB/s"),
         ("array.level=raid5", "Allowed are \"raid0\""),
         ("freeblock.block=64KiB", "freeblock: is for one drive"),
         ("array.coordinate=true", "add `stream` to schedulers"),
@@ -133,8 +129,8 @@ fn what_is_no_array_is_refused_with_its_key() {
     }
 }
 
-/// The host's read-ahead in the printed scenario of an array.
-fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
+/// A line of the host in the printed scenario of an array.
+fn of_host(key: &str, members: &str, chunk: &str, own: &str) -> String {
     let (members, chunk) = (
         format!("array.members={members}"),
         format!("array.chunk={chunk}"),
@@ -145,8 +141,20 @@ fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
         args.extend(["--set", own]);
     }
     let printed = stdout(&args);
-    let line = printed.lines().find(|line| line.starts_with("read_ahead"));
-    line.expect("a host has a read-ahead").to_owned()
+    let host = printed.lines().skip_while(|line| *line != "[host]");
+    let line = host.skip(1).find(|line| line.starts_with(key));
+    line.expect("a host has this key").to_owned()
+}
+
+fn read_ahead(members: &str, chunk: &str, own: &str) -> String {
+    of_host("read_ahead", members, chunk, own)
+}
+
+#[test]
+fn requests_of_a_host_end_with_a_chunk_of_the_array_unless_something_else_is_set() {
+    assert_eq!(of_host("chunk", "5", "32KiB", ""), "chunk = \"32KiB\"");
+    let own = of_host("chunk", "5", "32KiB", "host.chunk=0B");
+    assert_eq!(own, "chunk = \"0B\"");
 }
 
 #[test]
@@ -156,6 +164,40 @@ fn a_host_reads_two_stripes_ahead_if_that_is_more_than_usual_and_nothing_else_is
     assert_eq!(read_ahead("64", "64MiB", ""), "read_ahead = \"64MiB\"");
     let own = read_ahead("5", "64KiB", "host.read_ahead=32KiB");
     assert_eq!(own, "read_ahead = \"32KiB\"");
+}
+
+#[test]
+fn a_bus_is_printed_as_it_is_written_and_bounds_the_rate_of_all_disks() {
+    let bus = "array.bus=20.5MB/s";
+    let args = |further: &[&'static str]| {
+        let of_array = ["--set", "array.members=3", "--set", "program.scale=0.01"];
+        [&["sim", "run", "-s", "noop"], &of_array[..], further].concat()
+    };
+    let printed = stdout(&args(&["--print-scenario", "--set", bus]));
+    assert!(printed.contains("\nbus = \"20500kB/s\"\n"), "{printed}");
+    let ran = |further: &[&'static str]| {
+        let report = json(&args(&[&["--format", "json"], further].concat()));
+        let run = &report["runs"][0];
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let share = number(&run["bound"]["share"]);
+        (
+            number(&run["throughput_mb_s"]),
+            share,
+            run["bound"]["by"].clone(),
+        )
+    };
+    let (free, far, by_arm) = ran(&[]);
+    let (tight, near, by_bus) = ran(&["--set", bus]);
+    assert!(
+        tight <= 20.5 && tight > 19.0 && free > 30.0,
+        "{tight} of {free} MB/s"
+    );
+    // The bound of all three disks, and of the bus.
+    assert!(
+        far > 5.0 && far < 100.0 && near > 90.0 && near <= 100.0,
+        "{far}, {near}"
+    );
+    assert_eq!((by_arm, by_bus), ("arm".into(), "command".into()));
 }
 
 #[test]

@@ -81,6 +81,9 @@ pub struct Completion {
     pub at: Time,
     /// Its result.
     pub result: Result<(), MediumError>,
+    /// Start and end of its data on the drive's interface. A command without data, or whose data could not be read,
+    /// has two equal times.
+    pub data: (Time, Time),
     /// Where its time went; by the drive's own time, which is another than the host's if its spindle wanders.
     pub breakdown: Breakdown,
     /// How the buffer served it.

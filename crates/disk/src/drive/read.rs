@@ -130,6 +130,7 @@ impl Drive {
         }
         let slot = self.slot(index);
         slot.hit = Hit::Full;
+        slot.data = (begin, end);
         slot.breakdown = Breakdown {
             overhead: now + overhead - slot.submitted,
             bus: at - (now + overhead),
@@ -287,6 +288,7 @@ impl Drive {
         let overlaid = found.hit == Hit::Miss && self.cache.runs().overlaps(extent);
         let slot = self.slot(index);
         slot.hit = if overlaid { Hit::Partial } else { found.hit };
+        slot.data = (sent_from, sent);
         slot.breakdown = match &motion {
             Some(motion) => read_breakdown(slot, motion, now, media_end, at),
             None => {

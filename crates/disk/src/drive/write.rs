@@ -89,6 +89,7 @@ impl Drive {
         self.idle_since = self.idle_since.max(at);
         let slot = self.slot(index);
         slot.hit = Hit::Buffered;
+        slot.data = (begin, begin + length);
         slot.breakdown = Breakdown {
             queue: waited,
             overhead: ready - slot.submitted - waited,
@@ -382,6 +383,7 @@ impl Drive {
         self.ledger.plan(at, extent.start, Part::Overhead);
         let slot = self.slot(index);
         slot.hit = Hit::Through;
+        slot.data = (data, sent);
         let queue = now.saturating_since(slot.arrived);
         let arm = motion.seek + motion.switch + motion.rotation + motion.transfer;
         slot.breakdown = Breakdown {
@@ -410,6 +412,7 @@ impl Drive {
         let taken = slot.submitted + queue;
         let from = data.from.max(taken);
         slot.hit = Hit::Buffered;
+        slot.data = (data.from, data.sent);
         slot.breakdown = Breakdown {
             queue,
             overhead: from - taken,

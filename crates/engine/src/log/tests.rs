@@ -150,6 +150,18 @@ fn lines_round_trip() {
         ),
         Record::Event(Time::from_nanos(10), Event::Woke),
         Record::Event(Time::from_nanos(10), Event::Unplugged),
+        // A flush of a part of the volume.
+        Record::Event(
+            Time::from_nanos(10),
+            Event::Arrived(Arrival {
+                id: RequestId::Client(6),
+                op: Op::Flush,
+                extent: Extent::at(4096, 0),
+                flags: Flags::NONE,
+                origin: Origin::default(),
+                class: Class::BEST_EFFORT,
+            }),
+        ),
         Record::Event(Time::from_nanos(10), Event::Offering(true)),
         Record::Event(Time::from_nanos(10), Event::Offering(false)),
         Record::Event(Time::from_nanos(10), Event::Offered(Lane(255))),

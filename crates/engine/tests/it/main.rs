@@ -6,6 +6,7 @@ mod crowded;
 mod docs;
 mod following;
 mod gates;
+mod held;
 mod lanes;
 mod lending;
 mod merging;

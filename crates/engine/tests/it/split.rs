@@ -3,14 +3,14 @@
 use crate::world::arrival;
 use headtime_engine::log::Writer;
 use headtime_engine::{
-    Arrival, Asked, Broken, Config, Core, Done, DriveTag, Engine, Finished, GaveUp, Late, Member,
-    Outcome, Plug, World,
+    self as engine, Arrival, Asked, Broken, Concat, Config, Core, Done, DriveTag, Engine, Finished,
+    GaveUp, Late, Map, Member, Outcome, Plug, World,
 };
 use headtime_sched::{
     Backlog, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
 };
 use headtime_testkit::Striped;
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
 
 const STRIPE: u64 = 8;
@@ -87,18 +87,23 @@ impl World for Few {
 /// Runs three members with `config` under the audit until nothing is due, at most a few steps. Returns the log, and which
 /// requests are not finished.
 fn run(world: &mut Few, config: Config) -> (String, Vec<String>) {
-    let noop = || Box::new(WorkConserving::new(Noop::new())) as Box<dyn Scheduler>;
-    let engines = (0..3).map(|_| Engine::new(config, noop()).expect("valid"));
     let map = Striped {
         members: 3,
         stripe: STRIPE,
         stripes: 1000,
     };
+    run_over(Box::new(map.map()), world, config)
+}
+
+/// Runs three members in another layout.
+fn run_over(map: Box<dyn Map>, world: &mut Few, config: Config) -> (String, Vec<String>) {
+    let noop = || Box::new(WorkConserving::new(Noop::new())) as Box<dyn Scheduler>;
+    let engines = (0..3).map(|_| Engine::new(config, noop()).expect("valid"));
     let mut log = String::new();
     let mut write = |piece: &str| log.push_str(piece);
     let write: &mut dyn FnMut(&str) = &mut write;
     let writer = Some(Writer::new(&[], write));
-    let mut core = Core::of_volume(engines.collect(), Box::new(map.map()), writer);
+    let mut core = Core::of_volume(engines.collect(), map, writer);
     core.audit();
     for _ in 0..30 {
         let due = core.due(world);
@@ -137,10 +142,35 @@ fn a_plug_on_a_later_member_opens_when_its_time_has_come() {
 }
 
 #[test]
+fn a_sleeping_client_unplugs_the_members_that_its_map_names() {
+    let config = Config {
+        plug: Some(Plug::LINUX_2_6),
+        ..Config::default()
+    };
+    let opened = |map: Box<dyn Map>, place: u64| -> Vec<u16> {
+        let reads = [0, 8, 16].map(|start| arrival(start, Op::Read, start, 4, 0));
+        let mut world = Few {
+            asks: asks(reads),
+            ..Few::default()
+        };
+        (world.asks).push_back(Asked::Unplugged(Lba::new(place)));
+        run_over(map, &mut world, config);
+        let at_once = world.sent.iter().filter(|(at, ..)| *at == Time::ZERO);
+        at_once.map(|(_, member, _)| member.0).collect()
+    };
+    let sizes = [Sectors::new(STRIPE); 3];
+    let concat = || Box::new(Concat::new(&sizes).expect("allowed"));
+    assert_eq!(opened(concat(), 8), [1]);
+    assert_eq!(opened(concat(), 0), [0]);
+    let striped = engine::Striped::new(Sectors::new(STRIPE), &sizes).expect("allowed");
+    assert_eq!(opened(Box::new(striped), 8), [0, 1, 2]);
+}
+
+#[test]
 fn each_member_is_foretold_its_own_sectors() {
     let mut world = Few {
         // What is foretold is asked for after an event.
-        asks: [Asked::Unplugged].into(),
+        asks: [Asked::Unplugged(Lba::ZERO)].into(),
         foretold: Some(Foretold {
             at: Time::from_nanos(77),
             op: Op::Read,

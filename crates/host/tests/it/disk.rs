@@ -150,7 +150,7 @@ pub fn run(host: &mut Host, service: Nanos) -> Ran {
             queue.push_back(request);
             busy_until = busy_until.or(Some(now + service));
         }
-        if host.unplug() {
+        if host.unplug().is_some() {
             ran.unplugged.push(now);
         }
         ran.foretold

@@ -24,6 +24,10 @@ fn a_spec_with_a_number_out_of_range_is_refused() {
         "request_max is 512B; allowed is 4KiB to 64MiB"
     );
     assert_eq!(
+        refused(|spec| spec.chunk = Some(Bytes(6 << 10))),
+        "chunk is 6KiB; allowed is 0, or a multiple of 4KiB up to 64MiB"
+    );
+    assert_eq!(
         refused(|spec| spec.dirty_background = 30),
         "dirty_background is 30; allowed is 0 to dirty_limit percent"
     );

@@ -2,7 +2,8 @@
 
 use crate::disk::{Ran, builder, file, process, run, sequential};
 use headtime_host::{File, FileId, HostBuilder, HostSpec, Step};
-use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
+use headtime_sched::Op;
+use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 
 const MS: Nanos = Nanos::from_millis(1);
 
@@ -103,6 +104,59 @@ fn requests_are_no_larger_than_allowed() {
     builder.add_process(process([read(data, 0, 16)]));
     let ran = run(&mut builder.build(1).unwrap(), MS);
     assert_eq!(asked(&ran), [(1000, 24), (1192, 8)]);
+}
+
+#[test]
+fn requests_of_every_kind_end_at_a_chunk() {
+    let mut builder = builder(|spec| {
+        spec.chunk = Some(Bytes(64 << 10));
+        spec.read_ahead = Bytes(1 << 20);
+    });
+    // One page before a multiple of 128 sectors, and a file whose pages lie across multiples.
+    let data = file(&mut builder, 1016, 64);
+    let odd = file(&mut builder, 4092, 64);
+    let direct = Step::Direct {
+        op: Op::Read,
+        file: data,
+        offset: 512,
+        len: 8 << 10,
+    };
+    let write = Step::Write {
+        file: data,
+        offset: 0,
+        len: 20 * 4096,
+    };
+    let block = |page: u64| Step::DirtyBlock(Lba::new((1 << 20) + 120 + page * 8));
+    let steps = [read(data, 0, 64), read(odd, 0, 64), direct, write];
+    let steps = steps.into_iter().chain([block(0), block(1)]);
+    let last = [Step::Sync(data), Step::Think(Nanos::from_secs(60))];
+    builder.add_process(process(steps.chain(last)));
+    let ran = run(&mut builder.build(1).unwrap(), MS);
+    let of = |op: Op, from: u64, to: u64| -> Vec<(u64, u64)> {
+        let extents = ran.served.iter().filter(|served| served.request.op == op);
+        let extents = extents.map(|served| served.request.extent);
+        let within = extents.filter(|extent| (from..to).contains(&extent.start.get()));
+        within
+            .map(|extent| (extent.start.get(), extent.len.get()))
+            .collect()
+    };
+    let reads = of(Op::Read, 0, 2000);
+    assert_eq!(
+        reads[..4],
+        [(1016, 8), (1024, 128), (1152, 128), (1280, 128)]
+    );
+    // The direct call from the second sector on.
+    assert_eq!(reads[5..], [(1017, 7), (1024, 9)]);
+    assert_eq!(
+        of(Op::Read, 4000, 4300),
+        [(4092, 8), (4100, 120), (4220, 8), (4228, 120)]
+    );
+    assert_eq!(of(Op::Write, 0, 2000), [(1016, 8), (1024, 128), (1152, 24)]);
+    let block = 1 << 20;
+    assert_eq!(
+        of(Op::Write, block, block + 999),
+        [(block + 120, 8), (block + 128, 8)]
+    );
 }
 
 #[test]

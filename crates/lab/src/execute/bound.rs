@@ -12,11 +12,10 @@ use std::sync::Arc;
 ///
 /// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
 /// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
-/// time says nothing of the scheduler. Runs on arrays have no bound yet.
+/// time says nothing of the scheduler.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole
-        && scenario.array.is_none()
         && match &scenario.workload {
             Workload::Programs(_) => true,
             Workload::Replay(replay) => !matches!(replay.pace, Pace::Open(_)),
@@ -38,7 +37,11 @@ pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> Strin
     let drive = set.profile.to_toml();
     // Two scenarios may replay different traces under one name.
     let script = set.script.as_ref().map(Arc::as_ptr);
-    format!("{:?}", (machine, &scenario.workload, script, seed, drive))
+    let array = &scenario.array;
+    format!(
+        "{:?}",
+        (machine, array, &scenario.workload, script, seed, drive)
+    )
 }
 
 /// The bound of one repeat of a run.

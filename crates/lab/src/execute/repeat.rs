@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::scenario::{Cell, Workload};
 use crate::stock::Stock;
 use headtime_array::{Coordinator, CoordinatorStats};
-use headtime_bound::Machine;
+use headtime_bound::{Array, Machine};
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
 use headtime_engine::{Command, GateError, Map as _, Member, Seen};
@@ -24,6 +24,7 @@ use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
 use headtime_units::Time;
 use std::cell::RefCell;
 use std::io::{self, Write};
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
@@ -193,11 +194,14 @@ pub fn make(
         }
     };
     let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
+    let bus = scenario.array.as_ref().and_then(|array| array.bus);
+    let bus = bus.and_then(|bus| NonZero::new(bus.0));
     if let Some(striped) = &set.striped {
         let further = (1..u64::from(striped.members())).map(drive);
         let station = |drive| Station::new(drive, config, queue.scheduler());
         setup.stations.extend(further.map(station));
         setup.map = Some(Box::new(striped.clone()));
+        setup.bus = bus;
     }
     let coordinator = coordinator(set, cell).map(|all| Rc::new(RefCell::new(all)));
     if let Some(coordinator) = &coordinator {
@@ -262,8 +266,16 @@ pub fn make(
     };
     let mut bound = None;
     if bound::is_there(scenario) {
+        let array = set.striped.as_ref().map(|striped| {
+            let (members, map) = (striped.members(), striped.clone());
+            Array::new(members, bus, move |extent| {
+                let (member, part) = map.first(extent);
+                (member.0, part)
+            })
+        });
         let machine = Machine {
             profile,
+            array: array.as_ref(),
             layout: &set.layout,
             depth: cell.engine.depth,
             merge: cell.engine.merge.then_some(config.merge_sectors_max),

@@ -174,11 +174,13 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
             let problem = "no scheduler here obeys a coordinator; add `stream` to schedulers";
             return error("array.coordinate", problem);
         }
-        if let Workload::Programs(programs) = &mut workload
-            && table.at("host.read_ahead").is_none()
-        {
-            let usual = programs.host.read_ahead;
-            programs.host.read_ahead = array.read_ahead().clamp(usual, HostSpec::READ_AHEAD_MAX);
+        if let Workload::Programs(programs) = &mut workload {
+            let host = &mut programs.host;
+            host.chunk = host.chunk.or(Some(array.chunk));
+            if table.at("host.read_ahead").is_none() {
+                let most = HostSpec::READ_AHEAD_MAX;
+                host.read_ahead = array.read_ahead().clamp(host.read_ahead, most);
+            }
         }
     }
     let groups = match &workload {

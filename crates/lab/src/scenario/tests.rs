@@ -367,6 +367,7 @@ fn canonical_text_reads_back() {
         hide_processes = true
         [host]
         read_ahead = '1MiB'
+        chunk = '32KiB'
         dirty_limit = 40
         [[program]]
         benchmark = 'par-read'
@@ -445,7 +446,8 @@ fn the_default_in_full() {
 fn every_number_of_host_and_benchmarks_has_a_key() {
     for name in BenchmarkSpec::NAMES {
         let text = format!(
-            "schedulers = 'noop'\ndrive.profile = 'atlas10k'\n[[program]]\nbenchmark = '{name}'"
+            "schedulers = 'noop'\ndrive.profile = 'atlas10k'\nhost.chunk = '64KiB'\n\
+             [[program]]\nbenchmark = '{name}'"
         );
         let table = Table::parse("s.toml", &text).unwrap();
         let scenario = Scenario::from_table(&table, Place::BuiltIn).unwrap();
