@@ -1,7 +1,7 @@
 //! The coordinator: which virtual stream the disks serve, and until when.
 
 use crate::streams::{Stream, Streams};
-use headtime_engine::conduct::Conductor;
+use headtime_engine::conduct::{Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
 use headtime_sched::{Directive, Op, Request, ServiceCurve, StreamConfig, StreamRule};
 use headtime_units::{Lba, Nanos, Time};
@@ -28,19 +28,6 @@ struct Served {
     until: Time,
 }
 
-/// Counts of a coordinator so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoordinatorStats {
-    /// Virtual streams that reached the threshold.
-    pub streams: u64,
-    /// Slices in which all disks served one stream.
-    pub slices: u64,
-    /// Slices that ended since a physical stream broke.
-    pub broken: u64,
-    /// Time for which the disks were dedicated.
-    pub dedicated: Nanos,
-}
-
 /// Coordinates the schedulers of an array's disks; see the crate's page.
 ///
 /// - `served` is some stream ⇒ each disk has been dedicated to that stream, or the directives wait in `directives`.
@@ -65,7 +52,7 @@ pub struct Coordinator {
     /// Disks on which the newest request of a stream has just ended: the next decision on the disk sets the limit.
     undecided: Vec<(usize, Member)>,
     directives: VecDeque<(Member, Directive<RequestId>)>,
-    stats: CoordinatorStats,
+    stats: Conducted,
 }
 
 impl Coordinator {
@@ -87,15 +74,7 @@ impl Coordinator {
             last: None,
             undecided: Vec::new(),
             directives: VecDeque::new(),
-            stats: CoordinatorStats::default(),
-        }
-    }
-
-    /// Counts so far.
-    pub fn stats(&self) -> CoordinatorStats {
-        CoordinatorStats {
-            streams: self.streams.established,
-            ..self.stats
+            stats: Conducted::default(),
         }
     }
 
@@ -324,6 +303,13 @@ impl Conductor for Coordinator {
         let deadline = |physical| stream.deadline(physical, &self.disk);
         let deadlines = stream.physical.iter().filter_map(deadline);
         Some(deadlines.fold(served.until, Time::min))
+    }
+
+    fn conducted(&self) -> Conducted {
+        Conducted {
+            streams: self.streams.established,
+            ..self.stats
+        }
     }
 
     fn order(

@@ -38,4 +38,4 @@
 mod coordinator;
 mod streams;
 
-pub use coordinator::{Coordinator, CoordinatorStats};
+pub use coordinator::Coordinator;

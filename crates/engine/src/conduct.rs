@@ -6,9 +6,22 @@ use crate::map::Member;
 use crate::volume::Part;
 use crate::{Engine, RequestId, Seen};
 use headtime_sched::{Directive, Request};
-use headtime_units::Time;
+use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
+
+/// Counts of a conductor so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Conducted {
+    /// Streams in the volume's addresses that were established.
+    pub streams: u64,
+    /// Slices in which all members served one stream.
+    pub slices: u64,
+    /// Slices of them that ended early, without the next request of the stream on a member.
+    pub broken: u64,
+    /// Time of the slices that have ended.
+    pub dedicated: Nanos,
+}
 
 /// Coordinates the members of a volume.
 ///
@@ -32,6 +45,11 @@ pub trait Conductor {
     /// Time at which the conductor is to be asked though nothing happens; in the past means at once. A conductor that is
     /// asked then has to give a directive, or to name a later time.
     fn next_wakeup(&self) -> Option<Time>;
+
+    /// Counts so far; all zero if the conductor counts nothing.
+    fn conducted(&self) -> Conducted {
+        Conducted::default()
+    }
 
     /// The next directive, and the member whose scheduler obeys. Asked when there are no more commands, until `None`.
     fn order(&mut self, now: Time, engines: &Few<Engine>)
@@ -57,6 +75,10 @@ impl<C: Conductor> Conductor for Rc<RefCell<C>> {
 
     fn next_wakeup(&self) -> Option<Time> {
         self.borrow().next_wakeup()
+    }
+
+    fn conducted(&self) -> Conducted {
+        self.borrow().conducted()
     }
 
     fn order(

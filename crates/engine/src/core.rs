@@ -20,7 +20,7 @@
 mod depths;
 mod observers;
 
-use crate::conduct::Conductor;
+use crate::conduct::{Conducted, Conductor};
 use crate::few::Few;
 use crate::log::{Sink, Writer};
 use crate::timeouts::Timeouts;
@@ -141,6 +141,12 @@ impl<L: Sink> Core<L> {
     /// Starts a conductor, which coordinates the members. A conductor has to see all requests: call this before the first.
     pub fn conduct(&mut self, conductor: Box<dyn Conductor>) {
         self.observed().0.conductor = Some(conductor);
+    }
+
+    /// Counts of the conductor, if there is one.
+    pub fn conducted(&self) -> Option<Conducted> {
+        let conductor = self.observers.as_ref()?.conductor.as_ref()?;
+        Some(conductor.conducted())
     }
 
     /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.

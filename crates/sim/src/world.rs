@@ -7,7 +7,7 @@ use crate::commands::{self, Commands};
 use headtime_disk::drive::{self, Drive, Fault};
 use headtime_disk::ledger::{HeadTime, Span};
 use headtime_engine::audit::Violation;
-use headtime_engine::conduct::Conductor;
+use headtime_engine::conduct::{Conducted, Conductor};
 use headtime_engine::log::Writer;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, Config, ConfigError, Core, Done, DriveTag, Engine, Few,
@@ -150,6 +150,8 @@ pub struct Report {
     pub waits: WaitStats,
     /// What was predicted of the commands, warm-up included; `None` if no scheduler asks where the head is.
     pub predictions: Option<Predictions>,
+    /// Counts of the conductor, warm-up included; `None` without a conductor.
+    pub conducted: Option<Conducted>,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
     /// Sectors that the drives have taken and not yet written at the end.
@@ -546,6 +548,7 @@ impl Simulated<'_> {
             engine: stats,
             waits,
             predictions,
+            conducted: core.conducted(),
             simulated: end - Time::ZERO,
             dirty,
             members,

@@ -11,10 +11,11 @@ use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
 use crate::scenario::{Cell, Workload};
 use crate::stock::Stock;
-use headtime_array::{Coordinator, CoordinatorStats};
+use headtime_array::Coordinator;
 use headtime_bound::{Array, Machine};
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
+use headtime_engine::conduct::Conductor;
 use headtime_engine::{Command, GateError, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
@@ -64,7 +65,6 @@ pub struct MadeRepeat {
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
     pub(super) promise: Option<KeptPromise>,
-    pub(super) coordinated: Option<CoordinatorStats>,
 }
 
 /// What was promised of a scan.
@@ -203,10 +203,7 @@ pub fn make(
         setup.map = Some(Box::new(striped.clone()));
         setup.bus = bus;
     }
-    let coordinator = coordinator(set, cell).map(|all| Rc::new(RefCell::new(all)));
-    if let Some(coordinator) = &coordinator {
-        setup.conductor = Some(Box::new(Rc::clone(coordinator)));
-    }
+    setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
     for station in &mut setup.stations {
         station.gate = queue.gated();
         station.coalesce = scenario.drives[cell.drive].coalesce();
@@ -297,7 +294,6 @@ pub fn make(
         samples,
         programs,
         bound,
-        coordinated: coordinator.map(|all| all.borrow().stats()),
         promise: scan
             .as_ref()
             .and_then(|scan| KeptPromise::of(&scan.borrow())),

@@ -172,7 +172,7 @@ fn members(made: &[MadeRepeat]) -> Vec<MemberRun> {
 /// Counts of the coordinator over all repeats.
 fn coordinated(made: &[MadeRepeat]) -> Option<CoordinatedRun> {
     let mut sum: Option<CoordinatedRun> = None;
-    for stats in made.iter().filter_map(|made| made.coordinated) {
+    for stats in made.iter().filter_map(|made| made.report.conducted) {
         let all = sum.get_or_insert_default();
         all.streams += stats.streams;
         all.slices += stats.slices;
