@@ -170,7 +170,10 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         if freeblock.is_some() {
             return error("freeblock", "is for one drive; leave out [array]");
         }
-        if array.coordinate.0.contains(&true) && !schedulers.iter().any(obeys) {
+        // A figure names its schedulers point by point.
+        let are_named = table.get("schedulers").is_some();
+        let obey = !are_named || schedulers.iter().any(obeys);
+        if array.coordinate.0.contains(&true) && !obey {
             let problem = "no scheduler here obeys a coordinator; add `stream` to schedulers";
             return error("array.coordinate", problem);
         }
