@@ -25,7 +25,9 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 pub use cause::{Cause, NotCleared};
-pub use options::{BuildGate, BuildJob, BuildScheduler, MakeJob, Options, StartError};
+pub use options::{
+    BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError,
+};
 
 /// A request was not taken.
 #[derive(Debug)]
@@ -35,6 +37,9 @@ pub enum Refused {
     /// The disk has stopped.
     Stopped(Submission),
 }
+
+/// The devices of a disk, and where its sectors lie if it has several.
+type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
 /// The disk has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,31 +64,34 @@ impl Disk {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Disk::spawn(options, None, move || open().map(|device| vec![device]))
+        Disk::spawn(options, Vec::new(), move || {
+            open().map(|device| (vec![device], None))
+        })
     }
 
-    /// Starts a disk of several devices, one for each member of the map, on one thread. `schedulers` are those of the
-    /// members after the first, which has the one of `options`.
+    /// Starts a disk of several devices, one for each member of the map, on one thread. `open` makes both there.
+    /// `others` are the members after the first, which has the scheduler of `options`.
     ///
     /// # Errors
     ///
     /// As [`Disk::start`], and if the devices do not fit each other or the map.
     pub fn start_volume<E>(
         options: Options,
-        map: Box<dyn Map>,
-        schedulers: Vec<BuildScheduler>,
-        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+        others: Vec<MemberOptions>,
+        open: impl FnOnce() -> Result<(Vec<Box<dyn Device>>, Box<dyn Map>), E> + Send + 'static,
     ) -> Result<Disk, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Disk::spawn(options, Some((map, schedulers)), open)
+        Disk::spawn(options, others, move || {
+            open().map(|(devices, map)| (devices, Some(map)))
+        })
     }
 
     fn spawn<E>(
         options: Options,
-        volume: Option<(Box<dyn Map>, Vec<BuildScheduler>)>,
-        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+        others: Vec<MemberOptions>,
+        open: impl FnOnce() -> Result<Devices, E> + Send + 'static,
     ) -> Result<Disk, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -98,7 +106,7 @@ impl Disk {
         let (started, starts) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("disk-{}", options.name))
-            .spawn(move || thread::main(options, volume, open, doorbell, &started))
+            .spawn(move || thread::main(options, others, open, doorbell, &started))
             .map_err(machine)?;
         let shared = starts.recv().expect("the thread reports before it ends")?;
         *lock(&shared.thread) = Some(thread);
@@ -117,7 +125,17 @@ impl Disk {
 
     /// How many devices are behind it.
     pub fn members(&self) -> usize {
-        self.0.members
+        self.0.members.len()
+    }
+
+    /// Sectors of the device of a member.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn sectors_of(&self, member: Member) -> Sectors {
+        self.check_member(member);
+        self.0.members[member.index()]
     }
 
     /// Bytes of a sector.
@@ -327,10 +345,22 @@ impl Disk {
     ///
     /// If an option of the gate does not fit the engine; nothing is changed then.
     pub fn set_gate(&self, gate: &GateSpec) -> Result<(), GateError> {
+        (0..self.members() as u16).try_for_each(|member| self.set_gate_of(Member(member), gate))
+    }
+
+    /// As [`Disk::set_gate`], for one member.
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::set_gate`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn set_gate_of(&self, member: Member, gate: &GateSpec) -> Result<(), GateError> {
+        self.check_member(member);
         gate.build(&self.0.config)?;
-        for member in (0..self.0.members as u16).map(Member) {
-            self.order(Order::NamedGate(member, gate.clone()));
-        }
+        self.order(Order::NamedGate(member, gate.clone()));
         Ok(())
     }
 
@@ -371,7 +401,7 @@ impl Disk {
     }
 
     fn check_member(&self, member: Member) {
-        let members = self.0.members;
+        let members = self.members();
         assert!(member.index() < members, "member {} of {members}", member.0);
     }
 

@@ -180,7 +180,7 @@ fn threads_share_a_disk() {
         }
     });
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!(snapshot.engine.finished, 20_000);
+    assert_eq!(snapshot.whole.engine.finished, 20_000);
     disk.stop().expect("stops");
 }
 
@@ -313,7 +313,7 @@ fn schedulers_swap_under_load_and_the_log_replays() {
         }
     });
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!(snapshot.waiting, 0);
+    assert_eq!(snapshot.whole.waiting, 0);
     // What is still to go wrong does so now.
     switch.fail_writes(0);
     while ask(&disk, Op::Read, 0).is_err() {}
@@ -350,7 +350,7 @@ fn a_command_without_an_answer_is_given_up_on() {
     assert_eq!(kind(done.result), Some(Kind::TimedOut));
     assert!(done.data.into_buffer().is_some());
     while ask(&disk, Op::Read, 0).is_err() {}
-    let timeouts = now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let timeouts = now(disk.snapshot()).expect("runs").whole.timeouts;
 
     switch.keep_lost(true);
     inject(&disk, Fault::LoseNext);
@@ -364,7 +364,7 @@ fn a_command_without_an_answer_is_given_up_on() {
     switch.keep_lost(false);
     assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
     assert_eq!(ask(&disk, Op::Write, 800), Ok(()));
-    let all = now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let all = now(disk.snapshot()).expect("runs").whole.timeouts;
     assert_eq!(all, timeouts + 1);
     disk.stop().expect("stops");
 }
@@ -406,7 +406,7 @@ fn a_device_that_does_not_let_go_is_reported_once() {
     .expect("starts");
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
-    let timeouts = || now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let timeouts = || now(disk.snapshot()).expect("runs").whole.timeouts;
     while timeouts() == 0 {
         yield_now();
     }

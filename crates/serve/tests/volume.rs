@@ -8,11 +8,11 @@ use common::{Inbox, Tape, now, scheduler, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Record};
-use headtime_engine::{Engine, EngineSpec, Event, Member, Outcome};
+use headtime_engine::{Engine, EngineSpec, Event, Map, Member, Outcome};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
+use headtime_serve::disk::{BuildScheduler, Disk, MemberOptions, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
 use headtime_serve::request::{Cut, Data, Failure, Kind, Submission};
@@ -35,6 +35,14 @@ fn build() -> BuildScheduler {
     Box::new(|| scheduler("deadline"))
 }
 
+fn others() -> Vec<MemberOptions> {
+    let other = || MemberOptions {
+        scheduler: ("deadline".to_owned(), build()),
+        estimate: None,
+    };
+    vec![other(), other()]
+}
+
 fn config(merge: bool) -> EngineSpec {
     EngineSpec {
         depth: 4,
@@ -53,7 +61,7 @@ fn options(config: EngineSpec, log: &Tape) -> Options {
 }
 
 fn start(config: EngineSpec, log: &Tape) -> Disk {
-    let open = || -> Result<Vec<Box<dyn Device>>, emulated::EmulateError> {
+    let open = || -> Result<(Vec<Box<dyn Device>>, Box<dyn Map>), emulated::EmulateError> {
         let profile = by_name("wd5000aaks").expect("it is shipped");
         let drive = |_| {
             let drive = emulated::open(emulated::EmulatedOptions {
@@ -63,10 +71,10 @@ fn start(config: EngineSpec, log: &Tape) -> Disk {
             })?;
             Ok(Box::new(drive) as Box<dyn Device>)
         };
-        (0..MEMBERS).map(drive).collect()
+        let drives = (0..MEMBERS).map(drive).collect::<Result<_, _>>()?;
+        Ok((drives, Box::new(STRIPED.map())))
     };
-    let others = vec![build(), build()];
-    Disk::start_volume(options(config, log), Box::new(STRIPED.map()), others, open).expect("starts")
+    Disk::start_volume(options(config, log), others(), open).expect("starts")
 }
 
 /// Stops the disk; its log must replay.
@@ -229,14 +237,10 @@ fn devices_that_do_not_fit_the_map_are_refused() {
     let options = options(config(true), &Tape::default());
     let open = || {
         let null = Null::new(Sectors::new(CAPACITY), 32);
-        Ok::<_, Infallible>(vec![Box::new(null) as Box<dyn Device>])
+        let map = Box::new(STRIPED.map()) as Box<dyn Map>;
+        Ok::<_, Infallible>((vec![Box::new(null) as Box<dyn Device>], map))
     };
-    let refused = Disk::start_volume(
-        options,
-        Box::new(STRIPED.map()),
-        vec![build(), build()],
-        open,
-    );
+    let refused = Disk::start_volume(options, others(), open);
     assert!(matches!(
         refused,
         Err(StartError::Volume { members: 3, .. })

@@ -578,7 +578,7 @@ fn a_program_that_is_killed() {
     wait(async {
         loop {
             let snapshot = one.disk.snapshot().await.expect("runs");
-            if snapshot.in_flight > 0 {
+            if snapshot.whole.in_flight > 0 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

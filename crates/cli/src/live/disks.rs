@@ -1,6 +1,9 @@
 //! From a configuration to disks that run.
 
-use super::config::{Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated};
+use super::arrays;
+use super::config::{
+    ArrayConfig, Backend, Config, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig,
+};
 use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
 use headtime_disk::profile::{Profile, Reference};
@@ -10,10 +13,11 @@ use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Spec;
 use headtime_serve::device::Device;
-use headtime_serve::disk::{self, Disk, Export, Options, StartError};
+use headtime_serve::disk::{self, Disk, Export, MemberOptions, Options, StartError};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
+use headtime_serve::header::Header;
 use headtime_serve::null::Null;
 use headtime_serve::scrub::Scrubs;
 use headtime_stack::{Known, LogSettings, changed, drives, with_firmware};
@@ -35,7 +39,16 @@ pub struct PreparedDisk {
     pub engine: EngineSpec,
 }
 
-/// A disk that runs.
+/// What is served as one disk, with everything read that its configuration names.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The array, if there is one.
+    pub array: Option<ArrayConfig>,
+    /// The one disk, or those of the array in its order.
+    pub members: Vec<PreparedDisk>,
+}
+
+/// A disk or an array that runs.
 #[derive(Debug)]
 pub struct Running {
     /// The disk.
@@ -43,7 +56,7 @@ pub struct Running {
     /// Under which names it is seen.
     pub exports: Vec<Export>,
     /// What it was started from.
-    pub prepared: PreparedDisk,
+    pub prepared: Prepared,
     log: Option<OpenedLog>,
 }
 
@@ -66,8 +79,26 @@ const NULL_SECTOR_BYTES: u64 = 512;
 /// # Errors
 ///
 /// If a file cannot be read, is wrong, or does not fit the others.
-pub fn prepare(config: &Config) -> Result<Vec<PreparedDisk>, Fault> {
-    config.disks.iter().map(prepare_one).collect()
+pub fn prepare(config: &Config) -> Result<Vec<Prepared>, Fault> {
+    let mut disks = Vec::with_capacity(config.disks.len());
+    for disk in &config.disks {
+        disks.push(Some(prepare_one(disk)?));
+    }
+    let arrays = config.arrays.iter().map(|array| {
+        let members = array.members.iter().filter_map(|disk| disks[*disk].take());
+        let members: Vec<PreparedDisk> = members.collect();
+        arrays::alike(array, &members)?;
+        Ok(Prepared {
+            array: Some(array.clone()),
+            members,
+        })
+    });
+    let arrays: Vec<Prepared> = arrays.collect::<Result<_, Fault>>()?;
+    let alone = disks.into_iter().flatten().map(|disk| Prepared {
+        array: None,
+        members: vec![disk],
+    });
+    Ok(alone.chain(arrays).collect())
 }
 
 fn prepare_one(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
@@ -179,7 +210,15 @@ impl PreparedDisk {
         options
     }
 
-    fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
+    /// Bytes of a sector of what is no file or block device.
+    pub(super) fn sector_bytes(&self) -> u32 {
+        let profile = self.profile.as_ref();
+        profile.map_or(NULL_SECTOR_BYTES as u32, |profile| {
+            profile.geometry.sector_bytes
+        })
+    }
+
+    pub(super) fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
         match &self.config.backend {
             Backend::Device {
                 path,
@@ -194,28 +233,22 @@ impl PreparedDisk {
                 options.size = size.map(|size| size.0);
                 options.create = self.config.create;
                 options.depth = self.engine.depth;
+                options.member = self.config.is_member();
                 Some(options)
             }
             _ => None,
         }
     }
 
-    fn options(&self, how: &Starting, log: Option<LogFile>) -> Result<Options, Fault> {
-        let config = &self.config;
-        let build = build(&self.known, &config.stack.scheduler, &self.engine)
-            .map_err(|problem| config.error("scheduler", problem))?;
-        let scheduler = (config.stack.scheduler.to_string(), build);
-        let mut options = Options::new(&config.name, how.clock, scheduler);
-        options.engine = self.engine.clone();
-        options.timeout = config.timeout;
-        // A device that knows where its arm is does not need it.
-        options.estimate = self.known.belief().cloned();
-        options.exports = u16::try_from(config.exports.len()).expect("there are not so many");
-        if log.is_some() {
-            options.log_settings = self.log_settings();
-        }
-        options.log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
-        Ok(options)
+    /// The scheduler, and the drive to estimate by: a device that knows where its arm is does not need that.
+    fn member_options(&self) -> Result<MemberOptions, Fault> {
+        let scheduler = &self.config.stack.scheduler;
+        let build = self.build(scheduler);
+        let build = build.map_err(|problem| self.config.error("scheduler", problem))?;
+        Ok(MemberOptions {
+            scheduler: (scheduler.to_string(), build),
+            estimate: self.known.belief().cloned(),
+        })
     }
 
     /// What a log says of its engine, so that it can be made again, also with the schedulers that
@@ -244,47 +277,157 @@ impl PreparedDisk {
         settings.to_settings()
     }
 
-    fn start(&self, how: &Starting, log: Option<LogFile>) -> Result<Disk, Fault> {
-        let options = self.options(how, log)?;
-        let started = match &self.config.backend {
+    /// What opens the device, on the disk's thread.
+    fn opener(&self, how: &Starting) -> Opener {
+        match &self.config.backend {
             Backend::Null { size } => {
                 let sectors = Sectors::new(size.0 / NULL_SECTOR_BYTES);
                 let depth = self.engine.depth;
-                Disk::start(options, move || {
-                    Ok::<_, StartError>(Box::new(Null::new(sectors, depth)) as Box<dyn Device>)
-                })
+                Box::new(move || Ok(Opened::of(Null::new(sectors, depth))))
             }
             Backend::Device { .. } => {
                 let file = self.file_options(how.force).expect("it is a device");
                 let faults = self.config.faults;
-                Disk::start(options, move || {
-                    file::open(&file).map(|file| match faults {
-                        true => Box::new(Faulty::new(file, Arc::default())) as Box<dyn Device>,
-                        false => Box::new(file),
-                    })
+                Box::new(move || {
+                    let file = file::open(&file)?;
+                    let header = file.header().cloned();
+                    let device = match faults {
+                        true => Opened::of(Faulty::new(file, Arc::default())),
+                        false => Opened::of(file),
+                    };
+                    Ok(Opened { header, ..device })
                 })
             }
             Backend::Emulated(emulated) => {
                 let drive = self.drive_options(emulated);
-                Disk::start(options, move || {
-                    emulated::open(drive).map(|drive| Box::new(drive) as Box<dyn Device>)
-                })
+                Box::new(move || Ok(Opened::of(emulated::open(drive)?)))
             }
-        };
-        started.map_err(|error| match error {
-            StartError::Device { error, .. } => {
-                let key = match &self.config.backend {
-                    Backend::Emulated(_) => "store",
-                    Backend::Device { .. } | Backend::Null { .. } => "device",
-                };
-                self.config.error(key, error.to_string())
-            }
-            other => Fault::input(other),
-        })
+        }
     }
 
-    fn exports(&self, disk: &Disk) -> Vec<Export> {
-        let exports = self.config.exports.iter().enumerate();
+    /// The key that says what is behind the disk.
+    pub(super) fn device_key(&self) -> &'static str {
+        match &self.config.backend {
+            Backend::Emulated(_) => "store",
+            Backend::Device { .. } | Backend::Null { .. } => "device",
+        }
+    }
+}
+
+/// A device, and the header of an array's disk if it has one.
+pub(super) struct Opened {
+    pub device: Box<dyn Device>,
+    pub header: Option<Header>,
+}
+
+impl Opened {
+    fn of(device: impl Device + 'static) -> Opened {
+        Opened {
+            device: Box::new(device),
+            header: None,
+        }
+    }
+}
+
+/// Opens a device.
+pub(super) type Opener = Box<dyn FnOnce() -> Result<Opened, Unopened> + Send>;
+
+/// Why there is no device.
+pub(super) type Unopened = Box<dyn std::error::Error + Send + Sync>;
+
+impl Prepared {
+    /// The name of the disk or of the array.
+    pub fn name(&self) -> &str {
+        let one = &self.members[0].config.name;
+        self.array.as_ref().map_or(one, |array| &array.name)
+    }
+
+    /// Under which names it is seen.
+    pub fn exports(&self) -> &[ExportConfig] {
+        let one = &self.members[0].config.exports;
+        self.array.as_ref().map_or(one, |array| &array.exports)
+    }
+
+    /// What is behind it, in words.
+    pub fn backend(&self) -> String {
+        match &self.array {
+            None => self.members[0].backend(),
+            Some(array) => arrays::backend(array),
+        }
+    }
+
+    /// As [`PreparedDisk::look`], for the disk or all disks of the array.
+    ///
+    /// # Errors
+    ///
+    /// As [`PreparedDisk::look`], and if the disks do not make up the array.
+    pub fn look(&self, force: bool) -> Result<u64, Fault> {
+        match &self.array {
+            None => self.members[0].look(force),
+            Some(array) => arrays::look(array, &self.members, force),
+        }
+    }
+
+    /// The scrubs of the disk that was started from it. An array has none, which they say.
+    pub fn scrubs(&self, disk: &Disk) -> Scrubs {
+        let first = &self.members[0];
+        let belief = first.known.belief().cloned();
+        Scrubs::new(
+            disk.clone(),
+            &self.backend(),
+            belief,
+            first.config.scrub.as_deref(),
+        )
+        .with_sole_writer(first.config.sole_writer)
+    }
+
+    fn options(&self, how: &Starting, log: Option<LogFile>) -> Result<Options, Fault> {
+        let first = &self.members[0];
+        let MemberOptions {
+            scheduler,
+            estimate,
+        } = first.member_options()?;
+        let mut options = Options::new(self.name(), how.clock, scheduler);
+        options.engine = first.engine.clone();
+        options.timeout = first.config.timeout;
+        options.estimate = estimate;
+        options.exports = u16::try_from(self.exports().len()).expect("there are not so many");
+        if log.is_some() {
+            let of_members = self.members.iter().map(PreparedDisk::log_settings);
+            options.log_settings = LogSettings::of_members(&of_members.collect::<Vec<_>>());
+            if let Some(array) = &self.array {
+                let settings = arrays::log_settings(array);
+                options.log_settings.splice(0..0, settings);
+            }
+        }
+        options.log = log.map(|file| Box::new(file) as Box<dyn Write + Send>);
+        Ok(options)
+    }
+
+    fn start(&self, how: &Starting, log: Option<LogFile>) -> Result<Disk, Fault> {
+        let options = self.options(how, log)?;
+        let openers = self.members.iter().map(|member| member.opener(how));
+        let mut openers: Vec<Opener> = openers.collect();
+        let Some(array) = &self.array else {
+            let open = openers.remove(0);
+            let started = Disk::start(options, move || open().map(|opened| opened.device));
+            return started.map_err(|error| match error {
+                StartError::Device { error, .. } => {
+                    let disk = &self.members[0];
+                    disk.config.error(disk.device_key(), error.to_string())
+                }
+                other => Fault::input(other),
+            });
+        };
+        let others = self.members[1..].iter().map(PreparedDisk::member_options);
+        let others = others.collect::<Result<_, Fault>>()?;
+        let layout = array.clone();
+        let started = Disk::start_volume(options, others, move || arrays::open(&layout, openers));
+        started.map_err(|error| arrays::fault(array, &self.members, error))
+    }
+
+    fn running_exports(&self, disk: &Disk) -> Vec<Export> {
+        let exports = self.exports().iter().enumerate();
         let exports = exports.map(|(number, export)| Export {
             name: export.name.clone(),
             number: number as u16,
@@ -301,11 +444,11 @@ impl PreparedDisk {
 /// # Errors
 ///
 /// Of the first that cannot be started; those before it have been stopped then.
-pub fn start(prepared: Vec<PreparedDisk>, how: &Starting) -> Result<Vec<Running>, Fault> {
+pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fault> {
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
-        let started = log_path(how.log.as_deref(), &prepared.config.name, several)
+        let started = log_path(how.log.as_deref(), prepared.name(), several)
             .map(|path| LogFile::open(&path))
             .transpose()
             .and_then(|log| {
@@ -317,7 +460,7 @@ pub fn start(prepared: Vec<PreparedDisk>, how: &Starting) -> Result<Vec<Running>
             });
         match started {
             Ok((disk, log)) => running.push(Running {
-                exports: prepared.exports(&disk),
+                exports: prepared.running_exports(&disk),
                 disk,
                 prepared,
                 log,
@@ -336,10 +479,10 @@ pub fn start(prepared: Vec<PreparedDisk>, how: &Starting) -> Result<Vec<Running>
 /// # Errors
 ///
 /// Of the first.
-pub fn look_at_logs(prepared: &[PreparedDisk], log: Option<&Path>) -> Result<(), Fault> {
+pub fn look_at_logs(prepared: &[Prepared], log: Option<&Path>) -> Result<(), Fault> {
     let paths = prepared
         .iter()
-        .filter_map(|disk| log_path(log, &disk.config.name, prepared.len() > 1));
+        .filter_map(|disk| log_path(log, disk.name(), prepared.len() > 1));
     paths.into_iter().try_for_each(|path| log_file::look(&path))
 }
 
@@ -388,13 +531,6 @@ impl PreparedDisk {
     /// If it needs to know the drive and does not.
     pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
         build(&self.known, scheduler, &self.engine)
-    }
-
-    /// The scrubs of the disk that was started from it.
-    pub fn scrubs(&self, disk: &Disk) -> Scrubs {
-        let (belief, folder) = (self.known.belief().cloned(), self.config.scrub.as_deref());
-        Scrubs::new(disk.clone(), &self.backend(), belief, folder)
-            .with_sole_writer(self.config.sole_writer)
     }
 
     /// What builds its schedulers from their texts while it runs.

@@ -1,5 +1,6 @@
 //! The live world as the command line brings it up: configuration, disks, the server around them.
 
+mod arrays;
 pub mod config;
 pub mod disks;
 pub mod front;

@@ -1,15 +1,16 @@
 //! A server from its first socket to its last flush.
 
+use super::arrays;
 use super::config::{Config, DiskConfig, ListenConfig};
-use super::disks::{self, Running};
+use super::disks::{self, PreparedDisk, Running};
 use super::front::{Front, Gone};
 use super::{messages, sockets};
-use headtime_engine::GateSpec;
+use headtime_engine::{GateSpec, Member};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::disk::{BuildScheduler, Disk};
-use headtime_serve::http::{Site, Sockets, Watched, snapshot};
+use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
 use headtime_serve::nbd;
@@ -314,15 +315,38 @@ fn watched(running: &Running) -> Watched {
         disk: running.disk.clone(),
         backend: running.prepared.backend(),
         exports: exports.collect(),
-        faults: running.prepared.config.faults,
-        parse_scheduler: running.prepared.parser(),
+        members: running
+            .prepared
+            .members
+            .iter()
+            .map(watched_member)
+            .collect(),
         scrubs: Arc::new(running.prepared.scrubs(&running.disk)),
     }
+}
+
+fn watched_member(disk: &PreparedDisk) -> WatchedMember {
+    WatchedMember {
+        name: disk.config.name.clone(),
+        backend: disk.backend(),
+        faults: disk.config.faults,
+        parse_scheduler: disk.parser(),
+    }
+}
+
+/// A disk of a configuration in what runs.
+#[derive(Clone)]
+struct Current {
+    disk: Disk,
+    member: Member,
+    /// What counts for it now.
+    config: DiskConfig,
 }
 
 /// What a reading of the configuration changes of one disk.
 struct Change {
     disk: Disk,
+    member: Member,
     config: DiskConfig,
     scheduler: Option<(String, BuildScheduler)>,
     gate: Option<GateSpec>,
@@ -341,8 +365,8 @@ struct Changes {
 /// know of a drive takes a while.
 struct Reload {
     file: PathBuf,
-    /// The disks with what counts for them now.
-    current: Vec<(Disk, DiskConfig)>,
+    /// The disks, those of arrays too.
+    current: Vec<Current>,
     listen: ListenConfig,
     running: Arc<Vec<Running>>,
     under_way: Option<JoinHandle<Result<Changes, Fault>>>,
@@ -351,9 +375,14 @@ struct Reload {
 
 impl Reload {
     fn new(file: &Path, listen: &ListenConfig, running: &Arc<Vec<Running>>) -> Reload {
-        let current = running
-            .iter()
-            .map(|running| (running.disk.clone(), running.prepared.config.clone()));
+        let current = running.iter().flat_map(|running| {
+            let members = (0..).map(Member).zip(&running.prepared.members);
+            members.map(|(member, prepared)| Current {
+                disk: running.disk.clone(),
+                member,
+                config: prepared.config.clone(),
+            })
+        });
         Reload {
             file: file.to_owned(),
             current: current.collect(),
@@ -374,9 +403,17 @@ impl Reload {
         self.under_way = Some(tokio::spawn(async move {
             // The control socket may have swapped a scheduler or a gate since the file was read.
             let mut in_force = Vec::with_capacity(current.len());
-            for (disk, config) in &current {
+            for Current {
+                disk,
+                member,
+                config,
+            } in &current
+            {
                 let told = snapshot(disk).await;
-                let told = told.map(|snapshot| (snapshot.scheduler, snapshot.gate));
+                let told = told.map(|snapshot| {
+                    let state = snapshot.member(*member);
+                    (state.scheduler.clone(), state.gate.clone())
+                });
                 let read = || {
                     let stack = &config.stack;
                     (stack.scheduler.to_string(), stack.engine.gate.to_string())
@@ -423,6 +460,7 @@ impl Reload {
     fn apply(&mut self, change: Change) {
         let Change {
             disk,
+            member,
             config,
             scheduler,
             gate,
@@ -430,27 +468,27 @@ impl Reload {
         } = change;
         if let Some((text, build)) = scheduler {
             tracing::info!(
-                disk = disk.name(),
+                disk = config.name,
                 scheduler = text,
                 "the scheduler is swapped"
             );
-            disk.swap_scheduler(&text, build);
+            disk.swap_scheduler_of(member, &text, build);
         }
         if let Some(gate) = gate {
-            match disk.set_gate(&gate) {
-                Ok(()) => tracing::info!(disk = disk.name(), %gate, "the gate is changed"),
+            match disk.set_gate_of(member, &gate) {
+                Ok(()) => tracing::info!(disk = config.name, %gate, "the gate is changed"),
                 // It fitted when the file was read.
-                Err(error) => tracing::error!(disk = disk.name(), "{error}"),
+                Err(error) => tracing::error!(disk = config.name, "{error}"),
             }
         }
         if let Some(timeout) = timeout {
             let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
-            tracing::info!(disk = disk.name(), timeout = text, "the timeout is changed");
+            tracing::info!(disk = config.name, timeout = text, "the timeout is changed");
             disk.set_timeout(timeout);
         }
-        for (current, before) in &mut self.current {
-            if current.name() == disk.name() {
-                *before = config.clone();
+        for current in &mut self.current {
+            if current.config.name == config.name {
+                current.config = config.clone();
             }
         }
     }
@@ -460,7 +498,7 @@ impl Reload {
 /// texts of the disks' schedulers and gates.
 fn changes(
     file: &Path,
-    current: &[(Disk, DiskConfig)],
+    current: &[Current],
     in_force: &[(String, String)],
     listen: &ListenConfig,
     running: &[Running],
@@ -474,33 +512,45 @@ fn changes(
         fixed.push(format!("listen: {keys}: another value takes a restart"));
     }
     for new in &config.disks {
-        if !current.iter().any(|(disk, _)| disk.name() == new.name) {
+        if !current
+            .iter()
+            .any(|current| current.config.name == new.name)
+        {
             fixed.push(format!("disk {} is new; that takes a restart", new.name));
         }
     }
-    for (((disk, old), (scheduler_in_force, gate_in_force)), running) in
-        current.iter().zip(in_force).zip(running)
+    let arrays = running
+        .iter()
+        .map(|running| running.prepared.array.as_ref());
+    fixed.extend(arrays::fixed_differences(
+        &arrays.flatten().collect::<Vec<_>>(),
+        &config.arrays,
+    ));
+    let prepared = running.iter().flat_map(|running| &running.prepared.members);
+    for ((current, (scheduler_in_force, gate_in_force)), prepared) in
+        current.iter().zip(in_force).zip(prepared)
     {
-        let Some(new) = config.disk(disk.name()) else {
-            fixed.push(format!(
-                "disk {} is gone; that takes a restart",
-                disk.name()
-            ));
+        let Current {
+            disk,
+            member,
+            config: old,
+        } = current;
+        let name = &old.name;
+        let Some(new) = config.disk(name) else {
+            fixed.push(format!("disk {name} is gone; that takes a restart"));
             continue;
         };
         let differences = old.fixed_differences(new);
         if !differences.is_empty() {
             let keys = differences.join(", ");
             fixed.push(format!(
-                "disk {}: {keys}: another value takes a restart",
-                disk.name()
+                "disk {name}: {keys}: another value takes a restart"
             ));
         }
         let scheduler = match new.stack.scheduler.to_string() != *scheduler_in_force {
             false => None,
             true => {
-                let build = running
-                    .prepared
+                let build = prepared
                     .build(&new.stack.scheduler)
                     .map_err(|problem| new.error("scheduler", problem))?;
                 Some((new.stack.scheduler.to_string(), build))
@@ -514,6 +564,7 @@ fn changes(
         if scheduler.is_some() || gate.is_some() || timeout.is_some() {
             changes.disks.push(Change {
                 disk: disk.clone(),
+                member: *member,
                 config: new.clone(),
                 scheduler,
                 gate,
@@ -536,8 +587,9 @@ impl Ended {
             let requests = all(|export| export.requests.iter().sum());
             let failed = all(|export| export.failed.iter().sum());
             let _ = write!(text, "disk {name}: {requests} requests, {failed} failed");
-            if metrics.timeouts > 0 {
-                let _ = write!(text, ", {} timeouts", metrics.timeouts);
+            let timeouts = snapshot.whole.timeouts;
+            if timeouts > 0 {
+                let _ = write!(text, ", {timeouts} timeouts");
             }
             if let Some(failure) = &snapshot.failure {
                 let _ = write!(text, "; takes no writes: {failure}");

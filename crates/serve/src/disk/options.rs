@@ -50,8 +50,8 @@ pub struct Options {
     pub unfinished: usize,
     /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
     pub real_time: bool,
-    /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
-    /// if `None`, or if the device itself knows.
+    /// The drive that the device (of a volume, the first member's) is taken to be, to estimate where its arm's time
+    /// goes; no estimate if `None`, or if the device itself knows.
     pub estimate: Option<Profile>,
     /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
     pub audit: bool,
@@ -79,6 +79,14 @@ impl Options {
             audit: false,
         }
     }
+}
+
+/// How a member of a volume is to be run, after the first.
+pub struct MemberOptions {
+    /// The text of the scheduler, and how it is made.
+    pub scheduler: (String, BuildScheduler),
+    /// As [`Options::estimate`], for the member's device.
+    pub estimate: Option<Profile>,
 }
 
 impl fmt::Debug for Options {

@@ -59,7 +59,8 @@ pub(super) struct Shared {
     pub exports: u16,
     /// What each engine may do.
     pub config: Config,
-    pub members: usize,
+    /// Sectors of the device of each member.
+    pub members: Vec<Sectors>,
     pub queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
     pub room: Notify,

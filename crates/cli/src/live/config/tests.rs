@@ -397,7 +397,7 @@ fn what_does_not_fit() {
         ("[[disk]]\n", "c.toml:1: disk[0].name: missing"),
         (
             "[[disks]]\n",
-            "c.toml:1: disks: unknown key; did you mean `disk`? Allowed here: disk, listen, log",
+            "c.toml:1: disks: unknown key; did you mean `disk`? Allowed here: array, disk, listen, log",
         ),
     ] {
         let found = Config::parse("c.toml", text).unwrap_err().to_string();

@@ -72,6 +72,10 @@ pub(super) struct Station {
     delays: DelayCounts,
     /// In no order; few at a time.
     errands: Vec<Errand>,
+    /// Commands that were given up on.
+    pub timeouts: u64,
+    /// Commands that failed.
+    pub errors: u64,
     /// The file under the device has another name, or cannot be looked at; that has been said.
     astray: bool,
 }
@@ -86,6 +90,8 @@ impl Station {
             given: Vec::new(),
             delays: DelayCounts::default(),
             errands: Vec::new(),
+            timeouts: 0,
+            errors: 0,
             astray: false,
         }
     }
@@ -238,7 +244,7 @@ impl Live {
         }
         self.keep(member, &mut parts, result.err());
         self.spare_parts.push(parts);
-        self.metrics.errors += u64::from(result.is_err());
+        self.stations[member.index()].errors += u64::from(result.is_err());
         Done {
             member,
             tag,
@@ -613,7 +619,7 @@ impl World for Live {
                 if late.promises == 1
                     && let Some(timeout) = late.timeout
                 {
-                    self.metrics.timeouts += 1;
+                    self.stations[late.member.index()].timeouts += 1;
                     tracing::warn!(
                         disk = self.shared.name,
                         "the device works on a command for longer than twice {timeout}, and does not let go of it"
@@ -623,8 +629,9 @@ impl World for Live {
             }
         }
         self.left(late.member, late.tag);
-        self.metrics.timeouts += 1;
-        self.metrics.errors += 1;
+        let station = &mut self.stations[late.member.index()];
+        station.timeouts += 1;
+        station.errors += 1;
         tracing::warn!(
             disk = self.shared.name,
             "the device did not answer within {}; gave up on a command",
