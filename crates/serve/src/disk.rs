@@ -20,6 +20,7 @@ use rustix::event::EventfdFlags;
 use shared::{Order, Shared, lock};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
@@ -411,14 +412,14 @@ impl Disk {
         self.order(Order::Core(Box::new(order)));
     }
 
-    /// Makes something happen to an emulated drive, the first member's in a volume of several. Returns how many sectors of acknowledged writes
-    /// that has cost; if there are any, the disk takes no writes and no flushes from then on.
+    /// Makes something happen to an emulated drive, or to the drives of all members at the same time. Returns how many sectors of
+    /// acknowledged writes that has cost; if there are any, the disk takes no writes and no flushes from then on.
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) the device cannot do that.
+    /// If the disk has stopped, or (inside) a device cannot do that; the others have done it.
     pub async fn control(&self, what: Control) -> Result<Result<Sectors, ControlError>, Stopped> {
-        self.control_of(Member::default(), what).await
+        self.control_members(0..self.members() as u16, what).await
     }
 
     /// As [`Disk::control`], for the drive of a member.
@@ -436,8 +437,16 @@ impl Disk {
         what: Control,
     ) -> Result<Result<Sectors, ControlError>, Stopped> {
         self.check_member(member);
+        self.control_members(member.0..member.0 + 1, what).await
+    }
+
+    async fn control_members(
+        &self,
+        members: Range<u16>,
+        what: Control,
+    ) -> Result<Result<Sectors, ControlError>, Stopped> {
         let (sender, receiver) = oneshot::channel();
-        self.order(Order::Device(member, what, sender));
+        self.order(Order::Device(members, what, sender));
         receiver.await.map_err(|_| Stopped)
     }
 

@@ -86,7 +86,7 @@ pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
     }
 }
 
-/// Opens what is there for reading only, after the checks of [`open`].
+/// Opens a file or a block device for reading only, after the checks of [`open`].
 ///
 /// # Errors
 ///
@@ -124,7 +124,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
         bytes = header.bytes;
         geometry.capacity = Sectors::new(bytes / u64::from(geometry.sector_bytes));
     }
-    // What is allocated of a block device, nobody knows. Of an array's disk nobody asks.
+    // A block device does not tell its allocation, and no array asks a disk for it.
     let allocation = match is_block_device || options.member {
         true => None,
         false => opening::again(claim.file(), OFlags::RDONLY)
@@ -188,7 +188,7 @@ fn header_of(claim: &Claim, bytes: u64) -> Result<Header, HeaderError> {
 /// An open file or block device.
 pub struct File {
     geometry: Geometry,
-    /// Of a disk of an array, which begins behind it.
+    /// The header, if the file is a disk of an array. The data lie behind the header.
     header: Option<Header>,
     /// Bytes that the last sector lacks.
     missing: u64,

@@ -1,6 +1,6 @@
 //! The header of an array's disk on a file or a block device.
 //!
-//! The header says to which set the disk belongs and which place the disk has there. Serving an array reads and checks the headers and
+//! The header names the set of disks, and the place of this disk in the set. Serving an array reads and checks the headers and
 //! never writes them. [`create`] writes them.
 //!
 //! | byte | |
@@ -35,7 +35,7 @@ const LEN: usize = 512;
 /// Bytes before the checksum.
 const BODY: usize = LEN - 8;
 
-/// What the bytes of a chunk and of a disk are multiples of: the largest sector, and a page.
+/// Unit of the bytes of a chunk and of a disk: the largest sector, and a page.
 const UNIT: u64 = 4096;
 
 /// Name of the set of disks that an array is made of.
@@ -48,7 +48,7 @@ impl fmt::Display for SetId {
     }
 }
 
-/// What a header says.
+/// Contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub set: SetId,
@@ -66,16 +66,16 @@ pub struct Header {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
-    /// There is none.
+    /// There is no header.
     #[error("has no header of an array; `headtime array create` writes the headers of a new array")]
     None,
-    /// It is of a version that this program does not know.
+    /// This program does not know the version.
     #[error("the header has version {0}; this program reads version {VERSION}")]
     Version(u32),
-    /// Its checksum does not fit, or it says what cannot be.
+    /// The checksum does not fit, or a number is out of range.
     #[error("the header is damaged")]
     Damaged,
-    /// The disk behind it is not there as a whole.
+    /// The file ends before the disk.
     #[error("is too small: has {found} behind the header, which says {bytes}")]
     Small { found: Bytes, bytes: Bytes },
     /// The kernel refuses something.
@@ -84,7 +84,7 @@ pub enum HeaderError {
 }
 
 impl Header {
-    /// Byte at which the data begin: a multiple of every sector size and of what flash erases at a time.
+    /// Byte at which the data begin: a multiple of every sector size, and of the erase blocks of flash.
     pub const DATA: u64 = 1 << 20;
 
     fn encode(&self) -> [u8; LEN] {
@@ -149,8 +149,8 @@ impl Header {
     }
 }
 
-/// Checks that disks are those of one set, all of them, in their order. Each has its name, and its header if it is a file or a
-/// block device; `chunk` is that of the array in bytes.
+/// Checks that disks are all disks of one set, in their order. Each disk has a name; a file or a block device has a header as
+/// well. `chunk` is the array's chunk in bytes.
 ///
 /// # Errors
 ///

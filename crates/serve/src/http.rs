@@ -66,7 +66,7 @@ pub struct Watched {
     pub backend: String,
     /// Names of its exports, by number.
     pub exports: Vec<String>,
-    /// The one device of the disk, by the disk's name, or those of an array's members.
+    /// The device of the disk, by the disk's name, or the device of each member of an array.
     pub members: Vec<WatchedMember>,
     /// Its scrubs.
     pub scrubs: Arc<Scrubs>,
@@ -75,9 +75,9 @@ pub struct Watched {
 /// A device that is watched and controlled.
 #[derive(Clone)]
 pub struct WatchedMember {
-    /// The name by which it is controlled.
+    /// Name for control.
     pub name: String,
-    /// A description of it.
+    /// Description of the device.
     pub backend: String,
     /// Whether faults may be injected.
     pub faults: bool,
@@ -85,8 +85,9 @@ pub struct WatchedMember {
     pub parse_scheduler: Arc<ParseScheduler>,
 }
 
-/// What a name stands for: a disk with all its members, or one member of an array.
+/// A disk with all its members, or one member of an array, by a name.
 struct Named<'a> {
+    name: &'a str,
     watched: &'a Watched,
     members: Range<usize>,
 }
@@ -157,7 +158,7 @@ impl Site {
         }
     }
 
-    fn find(&self, name: &str) -> Result<Named<'_>, HttpRefusal> {
+    fn find<'a>(&'a self, name: &'a str) -> Result<Named<'a>, HttpRefusal> {
         let found = self.disks.iter().find_map(|watched| {
             let members = &watched.members;
             let members = match watched.disk.name() == name {
@@ -167,7 +168,11 @@ impl Site {
                     at..at + 1
                 }
             };
-            Some(Named { watched, members })
+            Some(Named {
+                name,
+                watched,
+                members,
+            })
         });
         found.ok_or_else(|| {
             let names = self.disks.iter().flat_map(|watched| {
@@ -222,15 +227,20 @@ impl Named<'_> {
         }
     }
 
+    /// The one member, if there is one.
+    fn only(&self) -> Option<Member> {
+        (self.members.len() == 1).then(|| Member(self.members.start as u16))
+    }
+
     /// Returns how many acknowledged sectors that has cost.
     async fn control(&self, what: Control) -> Result<Sectors, HttpRefusal> {
-        let mut lost = Sectors::ZERO;
-        for (member, of) in self.members() {
-            let answer = self.watched.disk.control_of(member, what).await;
-            let answer = answer.map_err(HttpRefusal::stopped)?;
-            lost += answer.map_err(|error| conflict(&of.name, error))?;
-        }
-        Ok(lost)
+        let disk = &self.watched.disk;
+        let answer = match self.only() {
+            Some(member) => disk.control_of(member, what).await,
+            None => disk.control(what).await,
+        };
+        let answer = answer.map_err(HttpRefusal::stopped)?;
+        answer.map_err(|error| conflict(self.name, error))
     }
 }
 
@@ -293,13 +303,12 @@ async fn inject(
 ) -> Result<(), HttpRefusal> {
     let named = site.find(&name)?;
     named.may_fail()?;
-    let disk = &named.watched.disk;
-    if named.members.len() > 1 {
+    let Some(member) = named.only() else {
         let names: Vec<&str> = named.members().map(|(_, of)| of.name.as_str()).collect();
         let problem = format!("is an array; name one of its disks: {}", names.join(", "));
         return Err(conflict(&name, problem));
-    }
-    let sectors = disk.sectors_of(Member(named.members.start as u16));
+    };
+    let sectors = named.watched.disk.sectors_of(member);
     let query = query.unwrap_or_default();
     let fault = fault::from_query(&query, sectors)
         .map_err(|error| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()))?;
@@ -331,7 +340,7 @@ async fn scheduler(
     let mut built = Vec::with_capacity(named.members.len());
     for (member, of) in named.members() {
         let (parse, body) = (Arc::clone(&of.parse_scheduler), body.clone());
-        // What it has to know of the drive may take a while to learn.
+        // Learning the drive may take a while.
         let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
         let parsed = parsed.map_err(HttpRefusal::stopped)?;
         let refused = |problem| HttpRefusal(StatusCode::BAD_REQUEST, problem);

@@ -133,17 +133,17 @@ pub struct Snapshot {
     pub whole: MemberSnapshot,
     /// Each member of a volume of several; empty for one device.
     pub members: Vec<MemberSnapshot>,
-    /// What was measured.
+    /// Measurements.
     pub metrics: Metrics,
     /// Why writes are refused, if they are because something failed.
     pub failure: Option<String>,
-    /// Whether the device lives in model time, so that lateness means something.
+    /// True if a device lives in model time, so that lateness means something.
     pub in_model_time: bool,
     /// Sectors of the disk.
     pub capacity: Sectors,
 }
 
-/// The state of a device and of the engine before it at one time.
+/// The state of a device and its engine at one time.
 #[derive(Clone, Debug, Default)]
 pub struct MemberSnapshot {
     /// The text of its scheduler.
@@ -170,12 +170,12 @@ pub struct MemberSnapshot {
     pub head_time: Option<HeadTime>,
     /// Where it is estimated to have gone, if the device does not know and a drive is believed.
     pub head_time_estimated: Option<EstimatedHeadTime>,
-    /// What the scheduler predicted of commands, if it does.
+    /// Counts of the scheduler's predictions, if it makes any.
     pub predictions: Option<PredictionCounts>,
 }
 
 impl Snapshot {
-    /// The state of a member; of one device, that of the disk.
+    /// The state of a member. A disk of one device has one member.
     pub fn member(&self, member: Member) -> &MemberSnapshot {
         self.members.get(member.index()).unwrap_or(&self.whole)
     }
@@ -203,7 +203,7 @@ impl MemberSnapshot {
     }
 }
 
-/// The text that all members have, or those of all in their order.
+/// The text of all members, or the texts in the order of the members if they differ.
 fn texts(members: &[MemberSnapshot], of: fn(&MemberSnapshot) -> &String) -> String {
     let mut texts: Vec<&str> = members.iter().map(|member| of(member).as_str()).collect();
     if texts.iter().all(|text| *text == texts[0]) {

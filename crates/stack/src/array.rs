@@ -48,7 +48,7 @@ fn chunks<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     })
 }
 
-/// The disks of an array, in a description of it.
+/// Disks of an array, as a description gives them.
 pub trait ArrayMembers: Sized {
     /// Reads them.
     ///

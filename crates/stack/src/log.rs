@@ -75,8 +75,8 @@ impl LogSettings {
         all
     }
 
-    /// The settings of several members as one log has them: those of the first, then what differs at the others, with
-    /// the member's number before the key (`@1.scheduler`).
+    /// The settings of several members, for one log: all settings of the first member, then the settings that differ at
+    /// other members. These have the member's number before the key (`@1.scheduler`).
     pub fn of_members(members: &[Vec<(String, String)>]) -> Vec<(String, String)> {
         let first = members.first().cloned().unwrap_or_default();
         let others = members.iter().enumerate().skip(1);
@@ -88,7 +88,7 @@ impl LogSettings {
         first.into_iter().chain(differing).collect()
     }
 
-    /// The settings of one member among those of a log. What a log does not say of a member is as of the first.
+    /// The settings of one member of a log. A setting without the member's number is the first member's, and holds for all.
     pub fn of_member(settings: &[Setting], member: Member) -> Vec<Setting> {
         let prefix = format!("@{}.", member.0);
         let own = settings.iter().filter_map(|setting| {

@@ -27,10 +27,10 @@ pub struct ArrayCreate {
     /// Bytes on a disk before the next disk's turn, a multiple of 4KiB; the `chunk` of [[array]]
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     pub chunk: Bytes,
-    /// Make files that are not there, of this size; those that are there must have the size
+    /// Size of each file; missing files are made, existing files must have the size
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// Overwrite headers and data, and write to block devices; what is on the disks is lost
+    /// Overwrite headers and data, and write to block devices; the data on the disks are lost
     #[arg(long)]
     pub overwrite: bool,
     /// Open devices even if they are mounted, partitioned or otherwise in use

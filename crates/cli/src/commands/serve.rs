@@ -152,7 +152,7 @@ fn check(
     Ok(())
 }
 
-/// What would be served of a disk.
+/// Adds a line for a disk that would be served.
 fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Option<Bytes>) {
     let disk = &prepared.config;
     let size = size.map_or(String::new(), |size| format!(" {size},"));

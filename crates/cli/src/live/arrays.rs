@@ -12,14 +12,14 @@ use headtime_stack::entries;
 use headtime_units::Sectors;
 use std::fmt;
 
-/// What an array has to know of a disk.
+/// Size and header of a disk.
 struct Found {
     sectors: Sectors,
     sector_bytes: u32,
     header: Option<Header>,
 }
 
-/// Why a disk, or all of them together, make no array.
+/// Reason why disks make no array.
 #[derive(Debug)]
 struct Unfit {
     /// The disk by its place in the array.
@@ -57,7 +57,7 @@ impl Unfit {
     }
 }
 
-/// Checks that disks have the same depth, which may be that of their drives.
+/// Checks that disks have the same depth. Without a key, a disk has the depth of its drive.
 pub(super) fn alike(array: &ArrayConfig, members: &[PreparedDisk]) -> Result<(), Fault> {
     let first = &members[0];
     match (members.iter()).find(|disk| disk.engine.depth != first.engine.depth) {
@@ -75,7 +75,7 @@ pub(super) fn alike(array: &ArrayConfig, members: &[PreparedDisk]) -> Result<(),
     }
 }
 
-/// What is behind an array, in words.
+/// Layout and disks of an array, in words.
 pub(super) fn backend(array: &ArrayConfig) -> String {
     let (mut level, mut rest) = (String::new(), vec![array.spec.members.join(", ")]);
     for (key, value) in entries(&array.spec) {
@@ -88,7 +88,7 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
     format!("{level} of {}", rest.join(", "))
 }
 
-/// What a log says of an array, for people.
+/// Settings of an array in a log. People read them; a replay does not.
 pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
     let entries = entries(&array.spec).into_iter();
     let entries = entries.map(|(key, value)| (format!("array.{key}"), value.text()));
@@ -118,7 +118,7 @@ fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
         .map_err(|error| match error {
             MapError::Small(member, size, chunk) => Unfit::of(
                 member,
-                format!("is too small: {size}, and a chunk has {chunk}"),
+                format!("is too small: {size} sectors; a chunk has {chunk}"),
             ),
             error => Unfit {
                 member: None,
@@ -194,7 +194,7 @@ fn open_each(
     Ok(found)
 }
 
-/// Why an array does not start.
+/// The error of an array that does not start.
 pub(super) fn fault(array: &ArrayConfig, members: &[PreparedDisk], error: StartError) -> Fault {
     match &error {
         StartError::Device { error, .. } => match error.downcast_ref::<Unfit>() {
@@ -205,7 +205,7 @@ pub(super) fn fault(array: &ArrayConfig, members: &[PreparedDisk], error: StartE
     }
 }
 
-/// What another reading of the configuration changes of arrays, in words; all takes a restart.
+/// Changes of arrays in another reading of the configuration, in words. Each change takes a restart.
 pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Vec<String> {
     let find = |name: &str| new.iter().find(|array| array.name == name);
     let of_old = old.iter().filter_map(|old| {
@@ -221,4 +221,46 @@ pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Ve
     let of_new = new.iter().filter(|new| !is_old(new));
     let of_new = of_new.map(|new| format!("array {} is new; that takes a restart", new.name));
     of_old.chain(of_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::config::Config;
+
+    #[test]
+    fn disks_that_do_not_fit_each_other_are_refused_by_their_number() {
+        let disk = |name| {
+            format!(
+                "[[disk]]\nname = \"{name}\"\ndevice = \"null\"\nsize = \"1MiB\"\nscheduler = \"noop\"\n"
+            )
+        };
+        let text = format!(
+            "{}{}[[array]]\nname = \"a\"\nmembers = [\"x\", \"y\"]\n",
+            disk("x"),
+            disk("y")
+        );
+        let config = Config::parse("c", &text).unwrap();
+        let found = |sectors, sector_bytes| Found {
+            sectors: Sectors::new(sectors),
+            sector_bytes,
+            header: None,
+        };
+        let laid = |found: &[Found]| lay(&config.arrays[0], found);
+        let striped = laid(&[found(300, 512), found(128, 512)]).expect("they fit");
+        assert_eq!(striped.capacity(), Sectors::new(256 + 128));
+        for (two, problem) in [
+            (found(1024, 4096), "has sectors of 4096 bytes, and x of 512"),
+            (
+                found(127, 512),
+                "is too small: 127 sectors; a chunk has 128",
+            ),
+        ] {
+            let unfit = laid(&[found(300, 512), two]).expect_err(problem);
+            assert_eq!(
+                (unfit.member, unfit.to_string()),
+                (Some(1), problem.to_owned())
+            );
+        }
+    }
 }

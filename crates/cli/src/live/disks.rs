@@ -8,6 +8,7 @@ use super::known::{build, error_at, known};
 use super::log_file::{self, LogFile, OpenedLog};
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::EngineSpec;
+use headtime_host::HostSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
@@ -39,12 +40,12 @@ pub struct PreparedDisk {
     pub engine: EngineSpec,
 }
 
-/// What is served as one disk, with everything read that its configuration names.
+/// A disk or an array that can be started: all files that its configuration names are read.
 #[derive(Debug)]
 pub struct Prepared {
     /// The array, if there is one.
     pub array: Option<ArrayConfig>,
-    /// The one disk, or those of the array in its order.
+    /// The one disk, or all disks of the array in their order.
     pub members: Vec<PreparedDisk>,
 }
 
@@ -210,7 +211,7 @@ impl PreparedDisk {
         options
     }
 
-    /// Bytes of a sector of what is no file or block device.
+    /// Bytes of a sector of an emulated drive or the null device.
     pub(super) fn sector_bytes(&self) -> u32 {
         let profile = self.profile.as_ref();
         profile.map_or(NULL_SECTOR_BYTES as u32, |profile| {
@@ -277,7 +278,7 @@ impl PreparedDisk {
         settings.to_settings()
     }
 
-    /// What opens the device, on the disk's thread.
+    /// Returns a function that opens the device. The disk's thread calls it.
     fn opener(&self, how: &Starting) -> Opener {
         match &self.config.backend {
             Backend::Null { size } => {
@@ -305,7 +306,7 @@ impl PreparedDisk {
         }
     }
 
-    /// The key that says what is behind the disk.
+    /// Key of the configuration that names the device.
     pub(super) fn device_key(&self) -> &'static str {
         match &self.config.backend {
             Backend::Emulated(_) => "store",
@@ -348,12 +349,21 @@ impl Prepared {
         self.array.as_ref().map_or(one, |array| &array.exports)
     }
 
-    /// What is behind it, in words.
+    /// The device, or the layout of the array, in words.
     pub fn backend(&self) -> String {
         match &self.array {
             None => self.members[0].backend(),
             Some(array) => arrays::backend(array),
         }
+    }
+
+    /// Default read-ahead of Linux on a loop device: 128 KiB, as on any disk. An array has at least two stripes.
+    pub fn read_ahead(&self) -> Bytes {
+        let usual = Bytes(128 << 10);
+        let stripes = self.array.as_ref().map(|array| array.spec.read_ahead());
+        stripes.map_or(usual, |stripes| {
+            stripes.clamp(usual, HostSpec::READ_AHEAD_MAX)
+        })
     }
 
     /// As [`PreparedDisk::look`], for the disk or all disks of the array.

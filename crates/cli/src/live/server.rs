@@ -339,7 +339,7 @@ fn watched_member(disk: &PreparedDisk) -> WatchedMember {
 struct Current {
     disk: Disk,
     member: Member,
-    /// What counts for it now.
+    /// The configuration in force.
     config: DiskConfig,
 }
 
@@ -365,7 +365,7 @@ struct Changes {
 /// know of a drive takes a while.
 struct Reload {
     file: PathBuf,
-    /// The disks, those of arrays too.
+    /// All disks, with the disks of arrays.
     current: Vec<Current>,
     listen: ListenConfig,
     running: Arc<Vec<Running>>,

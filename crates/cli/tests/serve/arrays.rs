@@ -38,7 +38,7 @@ fn connect(server: &Server, export: &str) -> Client {
     Client::connect(&server.path("nbd.sock"), export).unwrap()
 }
 
-/// Bytes of which none is like another at a distance of chunks.
+/// Bytes that differ from sector to sector.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len as u32).map(|at| (at / 512 % 251) as u8).collect()
 }
@@ -76,7 +76,7 @@ fn an_array_is_read_as_it_was_written_and_its_log_replays() {
     let mut server = Server::start("array", CONFIG, &["--log", "events.log"]);
     let mut client = connect(&server, "data");
     assert_eq!(client.bytes, 20 << 20);
-    // Neither at the beginning nor at the end of a chunk or a sector, and into the second zone.
+    // Places within chunks and sectors, and a write into the second zone.
     let (data, at) = (pattern((1 << 20) + 700), CHUNK / 2 + 300);
     let zone = (16 << 20) - 100_000;
     write(&mut client, at, &data);
@@ -156,7 +156,7 @@ fn a_member_that_fails_or_stalls_fails_what_touches_it() {
     assert_eq!(client.ask(Ask::Read, 0, &mut both).unwrap(), EIO);
     server.told(&["power-on", "two"]);
     assert_eq!(ask(&mut client, 1), 0);
-    // Sectors are those of the member: the second chunk of `two` is the fourth of the array.
+    // The fault takes sectors of the member: the second chunk of `two` is the fourth of the array.
     fault(&["unreadable", "two", "--lba", "128", "--sectors", "8"]);
     server.told(&["power-cut", "two"]);
     server.told(&["power-on", "two"]);
@@ -207,7 +207,7 @@ fn a_member_that_fails_or_stalls_fails_what_touches_it() {
     }
 }
 
-/// Two files, to which headers are written.
+/// Makes two files with headers.
 fn files(name: &str) -> PathBuf {
     let directory = scratch(name);
     let create = ["array", "create", "--size", "9MiB", "one.img", "two.img"];
@@ -325,7 +325,7 @@ fn files_that_are_not_the_array_are_refused_by_array_and_member_and_stay_as_they
         }
     }
     assert!(digest() == before);
-    // What would be lost is not overwritten unasked.
+    // Headers are not overwritten without the flag.
     let args = ["array", "create", "bare.img", "one.img"];
     let found = refused(&directory, &args, 3);
     assert!(found.contains("one.img: is disk 0 of the set "), "{found}");
@@ -335,4 +335,33 @@ fn files_that_are_not_the_array_are_refused_by_array_and_member_and_stay_as_they
     for directory in [directory, other] {
         fs::remove_dir_all(directory).unwrap();
     }
+}
+
+#[test]
+fn another_reading_of_the_configuration_changes_the_disks_of_an_array() {
+    let server = Server::start("array-reload", CONFIG, &[]);
+    let read_again = |config: &str, until: &str| {
+        fs::write(server.path("serve.toml"), config).unwrap();
+        server.signal("HUP");
+        server.wait_for(until);
+    };
+    let of_two = CONFIG.replace("\"sstf\"", "\"noop\"");
+    read_again(
+        &of_two,
+        "the scheduler is swapped disk=\"two\" scheduler=\"noop\"",
+    );
+    assert_eq!(server.status()["disks"][0]["scheduler"], "deadline, noop");
+    let one_timeout = of_two.replacen("500ms", "1s", 1);
+    read_again(
+        &one_timeout,
+        "disk[1].timeout: two is a disk of the array data, of which all have this key alike; one differs",
+    );
+    let fixed = of_two.replace("64KiB", "128KiB");
+    read_again(
+        &fixed,
+        "array data: its layout or export: another value takes a restart",
+    );
+    let gone = of_two.replace("name = \"data\"", "name = \"other\"");
+    read_again(&gone, "array data is gone; that takes a restart");
+    server.wait_for("array other is new; that takes a restart");
 }

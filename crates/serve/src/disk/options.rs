@@ -50,8 +50,8 @@ pub struct Options {
     pub unfinished: usize,
     /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
     pub real_time: bool,
-    /// The drive that the device (of a volume, the first member's) is taken to be, to estimate where its arm's time
-    /// goes; no estimate if `None`, or if the device itself knows.
+    /// Assumed drive, to estimate where the arm's time goes. For a volume it is the first member's drive. There is no
+    /// estimate if `None`, or if the device itself knows.
     pub estimate: Option<Profile>,
     /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
     pub audit: bool,

@@ -95,7 +95,7 @@ struct Chosen {
     scheduler: String,
     build: BuildScheduler,
     gate: String,
-    /// How often schedulers waited that were swapped out, and what came of it.
+    /// Waits of schedulers that were swapped out.
     waits_before: WaitStats,
 }
 

@@ -39,8 +39,7 @@ pub struct FileOptions {
     pub create: bool,
     /// Commands that the kernel gets at a time, 1 to 256.
     pub depth: u32,
-    /// Whether it is a disk of an array, which begins with a [`Header`](crate::header::Header). The disk is what the
-    /// header says, and lies behind the header.
+    /// True for a disk of an array. The file begins with a [`Header`](crate::header::Header), and the disk follows.
     pub member: bool,
 }
 

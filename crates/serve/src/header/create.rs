@@ -19,13 +19,13 @@ pub struct CreateOptions {
     pub chunk: u64,
     /// The size in bytes of each file; files that are not there are made.
     pub size: Option<u64>,
-    /// Whether block devices, headers and data are overwritten.
+    /// True if block devices, headers and data are overwritten.
     pub overwrite: bool,
-    /// Whether files and devices in use are taken nevertheless.
+    /// True if files and devices in use are opened.
     pub force: bool,
 }
 
-/// Why an array cannot be made.
+/// Reason why an array cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CreateError {
@@ -55,7 +55,7 @@ pub enum CreateError {
     #[error("{}: {doing}: {error}", .path.shown())]
     Io {
         path: PathBuf,
-        /// What was tried.
+        /// Attempted action.
         doing: &'static str,
         error: io::Error,
     },

@@ -28,7 +28,7 @@ fn a_header_round_trips_and_no_byte_of_it_may_change() {
             other => panic!("byte {at}: {other:?}"),
         }
     }
-    // What is sealed and cannot be.
+    // Numbers out of range, with a good checksum.
     for wrong in [
         Header {
             index: 3,

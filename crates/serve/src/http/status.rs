@@ -81,7 +81,7 @@ fn disk(labelled: &Labelled) -> Value {
     disk
 }
 
-/// The state of a device and of the engine before it.
+/// The state of a device and its engine.
 fn device(state: &MemberSnapshot) -> Value {
     let head_time = state.head_time.map(|head_time| {
         let parts = head_time.iter();

@@ -39,7 +39,7 @@ impl Taken {
     }
 }
 
-/// An array, checked against the disks and the arrays before it, whose members are in `taken`.
+/// Checks an array against the disks and the arrays that precede this one. `taken` has the members of these arrays.
 pub(super) fn array(
     keys: Placed<ArrayKeys>,
     disks: &[DiskConfig],

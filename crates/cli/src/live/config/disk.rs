@@ -98,7 +98,7 @@ fn usual_timeout() -> Timeout {
     Timeout(Some(Nanos::from_secs(30)))
 }
 
-/// A disk, checked against those before it, and whether an array has it, which then has the exports.
+/// Checks a disk against all disks that precede this one. A disk of an array has no exports.
 pub(super) fn disk(
     keys: Placed<DiskKeys>,
     seen: &mut Seen,

@@ -47,11 +47,11 @@ pub struct DiskConfig {
 /// An array of disks.
 #[derive(Clone, Debug)]
 pub struct ArrayConfig {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its layout, and the names of its disks.
+    /// Layout of the array, and the names of its disks.
     pub spec: ArraySpec<Vec<String>>,
-    /// Where its disks are among those of the configuration, in the order of the array.
+    /// Indices of the disks in [`Config::disks`](super::Config::disks), in the order of the array.
     pub members: Vec<usize>,
     /// Under which names it is seen, at least one.
     pub exports: Vec<ExportConfig>,

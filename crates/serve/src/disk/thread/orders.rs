@@ -60,19 +60,25 @@ impl Thread {
                         kept(core.obey(live, at, order));
                     }
                 }
-                Order::Device(member, what, answer) => {
-                    let result = live.stations[member.index()].device.control(at, &what);
-                    match result {
-                        Ok(sectors) if sectors > Sectors::ZERO => {
-                            live.latch(Cause::PowerCut { sectors });
+                Order::Device(members, what, answer) => {
+                    let (mut lost, mut failed) = (Sectors::ZERO, None);
+                    for member in members {
+                        let device = &mut live.stations[usize::from(member)].device;
+                        match device.control(at, &what) {
+                            Ok(sectors) => lost += sectors,
+                            Err(error) => {
+                                if matches!(error, ControlError::Store(_)) {
+                                    live.latch(Cause::NotTakenBack { error });
+                                }
+                                failed = failed.or(Some(error));
+                            }
                         }
-                        Err(error @ ControlError::Store(_)) => {
-                            live.latch(Cause::NotTakenBack { error });
-                        }
-                        _ => {}
+                    }
+                    if lost > Sectors::ZERO {
+                        live.latch(Cause::PowerCut { sectors: lost });
                     }
                     // Who asked may have gone.
-                    let _ = answer.send(result);
+                    let _ = answer.send(failed.map_or(Ok(lost), Err));
                     // What was not forced has perhaps gone, which jobs are to know though nobody asks for anything.
                     kept(core.ask_jobs(live, at));
                 }
@@ -111,7 +117,7 @@ impl Chosen {
     fn retire(&mut self, core: &Core<LogThread>, member: Member) {
         self.waits_before = waits(core, member, self.waits_before);
         self.waits_before.streams = 0;
-        // One that was under way ends with its scheduler, unrewarded.
+        // A wait that is under way ends with its scheduler, and is lost.
         self.waits_before.waits_lost = self.waits_before.waits - self.waits_before.waits_won;
     }
 
@@ -173,7 +179,7 @@ impl Live {
     }
 }
 
-/// How often the schedulers of a member waited, after `before`.
+/// Adds the waits of a member's schedulers to `waits`.
 fn waits(core: &Core<LogThread>, member: Member, mut waits: WaitStats) -> WaitStats {
     for scheduler in core.engines()[member.index()].schedulers() {
         waits += scheduler.waits();

@@ -263,7 +263,7 @@ fn a_scrape_has_every_metric_of_disks_and_of_members_of_an_array() {
                 .collect::<Vec<_>>()
         );
     }
-    // What members are summed from is not there beside the sum.
+    // An array has no sum beside its members.
     assert!(!values.contains_key("headtime_commands_in_flight{disk=\"data\"}"));
     // A device that does not live in model time has neither arm nor lateness.
     let of_null = |key: &&String| key.contains("disk=\"null\"");
