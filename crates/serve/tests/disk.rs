@@ -216,7 +216,7 @@ fn a_full_disk_pushes_back() {
         refused,
         Err(Refused::Full(Submission { cookie: 99, .. }))
     ));
-    let waiting = now(disk.snapshot()).expect("runs").waiting;
+    let waiting = now(disk.snapshot()).expect("runs").whole.waiting;
     assert!(waiting <= 4, "{waiting} wait");
     now(async {
         for cookie in 8..64 {
@@ -498,7 +498,7 @@ fn a_timeout_that_comes_later_counts_for_what_is_there() {
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
     // It has gone to the device, and nothing was said of how long it may take.
-    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    while now(disk.snapshot()).expect("runs").whole.in_flight == 0 {}
     disk.set_timeout(Some(Nanos::from_millis(5)));
     assert_eq!(kind(inbox.wait().result), Some(Kind::TimedOut));
     disk.stop().expect("stops");
@@ -514,7 +514,7 @@ fn a_timeout_longer_than_time_goes_is_none() {
     inject(&disk, Fault::Stall(Nanos::MAX));
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
-    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    while now(disk.snapshot()).expect("runs").whole.in_flight == 0 {}
     disk.set_timeout(Some(Nanos::MAX));
     disk.set_timeout(Some(Nanos::LONGEST));
     now(disk.snapshot()).expect("runs");
@@ -575,7 +575,7 @@ fn all_parts_of_a_lost_command_end() {
             "{kind:?}"
         );
     }
-    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert!(now(disk.snapshot()).expect("runs").whole.engine.split > 0);
     assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
     disk.stop().expect("stops");
 }
@@ -664,7 +664,7 @@ fn an_error_reaches_the_request_it_belongs_to() {
             }
         }
     }
-    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert!(now(disk.snapshot()).expect("runs").whole.engine.split > 0);
     assert_eq!(ask(&disk, Op::Write, 1000), Ok(()));
     assert_eq!(ask(&disk, Op::Read, 1000), Ok(()), "written anew");
     disk.stop().expect("stops");

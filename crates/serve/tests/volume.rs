@@ -69,7 +69,7 @@ fn start(config: EngineSpec, log: &Tape) -> Disk {
                 create: true,
                 ..emulated::EmulatedOptions::new(profile.clone(), StoreSpec::Memory)
             })?;
-            Ok(Box::new(drive) as Box<dyn Device>)
+            Ok::<_, emulated::EmulateError>(Box::new(drive) as Box<dyn Device>)
         };
         let drives = (0..MEMBERS).map(drive).collect::<Result<_, _>>()?;
         Ok((drives, Box::new(STRIPED.map())))
@@ -171,11 +171,31 @@ fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_
         let cost = now(disk.control_of(Member(1), control)).expect("runs");
         assert_eq!(cost, Ok(Sectors::ZERO));
     }
+    let mut told = 0;
     for (extent, result) in extents.iter().zip(round(&disk, Op::Read, &extents)) {
         let expected = STRIPED.touches(*extent, Member(1), bad);
         assert_eq!(result.is_err(), expected, "{extent}: {result:?}");
-        assert!(result.is_ok() || result.is_err_and(|failure| failure.kind == Kind::Medium));
+        let Err(failure) = result else { continue };
+        assert_eq!(failure.kind, Kind::Medium);
+        // The sector is the volume's, not the member's.
+        if let Some(at) = failure.at {
+            let (member, there) = STRIPED.map().first(Extent::new(at, Sectors::new(1)));
+            assert!(member == Member(1) && bad.overlaps(there), "{at}");
+            assert!(
+                (extent.start..extent.end()).contains(&at),
+                "{at} of {extent}"
+            );
+            told += 1;
+        }
     }
+    assert!(told > 0);
+    // The power of all members at once.
+    let controlled = |control| now(disk.control(control)).expect("runs").expect("can");
+    controlled(Control::PowerCut);
+    let off = round(&disk, Op::Read, &extents);
+    assert!(off.iter().all(Result::is_err));
+    controlled(Control::PowerOn);
+    assert!(round(&disk, Op::Read, &extents[..1])[0].is_ok());
     stop(&disk, &config, &log);
 }
 
