@@ -39,6 +39,9 @@ pub enum Refused {
     Stopped(Submission),
 }
 
+/// The devices of a volume, one for each member, and where its sectors lie.
+pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
+
 /// The devices of a disk, and where its sectors lie if it has several.
 type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
@@ -79,7 +82,7 @@ impl Disk {
     pub fn start_volume<E>(
         options: Options,
         others: Vec<MemberOptions>,
-        open: impl FnOnce() -> Result<(Vec<Box<dyn Device>>, Box<dyn Map>), E> + Send + 'static,
+        open: impl FnOnce() -> Result<Volume, E> + Send + 'static,
     ) -> Result<Disk, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -229,7 +229,7 @@ impl Named<'_> {
 
     /// The one member, if there is one.
     fn only(&self) -> Option<Member> {
-        (self.members.len() == 1).then(|| Member(self.members.start as u16))
+        (self.members.len() == 1).then_some(Member(self.members.start as u16))
     }
 
     /// Returns how many acknowledged sectors that has cost.

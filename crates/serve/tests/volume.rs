@@ -12,7 +12,7 @@ use headtime_engine::{Engine, EngineSpec, Event, Map, Member, Outcome};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{BuildScheduler, Disk, MemberOptions, Options, StartError};
+use headtime_serve::disk::{BuildScheduler, Disk, MemberOptions, Options, StartError, Volume};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
 use headtime_serve::request::{Cut, Data, Failure, Kind, Submission};
@@ -61,7 +61,7 @@ fn options(config: EngineSpec, log: &Tape) -> Options {
 }
 
 fn start(config: EngineSpec, log: &Tape) -> Disk {
-    let open = || -> Result<(Vec<Box<dyn Device>>, Box<dyn Map>), emulated::EmulateError> {
+    let open = || -> Result<Volume, emulated::EmulateError> {
         let profile = by_name("wd5000aaks").expect("it is shipped");
         let drive = |_| {
             let drive = emulated::open(emulated::EmulatedOptions {

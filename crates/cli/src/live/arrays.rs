@@ -2,10 +2,10 @@
 
 use super::config::{ArrayConfig, Backend};
 use super::disks::{Opener, PreparedDisk, Unopened};
-use headtime_engine::{Map, MapError, Striped};
+use headtime_engine::{Map as _, MapError, Striped};
 use headtime_lab::fault::Fault;
 use headtime_serve::device::Device;
-use headtime_serve::disk::StartError;
+use headtime_serve::disk::{StartError, Volume};
 use headtime_serve::file;
 use headtime_serve::header::{Header, check_set};
 use headtime_stack::entries;
@@ -161,10 +161,7 @@ pub(super) fn look(
 }
 
 /// Opens the disks of an array, all or none.
-pub(super) fn open(
-    array: &ArrayConfig,
-    openers: Vec<Opener>,
-) -> Result<(Vec<Box<dyn Device>>, Box<dyn Map>), Unopened> {
+pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, Unopened> {
     let mut devices: Vec<Box<dyn Device>> = Vec::with_capacity(openers.len());
     let laid = open_each(openers, &mut devices).and_then(|found| lay(array, &found));
     match laid {

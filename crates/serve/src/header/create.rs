@@ -76,7 +76,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
     }
     refuse_twice(paths)?;
     let mut opened = Vec::with_capacity(paths.len());
-    let prepared = prepare(paths, options, &mut opened).and_then(|set| {
+    let prepared = prepare(paths, options, &mut opened).map(|set| {
         let headers = (0..).zip(&opened).map(|(index, (_, bytes))| Header {
             set,
             count: paths.len() as u32,
@@ -84,7 +84,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
             chunk: options.chunk,
             bytes: *bytes,
         });
-        Ok(headers.collect::<Vec<Header>>())
+        headers.collect::<Vec<Header>>()
     });
     let headers = prepared.inspect_err(|_| {
         opened.iter().for_each(|(opened, _)| opened.claim.remove());

@@ -84,15 +84,9 @@ pub(super) fn array(
 fn may_be_member(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error> {
     let of = format!("{} is a disk of the array {array}", disk.name);
     for (key, instead) in [
-        (
-            "export",
-            format!("clients ask for the array: give [[array.export]]"),
-        ),
-        (
-            "scrub",
-            "serve the disk by itself, read-only, to scrub it".to_owned(),
-        ),
-        ("sole_writer", "is for a scrub".to_owned()),
+        ("export", "clients ask for the array: give [[array.export]]"),
+        ("scrub", "serve the disk by itself, read-only, to scrub it"),
+        ("sole_writer", "is for a scrub"),
     ] {
         if disk.at.has(key) {
             return Err(disk.at.error_at(key, format!("{of}; {instead}")));

@@ -162,7 +162,7 @@ pub(super) fn exports<T>(
             Ok(vec![ExportConfig {
                 name: name.to_owned(),
                 class: Class::default(),
-                read_only: read_only,
+                read_only,
             }])
         }
     }
