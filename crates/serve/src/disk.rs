@@ -11,9 +11,7 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Cut, Data, Submission};
-use headtime_engine::{
-    self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Map, Member,
-};
+use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Member};
 use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
@@ -26,8 +24,9 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 pub use cause::{Cause, NotCleared};
+use options::Devices;
 pub use options::{
-    BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError,
+    BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError, Volume,
 };
 
 /// A request was not taken.
@@ -38,12 +37,6 @@ pub enum Refused {
     /// The disk has stopped.
     Stopped(Submission),
 }
-
-/// The devices of a volume, one for each member, and where its sectors lie.
-pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
-
-/// The devices of a disk, and where its sectors lie if it has several.
-type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
 /// The disk has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

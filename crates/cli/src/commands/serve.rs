@@ -3,7 +3,8 @@
 use super::context::Context;
 use crate::args::{Live, Serve};
 use crate::live::config::{Config, Socket};
-use crate::live::disks::{self, Prepared, PreparedDisk, Starting};
+use crate::live::disk::PreparedDisk;
+use crate::live::disks::{self, Prepared, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_lab::fault::Fault;

@@ -1,7 +1,7 @@
 //! Arrays of disks: what makes one disk of several.
 
 use super::config::{ArrayConfig, Backend};
-use super::disks::{Opener, PreparedDisk, Unopened};
+use super::disk::{Opener, PreparedDisk, Unopened};
 use headtime_engine::{Map as _, MapError, Striped};
 use headtime_lab::fault::Fault;
 use headtime_serve::device::Device;

@@ -91,16 +91,18 @@ impl Config {
             _ => {}
         }
         let arrays = read.array.map_or(Vec::new(), |OneOrList(arrays)| arrays);
-        let taken = array::Taken::of(&arrays);
+        let of_arrays = arrays
+            .iter()
+            .flat_map(|array| array.members().iter().cloned());
+        let of_arrays = of_arrays.collect();
         let mut seen = Seen::default();
         let disks = disks
             .into_iter()
-            .map(|keys| disk::disk(keys, &mut seen, &taken))
+            .map(|keys| disk::disk(keys, &mut seen, &of_arrays))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut taken = array::Taken::default();
         let arrays = arrays
             .into_iter()
-            .map(|keys| array::array(keys, &disks, &mut taken, &mut seen))
+            .map(|keys| array::array(keys, &disks, &mut seen))
             .collect::<Result<_, _>>()?;
         let listen = match &read.listen {
             Some(keys) => listen::listen(keys, &mut seen)?,

@@ -2,10 +2,12 @@
 
 mod arrays;
 pub mod config;
+pub mod disk;
 pub mod disks;
 pub mod front;
 pub mod known;
 mod log_file;
 pub mod messages;
+mod reload;
 pub mod server;
 pub mod sockets;

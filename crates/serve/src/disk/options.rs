@@ -1,7 +1,8 @@
 //! How a disk is to be run, and why it cannot be started.
 
+use crate::device::Device;
 use headtime_disk::profile::Profile;
-use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Member};
+use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Map, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
 use headtime_units::Nanos;
@@ -19,6 +20,12 @@ pub type BuildJob = Box<dyn FnMut(Member) -> Option<Box<dyn Background>> + Send>
 
 /// Makes a job in the background, on the thread that it will live on.
 pub type MakeJob = Box<dyn FnOnce() -> Box<dyn Background> + Send>;
+
+/// The devices of a volume, one for each member, and where its sectors lie.
+pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
+
+/// The devices of a disk, and where its sectors lie if it has several.
+pub(super) type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
 /// How a disk is to be run.
 pub struct Options {

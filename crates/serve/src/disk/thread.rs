@@ -11,9 +11,8 @@ mod orders;
 mod start;
 mod steps;
 
-use super::Devices;
 use super::log::LogThread;
-use super::options::{BuildScheduler, MemberOptions, Options, StartError};
+use super::options::{BuildScheduler, Devices, MemberOptions, Options, StartError};
 use super::shared::Shared;
 use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
 use headtime_engine::{Broken, Core};

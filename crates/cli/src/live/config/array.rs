@@ -7,7 +7,6 @@ use headtime_config::{Error, OneOrList, Placed};
 use headtime_stack::{ArraySpec, entries};
 use headtime_units::nearest;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// The keys of `[[array]]`.
 #[derive(Deserialize)]
@@ -19,31 +18,17 @@ pub(super) struct ArrayKeys {
     spec: ArraySpec<Vec<String>>,
 }
 
-/// Disks that arrays have, by the name of each.
-#[derive(Default)]
-pub(super) struct Taken(BTreeMap<String, String>);
-
-impl Taken {
-    /// Disks that arrays name, whether there are such disks or not.
-    pub fn of(arrays: &[Placed<ArrayKeys>]) -> Taken {
-        let of = |array: &Placed<ArrayKeys>| {
-            let name = array.name.clone();
-            let members = array.spec.members.clone().into_iter();
-            members.map(move |member| (member, name.clone()))
-        };
-        Taken(arrays.iter().flat_map(of).collect())
-    }
-
-    pub fn has(&self, disk: &str) -> bool {
-        self.0.contains_key(disk)
+impl ArrayKeys {
+    /// Names of the disks, whether there are such disks or not.
+    pub fn members(&self) -> &[String] {
+        &self.spec.members
     }
 }
 
-/// Checks an array against the disks and the arrays that precede this one. `taken` has the members of these arrays.
+/// Checks an array against the disks and the arrays that precede this one.
 pub(super) fn array(
     keys: Placed<ArrayKeys>,
     disks: &[DiskConfig],
-    taken: &mut Taken,
     seen: &mut Seen,
 ) -> Result<ArrayConfig, Error> {
     let (name, spec) = (&keys.name, &keys.spec);
@@ -60,7 +45,7 @@ pub(super) fn array(
                 guess.unwrap_or_default()
             ));
         };
-        match taken.0.insert(member.clone(), name.clone()) {
+        match seen.members.insert(member.clone(), name.clone()) {
             None => members.push(index),
             Some(other) if other == *name => return wrong("is there twice".to_owned()),
             Some(other) => return wrong(format!("is a disk of the array {other}")),

@@ -1,6 +1,5 @@
 //! The section of a disk.
 
-use super::array::Taken;
 use super::sections::{Backend, DiskConfig, Emulated, ExportConfig};
 use super::seen::{Seen, in_use_once, once};
 use headtime_config::{Error, OneOrList, Placed, parse, whole};
@@ -9,6 +8,7 @@ use headtime_stack::{Stack, Timeout};
 use headtime_units::{Bytes, Nanos};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Exports of one disk.
@@ -98,11 +98,11 @@ fn usual_timeout() -> Timeout {
     Timeout(Some(Nanos::from_secs(30)))
 }
 
-/// Checks a disk against all disks that precede this one. A disk of an array has no exports.
+/// Checks a disk against all disks that precede this one. Disks that `of_arrays` names have no exports.
 pub(super) fn disk(
     keys: Placed<DiskKeys>,
     seen: &mut Seen,
-    taken: &Taken,
+    of_arrays: &BTreeSet<String>,
 ) -> Result<DiskConfig, Error> {
     let at = &keys;
     let (disk, stack) = (&keys.value, &keys.stack);
@@ -116,7 +116,7 @@ pub(super) fn disk(
     may_be_live(&stack.scheduler).map_err(|problem| {
         at.error_at("scheduler", format!("\"{}\": {problem}", stack.scheduler))
     })?;
-    let exports = match taken.has(&disk.name) {
+    let exports = match of_arrays.contains(&disk.name) {
         true => Vec::new(),
         false => exports(at, &disk.name, disk.export.as_ref(), disk.read_only, seen)?,
     };

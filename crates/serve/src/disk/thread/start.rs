@@ -1,8 +1,7 @@
 //! Builds a disk's thread from its options.
 
-use super::super::Devices;
 use super::super::log::LogThread;
-use super::super::options::{MemberOptions, Options, StartError};
+use super::super::options::{Devices, MemberOptions, Options, StartError};
 use super::super::shared::Shared;
 use super::live::{Live, Station};
 use super::{Chosen, SPIN, SPIN_REAL_TIME, Thread};
