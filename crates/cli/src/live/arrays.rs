@@ -1,7 +1,7 @@
 //! Arrays of disks: what makes one disk of several.
 
 use super::config::{ArrayConfig, Backend};
-use super::disk::{Opener, PreparedDisk, Unopened};
+use super::disk::{OpenFailure, Opener, PreparedDisk};
 use headtime_engine::{Map as _, MapError, Striped};
 use headtime_lab::fault::Fault;
 use headtime_serve::device::Device;
@@ -161,7 +161,7 @@ pub(super) fn look(
 }
 
 /// Opens the disks of an array, all or none.
-pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, Unopened> {
+pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, OpenFailure> {
     let mut devices: Vec<Box<dyn Device>> = Vec::with_capacity(openers.len());
     let laid = open_each(openers, &mut devices).and_then(|found| lay(array, &found));
     match laid {

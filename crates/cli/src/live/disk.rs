@@ -287,7 +287,7 @@ impl Opened {
 }
 
 /// Opens a device.
-pub(super) type Opener = Box<dyn FnOnce() -> Result<Opened, Unopened> + Send>;
+pub(super) type Opener = Box<dyn FnOnce() -> Result<Opened, OpenFailure> + Send>;
 
 /// Why there is no device.
-pub(super) type Unopened = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type OpenFailure = Box<dyn std::error::Error + Send + Sync>;
