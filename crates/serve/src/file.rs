@@ -120,6 +120,9 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
         path: options.path.clone(),
         error,
     })?;
+    if !options.member && !options.read_only {
+        refuse_member(options, &claim).inspect_err(|_| claim.remove())?;
+    }
     if let Some(header) = &header {
         bytes = header.bytes;
         geometry.capacity = Sectors::new(bytes / u64::from(geometry.sector_bytes));
@@ -181,6 +184,26 @@ fn header_of(claim: &Claim, bytes: u64) -> Result<Header, HeaderError> {
         found => Err(HeaderError::Small {
             found: Bytes(found.unwrap_or(0)),
             bytes: Bytes(header.bytes),
+        }),
+    }
+}
+
+/// Refuses to write to a disk of an array alone, which would spoil the array.
+fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> {
+    let file = opening::again(claim.file(), OFlags::RDONLY).map_err(HeaderError::Io);
+    let header = file.and_then(|file| Header::read(&file.into()));
+    match header {
+        // A header that cannot be read makes no array.
+        Ok(None) | Err(_) => Ok(()),
+        Ok(Some(header)) if options.force => {
+            let (path, set) = (options.path.shown(), header.set);
+            tracing::warn!("{path} is used all the same: it is a disk of the array {set}");
+            Ok(())
+        }
+        Ok(Some(header)) => Err(OpenError::Member {
+            path: options.path.clone(),
+            index: header.index,
+            set: header.set,
         }),
     }
 }

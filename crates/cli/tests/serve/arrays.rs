@@ -335,6 +335,20 @@ fn files_that_are_not_the_array_are_refused_by_array_and_member_and_stay_as_they
     let found = refused(&directory, &["serve", "serve.toml"], 3);
     assert!(found.contains("bare.img: has no header"), "{found}");
     assert!(!path("made.img").exists());
+    // Nor is a disk of an array written alone.
+    let (alone, _) = good.split_once("[[array]]").unwrap();
+    let listen = "[listen]\nnbd = \"unix:nbd.sock\"\n";
+    fs::write(path("serve.toml"), format!("{alone}{listen}")).unwrap();
+    let found = refused(&directory, &["serve", "serve.toml"], 3);
+    assert!(
+        found.contains("disk[0].device: one.img is disk 0 of the array "),
+        "{found}"
+    );
+    for key in ["read_only", "force"] {
+        let alone = alone.replace("direct = false", &format!("direct = false\n{key} = true"));
+        fs::write(path("serve.toml"), format!("{alone}{listen}")).unwrap();
+        done(&directory, &["serve", "serve.toml", "--check"]);
+    }
     // Headers are not overwritten without the flag.
     let args = ["array", "create", "bare.img", "one.img"];
     let found = refused(&directory, &args, 3);
