@@ -141,8 +141,7 @@ impl Test {
         );
     }
 
-    /// Reads everything, and takes what is there for known from now on. What is read of a drive that had no power cut
-    /// may be in its buffer.
+    /// Reads everything, and takes the versions found for known. A drive that had no power cut may have them in its buffer.
     fn compare(&mut self, cut: u64, was_cut: impl Fn(u64) -> bool) -> u32 {
         let mut lost = 0;
         for start in (0..SECTORS).step_by(256) {

@@ -21,20 +21,20 @@ use std::sync::Arc;
 /// A disk with everything read that its configuration names.
 #[derive(Debug)]
 pub struct PreparedDisk {
-    /// Its configuration.
+    /// Configuration of the disk.
     pub config: DiskConfig,
-    /// What its schedulers know of it.
+    /// Knowledge of the drive for schedulers.
     pub known: Arc<Known>,
     /// The drive that is emulated.
     pub profile: Option<Profile>,
-    /// What its engine may do.
+    /// Options of the engine.
     pub engine: EngineSpec,
 }
 
 /// Bytes of a null device's sector.
 const NULL_SECTOR_BYTES: u64 = 512;
 
-/// Reads what the configuration of a disk names.
+/// Reads the files that the configuration of a disk names.
 ///
 /// # Errors
 ///
@@ -58,8 +58,7 @@ pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
         depth,
         ..config.stack.engine.clone()
     };
-    // What is wrong shows before anything is opened. The depth may have been the device's, of which the reader of
-    // the file does not know.
+    // Errors show before a device is opened. The reader of the file does not know a depth that is the device's own.
     (engine.gate.build(&engine.config(512)))
         .map_err(|error| config.error("gate", error.problem.to_string()))?;
     let _ = build(&known, &config.stack.scheduler, &engine)
@@ -105,7 +104,7 @@ fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
 }
 
 impl PreparedDisk {
-    /// What is behind the disk, in words.
+    /// The device, in words.
     pub fn backend(&self) -> String {
         match &self.config.backend {
             Backend::Emulated(emulated) => match &emulated.store {
@@ -189,8 +188,7 @@ impl PreparedDisk {
         })
     }
 
-    /// What a log says of its engine, so that it can be made again, also with the schedulers that
-    /// may still come; and where it is from.
+    /// Settings of a log. A replay makes the engine of them, also with schedulers that are swapped in.
     pub(super) fn log_settings(&self) -> Vec<(String, String)> {
         let scheduler = self.config.stack.scheduler.to_string();
         // The device's sectors are known to its thread.
@@ -260,7 +258,7 @@ impl PreparedDisk {
         build(&self.known, scheduler, &self.engine)
     }
 
-    /// What builds its schedulers from their texts while it runs.
+    /// Returns a function that builds schedulers from texts while the disk runs.
     pub fn parser(&self) -> Arc<headtime_serve::http::ParseScheduler> {
         let (known, engine) = (Arc::clone(&self.known), self.engine.clone());
         Arc::new(move |text: &str| {

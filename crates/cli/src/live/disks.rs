@@ -190,7 +190,7 @@ impl Prepared {
 ///
 /// # Errors
 ///
-/// Of the first that cannot be started; those before it have been stopped then.
+/// The first disk that cannot be started. The disks started earlier are stopped then.
 pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fault> {
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());

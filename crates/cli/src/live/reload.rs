@@ -21,7 +21,7 @@ struct Current {
     config: DiskConfig,
 }
 
-/// What a reading of the configuration changes of one disk.
+/// Changes of one disk by a reading of the configuration.
 struct Change {
     disk: Disk,
     member: Member,
@@ -31,11 +31,11 @@ struct Change {
     timeout: Option<Option<Nanos>>,
 }
 
-/// What a reading of the configuration changes.
+/// Changes by a reading of the configuration.
 #[derive(Default)]
 struct Changes {
     disks: Vec<Change>,
-    /// What takes a restart, in words.
+    /// Changes that take a restart, in words.
     fixed: Vec<String>,
 }
 
@@ -172,7 +172,7 @@ impl Reload {
     }
 }
 
-/// What a configuration file changes, and what it would change after a restart. `in_force` are the
+/// Changes by a configuration file, and changes that take a restart. `in_force` are the
 /// texts of the disks' schedulers and gates.
 fn changes(
     file: &Path,

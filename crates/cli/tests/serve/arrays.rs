@@ -335,7 +335,7 @@ fn files_that_are_not_the_array_are_refused_by_array_and_member_and_stay_as_they
     let found = refused(&directory, &["serve", "serve.toml"], 3);
     assert!(found.contains("bare.img: has no header"), "{found}");
     assert!(!path("made.img").exists());
-    // Nor is a disk of an array written alone.
+    // A disk of an array is not served alone for writing.
     let (alone, _) = good.split_once("[[array]]").unwrap();
     let listen = "[listen]\nnbd = \"unix:nbd.sock\"\n";
     fs::write(path("serve.toml"), format!("{alone}{listen}")).unwrap();
