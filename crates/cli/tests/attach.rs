@@ -207,6 +207,45 @@ fn a_file_system_from_mkfs_to_detach() {
     assert!(text(&nothing.stderr).contains("nothing is attached"));
 }
 
+#[test]
+fn a_file_system_on_an_array() {
+    if !can_attach("a_file_system_on_an_array") {
+        return;
+    }
+    let place = Place::new("array");
+    let (config, disks, data) = (
+        place.path("disks.toml"),
+        place.path("disks"),
+        place.path("data"),
+    );
+    let disk = |name: &str| {
+        let drive = "emulate = \"atlas10k\"\nstore = \"memory\"\nsize = \"32MiB\"";
+        format!("[[disk]]\nname = \"{name}\"\n{drive}\nscheduler = \"deadline\"\n")
+    };
+    let names = ["one", "two", "three"];
+    let array = format!("[[array]]\nname = \"data\"\nmembers = {names:?}\n");
+    fs::write(&config, names.map(disk).concat() + &array).expect("is written");
+    let attached = Attached::begin(&[&config, &disks, "--loop"]);
+    let device = attached.devices[0].clone();
+    // Two stripes of three chunks.
+    let queue = Path::new("/sys/block").join(device.trim_start_matches("/dev/"));
+    let ahead = fs::read_to_string(queue.join("queue/read_ahead_kb")).expect("/sys");
+    assert_eq!(ahead.trim(), "384");
+    run("mkfs.ext4", &["-q", "-F", &device]);
+    run("mount", &[&device, &data]);
+    let sources = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+    run("cp", &["-r", sources, &data]);
+    run("umount", &[&data]);
+    run("fsck.ext4", &["-fn", &device]);
+    run("mount", &["-o", "ro", &device, &data]);
+    run("diff", &["-r", sources, &format!("{data}/src")]);
+    run("umount", &[&data]);
+    let detached = headtime(&["detach", &disks]);
+    assert!(detached.status.success(), "{}", text(&detached.stderr));
+    assert!(attached.end().status.success());
+    assert_eq!(left(&place), [""; 0]);
+}
+
 /// Told to end while a file system is mounted, it waits, and serves it until that is unmounted.
 #[test]
 fn a_signal_waits_for_who_uses_it() {

@@ -8,6 +8,8 @@
 
 #[path = "serve/access.rs"]
 mod access;
+#[path = "serve/arrays.rs"]
+mod arrays;
 #[path = "serve/check.rs"]
 mod check;
 #[path = "serve/common.rs"]

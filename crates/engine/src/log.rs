@@ -56,6 +56,9 @@
 //! to version 2, `merge_sectors_max` had a number of sectors in place of `merge_max`, and `plug` was
 //! `off`, or its requests and timeout: `4 4ms`.
 //!
+//! The log of a volume has the settings of the first member. A setting that differs at another member stands there again,
+//! with the member's number before the key: `# @2.scheduler noop`.
+//!
 //! Whoever writes a log may add others (the program's `version`, what ran where); they tell people
 //! where a log comes from and are not needed to replay it. `# end` as the last line says that the log
 //! is complete: that nobody was stopped while writing it.

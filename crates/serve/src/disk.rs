@@ -11,21 +11,23 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Cut, Data, Submission};
-use headtime_engine::{
-    self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Map, Member,
-};
+use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Member};
 use headtime_sched::{Class, Op};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::event::EventfdFlags;
 use shared::{Order, Shared, lock};
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
 pub use cause::{Cause, NotCleared};
-pub use options::{BuildGate, BuildJob, BuildScheduler, MakeJob, Options, StartError};
+use options::Devices;
+pub use options::{
+    BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError, Volume,
+};
 
 /// A request was not taken.
 #[derive(Debug)]
@@ -59,31 +61,34 @@ impl Disk {
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Disk::spawn(options, None, move || open().map(|device| vec![device]))
+        Disk::spawn(options, Vec::new(), move || {
+            open().map(|device| (vec![device], None))
+        })
     }
 
-    /// Starts a disk of several devices, one for each member of the map, on one thread. `schedulers` are those of the
-    /// members after the first, which has the one of `options`.
+    /// Starts a disk of several devices, one for each member of the map, on one thread. `open` makes both there.
+    /// `others` are the members after the first, which has the scheduler of `options`.
     ///
     /// # Errors
     ///
     /// As [`Disk::start`], and if the devices do not fit each other or the map.
     pub fn start_volume<E>(
         options: Options,
-        map: Box<dyn Map>,
-        schedulers: Vec<BuildScheduler>,
-        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+        others: Vec<MemberOptions>,
+        open: impl FnOnce() -> Result<Volume, E> + Send + 'static,
     ) -> Result<Disk, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        Disk::spawn(options, Some((map, schedulers)), open)
+        Disk::spawn(options, others, move || {
+            open().map(|(devices, map)| (devices, Some(map)))
+        })
     }
 
     fn spawn<E>(
         options: Options,
-        volume: Option<(Box<dyn Map>, Vec<BuildScheduler>)>,
-        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E> + Send + 'static,
+        others: Vec<MemberOptions>,
+        open: impl FnOnce() -> Result<Devices, E> + Send + 'static,
     ) -> Result<Disk, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -98,7 +103,7 @@ impl Disk {
         let (started, starts) = std::sync::mpsc::channel();
         let thread = std::thread::Builder::new()
             .name(format!("disk-{}", options.name))
-            .spawn(move || thread::main(options, volume, open, doorbell, &started))
+            .spawn(move || thread::main(options, others, open, doorbell, &started))
             .map_err(machine)?;
         let shared = starts.recv().expect("the thread reports before it ends")?;
         *lock(&shared.thread) = Some(thread);
@@ -117,7 +122,17 @@ impl Disk {
 
     /// How many devices are behind it.
     pub fn members(&self) -> usize {
-        self.0.members
+        self.0.members.len()
+    }
+
+    /// Sectors of the device of a member.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn sectors_of(&self, member: Member) -> Sectors {
+        self.check_member(member);
+        self.0.members[member.index()]
     }
 
     /// Bytes of a sector.
@@ -327,10 +342,22 @@ impl Disk {
     ///
     /// If an option of the gate does not fit the engine; nothing is changed then.
     pub fn set_gate(&self, gate: &GateSpec) -> Result<(), GateError> {
+        (0..self.members() as u16).try_for_each(|member| self.set_gate_of(Member(member), gate))
+    }
+
+    /// As [`Disk::set_gate`], for one member.
+    ///
+    /// # Errors
+    ///
+    /// As [`Disk::set_gate`].
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    pub fn set_gate_of(&self, member: Member, gate: &GateSpec) -> Result<(), GateError> {
+        self.check_member(member);
         gate.build(&self.0.config)?;
-        for member in (0..self.0.members as u16).map(Member) {
-            self.order(Order::NamedGate(member, gate.clone()));
-        }
+        self.order(Order::NamedGate(member, gate.clone()));
         Ok(())
     }
 
@@ -371,7 +398,7 @@ impl Disk {
     }
 
     fn check_member(&self, member: Member) {
-        let members = self.0.members;
+        let members = self.members();
         assert!(member.index() < members, "member {} of {members}", member.0);
     }
 
@@ -381,14 +408,14 @@ impl Disk {
         self.order(Order::Core(Box::new(order)));
     }
 
-    /// Makes something happen to an emulated drive, the first member's in a volume of several. Returns how many sectors of acknowledged writes
-    /// that has cost; if there are any, the disk takes no writes and no flushes from then on.
+    /// Makes something happen to an emulated drive, or to the drives of all members at the same time. Returns how many sectors of
+    /// acknowledged writes that has cost; if there are any, the disk takes no writes and no flushes from then on.
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) the device cannot do that.
+    /// If the disk has stopped, or (inside) a device cannot do that; the others have done it.
     pub async fn control(&self, what: Control) -> Result<Result<Sectors, ControlError>, Stopped> {
-        self.control_of(Member::default(), what).await
+        self.control_members(0..self.members() as u16, what).await
     }
 
     /// As [`Disk::control`], for the drive of a member.
@@ -406,8 +433,16 @@ impl Disk {
         what: Control,
     ) -> Result<Result<Sectors, ControlError>, Stopped> {
         self.check_member(member);
+        self.control_members(member.0..member.0 + 1, what).await
+    }
+
+    async fn control_members(
+        &self,
+        members: Range<u16>,
+        what: Control,
+    ) -> Result<Result<Sectors, ControlError>, Stopped> {
         let (sender, receiver) = oneshot::channel();
-        self.order(Order::Device(member, what, sender));
+        self.order(Order::Device(members, what, sender));
         receiver.await.map_err(|_| Stopped)
     }
 

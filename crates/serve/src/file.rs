@@ -18,6 +18,8 @@
 //! Without direct I/O a write completes when it is in the page cache, as in the volatile cache of a
 //! drive; what flushes and FUA promise is the same.
 //!
+//! A disk of an array lies behind its [header](crate::header), which is only read here.
+//!
 //! # Files that change behind the disk's back
 //!
 //! The lock keeps other servers out, not programs that ignore it. If such a program truncates the
@@ -26,9 +28,9 @@
 
 pub(crate) mod allocation;
 mod error;
-mod opening;
+pub(crate) mod opening;
 mod ring;
-mod safety;
+pub(crate) mod safety;
 
 pub use error::OpenError;
 pub use opening::FileOptions;
@@ -36,12 +38,13 @@ pub use safety::Use;
 
 use crate::backing::{Claim, Lost, Made};
 use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
+use crate::header::{Header, HeaderError};
 use crate::metrics::op_name;
 use crate::request::{Data, Failure, Kind};
 use headtime_engine::DriveTag;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Flags, Op, Request};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_units::{Bytes, Extent, Lba, Sectors, Time};
 use opening::Opening;
 use ring::{Ring, RingAction};
 use rustix::fs::{OFlags, Stat};
@@ -77,15 +80,23 @@ pub fn open(options: &FileOptions) -> Result<File, OpenError> {
 ///
 /// As [`open`], as far as that shows.
 pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
-    if let Some(bytes) = opening::could_make(options)? {
-        return Ok(bytes);
+    match opening::could_make(options)? {
+        Some(bytes) => Ok(bytes),
+        None => Ok(look_at(options)?.bytes()),
     }
-    let machine = safety::Machine::default();
+}
+
+/// Opens a file or a block device for reading only, after the checks of [`open`].
+///
+/// # Errors
+///
+/// As [`open`], as far as that shows.
+pub fn look_at(options: &FileOptions) -> Result<File, OpenError> {
     let looking = Opening {
-        machine: &machine,
+        machine: &safety::Machine::default(),
         for_writing: false,
     };
-    Ok(open_on(options, &looking)?.bytes())
+    open_on(options, &looking)
 }
 
 /// How a regular file is otherwise used, if at all.
@@ -100,12 +111,24 @@ pub(crate) fn use_of_file(path: &Path, file: &Stat) -> io::Result<Option<Use>> {
 fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenError> {
     let opening::Opened {
         claim,
-        geometry,
-        bytes,
+        mut geometry,
+        mut bytes,
         is_block_device,
     } = opening::open_checked(options, opening)?;
-    // What is allocated of a block device, nobody knows.
-    let allocation = match is_block_device {
+    let header = options.member.then(|| header_of(&claim, bytes)).transpose();
+    let header = header.map_err(|error| OpenError::Header {
+        path: options.path.clone(),
+        error,
+    })?;
+    if !options.member && !options.read_only {
+        refuse_member(options, &claim).inspect_err(|_| claim.remove())?;
+    }
+    if let Some(header) = &header {
+        bytes = header.bytes;
+        geometry.capacity = Sectors::new(bytes / u64::from(geometry.sector_bytes));
+    }
+    // A block device does not tell its allocation, and no array asks a disk for it.
+    let allocation = match is_block_device || options.member {
         true => None,
         false => opening::again(claim.file(), OFlags::RDONLY)
             .ok()
@@ -134,6 +157,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
     })?;
     Ok(File {
         geometry,
+        header,
         missing,
         is_block_device,
         path: options.path.clone(),
@@ -151,9 +175,44 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
     })
 }
 
+/// The header of a disk of an array. A disk without the bytes that the header says is none.
+fn header_of(claim: &Claim, bytes: u64) -> Result<Header, HeaderError> {
+    let file = opening::again(claim.file(), OFlags::RDONLY)?;
+    let header = Header::read(&file.into())?.ok_or(HeaderError::None)?;
+    match bytes.checked_sub(Header::DATA) {
+        Some(found) if found >= header.bytes => Ok(header),
+        found => Err(HeaderError::Small {
+            found: Bytes(found.unwrap_or(0)),
+            bytes: Bytes(header.bytes),
+        }),
+    }
+}
+
+/// Refuses to write to a disk of an array alone, which would spoil the array.
+fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> {
+    let file = opening::again(claim.file(), OFlags::RDONLY).map_err(HeaderError::Io);
+    let header = file.and_then(|file| Header::read(&file.into()));
+    match header {
+        // A header that cannot be read makes no array.
+        Ok(None) | Err(_) => Ok(()),
+        Ok(Some(header)) if options.force => {
+            let (path, set) = (options.path.shown(), header.set);
+            tracing::warn!("{path} is used all the same: it is a disk of the array {set}");
+            Ok(())
+        }
+        Ok(Some(header)) => Err(OpenError::Member {
+            path: options.path.clone(),
+            index: header.index,
+            set: header.set,
+        }),
+    }
+}
+
 /// An open file or block device.
 pub struct File {
     geometry: Geometry,
+    /// The header, if the file is a disk of an array. The data lie behind the header.
+    header: Option<Header>,
     /// Bytes that the last sector lacks.
     missing: u64,
     is_block_device: bool,
@@ -215,9 +274,15 @@ impl File {
         &self.path
     }
 
+    /// The header, of a disk of an array.
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
     fn start(&mut self, index: u16, slot: Call) {
         let bytes = u64::from(self.geometry.sector_bytes);
-        let offset = slot.extent.start.get() * bytes;
+        let skipped = self.header.as_ref().map_or(0, |_| Header::DATA);
+        let offset = skipped + slot.extent.start.get() * bytes;
         let len = slot.extent.len.get() * bytes;
         let mut mode = libc::FALLOC_FL_KEEP_SIZE;
         let action = match slot.step {

@@ -14,6 +14,8 @@
 //! | `POST /disks/NAME/scrub` | control | begins one, or goes on with it; the body is JSON, see [`scrub`] |
 //! | `POST /disks/NAME/scrub/VERB` | control | `pause`, `resume` or `stop` |
 //!
+//! NAME is a disk, an array with all its members, or one disk of an array.
+//!
 //! Requests that change nothing are served at loopback addresses too. Requests that change
 //! something are served at a unix socket only; the permissions of its file say who may connect, by
 //! default its owner alone. An answer other than 200 has a line of text that says why: 400 for a
@@ -38,13 +40,14 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
-use headtime_engine::{GateError, GateSpec};
+use headtime_engine::{GateError, GateSpec, Member};
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::Shown;
 use headtime_units::Sectors;
 use peer::Peer;
 use serde_json::Value;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -63,12 +66,30 @@ pub struct Watched {
     pub backend: String,
     /// Names of its exports, by number.
     pub exports: Vec<String>,
+    /// The device of the disk, by the disk's name, or the device of each member of an array.
+    pub members: Vec<WatchedMember>,
+    /// Its scrubs.
+    pub scrubs: Arc<Scrubs>,
+}
+
+/// A device that is watched and controlled.
+#[derive(Clone)]
+pub struct WatchedMember {
+    /// Name for control.
+    pub name: String,
+    /// Description of the device.
+    pub backend: String,
     /// Whether faults may be injected.
     pub faults: bool,
     /// Makes schedulers for it.
     pub parse_scheduler: Arc<ParseScheduler>,
-    /// Its scrubs.
-    pub scrubs: Arc<Scrubs>,
+}
+
+/// A disk with all its members, or one member of an array, by a name.
+struct Named<'a> {
+    name: &'a str,
+    watched: &'a Watched,
+    members: Range<usize>,
 }
 
 impl fmt::Debug for Watched {
@@ -137,13 +158,29 @@ impl Site {
         }
     }
 
-    fn find(&self, name: &str) -> Result<&Watched, HttpRefusal> {
-        let found = self
-            .disks
-            .iter()
-            .find(|watched| watched.disk.name() == name);
+    fn find<'a>(&'a self, name: &'a str) -> Result<Named<'a>, HttpRefusal> {
+        let found = self.disks.iter().find_map(|watched| {
+            let members = &watched.members;
+            let members = match watched.disk.name() == name {
+                true => 0..members.len(),
+                false => {
+                    let at = members.iter().position(|member| member.name == name)?;
+                    at..at + 1
+                }
+            };
+            Some(Named {
+                name,
+                watched,
+                members,
+            })
+        });
         found.ok_or_else(|| {
-            let names: Vec<&str> = self.disks.iter().map(|w| w.disk.name()).collect();
+            let names = self.disks.iter().flat_map(|watched| {
+                let of_array = watched.members.iter().filter(|_| watched.members.len() > 1);
+                let of_array = of_array.map(|member| member.name.as_str());
+                [watched.disk.name()].into_iter().chain(of_array)
+            });
+            let names: Vec<&str> = names.collect();
             let (name, are) = (Shown(name), if names.len() == 1 { "is" } else { "are" });
             let problem = format!("no disk `{name}`; there {are} {}", names.join(", "));
             HttpRefusal(StatusCode::NOT_FOUND, problem)
@@ -158,39 +195,58 @@ impl Watched {
             backend: self.backend.clone(),
             sector_bytes: self.disk.sector_bytes(),
             exports: self.exports.clone(),
+            members: match &self.members[..] {
+                [_] => Vec::new(),
+                several => several
+                    .iter()
+                    .map(|member| (member.name.clone(), member.backend.clone()))
+                    .collect(),
+            },
             scrub: self.scrubs.status().map(Box::new),
             snapshot,
         }
     }
+}
+
+impl Named<'_> {
+    fn members(&self) -> impl Iterator<Item = (Member, &WatchedMember)> {
+        let members = self.members.clone();
+        members.map(|index| (Member(index as u16), &self.watched.members[index]))
+    }
 
     fn may_fail(&self) -> Result<(), HttpRefusal> {
-        match self.faults {
-            true => Ok(()),
-            false => Err(HttpRefusal(
+        match self.members().find(|(_, member)| !member.faults) {
+            None => Ok(()),
+            Some((_, member)) => Err(HttpRefusal(
                 StatusCode::FORBIDDEN,
                 format!(
                     "faults are not allowed on disk {}; its configuration must say faults = true",
-                    self.disk.name()
+                    member.name
                 ),
             )),
         }
     }
 
-    /// Returns how many acknowledged sectors that has cost.
-    async fn control(&self, what: Control) -> Result<Sectors, HttpRefusal> {
-        let answer = self
-            .disk
-            .control(what)
-            .await
-            .map_err(HttpRefusal::stopped)?;
-        answer.map_err(|error| self.conflict(error))
+    /// The one member, if there is one.
+    fn only(&self) -> Option<Member> {
+        (self.members.len() == 1).then_some(Member(self.members.start as u16))
     }
 
-    /// The disk cannot do that now.
-    fn conflict(&self, error: impl fmt::Display) -> HttpRefusal {
-        let text = format!("disk {}: {error}", self.disk.name());
-        HttpRefusal(StatusCode::CONFLICT, text)
+    /// Returns how many acknowledged sectors that has cost.
+    async fn control(&self, what: Control) -> Result<Sectors, HttpRefusal> {
+        let disk = &self.watched.disk;
+        let answer = match self.only() {
+            Some(member) => disk.control_of(member, what).await,
+            None => disk.control(what).await,
+        };
+        let answer = answer.map_err(HttpRefusal::stopped)?;
+        answer.map_err(|error| conflict(self.name, error))
     }
+}
+
+/// A disk cannot do that now.
+fn conflict(name: &str, error: impl fmt::Display) -> HttpRefusal {
+    HttpRefusal(StatusCode::CONFLICT, format!("disk {name}: {error}"))
 }
 
 /// Why a request is not done.
@@ -224,9 +280,9 @@ async fn power_cut(
     State(site): SiteState,
     Path(name): Path<String>,
 ) -> Result<String, HttpRefusal> {
-    let watched = site.find(&name)?;
-    watched.may_fail()?;
-    let lost = watched.control(Control::PowerCut).await?;
+    let named = site.find(&name)?;
+    named.may_fail()?;
+    let lost = named.control(Control::PowerCut).await?;
     tracing::warn!(disk = name, "the power is cut");
     Ok(match lost.get() {
         0 => String::new(),
@@ -245,14 +301,19 @@ async fn inject(
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<(), HttpRefusal> {
-    let watched = site.find(&name)?;
-    watched.may_fail()?;
-    let geometry = watched.disk.geometry();
+    let named = site.find(&name)?;
+    named.may_fail()?;
+    let Some(member) = named.only() else {
+        let names: Vec<&str> = named.members().map(|(_, of)| of.name.as_str()).collect();
+        let problem = format!("is an array; name one of its disks: {}", names.join(", "));
+        return Err(conflict(&name, problem));
+    };
+    let sectors = named.watched.disk.sectors_of(member);
     let query = query.unwrap_or_default();
-    let fault = fault::from_query(&query, geometry.capacity)
+    let fault = fault::from_query(&query, sectors)
         .map_err(|error| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()))?;
     tracing::warn!(disk = name, fault = query, "a fault is injected");
-    watched.control(Control::Fault(fault)).await?;
+    named.control(Control::Fault(fault)).await?;
     Ok(())
 }
 
@@ -260,11 +321,11 @@ async fn clear_failure(
     State(site): SiteState,
     Path(name): Path<String>,
 ) -> Result<(), HttpRefusal> {
-    let watched = site.find(&name)?;
+    let watched = site.find(&name)?.watched;
     let answer = watched.disk.clear_failure().await;
     answer
         .map_err(HttpRefusal::stopped)?
-        .map_err(|error| watched.conflict(error))?;
+        .map_err(|error| conflict(watched.disk.name(), error))?;
     tracing::info!(disk = name, "writes are taken again");
     Ok(())
 }
@@ -274,15 +335,21 @@ async fn scheduler(
     Path(name): Path<String>,
     body: String,
 ) -> Result<(), HttpRefusal> {
-    let watched = site.find(&name)?;
-    let parse = Arc::clone(&watched.parse_scheduler);
-    // What it has to know of the drive may take a while to learn.
-    let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
-    let (text, build) = parsed
-        .map_err(HttpRefusal::stopped)?
-        .map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
-    tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
-    watched.disk.swap_scheduler(&text, build);
+    let named = site.find(&name)?;
+    // All or none.
+    let mut built = Vec::with_capacity(named.members.len());
+    for (member, of) in named.members() {
+        let (parse, body) = (Arc::clone(&of.parse_scheduler), body.clone());
+        // Learning the drive may take a while.
+        let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
+        let parsed = parsed.map_err(HttpRefusal::stopped)?;
+        let refused = |problem| HttpRefusal(StatusCode::BAD_REQUEST, problem);
+        built.push((member, parsed.map_err(refused)?));
+    }
+    for (member, (text, build)) in built {
+        tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
+        named.watched.disk.swap_scheduler_of(member, &text, build);
+    }
     Ok(())
 }
 
@@ -291,10 +358,13 @@ async fn gate(
     Path(name): Path<String>,
     body: String,
 ) -> Result<(), HttpRefusal> {
-    let watched = site.find(&name)?;
+    let named = site.find(&name)?;
     let refused = |error: GateError| HttpRefusal(StatusCode::BAD_REQUEST, error.to_string());
     let gate: GateSpec = body.trim().parse().map_err(refused)?;
-    watched.disk.set_gate(&gate).map_err(refused)?;
+    for (member, _) in named.members() {
+        let set = named.watched.disk.set_gate_of(member, &gate);
+        set.map_err(refused)?;
+    }
     tracing::info!(disk = name, %gate, "the gate is changed");
     Ok(())
 }
@@ -303,7 +373,7 @@ impl Watched {
     fn scrub_refused(&self, error: &ScrubError) -> HttpRefusal {
         match error {
             ScrubError::Value { .. } => HttpRefusal(StatusCode::BAD_REQUEST, error.to_string()),
-            _ => self.conflict(error),
+            _ => conflict(self.disk.name(), error),
         }
     }
 
@@ -337,7 +407,7 @@ async fn scrub_status(
     State(site): SiteState,
     Path(name): Path<String>,
 ) -> Result<Response, HttpRefusal> {
-    Ok(site.find(&name)?.scrub_status())
+    Ok(site.find(&name)?.watched.scrub_status())
 }
 
 async fn begin_scrub(
@@ -346,7 +416,7 @@ async fn begin_scrub(
     Extension(peer): Extension<Peer>,
     body: String,
 ) -> Result<Response, HttpRefusal> {
-    let watched = site.find(&name)?;
+    let watched = site.find(&name)?.watched;
     let ask =
         scrub::ask_of(&body).map_err(|problem| HttpRefusal(StatusCode::BAD_REQUEST, problem))?;
     if (ask.hash.is_some() || ask.copy.is_some()) && !peer.is_trusted() {
@@ -366,7 +436,7 @@ async fn tell_scrub(
     State(site): SiteState,
     Path((name, verb)): Path<(String, String)>,
 ) -> Result<Response, HttpRefusal> {
-    let watched = site.find(&name)?;
+    let watched = site.find(&name)?.watched;
     let told = match verb.as_str() {
         "pause" => Scrubs::pause,
         "resume" => Scrubs::resume,

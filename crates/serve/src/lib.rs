@@ -10,9 +10,10 @@
 //! ```
 //!
 //! - [`request`]: what passes between front ends and a disk, [`buffer`]: where the data lie.
-//! - [`disk`]: the handle that front ends use, and the thread behind it: events in, decisions out.
+//! - [`disk`]: the handle that front ends use, and its thread: events in, decisions out.
 //! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
 //!   [`faulty`] makes one go wrong.
+//! - [`header`]: the first bytes of an array's disks.
 //! - [`backing`]: the files behind them, made, locked, watched and removed.
 //! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
 //! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
@@ -38,6 +39,7 @@ pub mod emulated;
 pub mod estimate;
 pub mod faulty;
 pub mod file;
+pub mod header;
 pub mod http;
 pub mod listen;
 pub mod metrics;

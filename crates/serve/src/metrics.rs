@@ -5,7 +5,7 @@ mod text;
 
 use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
-use headtime_engine::{CLASSES, Gating, PredictionCounts, Stats, class_index};
+use headtime_engine::{CLASSES, Gating, Member, PredictionCounts, Stats, class_index};
 use headtime_sched::{Class, Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
 
@@ -63,10 +63,6 @@ pub struct Metrics {
     pub lateness: Histogram,
     /// Of those, how many came more than [`LATE`] late.
     pub late: u64,
-    /// Commands that were given up on.
-    pub timeouts: u64,
-    /// Commands that failed.
-    pub errors: u64,
 }
 
 /// Beyond this a completion counts as late.
@@ -132,12 +128,28 @@ impl Metrics {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub now: Time,
+    /// The sums over its members. Texts of members that differ are separated by `, `. Of several members there is no
+    /// head time and there are no predictions.
+    pub whole: MemberSnapshot,
+    /// Each member of a volume of several; empty for one device.
+    pub members: Vec<MemberSnapshot>,
+    /// Measurements.
+    pub metrics: Metrics,
+    /// Why writes are refused, if they are because something failed.
+    pub failure: Option<String>,
+    /// True if a device lives in model time, so that lateness means something.
+    pub in_model_time: bool,
+    /// Sectors of the disk.
+    pub capacity: Sectors,
+}
+
+/// The state of a device and its engine at one time.
+#[derive(Clone, Debug, Default)]
+pub struct MemberSnapshot {
     /// The text of its scheduler.
     pub scheduler: String,
     /// The text of its gate.
     pub gate: String,
-    /// What was measured.
-    pub metrics: Metrics,
     /// What the engine did.
     pub engine: Stats,
     /// What its gates kept from the device, and which commands starved there.
@@ -150,18 +162,54 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Commands given up on whose data the device still holds.
     pub abandoned: usize,
-    /// Why writes are refused, if they are because something failed.
-    pub failure: Option<String>,
-    /// Whether the device lives in model time, so that lateness means something.
-    pub in_model_time: bool,
+    /// Commands that were given up on.
+    pub timeouts: u64,
+    /// Commands that failed.
+    pub errors: u64,
     /// Where the arm's time went, if the device knows.
     pub head_time: Option<HeadTime>,
     /// Where it is estimated to have gone, if the device does not know and a drive is believed.
     pub head_time_estimated: Option<EstimatedHeadTime>,
-    /// What the scheduler predicted of commands, if it does, and a single device is behind it.
+    /// Counts of the scheduler's predictions, if it makes any.
     pub predictions: Option<PredictionCounts>,
-    /// Sectors of the device.
-    pub capacity: Sectors,
+}
+
+impl Snapshot {
+    /// The state of a member. A disk of one device has one member.
+    pub fn member(&self, member: Member) -> &MemberSnapshot {
+        self.members.get(member.index()).unwrap_or(&self.whole)
+    }
+}
+
+impl MemberSnapshot {
+    /// The sums over members.
+    pub fn sum(members: &[MemberSnapshot]) -> MemberSnapshot {
+        let mut sum = MemberSnapshot {
+            scheduler: texts(members, |member| &member.scheduler),
+            gate: texts(members, |member| &member.gate),
+            ..MemberSnapshot::default()
+        };
+        for member in members {
+            sum.engine += member.engine;
+            sum.gating += member.gating;
+            sum.waits += member.waits;
+            sum.in_flight += member.in_flight;
+            sum.waiting += member.waiting;
+            sum.abandoned += member.abandoned;
+            sum.timeouts += member.timeouts;
+            sum.errors += member.errors;
+        }
+        sum
+    }
+}
+
+/// The text of all members, or the texts in the order of the members if they differ.
+fn texts(members: &[MemberSnapshot], of: fn(&MemberSnapshot) -> &String) -> String {
+    let mut texts: Vec<&str> = members.iter().map(|member| of(member).as_str()).collect();
+    if texts.iter().all(|text| *text == texts[0]) {
+        texts.truncate(1);
+    }
+    texts.join(", ")
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use common::{Inbox, Tape, now, request, scheduler, submission, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::{
-    Approach, Arrival, Background, Engine, EngineSpec, Finished, Join, Lane, Outcome, RequestId,
-    log,
+    Approach, Arrival, Background, Engine, EngineSpec, Finished, Join, Lane, Map, Outcome,
+    RequestId, log,
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{BuildScheduler, Disk, Options, Refused};
+use headtime_serve::disk::{Disk, MemberOptions, Options, Refused};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::null::Null;
@@ -276,7 +276,7 @@ fn lost(keeps: bool) -> Rig {
     rig.inject(Fault::LoseNext);
     rig.ask(0, Op::Read, 0);
     rig.ask(1, Op::Read, 1000);
-    while now(rig.disk.snapshot()).expect("runs").engine.joined == 0 {
+    while now(rig.disk.snapshot()).expect("runs").whole.engine.joined == 0 {
         yield_now();
     }
     rig.inject(Fault::LoseNext);
@@ -299,7 +299,7 @@ fn a_command_whose_data_the_device_keeps_ends_for_the_job_as_for_clients() {
     let rig = lost(true);
     assert_eq!(rig.results(2), [Err(Kind::TimedOut); 2]);
     rig.waits_for_the_job(1);
-    assert!(now(rig.disk.snapshot()).expect("runs").abandoned > 0);
+    assert!(now(rig.disk.snapshot()).expect("runs").whole.abandoned > 0);
     rig.switch.keep_lost(false);
     rig.stop();
     let told = rig.told.lock().expect("no panic").clone();
@@ -344,8 +344,8 @@ fn a_write_of_a_job_that_fails_makes_the_disk_read_only_and_its_next_ones_do_not
         .expect("clears");
     rig.ask(0, Op::Write, 0);
     assert_eq!(rig.results(1), [Ok(())]);
-    let metrics = now(rig.disk.snapshot()).expect("runs").metrics;
-    assert_eq!(metrics.errors, 2, "both, though only one was the device's");
+    let whole = now(rig.disk.snapshot()).expect("runs").whole;
+    assert_eq!(whole.errors, 2, "both, though only one was the device's");
     rig.stop();
 }
 
@@ -357,7 +357,7 @@ fn a_drive_that_loses_its_power_fails_what_a_job_has_in_it_and_serves_it_again_a
     now(rig.disk.control(stall)).expect("runs").expect("can");
     rig.ask(0, Op::Read, 0);
     rig.ask(1, Op::Read, 1000);
-    while now(rig.disk.snapshot()).expect("runs").engine.joined == 0 {
+    while now(rig.disk.snapshot()).expect("runs").whole.engine.joined == 0 {
         yield_now();
     }
     let cost = now(rig.disk.control(Control::PowerCut)).expect("runs");
@@ -384,7 +384,7 @@ fn a_disk_that_stops_does_first_what_a_job_has_in_the_drive_and_in_the_queue() {
     rig.inject(Fault::Stall(Nanos::from_secs(1)));
     rig.ask(0, Op::Read, 0);
     rig.ask(1, Op::Read, 1000);
-    while now(rig.disk.snapshot()).expect("runs").engine.joined < 2 {
+    while now(rig.disk.snapshot()).expect("runs").whole.engine.joined < 2 {
         yield_now();
     }
     assert_eq!(rig.ends(), []);
@@ -457,11 +457,14 @@ fn the_jobs_of_a_volumes_members_do_not_get_each_others_requests() {
             panics: false,
         }))
     }));
-    let build = || -> BuildScheduler { Box::new(|| scheduler("noop")) };
-    let others = vec![build(), build()];
-    let disk = Disk::start_volume(options, Box::new(STRIPED.map()), others, || {
+    let other = || MemberOptions {
+        scheduler: ("noop".to_owned(), Box::new(|| scheduler("noop"))),
+        estimate: None,
+    };
+    let disk = Disk::start_volume(options, vec![other(), other()], || {
         let device = || Box::new(Null::new(Sectors::new(16 * 64), 32)) as Box<dyn Device>;
-        Ok::<_, Infallible>((0..3).map(|_| device()).collect::<Vec<_>>())
+        let devices = (0..3).map(|_| device()).collect();
+        Ok::<_, Infallible>((devices, Box::new(STRIPED.map()) as Box<dyn Map>))
     });
     let disk = disk.expect("starts");
     let inbox = Inbox::new(64);

@@ -180,7 +180,7 @@ fn threads_share_a_disk() {
         }
     });
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!(snapshot.engine.finished, 20_000);
+    assert_eq!(snapshot.whole.engine.finished, 20_000);
     disk.stop().expect("stops");
 }
 
@@ -216,7 +216,7 @@ fn a_full_disk_pushes_back() {
         refused,
         Err(Refused::Full(Submission { cookie: 99, .. }))
     ));
-    let waiting = now(disk.snapshot()).expect("runs").waiting;
+    let waiting = now(disk.snapshot()).expect("runs").whole.waiting;
     assert!(waiting <= 4, "{waiting} wait");
     now(async {
         for cookie in 8..64 {
@@ -313,7 +313,7 @@ fn schedulers_swap_under_load_and_the_log_replays() {
         }
     });
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!(snapshot.waiting, 0);
+    assert_eq!(snapshot.whole.waiting, 0);
     // What is still to go wrong does so now.
     switch.fail_writes(0);
     while ask(&disk, Op::Read, 0).is_err() {}
@@ -350,7 +350,7 @@ fn a_command_without_an_answer_is_given_up_on() {
     assert_eq!(kind(done.result), Some(Kind::TimedOut));
     assert!(done.data.into_buffer().is_some());
     while ask(&disk, Op::Read, 0).is_err() {}
-    let timeouts = now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let timeouts = now(disk.snapshot()).expect("runs").whole.timeouts;
 
     switch.keep_lost(true);
     inject(&disk, Fault::LoseNext);
@@ -364,7 +364,7 @@ fn a_command_without_an_answer_is_given_up_on() {
     switch.keep_lost(false);
     assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
     assert_eq!(ask(&disk, Op::Write, 800), Ok(()));
-    let all = now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let all = now(disk.snapshot()).expect("runs").whole.timeouts;
     assert_eq!(all, timeouts + 1);
     disk.stop().expect("stops");
 }
@@ -406,7 +406,7 @@ fn a_device_that_does_not_let_go_is_reported_once() {
     .expect("starts");
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
-    let timeouts = || now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let timeouts = || now(disk.snapshot()).expect("runs").whole.timeouts;
     while timeouts() == 0 {
         yield_now();
     }
@@ -498,7 +498,7 @@ fn a_timeout_that_comes_later_counts_for_what_is_there() {
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
     // It has gone to the device, and nothing was said of how long it may take.
-    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    while now(disk.snapshot()).expect("runs").whole.in_flight == 0 {}
     disk.set_timeout(Some(Nanos::from_millis(5)));
     assert_eq!(kind(inbox.wait().result), Some(Kind::TimedOut));
     disk.stop().expect("stops");
@@ -514,7 +514,7 @@ fn a_timeout_longer_than_time_goes_is_none() {
     inject(&disk, Fault::Stall(Nanos::MAX));
     let inbox = Inbox::new(1);
     submit(&disk, read(&disk, 0, 0, &inbox));
-    while now(disk.snapshot()).expect("runs").in_flight == 0 {}
+    while now(disk.snapshot()).expect("runs").whole.in_flight == 0 {}
     disk.set_timeout(Some(Nanos::MAX));
     disk.set_timeout(Some(Nanos::LONGEST));
     now(disk.snapshot()).expect("runs");
@@ -575,7 +575,7 @@ fn all_parts_of_a_lost_command_end() {
             "{kind:?}"
         );
     }
-    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert!(now(disk.snapshot()).expect("runs").whole.engine.split > 0);
     assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
     disk.stop().expect("stops");
 }
@@ -664,7 +664,7 @@ fn an_error_reaches_the_request_it_belongs_to() {
             }
         }
     }
-    assert!(now(disk.snapshot()).expect("runs").engine.split > 0);
+    assert!(now(disk.snapshot()).expect("runs").whole.engine.split > 0);
     assert_eq!(ask(&disk, Op::Write, 1000), Ok(()));
     assert_eq!(ask(&disk, Op::Read, 1000), Ok(()), "written anew");
     disk.stop().expect("stops");

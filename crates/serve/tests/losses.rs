@@ -133,7 +133,7 @@ fn what_had_come_before_a_loss_fails_too() {
         submit(&disk, request(&disk, cookie, op, (cookie + 1) << 24, &to));
     }
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!((snapshot.in_flight, snapshot.waiting), (1, 3));
+    assert_eq!((snapshot.whole.in_flight, snapshot.whole.waiting), (1, 3));
     assert_eq!(control(&disk, Control::PowerCut), Ok(Sectors::new(8)));
     let mut kinds = [None; 4];
     for _ in 0..4 {
@@ -212,7 +212,7 @@ fn a_forced_write_that_failed_within_a_merged_one_fails_it_and_every_flush() {
     }
     let device = Some(Kind::Device);
     assert_eq!(kinds, [None, device, device]);
-    assert_eq!(now(disk.snapshot()).expect("runs").engine.split, 1);
+    assert_eq!(now(disk.snapshot()).expect("runs").whole.engine.split, 1);
     assert_eq!(ask(&disk, Op::Flush, 0), device);
     assert_eq!(ask(&disk, Op::Write, 0), Some(Kind::ReadOnly));
     assert!(disk.stop().is_err(), "not all is there");

@@ -244,8 +244,12 @@ fn rank_is_handed_on_while_lanes_are_drained_and_gates_and_schedulers_swap_under
         ..spec(8)
     };
     let (snapshot, text) = run(merging, Some((ToyGate::Ranks(6), DEPTH)), None, ask);
-    assert!(snapshot.engine.raised > 10, "{:?}", snapshot.engine);
-    assert_eq!(snapshot.scheduler, "deadline");
+    assert!(
+        snapshot.whole.engine.raised > 10,
+        "{:?}",
+        snapshot.whole.engine
+    );
+    assert_eq!(snapshot.whole.scheduler, "deadline");
     let drains = text.lines().filter(|line| line.starts_with("D "));
     let drains: Vec<&str> = drains.map(|line| &line[line.len() - 3..]).collect();
     assert_eq!(drains, ["1 0", "0 1", "0 1"], "there is no lane 2");
@@ -340,7 +344,7 @@ fn scrubbed(odd: Option<u64>) -> Vec<(Extent, Vec<u8>)> {
     let (snapshot, text) = run(spec(1), None, Some(job), ask);
     let scrub = scrub.lock().expect("no panic");
     assert!(scrub.waits.is_empty(), "{scrub:?}");
-    assert_eq!(scrub.finished, snapshot.engine.joined);
+    assert_eq!(scrub.finished, snapshot.whole.engine.joined);
     assert!(text.contains(" with\n") && text.contains(" before\n"));
     // A log that lacks what has joined is of other decisions.
     let engine = Engine::new(spec(1).config(512), scheduler("noop")).expect("in range");

@@ -8,11 +8,11 @@ use common::{Inbox, Tape, now, scheduler, submit};
 use headtime_disk::drive::Fault;
 use headtime_disk::profile::by_name;
 use headtime_engine::log::{self, Record};
-use headtime_engine::{Engine, EngineSpec, Event, Member, Outcome};
+use headtime_engine::{Engine, EngineSpec, Event, Map, Member, Outcome};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_serve::device::{Control, Device};
-use headtime_serve::disk::{BuildScheduler, Disk, Options, StartError};
+use headtime_serve::disk::{BuildScheduler, Disk, MemberOptions, Options, StartError, Volume};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::null::Null;
 use headtime_serve::request::{Cut, Data, Failure, Kind, Submission};
@@ -35,6 +35,14 @@ fn build() -> BuildScheduler {
     Box::new(|| scheduler("deadline"))
 }
 
+fn others() -> Vec<MemberOptions> {
+    let other = || MemberOptions {
+        scheduler: ("deadline".to_owned(), build()),
+        estimate: None,
+    };
+    vec![other(), other()]
+}
+
 fn config(merge: bool) -> EngineSpec {
     EngineSpec {
         depth: 4,
@@ -53,7 +61,7 @@ fn options(config: EngineSpec, log: &Tape) -> Options {
 }
 
 fn start(config: EngineSpec, log: &Tape) -> Disk {
-    let open = || -> Result<Vec<Box<dyn Device>>, emulated::EmulateError> {
+    let open = || -> Result<Volume, emulated::EmulateError> {
         let profile = by_name("wd5000aaks").expect("it is shipped");
         let drive = |_| {
             let drive = emulated::open(emulated::EmulatedOptions {
@@ -61,12 +69,12 @@ fn start(config: EngineSpec, log: &Tape) -> Disk {
                 create: true,
                 ..emulated::EmulatedOptions::new(profile.clone(), StoreSpec::Memory)
             })?;
-            Ok(Box::new(drive) as Box<dyn Device>)
+            Ok::<_, emulated::EmulateError>(Box::new(drive) as Box<dyn Device>)
         };
-        (0..MEMBERS).map(drive).collect()
+        let drives = (0..MEMBERS).map(drive).collect::<Result<_, _>>()?;
+        Ok((drives, Box::new(STRIPED.map())))
     };
-    let others = vec![build(), build()];
-    Disk::start_volume(options(config, log), Box::new(STRIPED.map()), others, open).expect("starts")
+    Disk::start_volume(options(config, log), others(), open).expect("starts")
 }
 
 /// Stops the disk; its log must replay.
@@ -163,11 +171,31 @@ fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_
         let cost = now(disk.control_of(Member(1), control)).expect("runs");
         assert_eq!(cost, Ok(Sectors::ZERO));
     }
+    let mut told = 0;
     for (extent, result) in extents.iter().zip(round(&disk, Op::Read, &extents)) {
         let expected = STRIPED.touches(*extent, Member(1), bad);
         assert_eq!(result.is_err(), expected, "{extent}: {result:?}");
-        assert!(result.is_ok() || result.is_err_and(|failure| failure.kind == Kind::Medium));
+        let Err(failure) = result else { continue };
+        assert_eq!(failure.kind, Kind::Medium);
+        // The sector is the volume's, not the member's.
+        if let Some(at) = failure.at {
+            let (member, there) = STRIPED.map().first(Extent::new(at, Sectors::new(1)));
+            assert!(member == Member(1) && bad.overlaps(there), "{at}");
+            assert!(
+                (extent.start..extent.end()).contains(&at),
+                "{at} of {extent}"
+            );
+            told += 1;
+        }
     }
+    assert!(told > 0);
+    // The power of all members at once.
+    let controlled = |control| now(disk.control(control)).expect("runs").expect("can");
+    controlled(Control::PowerCut);
+    let off = round(&disk, Op::Read, &extents);
+    assert!(off.iter().all(Result::is_err));
+    controlled(Control::PowerOn);
+    assert!(round(&disk, Op::Read, &extents[..1])[0].is_ok());
     stop(&disk, &config, &log);
 }
 
@@ -229,14 +257,10 @@ fn devices_that_do_not_fit_the_map_are_refused() {
     let options = options(config(true), &Tape::default());
     let open = || {
         let null = Null::new(Sectors::new(CAPACITY), 32);
-        Ok::<_, Infallible>(vec![Box::new(null) as Box<dyn Device>])
+        let map = Box::new(STRIPED.map()) as Box<dyn Map>;
+        Ok::<_, Infallible>((vec![Box::new(null) as Box<dyn Device>], map))
     };
-    let refused = Disk::start_volume(
-        options,
-        Box::new(STRIPED.map()),
-        vec![build(), build()],
-        open,
-    );
+    let refused = Disk::start_volume(options, others(), open);
     assert!(matches!(
         refused,
         Err(StartError::Volume { members: 3, .. })

@@ -1,20 +1,22 @@
 //! Disks behind one address space.
 
 use headtime_config::{KeyError, OneOrList, parse, whole};
-use headtime_engine::Striped;
+use headtime_engine::{MEMBERS_MAX, MapError, Striped};
 use headtime_units::{Bytes, Sectors};
-use serde::de::Deserializer;
+use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// An array of equal disks, as people write it: one key for each field.
+/// An array of disks, as people write it: one key for each field. A scenario gives the number of equal disks, a server the
+/// names of its disks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ArraySpec {
+#[serde(bound(deserialize = "M: ArrayMembers"))]
+pub struct ArraySpec<M = u16> {
     /// Layout of the array's sectors.
     #[serde(default)]
     pub level: Level,
-    /// Number of disks, 2 to 64.
-    #[serde(deserialize_with = "whole::<_, _, 2, 64>")]
-    pub members: u16,
+    /// The disks, 2 to 64.
+    #[serde(deserialize_with = "M::read")]
+    pub members: M,
     /// Bytes on a disk before the next disk's turn; default 64 KiB (mdadm up to 3.1). A multiple of 4 KiB.
     #[serde(default = "chunk", deserialize_with = "chunks")]
     pub chunk: Bytes,
@@ -71,6 +73,63 @@ fn write_rate<S: Serializer>(rate: &Option<Bytes>, to: S) -> Result<S::Ok, S::Er
     }
 }
 
+/// Disks of an array, as a description gives them.
+pub trait ArrayMembers: Sized {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// If an array cannot have them.
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error>;
+
+    /// Number of disks.
+    fn count(&self) -> u16;
+}
+
+impl ArrayMembers for u16 {
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<u16, D::Error> {
+        whole::<_, _, 2, 64>(from)
+    }
+
+    fn count(&self) -> u16 {
+        *self
+    }
+}
+
+impl ArrayMembers for Vec<String> {
+    fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+        let names = Vec::<String>::deserialize(from)?;
+        match names.len() {
+            2..=MEMBERS_MAX => Ok(names),
+            count => Err(D::Error::custom(format!(
+                "{count} disks; allowed are 2 to {}",
+                MEMBERS_MAX
+            ))),
+        }
+    }
+
+    fn count(&self) -> u16 {
+        self.len() as u16
+    }
+}
+
+impl<M: ArrayMembers> ArraySpec<M> {
+    /// Lays the array over disks of these sizes.
+    ///
+    /// # Errors
+    ///
+    /// If a disk has no whole chunk, or all disks together have too many sectors.
+    pub fn over(&self, sizes: &[Sectors], sector_bytes: u32) -> Result<Striped, MapError> {
+        // A page has whole sectors, and so has a chunk.
+        Striped::new(Sectors::new(self.chunk.0 / u64::from(sector_bytes)), sizes)
+    }
+
+    /// Read-ahead of a host above the array, if that is more than the host has: two stripes, as md sets it.
+    pub fn read_ahead(&self) -> Bytes {
+        Bytes(2 * u64::from(self.members.count()) * self.chunk.0)
+    }
+}
+
 impl ArraySpec {
     /// Lays the array over disks of `capacity` sectors with `sector_bytes` bytes.
     ///
@@ -78,15 +137,8 @@ impl ArraySpec {
     ///
     /// If a disk has no whole chunk, or all disks together have too many sectors.
     pub fn build(&self, capacity: Sectors, sector_bytes: u32) -> Result<Striped, KeyError> {
-        // A page has whole sectors, and so has a chunk.
-        let chunk = Sectors::new(self.chunk.0 / u64::from(sector_bytes));
         let sizes = vec![capacity; usize::from(self.members)];
-        let striped = Striped::new(chunk, &sizes);
+        let striped = self.over(&sizes, sector_bytes);
         striped.map_err(|error| KeyError::new("array", error.to_string()))
-    }
-
-    /// Read-ahead of a host above the array, if that is more than the host has: two stripes, as md sets it.
-    pub fn read_ahead(&self) -> Bytes {
-        Bytes(2 * u64::from(self.members) * self.chunk.0)
     }
 }

@@ -19,7 +19,7 @@ mod scan;
 mod simulated;
 mod timeout;
 
-pub use array::{ArraySpec, Level};
+pub use array::{ArrayMembers, ArraySpec, Level};
 pub use believed::{Beliefs, Believed, Known, Source};
 pub use builder::{Builder, asks_for_arm};
 pub use describe::{Stack, entries};

@@ -3,7 +3,7 @@
 use crate::describe::entries;
 use headtime_config::{Error, Node, Place, Table, Value, read};
 use headtime_engine::log::Setting;
-use headtime_engine::{Config, EngineSpec};
+use headtime_engine::{Config, EngineSpec, Member};
 use headtime_sched::ServiceCurve;
 use headtime_units::{Bytes, Millionths, Nanos, Sectors};
 use std::collections::BTreeSet;
@@ -73,6 +73,38 @@ impl LogSettings {
             }
         }
         all
+    }
+
+    /// The settings of several members, for one log: all settings of the first member, then the settings that differ at
+    /// other members. These have the member's number before the key (`@1.scheduler`).
+    pub fn of_members(members: &[Vec<(String, String)>]) -> Vec<(String, String)> {
+        let first = members.first().cloned().unwrap_or_default();
+        let others = members.iter().enumerate().skip(1);
+        let differing = others.flat_map(|(number, settings)| {
+            let own = settings.iter().filter(|own| !first.contains(own));
+            own.map(move |(key, value)| (format!("@{number}.{key}"), value.clone()))
+        });
+        let differing: Vec<_> = differing.collect();
+        first.into_iter().chain(differing).collect()
+    }
+
+    /// The settings of one member of a log. A setting without the member's number is the first member's, and holds for all.
+    pub fn of_member(settings: &[Setting], member: Member) -> Vec<Setting> {
+        let prefix = format!("@{}.", member.0);
+        let own = settings.iter().filter_map(|setting| {
+            let key = setting.key.strip_prefix(&prefix)?.to_owned();
+            Some(Setting {
+                key,
+                ..setting.clone()
+            })
+        });
+        let own: Vec<Setting> = own.collect();
+        let is_own = |key: &str| own.iter().any(|own| own.key == key);
+        let of_first = settings.iter().filter(|setting| {
+            // A key of a member has a number behind the `@`.
+            !setting.key.starts_with('@') && !is_own(&setting.key)
+        });
+        of_first.cloned().chain(own.iter().cloned()).collect()
     }
 
     /// From what a log has; `file` is the name that errors give.
@@ -290,6 +322,33 @@ mod tests {
         ] {
             let found = with(plug).unwrap_err();
             assert!(found.contains(problem), "{found}");
+        }
+    }
+
+    #[test]
+    fn settings_of_members_round_trip() {
+        let of = |scheduler: &str, drive: &str| {
+            let mut settings = LogSettings::new(scheduler, EngineSpec::default(), 512);
+            settings.others = vec![("drive".to_owned(), drive.to_owned())];
+            settings
+        };
+        let members = [of("noop", "a"), of("sstf", "a"), of("noop", "b")];
+        let all = members.each_ref().map(LogSettings::to_settings);
+        let written = LogSettings::of_members(&all);
+        let differing: Vec<_> = (written.iter())
+            .filter(|(key, _)| key.starts_with('@'))
+            .collect();
+        let expected = [("@1.scheduler", "sstf"), ("@2.drive", "b")];
+        let expected = expected.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(differing, expected.iter().collect::<Vec<_>>());
+        let mut text = String::from("headtime-log 3\n");
+        for (key, value) in &written {
+            write_setting(&mut text, key, value);
+        }
+        let settings = Reader::new(text.as_bytes()).settings().expect("a log");
+        for (number, member) in (0..).zip(members) {
+            let own = LogSettings::of_member(&settings, Member(number));
+            assert_eq!(LogSettings::from_settings("x", &own), Ok(member));
         }
     }
 

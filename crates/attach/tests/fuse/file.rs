@@ -436,7 +436,7 @@ fn as_many_in_flight_as_a_program_asks_for() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                     one.disk.snapshot().await
                 });
-                most = most.max(snapshot.expect("runs").in_flight);
+                most = most.max(snapshot.expect("runs").whole.in_flight);
             }
             fio.join().expect("fio is content");
         });
@@ -578,7 +578,7 @@ fn a_program_that_is_killed() {
     wait(async {
         loop {
             let snapshot = one.disk.snapshot().await.expect("runs");
-            if snapshot.in_flight > 0 {
+            if snapshot.whole.in_flight > 0 {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

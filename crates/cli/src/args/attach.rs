@@ -29,14 +29,9 @@ pub struct Attach {
     /// workers.
     #[arg(long = "loop")]
     pub loop_devices: bool,
-    /// The readahead of Linux on the loop devices; 0B turns it off
-    #[arg(
-        long,
-        value_name = "SIZE",
-        default_value = "128KiB",
-        requires = "loop_devices"
-    )]
-    pub read_ahead: Bytes,
+    /// The readahead of Linux on the loop devices; 0B turns it off. By default 128KiB, and for an array at least two stripes
+    #[arg(long, value_name = "SIZE", requires = "loop_devices")]
+    pub read_ahead: Option<Bytes>,
     /// Let other users look into the directory; the files stay yours
     #[arg(long)]
     pub allow_other: bool,

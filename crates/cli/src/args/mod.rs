@@ -1,5 +1,6 @@
 //! The command line, declared once: parser, help, man pages and completions all come from here.
 
+mod array;
 #[cfg(feature = "fuse")]
 mod attach;
 mod drive;
@@ -20,6 +21,7 @@ use headtime_lab::fault::EXIT_CODES;
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
+pub use array::{ArrayCreate, ArrayShow, ArrayVerb};
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
 pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
@@ -86,6 +88,9 @@ pub enum Verb {
     /// Stop a `headtime attach`, or clean up after one that was killed
     #[cfg(feature = "fuse")]
     Detach(Detach),
+    /// Files and block devices as disks of an array: write headers, show them
+    #[command(subcommand)]
+    Array(ArrayVerb),
     /// Query or control a server over its control socket
     Control(Control),
     /// Read a served disk to its end beside its clients, and name what cannot be read

@@ -1,5 +1,6 @@
 //! The commands, one module for each verb.
 
+mod array;
 #[cfg(feature = "fuse")]
 mod attach;
 mod compare;
@@ -50,6 +51,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Attach(args) => attach::attach(&args),
         #[cfg(feature = "fuse")]
         Verb::Detach(args) => attach::detach(&args, context),
+        Verb::Array(verb) => array::array(&verb, context),
         Verb::Control(args) => control::control(&args, context),
         Verb::Scrub(args) => scrub::scrub(&args, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),

@@ -63,22 +63,21 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
         settings => settings.map_err(fault)?,
     };
     let bad = |problem: &dyn std::fmt::Display| Fault::Input(format!("{name}: {problem}"));
-    let settings = match LogSettings::from_settings(name, &settings) {
-        Ok(settings) => settings,
+    let of = |member| {
+        let own = LogSettings::of_member(&settings, member);
+        LogSettings::from_settings(name, &own)
+    };
+    let first = match of(Member(0)) {
+        Ok(settings) => Repeated::new(settings),
         // Settings may lack where nothing follows them.
         Err(error) => match reader.next_record().map_err(fault)? {
             None => return nothing(name, context),
             Some(_) => return Err(Fault::input(error)),
         },
     };
-    let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
-    let builder = |text: &str| builder(text, &known, &settings);
-    let queue = builder(&settings.scheduler).map_err(|problem| bad(&problem))?;
-    let engine = || Engine::behind(settings.config(), queue.scheduler(), queue.gated());
-    // The log names its members by their lines alone. The first one may have none.
+    // The log names its members by their lines. The first one may have none.
     let mut members = BTreeMap::new();
-    let first = Repeated::new(engine().map_err(|error| bad(&error))?);
-    members.insert(Member(0), first);
+    members.insert(Member(0), first.map_err(|problem| bad(&problem))?);
     let mut ended = false;
     while let Some((line, record)) = reader.next_record().map_err(fault)? {
         if let Record::Setting { key, .. } = &record {
@@ -92,11 +91,13 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
         let of_member = match members.entry(member) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(place) => {
-                place.insert(Repeated::new(engine().map_err(|error| bad(&error))?))
+                let repeated = Repeated::new(of(member).map_err(Fault::input)?);
+                place.insert(repeated.map_err(|problem| bad(&problem))?)
             }
         };
         let mut unbuilt = None;
-        let swapped = |text: &str| match builder(text) {
+        let (known, settings) = (&of_member.known, &of_member.settings);
+        let swapped = |text: &str| match builder(text, known, settings) {
             Ok(queue) => Some(queue.scheduler()),
             Err(problem) => {
                 unbuilt = Some(problem);
@@ -157,7 +158,7 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
             true => format!("{name}: member {}", member.0),
             false => name.to_owned(),
         };
-        let identical = summary(&of, &settings.scheduler, &done);
+        let identical = summary(&of, &of_member.settings.scheduler, &done);
         context.print(&format!("{identical}, identical\n"))?;
     }
     if cut {
@@ -183,17 +184,24 @@ fn nothing(name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
 
 /// A member's log, as far as it was repeated.
 struct Repeated {
+    settings: LogSettings,
+    known: Known,
     replay: Replay<Box<dyn Scheduler>>,
     /// The last lines.
     before: VecDeque<String>,
 }
 
 impl Repeated {
-    fn new(engine: Engine) -> Repeated {
-        Repeated {
-            replay: Replay::new(engine),
+    fn new(settings: LogSettings) -> Result<Repeated, String> {
+        let known = Known::recorded(settings.belief.as_deref(), settings.curve.clone());
+        let queue = builder(&settings.scheduler, &known, &settings)?;
+        let engine = Engine::behind(settings.config(), queue.scheduler(), queue.gated());
+        Ok(Repeated {
+            replay: Replay::new(engine.map_err(|error| error.to_string())?),
+            settings,
+            known,
             before: VecDeque::with_capacity(BEFORE),
-        }
+        })
     }
 
     fn note(&mut self, line: &str) {

@@ -3,7 +3,8 @@
 use super::context::Context;
 use crate::args::{Live, Serve};
 use crate::live::config::{Config, Socket};
-use crate::live::disks::{self, PreparedDisk, Starting};
+use crate::live::disk::PreparedDisk;
+use crate::live::disks::{self, Prepared, Starting};
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_lab::fault::Fault;
@@ -56,7 +57,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
 pub(super) fn start(
     config: &Config,
     inherited: Inherited,
-    prepared: Vec<PreparedDisk>,
+    prepared: Vec<Prepared>,
     live: &Live,
 ) -> Result<Server, Fault> {
     let notes = sockets::look(&config.listen)?;
@@ -107,27 +108,24 @@ fn settle() {
 /// What would be served.
 fn check(
     config: &Config,
-    prepared: &[PreparedDisk],
+    prepared: &[Prepared],
     live: &Live,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
     let mut text = String::new();
     for prepared in prepared {
-        let disk = &prepared.config;
         let size = Bytes(prepared.look(live.force)?);
-        let timeout = disk
-            .timeout
-            .map_or("off".to_owned(), |timeout| timeout.to_string());
-        let read_only = if disk.read_only { ", read-only" } else { "" };
-        let _ = writeln!(
-            text,
-            "disk {}: {}, {size}, {}, depth {}, timeout {timeout}{read_only}",
-            disk.name,
-            one_line(&prepared.backend()),
-            disk.stack.scheduler,
-            prepared.engine.depth,
-        );
-        for export in &disk.exports {
+        match &prepared.array {
+            None => check_disk(&mut text, "", &prepared.members[0], Some(size)),
+            Some(array) => {
+                let (name, what) = (&array.name, one_line(&prepared.backend()));
+                let _ = writeln!(text, "array {name}: {what}, {size}");
+                for member in &prepared.members {
+                    check_disk(&mut text, "  ", member, None);
+                }
+            }
+        }
+        for export in prepared.exports() {
             let class = export.class;
             let read_only = if export.read_only { ", read-only" } else { "" };
             let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
@@ -153,4 +151,22 @@ fn check(
     context.print(&text)?;
     notes.iter().for_each(|note| context.note(note));
     Ok(())
+}
+
+/// Adds a line for a disk that would be served.
+fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Option<Bytes>) {
+    let disk = &prepared.config;
+    let size = size.map_or(String::new(), |size| format!(" {size},"));
+    let timeout = disk
+        .timeout
+        .map_or("off".to_owned(), |timeout| timeout.to_string());
+    let read_only = if disk.read_only { ", read-only" } else { "" };
+    let _ = writeln!(
+        text,
+        "{indent}disk {}: {},{size} {}, depth {}, timeout {timeout}{read_only}",
+        disk.name,
+        one_line(&prepared.backend()),
+        disk.stack.scheduler,
+        prepared.engine.depth,
+    );
 }

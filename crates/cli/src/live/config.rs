@@ -1,6 +1,7 @@
 //! The configuration of a server, as `docs/serve.md` explains it.
 
 mod access;
+mod array;
 mod disk;
 mod listen;
 mod sections;
@@ -10,8 +11,8 @@ pub use access::{AccessConfig, GroupConfig, group_error};
 pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{
-    Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ListenConfig, LogConfig, LogFormat,
-    Socket,
+    ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ListenConfig,
+    LogConfig, LogFormat, Socket,
 };
 
 use headtime_config::{Error, OneOrList, Place, Placed, Table};
@@ -32,6 +33,8 @@ pub struct Config {
     pub file: PathBuf,
     /// The disks, at least one, in the order of the file.
     pub disks: Vec<DiskConfig>,
+    /// The arrays of these disks, in the order of the file.
+    pub arrays: Vec<ArrayConfig>,
     /// Where clients and watchers come in.
     pub listen: ListenConfig,
     /// What is written of the run.
@@ -42,6 +45,7 @@ pub struct Config {
 #[derive(Deserialize)]
 struct ConfigKeys {
     disk: Option<OneOrList<Placed<disk::DiskKeys>>>,
+    array: Option<OneOrList<Placed<array::ArrayKeys>>>,
     listen: Option<Placed<listen::ListenKeys>>,
     log: Option<listen::LogKeys>,
 }
@@ -86,11 +90,20 @@ impl Config {
             }
             _ => {}
         }
+        let arrays = read.array.map_or(Vec::new(), |OneOrList(arrays)| arrays);
+        let of_arrays = arrays
+            .iter()
+            .flat_map(|array| array.members().iter().cloned());
+        let of_arrays = of_arrays.collect();
         let mut seen = Seen::default();
         let disks = disks
             .into_iter()
-            .map(|keys| disk::disk(keys, &mut seen))
+            .map(|keys| disk::disk(keys, &mut seen, &of_arrays))
             .collect::<Result<Vec<_>, _>>()?;
+        let arrays = arrays
+            .into_iter()
+            .map(|keys| array::array(keys, &disks, &mut seen))
+            .collect::<Result<_, _>>()?;
         let listen = match &read.listen {
             Some(keys) => listen::listen(keys, &mut seen)?,
             None => ListenConfig::default(),
@@ -99,6 +112,7 @@ impl Config {
         Ok(Config {
             file: PathBuf::from(file),
             disks,
+            arrays,
             listen,
             log,
         })

@@ -1,10 +1,13 @@
 //! The live world as the command line brings it up: configuration, disks, the server around them.
 
+mod arrays;
 pub mod config;
+pub mod disk;
 pub mod disks;
 pub mod front;
 pub mod known;
 mod log_file;
 pub mod messages;
+mod reload;
 pub mod server;
 pub mod sockets;

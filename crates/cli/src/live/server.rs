@@ -1,27 +1,26 @@
 //! A server from its first socket to its last flush.
 
-use super::config::{Config, DiskConfig, ListenConfig};
+use super::config::ListenConfig;
+use super::disk::PreparedDisk;
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
+use super::reload::Reload;
 use super::{messages, sockets};
-use headtime_engine::GateSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
-use headtime_serve::disk::{BuildScheduler, Disk};
-use headtime_serve::http::{Site, Sockets, Watched, snapshot};
+use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
 use headtime_serve::nbd;
 use headtime_units::Nanos;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 /// Who learns that the server is ready. Not being able to pass that on is no reason to end: clients may
 /// have come already.
@@ -314,214 +313,23 @@ fn watched(running: &Running) -> Watched {
         disk: running.disk.clone(),
         backend: running.prepared.backend(),
         exports: exports.collect(),
-        faults: running.prepared.config.faults,
-        parse_scheduler: running.prepared.parser(),
+        members: running
+            .prepared
+            .members
+            .iter()
+            .map(watched_member)
+            .collect(),
         scrubs: Arc::new(running.prepared.scrubs(&running.disk)),
     }
 }
 
-/// What a reading of the configuration changes of one disk.
-struct Change {
-    disk: Disk,
-    config: DiskConfig,
-    scheduler: Option<(String, BuildScheduler)>,
-    gate: Option<GateSpec>,
-    timeout: Option<Option<Nanos>>,
-}
-
-/// What a reading of the configuration changes.
-#[derive(Default)]
-struct Changes {
-    disks: Vec<Change>,
-    /// What takes a restart, in words.
-    fixed: Vec<String>,
-}
-
-/// Reads the configuration again while the server runs, beside it: learning what a scheduler has to
-/// know of a drive takes a while.
-struct Reload {
-    file: PathBuf,
-    /// The disks with what counts for them now.
-    current: Vec<(Disk, DiskConfig)>,
-    listen: ListenConfig,
-    running: Arc<Vec<Running>>,
-    under_way: Option<JoinHandle<Result<Changes, Fault>>>,
-    again: bool,
-}
-
-impl Reload {
-    fn new(file: &Path, listen: &ListenConfig, running: &Arc<Vec<Running>>) -> Reload {
-        let current = running
-            .iter()
-            .map(|running| (running.disk.clone(), running.prepared.config.clone()));
-        Reload {
-            file: file.to_owned(),
-            current: current.collect(),
-            listen: listen.clone(),
-            running: Arc::clone(running),
-            under_way: None,
-            again: false,
-        }
+fn watched_member(disk: &PreparedDisk) -> WatchedMember {
+    WatchedMember {
+        name: disk.config.name.clone(),
+        backend: disk.backend(),
+        faults: disk.config.faults,
+        parse_scheduler: disk.parser(),
     }
-
-    fn begin(&mut self) {
-        if self.under_way.is_some() {
-            self.again = true;
-            return;
-        }
-        let (file, current) = (self.file.clone(), self.current.clone());
-        let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
-        self.under_way = Some(tokio::spawn(async move {
-            // The control socket may have swapped a scheduler or a gate since the file was read.
-            let mut in_force = Vec::with_capacity(current.len());
-            for (disk, config) in &current {
-                let told = snapshot(disk).await;
-                let told = told.map(|snapshot| (snapshot.scheduler, snapshot.gate));
-                let read = || {
-                    let stack = &config.stack;
-                    (stack.scheduler.to_string(), stack.engine.gate.to_string())
-                };
-                in_force.push(told.unwrap_or_else(read));
-            }
-            let reading = move || changes(&file, &current, &in_force, &listen, &running);
-            let reading = tokio::task::spawn_blocking(reading);
-            reading
-                .await
-                .expect("reading a configuration does not panic")
-        }));
-    }
-
-    /// Waits for the reading that is under way, for ever if there is none, and puts it in force.
-    async fn done(&mut self) {
-        let Some(reading) = &mut self.under_way else {
-            return std::future::pending().await;
-        };
-        let result = reading
-            .await
-            .expect("reading a configuration does not panic");
-        self.under_way = None;
-        match result {
-            Err(fault) => tracing::error!("nothing is changed: {fault}"),
-            Ok(Changes { disks, fixed }) => {
-                for text in fixed {
-                    tracing::warn!("{text}");
-                }
-                let nothing = disks.is_empty();
-                for change in disks {
-                    self.apply(change);
-                }
-                if nothing {
-                    tracing::info!("the configuration was read again; nothing to change");
-                }
-            }
-        }
-        if std::mem::take(&mut self.again) {
-            self.begin();
-        }
-    }
-
-    fn apply(&mut self, change: Change) {
-        let Change {
-            disk,
-            config,
-            scheduler,
-            gate,
-            timeout,
-        } = change;
-        if let Some((text, build)) = scheduler {
-            tracing::info!(
-                disk = disk.name(),
-                scheduler = text,
-                "the scheduler is swapped"
-            );
-            disk.swap_scheduler(&text, build);
-        }
-        if let Some(gate) = gate {
-            match disk.set_gate(&gate) {
-                Ok(()) => tracing::info!(disk = disk.name(), %gate, "the gate is changed"),
-                // It fitted when the file was read.
-                Err(error) => tracing::error!(disk = disk.name(), "{error}"),
-            }
-        }
-        if let Some(timeout) = timeout {
-            let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
-            tracing::info!(disk = disk.name(), timeout = text, "the timeout is changed");
-            disk.set_timeout(timeout);
-        }
-        for (current, before) in &mut self.current {
-            if current.name() == disk.name() {
-                *before = config.clone();
-            }
-        }
-    }
-}
-
-/// What a configuration file changes, and what it would change after a restart. `in_force` are the
-/// texts of the disks' schedulers and gates.
-fn changes(
-    file: &Path,
-    current: &[(Disk, DiskConfig)],
-    in_force: &[(String, String)],
-    listen: &ListenConfig,
-    running: &[Running],
-) -> Result<Changes, Fault> {
-    let config = Config::open(file)?;
-    let mut changes = Changes::default();
-    let fixed = &mut changes.fixed;
-    let differences = listen.fixed_differences(&config.listen);
-    if !differences.is_empty() {
-        let keys = differences.join(", ");
-        fixed.push(format!("listen: {keys}: another value takes a restart"));
-    }
-    for new in &config.disks {
-        if !current.iter().any(|(disk, _)| disk.name() == new.name) {
-            fixed.push(format!("disk {} is new; that takes a restart", new.name));
-        }
-    }
-    for (((disk, old), (scheduler_in_force, gate_in_force)), running) in
-        current.iter().zip(in_force).zip(running)
-    {
-        let Some(new) = config.disk(disk.name()) else {
-            fixed.push(format!(
-                "disk {} is gone; that takes a restart",
-                disk.name()
-            ));
-            continue;
-        };
-        let differences = old.fixed_differences(new);
-        if !differences.is_empty() {
-            let keys = differences.join(", ");
-            fixed.push(format!(
-                "disk {}: {keys}: another value takes a restart",
-                disk.name()
-            ));
-        }
-        let scheduler = match new.stack.scheduler.to_string() != *scheduler_in_force {
-            false => None,
-            true => {
-                let build = running
-                    .prepared
-                    .build(&new.stack.scheduler)
-                    .map_err(|problem| new.error("scheduler", problem))?;
-                Some((new.stack.scheduler.to_string(), build))
-            }
-        };
-        let gate = &new.stack.engine.gate;
-        gate.build(disk.engine_config())
-            .map_err(|error| new.error("gate", error.problem.to_string()))?;
-        let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
-        let timeout = (old.timeout != new.timeout).then_some(new.timeout);
-        if scheduler.is_some() || gate.is_some() || timeout.is_some() {
-            changes.disks.push(Change {
-                disk: disk.clone(),
-                config: new.clone(),
-                scheduler,
-                gate,
-                timeout,
-            });
-        }
-    }
-    Ok(changes)
 }
 
 impl Ended {
@@ -536,8 +344,9 @@ impl Ended {
             let requests = all(|export| export.requests.iter().sum());
             let failed = all(|export| export.failed.iter().sum());
             let _ = write!(text, "disk {name}: {requests} requests, {failed} failed");
-            if metrics.timeouts > 0 {
-                let _ = write!(text, ", {} timeouts", metrics.timeouts);
+            let timeouts = snapshot.whole.timeouts;
+            if timeouts > 0 {
+                let _ = write!(text, ", {timeouts} timeouts");
             }
             if let Some(failure) = &snapshot.failure {
                 let _ = write!(text, "; takes no writes: {failure}");

@@ -315,7 +315,7 @@ pub fn pages() -> Vec<PathBuf> {
     pages
 }
 
-const VERBS: [&str; 24] = [
+const VERBS: [&str; 26] = [
     "",
     "sim",
     "sim run",
@@ -337,6 +337,8 @@ const VERBS: [&str; 24] = [
     "drive validate",
     "reproduce",
     "serve",
+    "array create",
+    "array show",
     "control",
     "attach",
     "detach",

@@ -1,7 +1,8 @@
 //! How a disk is to be run, and why it cannot be started.
 
+use crate::device::Device;
 use headtime_disk::profile::Profile;
-use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Member};
+use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Map, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
 use headtime_units::Nanos;
@@ -19,6 +20,12 @@ pub type BuildJob = Box<dyn FnMut(Member) -> Option<Box<dyn Background>> + Send>
 
 /// Makes a job in the background, on the thread that it will live on.
 pub type MakeJob = Box<dyn FnOnce() -> Box<dyn Background> + Send>;
+
+/// The devices of a volume, one for each member, and where its sectors lie.
+pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
+
+/// The devices of a disk, and where its sectors lie if it has several.
+pub(super) type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
 /// How a disk is to be run.
 pub struct Options {
@@ -50,8 +57,8 @@ pub struct Options {
     pub unfinished: usize,
     /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
     pub real_time: bool,
-    /// The drive that the device is taken to be, to estimate where its arm's time goes; no estimate
-    /// if `None`, or if the device itself knows.
+    /// Assumed drive, to estimate where the arm's time goes. For a volume it is the first member's drive. There is no
+    /// estimate if `None`, or if the device itself knows.
     pub estimate: Option<Profile>,
     /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
     pub audit: bool,
@@ -79,6 +86,14 @@ impl Options {
             audit: false,
         }
     }
+}
+
+/// How a member of a volume is to be run, after the first.
+pub struct MemberOptions {
+    /// The text of the scheduler, and how it is made.
+    pub scheduler: (String, BuildScheduler),
+    /// As [`Options::estimate`], for the member's device.
+    pub estimate: Option<Profile>,
 }
 
 impl fmt::Debug for Options {

@@ -12,6 +12,7 @@ use headtime_engine::{self as engine, Config, Gate, GateSpec, Lane, Member};
 use headtime_linux::clock::Clock;
 use headtime_units::Sectors;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,8 +30,9 @@ pub(super) enum Order {
     NamedGate(Member, GateSpec),
     /// What is in a lane into another one, if there are these lanes.
     Drain(Member, Lane, Lane),
+    /// For the devices of these members, at the same time.
     Device(
-        Member,
+        Range<u16>,
         Control,
         oneshot::Sender<Result<Sectors, ControlError>>,
     ),
@@ -59,7 +61,8 @@ pub(super) struct Shared {
     pub exports: u16,
     /// What each engine may do.
     pub config: Config,
-    pub members: usize,
+    /// Sectors of the device of each member.
+    pub members: Vec<Sectors>,
     pub queue: ArrayQueue<Submission>,
     /// Room in the queue, after it was full.
     pub room: Notify,

@@ -12,13 +12,12 @@ mod start;
 mod steps;
 
 use super::log::LogThread;
-use super::options::{BuildScheduler, Options, StartError};
+use super::options::{BuildScheduler, Devices, MemberOptions, Options, StartError};
 use super::shared::Shared;
-use crate::device::Device;
 use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
-use headtime_engine::{Broken, Core, Map};
+use headtime_engine::{Broken, Core};
 use headtime_linux::clock::timespec;
-use headtime_sched::{Class, Flags, Op, Origin};
+use headtime_sched::{Class, Flags, Op, Origin, WaitStats};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use live::{LAST_FLUSH, Live};
 use rustix::event::{PollFd, PollFlags};
@@ -46,20 +45,17 @@ const CLOCK_EVERY: u32 = 8;
 /// Events reach the thread that writes the log after this time at most, or when they fill a piece. A killed server loses no more events.
 const LOG_EVERY: Nanos = Nanos::from_millis(5);
 
-/// Where the sectors of a volume lie, and the schedulers of its members after the first.
-type VolumeOf = (Box<dyn Map>, Vec<BuildScheduler>);
-
 pub(super) fn main<E>(
     options: Options,
-    volume: Option<VolumeOf>,
-    open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E>,
+    others: Vec<MemberOptions>,
+    open: impl FnOnce() -> Result<Devices, E>,
     doorbell: OwnedFd,
     started: &Sender<Result<Arc<Shared>, StartError>>,
 ) -> io::Result<()>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Thread::start(options, volume, open, doorbell) {
+    match Thread::start(options, others, open, doorbell) {
         Ok(mut thread) => {
             let shared = Arc::clone(&thread.live.shared);
             // Whoever started it waits for it.
@@ -98,6 +94,8 @@ struct Chosen {
     scheduler: String,
     build: BuildScheduler,
     gate: String,
+    /// Waits of schedulers that were swapped out.
+    waits_before: WaitStats,
 }
 
 /// What came of looking for the next thing that is due.

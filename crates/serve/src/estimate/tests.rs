@@ -331,8 +331,8 @@ fn a_disk_estimates_if_a_drive_is_believed_and_the_device_does_not_know() {
         })
         .unwrap();
         let snapshot = runtime.block_on(disk.snapshot()).unwrap();
-        assert_eq!(snapshot.head_time, None);
-        let estimated = snapshot.head_time_estimated;
+        assert_eq!(snapshot.whole.head_time, None);
+        let estimated = snapshot.whole.head_time_estimated;
         assert_eq!(estimated.is_some(), belief.is_some());
         if let Some(estimated) = estimated {
             assert_eq!(estimated.get(Part::Idle), snapshot.now - Time::ZERO);

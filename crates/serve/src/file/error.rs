@@ -2,6 +2,7 @@
 
 use super::safety::Use;
 use crate::backing::MakeError;
+use crate::header::{HeaderError, SetId};
 use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::path::PathBuf;
@@ -83,6 +84,20 @@ pub enum OpenError {
     /// The depth is out of range.
     #[error("depth {0} is out of range; allowed is 1 to 256")]
     Depth(u32),
+    /// It is a disk of an array, which writing to it alone would spoil.
+    #[error(
+        "{} is disk {index} of the array {set}: serve the array, or this disk with `read_only`; `force` opens it all the same",
+        .path.shown()
+    )]
+    Member {
+        path: PathBuf,
+        /// Place of the disk, from 0.
+        index: u32,
+        set: SetId,
+    },
+    /// It is no disk of an array.
+    #[error("{}: {error}", .path.shown())]
+    Header { path: PathBuf, error: HeaderError },
     #[error(
         "the kernel gives no io_uring, which may be switched off (kernel.io_uring_disabled): {0}"
     )]

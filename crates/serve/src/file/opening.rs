@@ -39,6 +39,8 @@ pub struct FileOptions {
     pub create: bool,
     /// Commands that the kernel gets at a time, 1 to 256.
     pub depth: u32,
+    /// True for a disk of an array. The file begins with a [`Header`](crate::header::Header), and the disk follows.
+    pub member: bool,
 }
 
 impl FileOptions {
@@ -52,12 +54,13 @@ impl FileOptions {
             size: None,
             create: false,
             depth: 32,
+            member: false,
         }
     }
 }
 
 /// How a file is opened.
-pub(super) struct Opening<'a> {
+pub(crate) struct Opening<'a> {
     /// What tells whether it is used otherwise.
     pub machine: &'a Machine,
     /// Whether it can then be written to. A check before writing opens for reading only and makes
@@ -73,7 +76,7 @@ impl Opening<'_> {
 }
 
 /// A file that may be used.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     pub claim: Claim,
     pub geometry: Geometry,
     /// Bytes of the file; fewer than the sectors have if the last sector is not whole.
@@ -86,7 +89,7 @@ const DEPTH_MAX: u32 = 256;
 
 /// Opens a file after checking what it is, or makes it. Removes a file that it has made and cannot
 /// use.
-pub(super) fn open_checked(
+pub(crate) fn open_checked(
     options: &FileOptions,
     opening: &Opening<'_>,
 ) -> Result<Opened, OpenError> {
@@ -250,6 +253,7 @@ fn place(options: &FileOptions) -> Result<(Place, u64), OpenError> {
     // What is wrong with where it would be helps more than how to have it made there.
     let place = Place::of(&options.path)?;
     let hint = match (options.read_only, options.size) {
+        _ if options.member => Hint::None,
         (true, _) => Hint::None,
         (false, None) => Hint::SizeAndCreate,
         (false, Some(bytes)) if options.create => return Ok((place, bytes)),

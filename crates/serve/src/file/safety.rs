@@ -59,7 +59,7 @@ impl fmt::Display for Use {
 
 /// Where the kernel tells of itself.
 #[derive(Clone, Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     pub sys: PathBuf,
     pub proc: PathBuf,
 }

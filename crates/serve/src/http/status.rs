@@ -1,6 +1,6 @@
 //! The state of a server as JSON.
 
-use crate::metrics::{CLASS_NAMES, Labelled, OPS, Page, Times};
+use crate::metrics::{CLASS_NAMES, Labelled, MemberSnapshot, OPS, Page, Times};
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
 use headtime_linux::clock::Wall;
 use headtime_units::{MorePercent, Nanos};
@@ -45,17 +45,55 @@ fn disk(labelled: &Labelled) -> Value {
             })
         })
         .collect();
-    let head_time = snapshot.head_time.map(|head_time| {
+    let lateness = snapshot.in_model_time.then(|| {
+        let mut lateness = times(&metrics.lateness.read());
+        lateness["late_share"] = json!(metrics.late_share());
+        lateness
+    });
+    let members = labelled.members.iter().zip(&snapshot.members);
+    let members: Vec<Value> = members
+        .map(|((name, backend), state)| {
+            let mut member = device(state);
+            member["name"] = json!(name);
+            member["backend"] = json!(backend);
+            member
+        })
+        .collect();
+    let mut disk = device(&snapshot.whole);
+    let own = json!({
+        "name": labelled.disk,
+        "up": true,
+        "backend": labelled.backend,
+        "overtaken": by_class(metrics.overtaken.each_ref().map(|of| counts(&of.read()))),
+        "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
+        "failed": snapshot.failure.is_some(),
+        "failure": snapshot.failure,
+        "lateness_ms": lateness,
+        "exports": exports,
+        "scrub": labelled.scrub.as_ref().map(|status| scrub(status, labelled.sector_bytes)),
+    });
+    if let (Value::Object(disk), Value::Object(own)) = (&mut disk, own) {
+        disk.extend(own);
+    }
+    if !members.is_empty() {
+        disk["members"] = json!(members);
+    }
+    disk
+}
+
+/// The state of a device and its engine.
+fn device(state: &MemberSnapshot) -> Value {
+    let head_time = state.head_time.map(|head_time| {
         let parts = head_time.iter();
         let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
         parts.collect::<Map<String, Value>>()
     });
-    let estimated = snapshot.head_time_estimated.map(|estimated| {
+    let estimated = state.head_time_estimated.map(|estimated| {
         let parts = estimated.iter();
         let parts = parts.map(|(part, time)| (part.name().to_owned(), json!(time.as_secs_f64())));
         parts.collect::<Map<String, Value>>()
     });
-    let predictions = snapshot.predictions.map(|all| {
+    let predictions = state.predictions.map(|all| {
         let [near, off, far] = all.within;
         json!({
             "commands": all.commands,
@@ -70,55 +108,39 @@ fn disk(labelled: &Labelled) -> Value {
             "after_surprise": all.after_surprise,
         })
     });
-    let lateness = snapshot.in_model_time.then(|| {
-        let mut lateness = times(&metrics.lateness.read());
-        lateness["late_share"] = json!(metrics.late_share());
-        lateness
-    });
     json!({
-        "name": labelled.disk,
-        "up": true,
-        "backend": labelled.backend,
-        "scheduler": snapshot.scheduler,
-        "gate": snapshot.gate,
+        "scheduler": state.scheduler,
+        "gate": state.gate,
         "gating": {
-            "plugged_s": snapshot.gating.plugged.as_secs_f64(),
-            "refused": by_class(snapshot.gating.refused),
-            "starved": by_class(snapshot.gating.starved),
-            "starved_s": by_class(snapshot.gating.starved_for.map(Nanos::as_secs_f64)),
+            "plugged_s": state.gating.plugged.as_secs_f64(),
+            "refused": by_class(state.gating.refused),
+            "starved": by_class(state.gating.starved),
+            "starved_s": by_class(state.gating.starved_for.map(Nanos::as_secs_f64)),
         },
-        "overtaken": by_class(metrics.overtaken.each_ref().map(|of| counts(&of.read()))),
-        "bytes": snapshot.capacity.get() * u64::from(labelled.sector_bytes),
-        "in_flight": snapshot.in_flight,
-        "waiting": snapshot.waiting,
-        "failed": snapshot.failure.is_some(),
-        "failure": snapshot.failure,
-        "abandoned": snapshot.abandoned,
-        "errors": metrics.errors,
-        "timeouts": metrics.timeouts,
+        "in_flight": state.in_flight,
+        "waiting": state.waiting,
+        "abandoned": state.abandoned,
+        "errors": state.errors,
+        "timeouts": state.timeouts,
         "engine": {
-            "arrived": snapshot.engine.arrived,
-            "finished": snapshot.engine.finished,
-            "issued": snapshot.engine.issued,
-            "merged": snapshot.engine.merged_back + snapshot.engine.merged_front
-                + snapshot.engine.fused,
-            "held": snapshot.engine.held_overlap + snapshot.engine.held_flush,
-            "idled": snapshot.engine.idled,
-            "queued_max": snapshot.engine.queued_max,
+            "arrived": state.engine.arrived,
+            "finished": state.engine.finished,
+            "issued": state.engine.issued,
+            "merged": state.engine.merged_back + state.engine.merged_front + state.engine.fused,
+            "held": state.engine.held_overlap + state.engine.held_flush,
+            "idled": state.engine.idled,
+            "queued_max": state.engine.queued_max,
         },
         "waits": {
-            "streams_established": snapshot.waits.streams_established,
-            "streams": snapshot.waits.streams,
-            "waits": snapshot.waits.waits,
-            "waits_won": snapshot.waits.waits_won,
-            "waits_lost": snapshot.waits.waits_lost,
+            "streams_established": state.waits.streams_established,
+            "streams": state.waits.streams,
+            "waits": state.waits.waits,
+            "waits_won": state.waits.waits_won,
+            "waits_lost": state.waits.waits_lost,
         },
         "head_time_s": head_time,
         "head_time_estimated_s": estimated,
         "predictions": predictions,
-        "lateness_ms": lateness,
-        "exports": exports,
-        "scrub": labelled.scrub.as_ref().map(|status| scrub(status, labelled.sector_bytes)),
     })
 }
 

@@ -3,7 +3,7 @@
 mod promises;
 mod writer;
 
-use super::{CLASS_NAMES, ExportMetrics, OPS, Snapshot, Times};
+use super::{CLASS_NAMES, ExportMetrics, MemberSnapshot, OPS, Snapshot, Times};
 use crate::nbd::Counts;
 use crate::scrub::{Gaps, ScrubState, ScrubStatus};
 use headtime_units::Nanos;
@@ -27,6 +27,8 @@ pub struct Labelled {
     pub sector_bytes: u32,
     /// Names of its exports, by number.
     pub exports: Vec<String>,
+    /// Names of an array's members and descriptions of their devices; empty for one device.
+    pub members: Vec<(String, String)>,
     /// Its last scrub, if there was one.
     pub scrub: Option<Box<ScrubStatus>>,
     /// Its state.
@@ -98,6 +100,46 @@ impl Page {
             let values = values(disk).into_iter();
             values.map(move |(part, value)| {
                 (vec![("disk", disk.disk.as_str()), (label, part)], value)
+            })
+        })
+    }
+
+    /// The devices: each disk, or each member of an array, which has a label more. With the description of each.
+    fn labelled_devices(&self) -> impl Iterator<Item = (Labels<'_>, &str, &MemberSnapshot)> {
+        self.disks.iter().flat_map(|disk| {
+            let (name, snapshot) = (disk.disk.as_str(), &disk.snapshot);
+            let one = disk.members.is_empty().then(|| {
+                let labels = vec![("disk", name)];
+                (labels, disk.backend.as_str(), &snapshot.whole)
+            });
+            let several = disk.members.iter().zip(&snapshot.members);
+            let several = several.map(move |((member, backend), state)| {
+                let labels = vec![("disk", name), ("member", member.as_str())];
+                (labels, backend.as_str(), state)
+            });
+            one.into_iter().chain(several)
+        })
+    }
+
+    fn devices<'a, T: 'a>(
+        &'a self,
+        value: impl Fn(&'a MemberSnapshot) -> T + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
+        self.labelled_devices()
+            .map(move |(labels, _, state)| (labels, value(state)))
+    }
+
+    /// Several values of each device, told apart by one more label.
+    fn device_parts<'a, T: 'a, I: IntoIterator<Item = (&'a str, T)> + 'a>(
+        &'a self,
+        label: &'a str,
+        values: impl Fn(&'a MemberSnapshot) -> I + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
+        self.labelled_devices().flat_map(move |(labels, _, state)| {
+            values(state).into_iter().map(move |(part, value)| {
+                let mut labels = labels.clone();
+                labels.push((label, part));
+                (labels, value)
             })
         })
     }
@@ -213,13 +255,12 @@ impl Page {
             ),
             up.map(|(disk, up)| (vec![("disk", disk)], up)),
         )?;
-        let info = self.disks.iter().map(|disk| {
-            let labels = vec![
-                ("disk", disk.disk.as_str()),
-                ("backend", disk.backend.as_str()),
-                ("scheduler", disk.snapshot.scheduler.as_str()),
-                ("gate", disk.snapshot.gate.as_str()),
-            ];
+        let info = self.labelled_devices().map(|(mut labels, backend, state)| {
+            labels.extend([
+                ("backend", backend),
+                ("scheduler", state.scheduler.as_str()),
+                ("gate", state.gate.as_str()),
+            ]);
             (labels, 1.0)
         });
         out.gauges(
@@ -230,87 +271,83 @@ impl Page {
             ),
             info,
         )?;
-        type Gauge = fn(&Labelled) -> f64;
-        let gauges: [(&str, &str, Option<Unit>, Gauge); 7] = [
-            ("disk_size", "Size of the disk", Some(Unit::Bytes), |disk| {
-                disk.snapshot.capacity.get() as f64 * f64::from(disk.sector_bytes)
-            }),
-            (
-                "commands_in_flight",
-                "Commands in the device",
-                None,
-                |disk| f64::from(disk.snapshot.in_flight),
-            ),
-            (
-                "requests_waiting",
-                "Requests that wait for the device",
-                None,
-                |disk| disk.snapshot.waiting as f64,
-            ),
-            (
-                "requests_queued_max",
-                "The most requests that were with the scheduler at once",
-                None,
-                |disk| disk.snapshot.engine.queued_max as f64,
-            ),
-            (
-                "scheduler_streams",
-                "Streams that the scheduler takes to go on",
-                None,
-                |disk| disk.snapshot.waits.streams as f64,
-            ),
-            (
-                "commands_abandoned",
-                "Commands given up on whose data the device still holds",
-                None,
-                |disk| disk.snapshot.abandoned as f64,
-            ),
+        out.gauges(
+            ("disk_size", "Size of the disk", Some(Unit::Bytes)),
+            self.disks(|disk| disk.snapshot.capacity.get() as f64 * f64::from(disk.sector_bytes)),
+        )?;
+        out.gauges(
             (
                 "disk_failed",
                 "1 if writes are refused because something failed, until that is cleared",
                 None,
-                |disk| f64::from(u8::from(disk.snapshot.failure.is_some())),
+            ),
+            self.disks(|disk| f64::from(u8::from(disk.snapshot.failure.is_some()))),
+        )?;
+        type Gauge = fn(&MemberSnapshot) -> f64;
+        let gauges: [(&str, &str, Gauge); 5] = [
+            ("commands_in_flight", "Commands in the device", |state| {
+                f64::from(state.in_flight)
+            }),
+            (
+                "requests_waiting",
+                "Requests that wait for the device",
+                |state| state.waiting as f64,
+            ),
+            (
+                "requests_queued_max",
+                "The most requests that were with the scheduler at once",
+                |state| state.engine.queued_max as f64,
+            ),
+            (
+                "scheduler_streams",
+                "Streams that the scheduler takes to go on",
+                |state| state.waits.streams as f64,
+            ),
+            (
+                "commands_abandoned",
+                "Commands given up on whose data the device still holds",
+                |state| state.abandoned as f64,
             ),
         ];
-        for (name, help, unit, of) in gauges {
-            out.gauges((name, help, unit), self.disks(of))?;
+        for (name, help, of) in gauges {
+            out.gauges((name, help, None), self.devices(of))?;
         }
-        type Counter = fn(&Labelled) -> u64;
+        type Counter = fn(&MemberSnapshot) -> u64;
         let counters: [(&str, &str, Counter); 7] = [
-            ("commands", "Commands given to the device", |disk| {
-                disk.snapshot.engine.issued
+            ("commands", "Commands given to the device", |state| {
+                state.engine.issued
             }),
-            ("command_errors", "Commands that failed", |disk| {
-                disk.snapshot.metrics.errors
+            ("command_errors", "Commands that failed", |state| {
+                state.errors
             }),
             (
                 "command_timeouts",
                 "Commands that were given up on",
-                |disk| disk.snapshot.metrics.timeouts,
+                |state| state.timeouts,
             ),
             (
                 "commands_split",
                 "Merged commands that failed and were tried again part by part",
-                |disk| disk.snapshot.engine.split,
+                |state| state.engine.split,
             ),
             (
                 "scheduler_streams_established",
                 "Streams that the scheduler came to wait for",
-                |disk| disk.snapshot.waits.streams_established,
+                |state| state.waits.streams_established,
             ),
             (
                 "scheduler_waits",
                 "Times that the scheduler held the disk for a request to come",
-                |disk| disk.snapshot.waits.waits,
+                |state| state.waits.waits,
             ),
             (
                 "scheduler_idled",
                 "Times that the scheduler chose to wait though requests were pending",
-                |disk| disk.snapshot.engine.idled,
+                |state| state.engine.idled,
             ),
         ];
         for (name, help, of) in counters {
-            out.counters((name, help, None), self.disks(of))?;
+            out.counters((name, help, None), self.devices(of))?;
         }
         out.counters(
             (
@@ -318,8 +355,8 @@ impl Page {
                 "Waits by how they ended: won if the request came and was served",
                 None,
             ),
-            self.parts("how", |disk| {
-                let waits = &disk.snapshot.waits;
+            self.device_parts("how", |state| {
+                let waits = &state.waits;
                 [("won", waits.waits_won), ("lost", waits.waits_lost)]
             }),
         )?;
@@ -329,8 +366,8 @@ impl Page {
                 "Requests that became part of another: behind it, before it, or two that grew together",
                 None,
             ),
-            self.parts("how", |disk| {
-                let engine = &disk.snapshot.engine;
+            self.device_parts("how", |state| {
+                let engine = &state.engine;
                 [
                     ("back", engine.merged_back),
                     ("front", engine.merged_front),
@@ -344,8 +381,8 @@ impl Page {
                 "Requests that had to wait for one they overlap, or for a flush",
                 None,
             ),
-            self.parts("for", |disk| {
-                let engine = &disk.snapshot.engine;
+            self.device_parts("for", |state| {
+                let engine = &state.engine;
                 [
                     ("overlap", engine.held_overlap),
                     ("flush", engine.held_flush),
@@ -357,9 +394,8 @@ impl Page {
                 "head_time",
                 "Where the arm's time went, by the drive's model",
             ),
-            self.parts("part", |disk| {
-                let head_time = disk.snapshot.head_time;
-                head_time.into_iter().flat_map(|head_time| {
+            self.device_parts("part", |state| {
+                state.head_time.into_iter().flat_map(|head_time| {
                     let parts = headtime_disk::Part::ALL.into_iter();
                     parts.map(move |part| (part.name(), head_time.get(part)))
                 })
@@ -370,9 +406,8 @@ impl Page {
                 "disk_head_time_estimated",
                 "Where the arm's time went, estimated from the drive that is believed",
             ),
-            self.parts("part", |disk| {
-                let estimated = disk.snapshot.head_time_estimated;
-                estimated.into_iter().flat_map(|estimated| {
+            self.device_parts("part", |state| {
+                state.head_time_estimated.into_iter().flat_map(|estimated| {
                     crate::estimate::PARTS
                         .into_iter()
                         .map(move |part| (part.name(), estimated.get(part)))
@@ -483,15 +518,14 @@ impl Page {
     }
 
     fn write_predictions(&self, out: &mut Writer<'_>) -> fmt::Result {
-        let predicted = |disk: &Labelled| disk.snapshot.predictions.into_iter();
         out.counters(
             (
                 "commands_predicted",
                 "Commands of which the scheduler predicted when they end, and those that did within so many microseconds of it",
                 None,
             ),
-            self.parts("within_us", move |disk| {
-                predicted(disk).flat_map(|all| {
+            self.device_parts("within_us", |state| {
+                state.predictions.into_iter().flat_map(|all| {
                     let [near, off, far] = all.within;
                     [("50", near), ("150", off), ("300", far), ("any", all.commands)]
                 })
@@ -503,8 +537,8 @@ impl Page {
                 "Commands that ended otherwise than predicted, and those behind them",
                 None,
             ),
-            self.parts("how", move |disk| {
-                predicted(disk).flat_map(|all| {
+            self.device_parts("how", |state| {
+                state.predictions.into_iter().flat_map(|all| {
                     [
                         ("turn-late", all.turns_late),
                         ("destaging", all.destaging),
@@ -520,10 +554,10 @@ impl Page {
 
     fn by_class<'a, T: 'a>(
         &'a self,
-        values: impl Fn(&'a Labelled) -> [T; CLASS_NAMES.len()] + 'a,
+        values: impl Fn(&'a MemberSnapshot) -> [T; CLASS_NAMES.len()] + 'a,
     ) -> impl Iterator<Item = (Labels<'a>, T)> + 'a {
-        self.parts("class", move |disk| {
-            CLASS_NAMES.into_iter().zip(values(disk))
+        self.device_parts("class", move |state| {
+            CLASS_NAMES.into_iter().zip(values(state))
         })
     }
 
@@ -533,7 +567,7 @@ impl Page {
                 "gate_plugged",
                 "How long requests waited that nothing but the gate kept from the device",
             ),
-            self.disks(|disk| disk.snapshot.gating.plugged),
+            self.devices(|state| state.gating.plugged),
         )?;
         out.counters(
             (
@@ -541,7 +575,7 @@ impl Page {
                 "Commands that the gate refused though the device had room",
                 None,
             ),
-            self.by_class(|disk| disk.snapshot.gating.refused),
+            self.by_class(|state| state.gating.refused),
         )?;
         out.counters(
             (
@@ -549,14 +583,14 @@ impl Page {
                 "Commands that others in the device overtook more often than the gate allows",
                 None,
             ),
-            self.by_class(|disk| disk.snapshot.gating.starved),
+            self.by_class(|state| state.gating.starved),
         )?;
         out.seconds(
             (
                 "class_starved",
                 "How long commands of a class starved in the device",
             ),
-            self.by_class(|disk| disk.snapshot.gating.starved_for),
+            self.by_class(|state| state.gating.starved_for),
         )?;
         out.counted(
             (
@@ -564,12 +598,10 @@ impl Page {
                 "By how many later commands each was overtaken in the device",
             ),
             &OVERTAKEN_BOUNDS,
-            self.by_class(|disk| {
-                disk.snapshot
-                    .metrics
-                    .overtaken
-                    .each_ref()
-                    .map(|of| of.read())
+            self.parts("class", |disk| {
+                let overtaken = &disk.snapshot.metrics.overtaken;
+                let counts = overtaken.each_ref().map(|of| of.read());
+                CLASS_NAMES.into_iter().zip(counts)
             }),
         )
     }

@@ -73,7 +73,9 @@ pub enum ScrubError {
     #[error("a read of the scrub is still under way; try again when it has ended")]
     UnderWay,
     /// A disk of several members.
-    #[error("a volume of several devices cannot be scrubbed")]
+    #[error(
+        "neither an array nor its disks can be scrubbed while the array is served; serve each disk by itself, read-only, and scrub that"
+    )]
     Volume,
     /// Its progress cannot be kept.
     #[error(transparent)]

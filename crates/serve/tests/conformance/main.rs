@@ -8,6 +8,7 @@ use headtime_serve::device::Device;
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::{Faulty, Switch};
 use headtime_serve::file;
+use headtime_serve::header::{self, CreateOptions, Header};
 use headtime_serve::null::Null;
 use headtime_units::Sectors;
 use rig::{Folder, Subject};
@@ -77,6 +78,36 @@ fn a_file_through_the_page_cache_is_a_device() {
         open: &|folder| Box::new(file(folder, false)),
         forgets: false,
     });
+}
+
+/// A disk behind a header: the file of an array's first disk.
+fn member(folder: &Folder, direct: bool) -> file::File {
+    let paths = ["disk", "other"].map(|name| folder.join(name));
+    let options = CreateOptions {
+        chunk: 64 << 10,
+        size: Some(Header::DATA + SECTORS * 4096),
+        // Opened again, the disk is a new one.
+        overwrite: true,
+        force: false,
+    };
+    header::create(&paths, &options).expect("writes headers");
+    file::open(&file::FileOptions {
+        direct,
+        depth: 8,
+        member: true,
+        ..file::FileOptions::new(&paths[0])
+    })
+    .expect("opens")
+}
+
+#[test]
+fn a_file_of_an_array_is_a_device() {
+    for direct in [true, false] {
+        suite::run(Subject {
+            open: &|folder| Box::new(member(folder, direct)),
+            forgets: false,
+        });
+    }
 }
 
 #[test]

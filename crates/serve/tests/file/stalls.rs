@@ -242,7 +242,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     flush(&disk).expect("flushes");
     let Some(()) = sheet.ice.freeze() else { return };
     disk.set_timeout(Some(Nanos::from_millis(200)));
-    let timeouts = |disk: &Disk| now(disk.snapshot()).expect("runs").metrics.timeouts;
+    let timeouts = |disk: &Disk| now(disk.snapshot()).expect("runs").whole.timeouts;
     assert_eq!(timeouts(&disk), 0);
     write(&disk, 0, &pattern(2, 4096), Flags::NONE).expect("is in the drive's buffer");
     assert_eq!(flush(&disk).expect_err("no answer").kind, Kind::TimedOut);
@@ -252,7 +252,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
         std::thread::yield_now();
     }
     let snapshot = now(disk.snapshot()).expect("runs");
-    assert_eq!((snapshot.metrics.timeouts, snapshot.abandoned), (1, 1));
+    assert_eq!((snapshot.whole.timeouts, snapshot.whole.abandoned), (1, 1));
     assert!(disk.has_failed());
     // What is there can be read, and nothing is said to be safe.
     assert!(read(&disk, 0, 8) == Ok(pattern(2, 4096)));

@@ -58,8 +58,12 @@ impl Attached {
     pub fn begin(args: &Attach, running: &[Running]) -> Result<Attached, Fault> {
         // A store that was just made may lie there.
         hides_nothing(&args.mountpoint)?;
-        let exports = running.iter().flat_map(|disk| disk.exports.clone());
-        let exports: Vec<_> = exports.collect();
+        let exports = running.iter().flat_map(|disk| {
+            let read_ahead = args.read_ahead.unwrap_or(disk.prepared.read_ahead());
+            let exports = disk.exports.clone().into_iter();
+            exports.map(move |export| (export, read_ahead))
+        });
+        let (exports, read_ahead): (Vec<_>, Vec<_>) = exports.unzip();
         let options = fuse::Options {
             processes: !args.loop_devices,
             allow_other: args.allow_other,
@@ -71,7 +75,7 @@ impl Attached {
             mounted,
             files: Vec::new(),
         };
-        for export in &exports {
+        for (export, read_ahead) in exports.iter().zip(read_ahead) {
             let file = attached.mounted.file(&export.name);
             let device = match args.loop_devices {
                 false => None,
@@ -80,7 +84,7 @@ impl Attached {
                     let settings = Settings {
                         block_bytes: geometry.sector_bytes,
                         read_only: export.read_only || geometry.read_only,
-                        read_ahead_bytes: args.read_ahead.0,
+                        read_ahead_bytes: read_ahead.0,
                         max_request_bytes: fuse::MAX_REQUEST_BYTES,
                     };
                     match loopdev::attach(&file, &settings) {

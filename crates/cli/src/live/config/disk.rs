@@ -8,6 +8,7 @@ use headtime_stack::{Stack, Timeout};
 use headtime_units::{Bytes, Nanos};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Exports of one disk.
@@ -46,7 +47,7 @@ pub(super) struct DiskKeys {
 const SEED_MAX: u64 = i64::MAX as u64;
 
 #[derive(Deserialize)]
-struct ExportKeys {
+pub(super) struct ExportKeys {
     #[serde(deserialize_with = "export_name")]
     name: String,
     #[serde(default)]
@@ -54,7 +55,7 @@ struct ExportKeys {
     read_only: Option<bool>,
 }
 
-fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+pub(super) fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     parse(from, "a name, such as \"disk0\"", |name| {
         let is_plain = !name.is_empty() && name.len() <= 64 && name.bytes().all(plain);
@@ -97,8 +98,12 @@ fn usual_timeout() -> Timeout {
     Timeout(Some(Nanos::from_secs(30)))
 }
 
-/// A disk, checked against those before it.
-pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig, Error> {
+/// Checks a disk against all disks that precede this one. Disks that `of_arrays` names have no exports.
+pub(super) fn disk(
+    keys: Placed<DiskKeys>,
+    seen: &mut Seen,
+    of_arrays: &BTreeSet<String>,
+) -> Result<DiskConfig, Error> {
     let at = &keys;
     let (disk, stack) = (&keys.value, &keys.stack);
     let what = format!("there is a disk \"{}\" already", disk.name);
@@ -111,27 +116,9 @@ pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig
     may_be_live(&stack.scheduler).map_err(|problem| {
         at.error_at("scheduler", format!("\"{}\": {problem}", stack.scheduler))
     })?;
-    let exports = match &disk.export {
-        Some(OneOrList(exports)) if exports.is_empty() => {
-            return Err(at.error_at("export", "is an empty list; give at least one"));
-        }
-        Some(OneOrList(exports)) if exports.len() > EXPORTS_MAX => {
-            let problem = format!("{} exports; allowed are {EXPORTS_MAX}", exports.len());
-            return Err(at.error_at("export", problem));
-        }
-        Some(OneOrList(exports)) => exports
-            .iter()
-            .map(|keys| export(keys, seen, disk.read_only))
-            .collect::<Result<_, _>>()?,
-        None => {
-            let what = "is that of an export, and would be this disk's too, as it has none";
-            once(&mut seen.exports, disk.name.clone(), at, "name", what)?;
-            vec![ExportConfig {
-                name: disk.name.clone(),
-                class: Class::default(),
-                read_only: disk.read_only,
-            }]
-        }
+    let exports = match of_arrays.contains(&disk.name) {
+        true => Vec::new(),
+        false => exports(at, &disk.name, disk.export.as_ref(), disk.read_only, seen)?,
     };
     Ok(DiskConfig {
         name: disk.name.clone(),
@@ -147,6 +134,38 @@ pub(super) fn disk(keys: Placed<DiskKeys>, seen: &mut Seen) -> Result<DiskConfig
         exports,
         at: keys.map(|_| ()),
     })
+}
+
+/// The exports of a disk or an array.
+pub(super) fn exports<T>(
+    at: &Placed<T>,
+    name: &str,
+    keys: Option<&OneOrList<Placed<ExportKeys>>>,
+    read_only: bool,
+    seen: &mut Seen,
+) -> Result<Vec<ExportConfig>, Error> {
+    match keys {
+        Some(OneOrList(exports)) if exports.is_empty() => {
+            Err(at.error_at("export", "is an empty list; give at least one"))
+        }
+        Some(OneOrList(exports)) if exports.len() > EXPORTS_MAX => {
+            let problem = format!("{} exports; allowed are {EXPORTS_MAX}", exports.len());
+            Err(at.error_at("export", problem))
+        }
+        Some(OneOrList(exports)) => exports
+            .iter()
+            .map(|keys| export(keys, seen, read_only))
+            .collect(),
+        None => {
+            let what = "is that of an export, and would be this disk's too, as it has none";
+            once(&mut seen.exports, name.to_owned(), at, "name", what)?;
+            Ok(vec![ExportConfig {
+                name: name.to_owned(),
+                class: Class::default(),
+                read_only,
+            }])
+        }
+    }
 }
 
 /// Reads a scheduler that can be had live. The error does not repeat the text.

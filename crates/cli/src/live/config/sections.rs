@@ -5,7 +5,7 @@ use headtime_config::Placed;
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Class;
-use headtime_stack::{Simulated, Stack, entries};
+use headtime_stack::{ArraySpec, Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -39,9 +39,30 @@ pub struct DiskConfig {
     pub scrub: Option<PathBuf>,
     /// Whether nobody writes to it but through a server with these scrubs, also while none runs.
     pub sole_writer: bool,
+    /// Under which names it is seen, at least one; none for a disk of an array.
+    pub exports: Vec<ExportConfig>,
+    pub(super) at: Placed<()>,
+}
+
+/// An array of disks.
+#[derive(Clone, Debug)]
+pub struct ArrayConfig {
+    /// Name of the array.
+    pub name: String,
+    /// Layout of the array, and the names of its disks.
+    pub spec: ArraySpec<Vec<String>>,
+    /// Indices of the disks in [`Config::disks`](super::Config::disks), in the order of the array.
+    pub members: Vec<usize>,
     /// Under which names it is seen, at least one.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
+}
+
+impl ArrayConfig {
+    /// An error about one of its keys.
+    pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
+        Fault::input(self.at.error_at(key, problem))
+    }
 }
 
 /// What is behind a disk.
@@ -177,6 +198,11 @@ impl DiskConfig {
     /// An error about one of its keys.
     pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
         Fault::input(self.at.error_at(key, problem))
+    }
+
+    /// Returns true if an array has it.
+    pub fn is_member(&self) -> bool {
+        self.exports.is_empty()
     }
 
     /// The keys in which another configuration of the same disk differs, and that cannot change

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Seen {
     pub(super) disks: BTreeMap<String, Place>,
     pub(super) exports: BTreeMap<String, Place>,
+    /// The array of each disk that an array has.
+    pub(super) members: BTreeMap<String, String>,
     pub(super) files: BTreeMap<PathBuf, Place>,
     things: BTreeMap<Thing, Place>,
 }

@@ -56,12 +56,30 @@ control = \"unix:control.sock\"
 level = \"debug\"
 format = \"json\"
 events = \"events.log\"
+[[disk]]
+name = \"left\"
+device = \"null\"
+size = \"1MiB\"
+scheduler = \"noop\"
+[[disk]]
+name = \"right\"
+device = \"null\"
+size = \"2MiB\"
+scheduler = \"sstf\"
+[[array]]
+name = \"both\"
+level = \"raid0\"
+members = [\"left\", \"right\"]
+chunk = \"128KiB\"
+[[array.export]]
+name = \"stripes\"
+class = \"idle\"
 ";
 
 #[test]
 fn everything_at_once() {
     let config = Config::parse("c.toml", FULL).unwrap();
-    let [disk0, disk1, nothing] = &config.disks[..] else {
+    let [disk0, disk1, nothing, left, _] = &config.disks[..] else {
         panic!("{config:?}");
     };
     assert_eq!(disk0.stack.scheduler.to_string(), "stream(deadline)");
@@ -92,6 +110,111 @@ fn everything_at_once() {
     let tcp = Socket::Tcp("127.0.0.1:10809".parse().unwrap());
     assert_eq!(config.listen.nbd[1], tcp);
     assert_eq!(config.log.format, Some(LogFormat::Json));
+    let both = &config.arrays[0];
+    assert_eq!((&*both.name, &both.members[..]), ("both", &[3, 4][..]));
+    assert_eq!(both.spec.chunk, Bytes(128 << 10));
+    assert_eq!(both.exports[0].name, "stripes");
+    assert!(left.is_member() && !nothing.is_member());
+}
+
+#[test]
+fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
+    let beside = |text: &str| format!("{FULL}{text}");
+    let of_left =
+        |keys: &str| FULL.replacen("name = \"left\"", &format!("name = \"left\"\n{keys}"), 1);
+    let of_both = |from: &str, to: &str| FULL.replacen(from, to, 1);
+    let members = "[\"left\", \"right\"]";
+    let another = |members: &str| {
+        beside(&format!(
+            "[[array]]\nname = \"more\"\nmembers = {members}\n"
+        ))
+    };
+    let many: Vec<String> = (0..65).map(|number| format!("d{number}")).collect();
+    for (text, error) in [
+        (
+            of_both(members, "[\"left\"]"),
+            "c.toml:61: array[0].members: 1 disks; allowed are 2 to 64",
+        ),
+        (
+            of_both(members, &format!("{many:?}")),
+            "c.toml:61: array[0].members: 65 disks; allowed are 2 to 64",
+        ),
+        (
+            of_both(members, "[\"left\", \"left\"]"),
+            "c.toml:61: array[0].members: left: is there twice",
+        ),
+        (
+            of_both(members, "[\"left\", \"rihgt\"]"),
+            "c.toml:61: array[0].members: rihgt: there is no [[disk]] of this name; did you mean \"right\"?",
+        ),
+        (
+            of_both(&format!("members = {members}\n"), ""),
+            "c.toml:58: array[0].members: missing",
+        ),
+        (
+            of_both("128KiB", "1000B"),
+            "c.toml:62: array[0].chunk: \"1000B\": allowed is a multiple of 4KiB up to 64MiB",
+        ),
+        (
+            of_both("raid0", "raid5"),
+            "c.toml:60: array[0].level: \"raid5\" is not allowed",
+        ),
+        (
+            of_both("name = \"both\"", "name = \"left\""),
+            "c.toml:59: array[0].name: there is a disk or an array \"left\" already, at c.toml:49",
+        ),
+        (
+            of_both("name = \"stripes\"", "name = \"vm\""),
+            "c.toml:64: array[0].export[0].name: there is an export \"vm\" already",
+        ),
+        (
+            another("[\"left\", \"nothing\"]"),
+            "c.toml:68: array[1].members: left: is a disk of the array both",
+        ),
+        (
+            of_left("export = [{ name = \"x\" }]"),
+            "c.toml:50: disk[3].export: left is a disk of the array both; clients ask for the array: give [[array.export]]",
+        ),
+        (
+            of_left("scrub = \"s\""),
+            "c.toml:50: disk[3].scrub: left is a disk of the array both; serve the disk by itself, read-only, to scrub it",
+        ),
+        (
+            of_left("timeout = \"1s\""),
+            "disk[4].timeout: right is a disk of the array both, of which all have this key alike; left differs",
+        ),
+        (
+            of_left("merge = false"),
+            "disk[4].merge: right is a disk of the array both, of which all have this key alike; left differs",
+        ),
+        (
+            of_left("gate = \"rsd\""),
+            "disk[4].gate: right is a disk of the array both",
+        ),
+        (
+            of_left("read_only = true").replacen(
+                "name = \"stripes\"",
+                "name = \"stripes\"\nread_only = false",
+                1,
+            ),
+            "array[0].export[0].read_only: is false, but the disk is read-only",
+        ),
+    ] {
+        let found = Config::parse("c.toml", &text).unwrap_err().to_string();
+        assert!(
+            found.starts_with("c.toml:") && found.contains(error),
+            "{found}"
+        );
+    }
+    // A file of an array is made beforehand, with its header.
+    let file = "device = \"f\"\ncreate = true";
+    let text = FULL.replacen(
+        "device = \"null\"\nsize = \"2MiB\"",
+        &format!("{file}\nsize = \"2MiB\""),
+        1,
+    );
+    let found = Config::parse("c.toml", &text).unwrap_err().to_string();
+    assert!(found.contains("disk[4].create: right is a disk of the array both; `headtime array create --size` makes its file"), "{found}");
 }
 
 /// Changes of the above, and what is said about them.
@@ -397,7 +520,7 @@ fn what_does_not_fit() {
         ("[[disk]]\n", "c.toml:1: disk[0].name: missing"),
         (
             "[[disks]]\n",
-            "c.toml:1: disks: unknown key; did you mean `disk`? Allowed here: disk, listen, log",
+            "c.toml:1: disks: unknown key; did you mean `disk`? Allowed here: array, disk, listen, log",
         ),
     ] {
         let found = Config::parse("c.toml", text).unwrap_err().to_string();

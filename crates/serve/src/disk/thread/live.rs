@@ -14,7 +14,7 @@ use headtime_engine::{
 };
 use headtime_linux::clock::Clock;
 use headtime_sched::{Backlog, Flags, Op, Request};
-use headtime_units::{Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,18 +22,22 @@ use std::sync::atomic::Ordering;
 /// A request that is not finished.
 pub(super) struct Pending {
     op: Op,
+    start: Lba,
     pub cookie: u64,
     pub to: Arc<dyn Completer>,
     /// Here unless the device has them.
     pub data: Option<Data>,
     /// Why it failed, the last time it was tried.
     failure: Option<Failure>,
+    /// On which of several members.
+    failed_on: Option<Member>,
     /// What had failed when it came.
     mark: Mark,
 }
 
 /// A part that a request has on a member of a volume of several.
 struct MemberPiece {
+    member: Member,
     /// Where the request is in `pending`.
     of: usize,
     /// Where the piece lies in the request's buffer.
@@ -72,6 +76,10 @@ pub(super) struct Station {
     delays: DelayCounts,
     /// In no order; few at a time.
     errands: Vec<Errand>,
+    /// Commands that were given up on.
+    pub timeouts: u64,
+    /// Commands that failed.
+    pub errors: u64,
     /// The file under the device has another name, or cannot be looked at; that has been said.
     astray: bool,
 }
@@ -86,6 +94,8 @@ impl Station {
             given: Vec::new(),
             delays: DelayCounts::default(),
             errands: Vec::new(),
+            timeouts: 0,
+            errors: 0,
             astray: false,
         }
     }
@@ -238,7 +248,7 @@ impl Live {
         }
         self.keep(member, &mut parts, result.err());
         self.spare_parts.push(parts);
-        self.metrics.errors += u64::from(result.is_err());
+        self.stations[member.index()].errors += u64::from(result.is_err());
         Done {
             member,
             tag,
@@ -344,20 +354,22 @@ impl Live {
         done: &Finished,
         mark: Mark,
         failure: Option<Failure>,
+        member: Option<Member>,
     ) -> Result<(), Failure> {
         if done.outcome == Outcome::Done {
             // If it is not confirmed, an earlier failure is why, which is known.
             return self.confirmed(&done.request, mark);
         }
         let failure = failure.unwrap_or(Failure::new(Kind::Device));
-        self.failed(&done.request, &failure);
+        self.failed(&done.request, &failure, member);
         Err(failure)
     }
 
-    /// A request that failed. After a write or a flush, nobody can say what is on the medium.
-    fn failed(&mut self, request: &Request<()>, failure: &Failure) {
+    /// A request that failed. After a write or a flush, the state of the medium is unknown.
+    fn failed(&mut self, request: &Request<()>, failure: &Failure, member: Option<Member>) {
         tracing::warn!(
             disk = self.shared.name,
+            member = member.and_then(|member| self.number(member)),
             op = op_name(request.op),
             sectors = %request.extent,
             "{failure}"
@@ -420,6 +432,11 @@ impl Live {
                 }
             }
         }
+    }
+
+    /// The number of a member, for messages, if there are several.
+    fn number(&self, member: Member) -> Option<u16> {
+        (self.stations.len() > 1).then_some(member.0)
     }
 
     /// Commands given up on whose data the devices still hold.
@@ -510,10 +527,12 @@ impl World for Live {
         }
         let pending = Some(Pending {
             op,
+            start: extent.start,
             cookie,
             to,
             data: Some(data),
             failure: None,
+            failed_on: None,
             mark: self.latch.mark(),
         });
         let id = match self.free.pop() {
@@ -613,9 +632,10 @@ impl World for Live {
                 if late.promises == 1
                     && let Some(timeout) = late.timeout
                 {
-                    self.metrics.timeouts += 1;
+                    self.stations[late.member.index()].timeouts += 1;
                     tracing::warn!(
                         disk = self.shared.name,
+                        member = self.number(late.member),
                         "the device works on a command for longer than twice {timeout}, and does not let go of it"
                     );
                 }
@@ -623,10 +643,12 @@ impl World for Live {
             }
         }
         self.left(late.member, late.tag);
-        self.metrics.timeouts += 1;
-        self.metrics.errors += 1;
+        let station = &mut self.stations[late.member.index()];
+        station.timeouts += 1;
+        station.errors += 1;
         tracing::warn!(
             disk = self.shared.name,
+            member = self.number(late.member),
             "the device did not answer within {}; gave up on a command",
             late.timeout.unwrap_or(Nanos::ZERO)
         );
@@ -640,7 +662,7 @@ impl World for Live {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
-        let result = self.result(done, pending.mark, pending.failure);
+        let result = self.result(done, pending.mark, pending.failure, pending.failed_on);
         self.metrics
             .finished(&done.request, done.issued, now, result.is_ok());
         self.reply(
@@ -657,7 +679,7 @@ impl World for Live {
         Ok(())
     }
 
-    fn part(&mut self, _: Member, part: &MemberPart) {
+    fn part(&mut self, member: Member, part: &MemberPart) {
         let of = part.of as usize;
         let Some(pending) = &mut self.pending[of] else {
             return;
@@ -689,6 +711,7 @@ impl World for Live {
             self.pieces.resize_with(place + 1, || None);
         }
         self.pieces[place] = Some(MemberPiece {
+            member,
             of,
             offset,
             is_whole,
@@ -703,6 +726,7 @@ impl World for Live {
         let Some(piece) = pieces.and_then(Option::take) else {
             return;
         };
+        let sector_bytes = u64::from(self.shared.geometry.sector_bytes);
         let Some(pending) = &mut self.pending[piece.of] else {
             return;
         };
@@ -718,7 +742,16 @@ impl World for Live {
         // What was given up on may still happen, which is worse than any other failure.
         let is_worst = |failure: &Failure| failure.kind == Kind::TimedOut;
         if done.outcome != Outcome::Done && !pending.failure.as_ref().is_some_and(is_worst) {
-            pending.failure = piece.failure;
+            let failure = piece.failure.map(|failure| Failure {
+                at: failure.at.and_then(|at| {
+                    let Extent { start, .. } = done.request.extent;
+                    let of_piece = (start..done.request.extent.end()).contains(&at);
+                    let before = Sectors::new(piece.offset as u64 / sector_bytes);
+                    of_piece.then(|| pending.start + before + (at - start))
+                }),
+                ..failure
+            });
+            (pending.failure, pending.failed_on) = (failure, Some(piece.member));
         }
     }
 
@@ -754,7 +787,7 @@ impl World for Live {
         let errands = &mut self.stations[member.index()].errands;
         let place = errands.iter().position(|errand| errand.id == done.id);
         let errand = errands.swap_remove(place.expect("it has joined"));
-        let result = self.result(done, errand.mark, errand.failure);
+        let result = self.result(done, errand.mark, errand.failure, Some(member));
         let outcome = match result {
             // It may be less than the engine knows: what the device has done was lost since.
             Err(failure) if done.outcome == Outcome::Done => failure.outcome(),

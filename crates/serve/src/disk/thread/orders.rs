@@ -6,10 +6,8 @@ use super::super::shared::{Order, lock};
 use super::live::Live;
 use super::{Chosen, Thread, kept};
 use crate::device::ControlError;
-use crate::metrics::Snapshot;
-use headtime_engine::{
-    self as engine, Config, Core, Gate, GateSpec, Gating, Lane, Member, Predictions, Stats,
-};
+use crate::metrics::{MemberSnapshot, Snapshot};
+use headtime_engine::{self as engine, Config, Core, Gate, GateSpec, Lane, Member, Predictions};
 use headtime_sched::{Scheduler, WaitStats};
 use headtime_units::{Sectors, Time};
 use std::sync::atomic::Ordering;
@@ -26,6 +24,7 @@ impl Thread {
                     kept(core.obey(live, at, make()));
                 }
                 Order::Scheduler(member, text, mut build) => {
+                    self.chosen[member.index()].retire(core, member);
                     let lanes = core.engines()[member.index()].schedulers().count();
                     for lane in (0..lanes as u8).map(Lane) {
                         let order = engine::Order::Swap {
@@ -48,28 +47,38 @@ impl Thread {
                 }
                 Order::Gate(member, text, make) => {
                     let chosen = &mut self.chosen[member.index()];
+                    chosen.retire(core, member);
                     kept(core.obey(live, at, chosen.regate(member, text, make())));
                 }
                 Order::NamedGate(member, spec) => {
                     let config = core.engines()[member.index()].config();
                     let chosen = &mut self.chosen[member.index()];
                     if let Some(order) = chosen.order_for(member, &spec, config) {
+                        if matches!(order, engine::Order::SwapGate { .. }) {
+                            chosen.retire(core, member);
+                        }
                         kept(core.obey(live, at, order));
                     }
                 }
-                Order::Device(member, what, answer) => {
-                    let result = live.stations[member.index()].device.control(at, &what);
-                    match result {
-                        Ok(sectors) if sectors > Sectors::ZERO => {
-                            live.latch(Cause::PowerCut { sectors });
+                Order::Device(members, what, answer) => {
+                    let (mut lost, mut failed) = (Sectors::ZERO, None);
+                    for member in members {
+                        let device = &mut live.stations[usize::from(member)].device;
+                        match device.control(at, &what) {
+                            Ok(sectors) => lost += sectors,
+                            Err(error) => {
+                                if matches!(error, ControlError::Store(_)) {
+                                    live.latch(Cause::NotTakenBack { error });
+                                }
+                                failed = failed.or(Some(error));
+                            }
                         }
-                        Err(error @ ControlError::Store(_)) => {
-                            live.latch(Cause::NotTakenBack { error });
-                        }
-                        _ => {}
+                    }
+                    if lost > Sectors::ZERO {
+                        live.latch(Cause::PowerCut { sectors: lost });
                     }
                     // Who asked may have gone.
-                    let _ = answer.send(result);
+                    let _ = answer.send(failed.map_or(Ok(lost), Err));
                     // What was not forced has perhaps gone, which jobs are to know though nobody asks for anything.
                     kept(core.ask_jobs(live, at));
                 }
@@ -88,7 +97,7 @@ impl Thread {
                     let _ = answer.send(live.clear_failure());
                 }
                 Order::Snapshot(answer) => {
-                    let _ = answer.send(snapshot(core, live, &self.chosen[0], at));
+                    let _ = answer.send(snapshot(core, live, &self.chosen, at));
                 }
                 Order::Stop => {
                     live.shared.stopped.store(true, Ordering::SeqCst);
@@ -104,6 +113,14 @@ impl Thread {
 }
 
 impl Chosen {
+    /// Notes how often the schedulers waited that are about to go.
+    fn retire(&mut self, core: &Core<LogThread>, member: Member) {
+        self.waits_before = waits(core, member, self.waits_before);
+        self.waits_before.streams = 0;
+        // A wait that is under way ends with its scheduler, and is lost.
+        self.waits_before.waits_lost = self.waits_before.waits - self.waits_before.waits_won;
+    }
+
     /// Puts a gate in force, with new schedulers for its lanes.
     fn regate(&mut self, member: Member, text: String, gate: Box<dyn Gate>) -> engine::Order {
         self.gate.clone_from(&text);
@@ -162,57 +179,50 @@ impl Live {
     }
 }
 
-/// How often all schedulers waited that there were.
-fn waits(core: &Core<LogThread>) -> WaitStats {
-    let mut waits = core.waits_before();
-    waits.streams = 0;
-    // One that was under way ended with its scheduler, unrewarded.
-    waits.waits_lost = waits.waits - waits.waits_won;
-    for engine in core.engines() {
-        for scheduler in engine.schedulers() {
-            waits += scheduler.waits();
-        }
+/// Adds the waits of a member's schedulers to `waits`.
+fn waits(core: &Core<LogThread>, member: Member, mut waits: WaitStats) -> WaitStats {
+    for scheduler in core.engines()[member.index()].schedulers() {
+        waits += scheduler.waits();
     }
     waits
 }
 
-fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &Chosen, at: Time) -> Box<Snapshot> {
+fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &[Chosen], at: Time) -> Box<Snapshot> {
     live.check_backing();
-    let (mut stats, mut gating) = (Stats::default(), Gating::default());
-    let (mut in_flight, mut waiting) = (0, 0);
-    for engine in core.engines() {
-        stats += *engine.stats();
-        gating += engine.gating(at);
-        in_flight += engine.in_flight();
-        waiting += engine.waiting();
-    }
-    let only = core.engines().only();
-    let predictions = only.and_then(|engine| engine.predictions());
-    let predictions = predictions.map(Predictions::counts);
-    let (head_time, head_time_estimated) = match &mut live.stations[..] {
-        [station] => {
+    let engines = (0..).map(Member).zip(core.engines());
+    let stations = live.stations.iter_mut().zip(chosen);
+    let members = engines
+        .zip(stations)
+        .map(|((member, engine), (station, chosen))| {
             let estimate = station.estimate.as_mut();
-            let estimated = estimate.map(|estimate| estimate.account(at));
-            (station.device.head_time(at), estimated)
-        }
-        _ => (None, None),
+            MemberSnapshot {
+                scheduler: chosen.scheduler.clone(),
+                gate: chosen.gate.clone(),
+                engine: *engine.stats(),
+                gating: engine.gating(at),
+                waits: waits(core, member, chosen.waits_before),
+                in_flight: engine.in_flight(),
+                waiting: engine.waiting(),
+                abandoned: station.device.abandoned(),
+                timeouts: station.timeouts,
+                errors: station.errors,
+                head_time_estimated: estimate.map(|estimate| estimate.account(at)),
+                head_time: station.device.head_time(at),
+                predictions: engine.predictions().map(Predictions::counts),
+            }
+        });
+    let mut members: Vec<MemberSnapshot> = members.collect();
+    let whole = match &mut members[..] {
+        [_] => members.remove(0),
+        several => MemberSnapshot::sum(several),
     };
     Box::new(Snapshot {
         now: at,
-        scheduler: chosen.scheduler.clone(),
-        gate: chosen.gate.clone(),
+        whole,
+        members,
         metrics: live.metrics.clone(),
-        engine: stats,
-        gating,
-        waits: waits(core),
-        in_flight,
-        waiting,
-        abandoned: live.abandoned(),
         failure: live.latch.cause().map(ToString::to_string),
         in_model_time: live.stations.iter().any(|station| station.in_model_time),
-        head_time,
-        head_time_estimated,
-        predictions,
         capacity: live.shared.geometry.capacity,
     })
 }

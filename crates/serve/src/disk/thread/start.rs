@@ -1,18 +1,19 @@
 //! Builds a disk's thread from its options.
 
 use super::super::log::LogThread;
-use super::super::options::{Options, StartError};
+use super::super::options::{Devices, MemberOptions, Options, StartError};
 use super::super::shared::Shared;
 use super::live::{Live, Station};
-use super::{Chosen, SPIN, SPIN_REAL_TIME, Thread, VolumeOf};
+use super::{Chosen, SPIN, SPIN_REAL_TIME, Thread};
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Device, Geometry};
 use crate::estimate::HeadTimeEstimate;
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::log::Writer;
-use headtime_engine::{Core, Engine, Member};
+use headtime_engine::{Core, Engine, Map, Member};
 use headtime_linux::sys;
+use headtime_sched::WaitStats;
 use headtime_units::{Nanos, Time};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
@@ -22,23 +23,27 @@ use tokio::sync::Notify;
 impl Thread {
     pub(super) fn start<E>(
         mut options: Options,
-        volume: Option<VolumeOf>,
-        open: impl FnOnce() -> Result<Vec<Box<dyn Device>>, E>,
+        mut others: Vec<MemberOptions>,
+        open: impl FnOnce() -> Result<Devices, E>,
         doorbell: OwnedFd,
     ) -> Result<Thread, StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let name = options.name.clone();
-        let mut devices = open().map_err(|error| StartError::Device {
+        let (mut devices, map) = open().map_err(|error| StartError::Device {
             name: name.clone(),
             error: error.into(),
         })?;
         let made: Vec<Made> = devices.iter().map(|device| device.made()).collect();
         let (clock, exports, real_time) = (options.clock, options.exports, options.real_time);
         let (queue, unfinished) = (options.queue, options.unfinished);
-        let believed = options.estimate.take();
-        let stack = stack(options, volume, &devices);
+        let others_believed = others.iter_mut().map(|other| other.estimate.take());
+        let believed: Vec<_> = [options.estimate.take()]
+            .into_iter()
+            .chain(others_believed)
+            .collect();
+        let stack = stack(options, map, others, &devices);
         let (core, geometry, chosen) = stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
         let config = *core.engines()[0].config();
         let mut spin = Nanos::ZERO;
@@ -72,7 +77,9 @@ impl Thread {
             made,
             exports,
             config,
-            members: devices.len(),
+            members: (devices.iter())
+                .map(|device| device.geometry().capacity)
+                .collect(),
             queue: ArrayQueue::new(queue.max(1)),
             room: Notify::new(),
             was_full: AtomicBool::new(false),
@@ -87,12 +94,16 @@ impl Thread {
             broken: AtomicBool::new(false),
             thread: Mutex::new(None),
         });
-        let stations = devices.drain(..).map(|mut device| {
-            let profile = (believed.as_ref()).filter(|_| device.head_time(Time::ZERO).is_none());
-            let estimate = profile
-                .map(|profile| Box::new(HeadTimeEstimate::new(profile, geometry.sector_bytes)));
-            Station::new(device, estimate)
-        });
+        let stations = devices
+            .drain(..)
+            .zip(&believed)
+            .map(|(mut device, believed)| {
+                let profile =
+                    (believed.as_ref()).filter(|_| device.head_time(Time::ZERO).is_none());
+                let estimate = profile
+                    .map(|profile| Box::new(HeadTimeEstimate::new(profile, geometry.sector_bytes)));
+                Station::new(device, estimate)
+            });
         let stations = stations.collect();
         Ok(Thread {
             core,
@@ -114,14 +125,11 @@ fn is_whole(device: &dyn Device) -> bool {
 /// What stands before the devices, if it fits them; what they are together; what was chosen for each member.
 fn stack(
     mut options: Options,
-    volume: Option<VolumeOf>,
+    map: Option<Box<dyn Map>>,
+    others: Vec<MemberOptions>,
     devices: &[Box<dyn Device>],
 ) -> Result<(Core<LogThread>, Geometry, Vec<Chosen>), StartError> {
     let name = options.name.clone();
-    let (map, others) = match volume {
-        Some((map, schedulers)) => (Some(map), schedulers),
-        None => (None, Vec::new()),
-    };
     let members = map.as_ref().map_or(1, |map| map.members());
     let first = devices.first().map(|device| device.geometry());
     let mut geometry = first
@@ -159,12 +167,12 @@ fn stack(
             *value = geometry.sector_bytes.to_string();
         }
     }
-    let (text, build) = options.scheduler;
     let gate = options.engine.gate;
     let mut chosen = Vec::with_capacity(1 + others.len());
     let mut engines: Vec<Engine> = Vec::with_capacity(1 + others.len());
-    let builds = std::iter::once(build).chain(others);
-    for (member, mut build) in (0..).map(Member).zip(builds) {
+    let others = others.into_iter().map(|other| other.scheduler);
+    let schedulers = std::iter::once(options.scheduler).chain(others);
+    for (member, (text, mut build)) in (0..).map(Member).zip(schedulers) {
         let gated = match &mut options.gate {
             Some(gate) => Some(gate(member)),
             None => {
@@ -185,9 +193,10 @@ fn stack(
             error,
         })?);
         chosen.push(Chosen {
-            scheduler: text.clone(),
+            scheduler: text,
             build,
             gate: gate.to_string(),
+            waits_before: WaitStats::default(),
         });
     }
     let pieces = options.log.take().map(LogThread::start).transpose();

@@ -1,11 +1,11 @@
 use super::*;
 use crate::metrics::Metrics;
 use headtime_disk::Drive;
-use headtime_engine::{Gating, Stats};
+use headtime_engine::Gating;
 use headtime_sched::{Class, WaitStats};
 use headtime_units::{Sectors, Time};
 
-fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
+fn labelled(disk: &str, exports: &[&str], drive: bool, members: &[&str]) -> Labelled {
     let mut metrics = Metrics::new(exports.len());
     for (number, export) in metrics.exports.iter_mut().enumerate() {
         export.requests = [10 + number as u64, 2, 1, 0];
@@ -24,7 +24,45 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
     let now = Time::from_nanos(2_000_000_000);
     let profile = headtime_disk::profile::by_name("wd5000aaks").unwrap();
     let head_time = drive.then(|| Drive::new(&profile, 1).head_time(now));
+    let state = MemberSnapshot {
+        scheduler: "stream(deadline)".to_owned(),
+        gate: "rsd".to_owned(),
+        gating: Gating {
+            plugged: Nanos::from_millis(250),
+            refused: [0, 12, 3],
+            starved: [1, 2, 4],
+            starved_for: [0, 1500, 2].map(Nanos::from_millis),
+        },
+        waits: WaitStats {
+            streams_established: 9,
+            streams: 4,
+            waits: 100,
+            waits_won: 70,
+            waits_lost: 29,
+        },
+        in_flight: 3,
+        waiting: 4,
+        head_time,
+        head_time_estimated: (disk == "real")
+            .then(|| crate::estimate::HeadTimeEstimate::new(&profile, 512).account(now)),
+        predictions: (disk == "real").then_some(headtime_engine::PredictionCounts {
+            commands: 100,
+            within: [90, 92, 93],
+            turns_late: 4,
+            destaging: 2,
+            turns_early: 1,
+            hits: 1,
+            elsewhere: 1,
+            after_surprise: 6,
+        }),
+        ..MemberSnapshot::default()
+    };
+
     Labelled {
+        members: members
+            .iter()
+            .map(|name| ((*name).to_owned(), format!("drive of {name}")))
+            .collect(),
         disk: disk.to_owned(),
         backend: "a \"drive\"".to_owned(),
         sector_bytes: 512,
@@ -32,41 +70,11 @@ fn labelled(disk: &str, exports: &[&str], drive: bool) -> Labelled {
         scrub: None,
         snapshot: Box::new(Snapshot {
             now,
-            scheduler: "stream(deadline)".to_owned(),
-            gate: "rsd".to_owned(),
+            members: vec![state.clone(); members.len()],
+            whole: state,
             metrics,
-            engine: Stats::default(),
-            gating: Gating {
-                plugged: Nanos::from_millis(250),
-                refused: [0, 12, 3],
-                starved: [1, 2, 4],
-                starved_for: [0, 1500, 2].map(Nanos::from_millis),
-            },
-            waits: WaitStats {
-                streams_established: 9,
-                streams: 4,
-                waits: 100,
-                waits_won: 70,
-                waits_lost: 29,
-            },
-            in_flight: 3,
-            waiting: 4,
-            abandoned: 0,
             failure: None,
             in_model_time: drive,
-            head_time,
-            head_time_estimated: (disk == "real")
-                .then(|| crate::estimate::HeadTimeEstimate::new(&profile, 512).account(now)),
-            predictions: (disk == "real").then_some(headtime_engine::PredictionCounts {
-                commands: 100,
-                within: [90, 92, 93],
-                turns_late: 4,
-                destaging: 2,
-                turns_early: 1,
-                hits: 1,
-                elsewhere: 1,
-                after_surprise: 6,
-            }),
             capacity: Sectors::new(2048),
         }),
     }
@@ -105,11 +113,12 @@ fn read(text: &str) -> std::collections::BTreeMap<String, f64> {
 }
 
 #[test]
-fn a_scrape_has_every_metric_of_two_disks() {
+fn a_scrape_has_every_metric_of_disks_and_of_members_of_an_array() {
     let disks = vec![
-        labelled("disk0", &["vm", "ba\\ck\"up"], true),
-        labelled("null", &["null"], false),
-        labelled("real", &["real"], false),
+        labelled("disk0", &["vm", "ba\\ck\"up"], true, &[]),
+        labelled("null", &["null"], false, &[]),
+        labelled("real", &["real"], false, &[]),
+        labelled("data", &["data"], true, &["one", "two"]),
     ];
     let values = read(&render(Page {
         disks,
@@ -121,6 +130,19 @@ fn a_scrape_has_every_metric_of_two_disks() {
     }));
     for (key, value) in [
         ("headtime_scheduler_streams{disk=\"disk0\"}", 4.0),
+        ("headtime_disk_size_bytes{disk=\"data\"}", 1_048_576.0),
+        (
+            "headtime_commands_in_flight{disk=\"data\",member=\"two\"}",
+            3.0,
+        ),
+        (
+            "headtime_head_time_seconds_total{disk=\"data\",member=\"one\",part=\"idle\"}",
+            2.0,
+        ),
+        (
+            "headtime_disk_info{disk=\"data\",member=\"one\",backend=\"drive of one\",scheduler=\"stream(deadline)\",gate=\"rsd\"}",
+            1.0,
+        ),
         ("headtime_scheduler_waits_total{disk=\"disk0\"}", 100.0),
         (
             "headtime_scheduler_waits_ended_total{disk=\"disk0\",how=\"won\"}",
@@ -241,6 +263,8 @@ fn a_scrape_has_every_metric_of_two_disks() {
                 .collect::<Vec<_>>()
         );
     }
+    // An array has no sum beside its members.
+    assert!(!values.contains_key("headtime_commands_in_flight{disk=\"data\"}"));
     // A device that does not live in model time has neither arm nor lateness.
     let of_null = |key: &&String| key.contains("disk=\"null\"");
     assert!(

@@ -1,0 +1,63 @@
+//! `headtime array`
+
+use clap::{Args, Subcommand};
+use headtime_units::Bytes;
+use std::path::PathBuf;
+
+/// Headers of the disks of arrays.
+#[derive(Debug, Subcommand)]
+pub enum ArrayVerb {
+    /// Write headers on files and block devices, to serve them as an array
+    Create(ArrayCreate),
+    /// Print the headers of files and block devices
+    Show(ArrayShow),
+}
+
+/// `headtime array create`
+///
+/// The header of each disk names the set of disks and the disk's place in the set. Servers read the headers and refuse disks of
+/// another set or in another order. Drives that a server emulates and disks in memory need no header. The header takes the first 1MiB of a
+/// disk. Nothing is written if one of the disks is unfit.
+#[derive(Debug, Args)]
+#[command(after_help = CREATE_HELP)]
+pub struct ArrayCreate {
+    /// The disks in their order, 2 to 64
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Bytes on a disk before the next disk's turn, a multiple of 4KiB; the `chunk` of [[array]]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    pub chunk: Bytes,
+    /// Size of each file; missing files are made, existing files must have the size
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Overwrite headers and data, and write to block devices; the data on the disks are lost
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Open devices even if they are mounted, partitioned or otherwise in use
+    #[arg(long)]
+    pub force: bool,
+}
+
+const CREATE_HELP: &str = "\
+Example:
+  headtime array create --size 4GiB a.img b.img
+
+  [[disk]]
+  name = \"a\"
+  device = \"a.img\"
+  scheduler = \"deadline\"
+  [[disk]]
+  name = \"b\"
+  device = \"b.img\"
+  scheduler = \"deadline\"
+  [[array]]
+  name = \"data\"
+  members = [\"a\", \"b\"]";
+
+/// `headtime array show`
+#[derive(Debug, Args)]
+pub struct ArrayShow {
+    /// Files and block devices
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}

@@ -1,0 +1,263 @@
+//! Arrays of disks: what makes one disk of several.
+
+use super::config::{ArrayConfig, Backend};
+use super::disk::{OpenFailure, Opener, PreparedDisk};
+use headtime_engine::{Map as _, MapError, Striped};
+use headtime_lab::fault::Fault;
+use headtime_serve::device::Device;
+use headtime_serve::disk::{StartError, Volume};
+use headtime_serve::file;
+use headtime_serve::header::{Header, check_set};
+use headtime_stack::entries;
+use headtime_units::Sectors;
+use std::fmt;
+
+/// Size and header of a disk.
+struct Found {
+    sectors: Sectors,
+    sector_bytes: u32,
+    header: Option<Header>,
+}
+
+/// Reason why disks make no array.
+#[derive(Debug)]
+struct Unfit {
+    /// The disk by its place in the array.
+    member: Option<usize>,
+    problem: String,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl Unfit {
+    fn of(member: usize, problem: impl fmt::Display) -> Unfit {
+        Unfit {
+            member: Some(member),
+            problem: problem.to_string(),
+        }
+    }
+
+    /// The error, at the key that is wrong.
+    fn fault(&self, array: &ArrayConfig, members: &[PreparedDisk]) -> Fault {
+        match self.member {
+            None => array.error("members", self.problem.as_str()),
+            Some(member) => {
+                let disk = &members[member];
+                let (name, problem) = (&array.name, &self.problem);
+                let problem = format!("member {member} of the array {name}: {problem}");
+                disk.config.error(disk.device_key(), problem)
+            }
+        }
+    }
+}
+
+/// Checks that disks have the same depth. Without a key, a disk has the depth of its drive.
+pub(super) fn alike(array: &ArrayConfig, members: &[PreparedDisk]) -> Result<(), Fault> {
+    let first = &members[0];
+    match (members.iter()).find(|disk| disk.engine.depth != first.engine.depth) {
+        None => Ok(()),
+        Some(disk) => {
+            let (name, one, other) = (&array.name, disk.engine.depth, first.engine.depth);
+            Err(disk.config.error(
+                "depth",
+                format!(
+                    "is {one}, and {other} at {}: all disks of the array {name} have the same; give it for each",
+                    first.config.name
+                ),
+            ))
+        }
+    }
+}
+
+/// Layout and disks of an array, in words.
+pub(super) fn backend(array: &ArrayConfig) -> String {
+    let (mut level, mut rest) = (String::new(), vec![array.spec.members.join(", ")]);
+    for (key, value) in entries(&array.spec) {
+        match key.as_str() {
+            "level" => level = value.text(),
+            "members" => {}
+            _ => rest.push(format!("{key} {}", value.text())),
+        }
+    }
+    format!("{level} of {}", rest.join(", "))
+}
+
+/// Settings of an array in a log. People read them; a replay does not.
+pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
+    let entries = entries(&array.spec).into_iter();
+    let entries = entries.map(|(key, value)| (format!("array.{key}"), value.text()));
+    [("array".to_owned(), array.name.clone())]
+        .into_iter()
+        .chain(entries)
+        .collect()
+}
+
+/// Lays an array over its disks.
+fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
+    let names = &array.spec.members;
+    let sector_bytes = found[0].sector_bytes;
+    if let Some(other) = found.iter().position(|of| of.sector_bytes != sector_bytes) {
+        let (own, first) = (found[other].sector_bytes, &names[0]);
+        let problem = format!("has sectors of {own} bytes, and {first} of {sector_bytes}");
+        return Err(Unfit::of(other, problem));
+    }
+    let headers = names.iter().zip(found);
+    let headers = headers.map(|(name, of)| (name.as_str(), of.header.as_ref()));
+    check_set(&headers.collect::<Vec<_>>(), array.spec.chunk.0)
+        .map_err(|(member, problem)| Unfit::of(member, problem))?;
+    let sizes: Vec<Sectors> = found.iter().map(|of| of.sectors).collect();
+    array
+        .spec
+        .over(&sizes, sector_bytes)
+        .map_err(|error| match error {
+            MapError::Small(member, size, chunk) => Unfit::of(
+                member,
+                format!("is too small: {size} sectors; a chunk has {chunk}"),
+            ),
+            error => Unfit {
+                member: None,
+                problem: error.to_string(),
+            },
+        })
+}
+
+/// Looks at the disks of an array without opening one for writing; the bytes of the array.
+pub(super) fn look(
+    array: &ArrayConfig,
+    members: &[PreparedDisk],
+    force: bool,
+) -> Result<u64, Fault> {
+    let mut found = Vec::with_capacity(members.len());
+    for (member, disk) in members.iter().enumerate() {
+        found.push(match (&disk.config.backend, disk.file_options(force)) {
+            (Backend::Device { .. }, Some(options)) => {
+                let file = file::look_at(&options);
+                let file = file.map_err(|error| Unfit::of(member, error).fault(array, members))?;
+                let geometry = file.geometry();
+                Found {
+                    sectors: geometry.capacity,
+                    sector_bytes: geometry.sector_bytes,
+                    header: file.header().cloned(),
+                }
+            }
+            _ => {
+                let sector_bytes = disk.sector_bytes();
+                Found {
+                    sectors: Sectors::new(disk.look(force)? / u64::from(sector_bytes)),
+                    sector_bytes,
+                    header: None,
+                }
+            }
+        });
+    }
+    let striped = lay(array, &found).map_err(|unfit| unfit.fault(array, members))?;
+    Ok(striped.capacity().bytes(found[0].sector_bytes))
+}
+
+/// Opens the disks of an array, all or none.
+pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, OpenFailure> {
+    let mut devices: Vec<Box<dyn Device>> = Vec::with_capacity(openers.len());
+    let laid = open_each(openers, &mut devices).and_then(|found| lay(array, &found));
+    match laid {
+        Ok(striped) => Ok((devices, Box::new(striped))),
+        Err(unfit) => {
+            devices.iter().for_each(|device| device.made().remove());
+            Err(unfit.into())
+        }
+    }
+}
+
+fn open_each(
+    openers: Vec<Opener>,
+    devices: &mut Vec<Box<dyn Device>>,
+) -> Result<Vec<Found>, Unfit> {
+    let mut found = Vec::with_capacity(openers.len());
+    for (member, open) in openers.into_iter().enumerate() {
+        let opened = open().map_err(|error| Unfit::of(member, error))?;
+        let geometry = opened.device.geometry();
+        found.push(Found {
+            sectors: geometry.capacity,
+            sector_bytes: geometry.sector_bytes,
+            header: opened.header,
+        });
+        devices.push(opened.device);
+    }
+    Ok(found)
+}
+
+/// The error of an array that does not start.
+pub(super) fn fault(array: &ArrayConfig, members: &[PreparedDisk], error: StartError) -> Fault {
+    match &error {
+        StartError::Device { error, .. } => match error.downcast_ref::<Unfit>() {
+            Some(unfit) => unfit.fault(array, members),
+            None => array.error("members", error.to_string()),
+        },
+        _ => Fault::input(error),
+    }
+}
+
+/// Changes of arrays in another reading of the configuration, in words. Each change takes a restart.
+pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Vec<String> {
+    let find = |name: &str| new.iter().find(|array| array.name == name);
+    let of_old = old.iter().filter_map(|old| {
+        let name = &old.name;
+        let Some(new) = find(name) else {
+            return Some(format!("array {name} is gone; that takes a restart"));
+        };
+        let same = (&old.spec, &old.exports) == (&new.spec, &new.exports);
+        (!same)
+            .then(|| format!("array {name}: its layout or export: another value takes a restart"))
+    });
+    let is_old = |new: &&ArrayConfig| old.iter().any(|old| old.name == new.name);
+    let of_new = new.iter().filter(|new| !is_old(new));
+    let of_new = of_new.map(|new| format!("array {} is new; that takes a restart", new.name));
+    of_old.chain(of_new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::config::Config;
+
+    #[test]
+    fn disks_that_do_not_fit_each_other_are_refused_by_their_number() {
+        let disk = |name| {
+            format!(
+                "[[disk]]\nname = \"{name}\"\ndevice = \"null\"\nsize = \"1MiB\"\nscheduler = \"noop\"\n"
+            )
+        };
+        let text = format!(
+            "{}{}[[array]]\nname = \"a\"\nmembers = [\"x\", \"y\"]\n",
+            disk("x"),
+            disk("y")
+        );
+        let config = Config::parse("c", &text).unwrap();
+        let found = |sectors, sector_bytes| Found {
+            sectors: Sectors::new(sectors),
+            sector_bytes,
+            header: None,
+        };
+        let laid = |found: &[Found]| lay(&config.arrays[0], found);
+        let striped = laid(&[found(300, 512), found(128, 512)]).expect("they fit");
+        assert_eq!(striped.capacity(), Sectors::new(256 + 128));
+        for (two, problem) in [
+            (found(1024, 4096), "has sectors of 4096 bytes, and x of 512"),
+            (
+                found(127, 512),
+                "is too small: 127 sectors; a chunk has 128",
+            ),
+        ] {
+            let unfit = laid(&[found(300, 512), two]).expect_err(problem);
+            assert_eq!(
+                (unfit.member, unfit.to_string()),
+                (Some(1), problem.to_owned())
+            );
+        }
+    }
+}

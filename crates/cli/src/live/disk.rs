@@ -1,0 +1,291 @@
+//! From the configuration of a disk to its device.
+
+use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
+use super::known::{build, error_at, known};
+use headtime_disk::profile::{Profile, Reference};
+use headtime_engine::EngineSpec;
+use headtime_lab::fault::Fault;
+use headtime_linux::shown::PathShown as _;
+use headtime_sched::Spec;
+use headtime_serve::device::Device;
+use headtime_serve::disk::{self, MemberOptions};
+use headtime_serve::emulated::{self, StoreSpec};
+use headtime_serve::faulty::Faulty;
+use headtime_serve::file;
+use headtime_serve::header::Header;
+use headtime_serve::null::Null;
+use headtime_stack::{Known, LogSettings, changed, drives, with_firmware};
+use headtime_units::{Bytes, Sectors};
+use std::sync::Arc;
+
+/// A disk with everything read that its configuration names.
+#[derive(Debug)]
+pub struct PreparedDisk {
+    /// Configuration of the disk.
+    pub config: DiskConfig,
+    /// Knowledge of the drive for schedulers.
+    pub known: Arc<Known>,
+    /// The drive that is emulated.
+    pub profile: Option<Profile>,
+    /// Options of the engine.
+    pub engine: EngineSpec,
+}
+
+/// Bytes of a null device's sector.
+const NULL_SECTOR_BYTES: u64 = 512;
+
+/// Reads the files that the configuration of a disk names.
+///
+/// # Errors
+///
+/// If a file cannot be read, is wrong, or does not fit the others.
+pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
+    let profile = match &config.backend {
+        Backend::Emulated(emulated) => Some(drive(config, emulated)?),
+        Backend::Device { .. } | Backend::Null { .. } => None,
+    };
+    let most = profile.as_ref().map_or(256, |profile| profile.queue.depth);
+    let depth = config.depth.unwrap_or(match &profile {
+        Some(_) => most,
+        None => DEVICE_DEPTH,
+    });
+    if depth > most {
+        let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
+        return Err(config.error("depth", problem));
+    }
+    let known = known(config, profile.as_ref())?;
+    let engine = EngineSpec {
+        depth,
+        ..config.stack.engine.clone()
+    };
+    // Errors show before a device is opened. The reader of the file does not know a depth that is the device's own.
+    (engine.gate.build(&engine.config(512)))
+        .map_err(|error| config.error("gate", error.problem.to_string()))?;
+    let _ = build(&known, &config.stack.scheduler, &engine)
+        .map_err(|problem| config.error("scheduler", problem))?;
+    Ok(PreparedDisk {
+        config: config.clone(),
+        known: Arc::new(known),
+        profile,
+        engine,
+    })
+}
+
+/// The drive that is emulated.
+fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
+    let (name, simulated) = (&emulated.profile, &emulated.simulated);
+    let profile = drives::open(name).map_err(|fault| error_at(config, "emulate", fault))?;
+    let profile = changed(&profile, &simulated.overrides, simulated.noise, name)
+        .map_err(|fault| error_at(config, "override", fault))?;
+    let profile = with_firmware(&profile, simulated.firmware)
+        .map_err(|fault| error_at(config, "firmware", fault))?;
+    let sector_bytes = profile.geometry.sector_bytes;
+    if sector_bytes < 512 {
+        let problem =
+            format!("{name} has sectors of {sector_bytes}B, and a served disk 512B or more");
+        return Err(config.error("emulate", problem));
+    }
+    let capacity = profile.geometry.capacity.bytes(sector_bytes);
+    if let Some(Bytes(size)) = emulated.size {
+        if size > capacity {
+            let problem = format!(
+                "{} is more than the {} of {name}",
+                Bytes(size),
+                Bytes(capacity)
+            );
+            return Err(config.error("size", problem));
+        }
+        if !size.is_multiple_of(u64::from(sector_bytes)) {
+            let problem = format!("allowed is a multiple of {name}'s sectors of {sector_bytes}B");
+            return Err(config.error("size", problem));
+        }
+    }
+    Ok(profile)
+}
+
+impl PreparedDisk {
+    /// The device, in words.
+    pub fn backend(&self) -> String {
+        match &self.config.backend {
+            Backend::Emulated(emulated) => match &emulated.store {
+                None => format!("{} in memory", emulated.profile),
+                Some(path) => format!("{} in {}", emulated.profile, path.shown()),
+            },
+            Backend::Device { path, .. } => path.shown().to_string(),
+            Backend::Null { .. } => "null".to_owned(),
+        }
+    }
+
+    /// Looks at what would be opened or made, without opening it for writing; its size in bytes. With
+    /// `force` it may be in use.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be what it should.
+    pub fn look(&self, force: bool) -> Result<u64, Fault> {
+        match &self.config.backend {
+            Backend::Null { size } => Ok(size.0),
+            Backend::Emulated(emulated) => emulated::look(&self.drive_options(emulated))
+                .map_err(|error| self.config.error("store", error.to_string())),
+            Backend::Device { .. } => {
+                let options = self.file_options(force).expect("it is a device");
+                file::look(&options).map_err(|error| self.config.error("device", error.to_string()))
+            }
+        }
+    }
+
+    fn drive_options(&self, emulated: &Emulated) -> emulated::EmulatedOptions {
+        let profile = self.profile.clone().expect("an emulated drive has one");
+        let store = match &emulated.store {
+            None => StoreSpec::Memory,
+            Some(path) => StoreSpec::File(path.clone()),
+        };
+        let mut options = emulated::EmulatedOptions::new(profile, store);
+        options.size = emulated.size.map(|size| size.0);
+        options.create = self.config.create;
+        options.seed = emulated.seed;
+        options
+    }
+
+    /// Bytes of a sector of an emulated drive or the null device.
+    pub(super) fn sector_bytes(&self) -> u32 {
+        let profile = self.profile.as_ref();
+        profile.map_or(NULL_SECTOR_BYTES as u32, |profile| {
+            profile.geometry.sector_bytes
+        })
+    }
+
+    pub(super) fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
+        match &self.config.backend {
+            Backend::Device {
+                path,
+                direct,
+                force,
+                size,
+            } => {
+                let mut options = file::FileOptions::new(path);
+                options.read_only = self.config.read_only;
+                options.direct = *direct;
+                options.force = *force || forced;
+                options.size = size.map(|size| size.0);
+                options.create = self.config.create;
+                options.depth = self.engine.depth;
+                options.member = self.config.is_member();
+                Some(options)
+            }
+            _ => None,
+        }
+    }
+
+    /// The scheduler, and the drive to estimate by: a device that knows where its arm is does not need that.
+    pub(super) fn member_options(&self) -> Result<MemberOptions, Fault> {
+        let scheduler = &self.config.stack.scheduler;
+        let build = self.build(scheduler);
+        let build = build.map_err(|problem| self.config.error("scheduler", problem))?;
+        Ok(MemberOptions {
+            scheduler: (scheduler.to_string(), build),
+            estimate: self.known.belief().cloned(),
+        })
+    }
+
+    /// Settings of a log. A replay makes the engine of them, also with schedulers that are swapped in.
+    pub(super) fn log_settings(&self) -> Vec<(String, String)> {
+        let scheduler = self.config.stack.scheduler.to_string();
+        // The device's sectors are known to its thread.
+        let mut settings = LogSettings::new(&scheduler, self.engine.clone(), 512);
+        settings.curve = self.known.curve().as_deref().cloned();
+        settings.belief = self
+            .known
+            .belief()
+            .map(|belief| Reference::of(belief).to_string());
+        let mut others = vec![
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("disk", self.config.name.clone()),
+            ("drive", self.backend()),
+        ];
+        if let Backend::Emulated(emulated) = &self.config.backend {
+            others.push(("seed", emulated.seed.to_string()));
+            others.push(("noise", emulated.simulated.noise.to_string()));
+            others.push(("firmware", emulated.simulated.firmware.name().to_owned()));
+        }
+        let others = others.into_iter();
+        settings.others = others.map(|(key, value)| (key.to_owned(), value)).collect();
+        settings.to_settings()
+    }
+
+    /// Returns a function that opens the device. The disk's thread calls it.
+    pub(super) fn opener(&self, force: bool) -> Opener {
+        match &self.config.backend {
+            Backend::Null { size } => {
+                let sectors = Sectors::new(size.0 / NULL_SECTOR_BYTES);
+                let depth = self.engine.depth;
+                Box::new(move || Ok(Opened::of(Null::new(sectors, depth))))
+            }
+            Backend::Device { .. } => {
+                let file = self.file_options(force).expect("it is a device");
+                let faults = self.config.faults;
+                Box::new(move || {
+                    let file = file::open(&file)?;
+                    let header = file.header().cloned();
+                    let device = match faults {
+                        true => Opened::of(Faulty::new(file, Arc::default())),
+                        false => Opened::of(file),
+                    };
+                    Ok(Opened { header, ..device })
+                })
+            }
+            Backend::Emulated(emulated) => {
+                let drive = self.drive_options(emulated);
+                Box::new(move || Ok(Opened::of(emulated::open(drive)?)))
+            }
+        }
+    }
+
+    /// Key of the configuration that names the device.
+    pub(super) fn device_key(&self) -> &'static str {
+        match &self.config.backend {
+            Backend::Emulated(_) => "store",
+            Backend::Device { .. } | Backend::Null { .. } => "device",
+        }
+    }
+
+    /// How another scheduler of the disk is made.
+    ///
+    /// # Errors
+    ///
+    /// If it needs to know the drive and does not.
+    pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
+        build(&self.known, scheduler, &self.engine)
+    }
+
+    /// Returns a function that builds schedulers from texts while the disk runs.
+    pub fn parser(&self) -> Arc<headtime_serve::http::ParseScheduler> {
+        let (known, engine) = (Arc::clone(&self.known), self.engine.clone());
+        Arc::new(move |text: &str| {
+            let spec = super::config::scheduler(text)?;
+            let build: disk::BuildScheduler = build(&known, &spec, &engine)?;
+            Ok((spec.to_string(), build))
+        })
+    }
+}
+
+/// A device, and the header of an array's disk if it has one.
+pub(super) struct Opened {
+    pub device: Box<dyn Device>,
+    pub header: Option<Header>,
+}
+
+impl Opened {
+    fn of(device: impl Device + 'static) -> Opened {
+        Opened {
+            device: Box::new(device),
+            header: None,
+        }
+    }
+}
+
+/// Opens a device.
+pub(super) type Opener = Box<dyn FnOnce() -> Result<Opened, OpenFailure> + Send>;
+
+/// Why there is no device.
+pub(super) type OpenFailure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,0 +1,254 @@
+//! Another reading of the configuration while a server runs.
+
+use super::arrays;
+use super::config::{Config, DiskConfig, ListenConfig};
+use super::disks::Running;
+use headtime_engine::{GateSpec, Member};
+use headtime_lab::fault::Fault;
+use headtime_serve::disk::{BuildScheduler, Disk};
+use headtime_serve::http::snapshot;
+use headtime_units::Nanos;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::task::JoinHandle;
+
+/// A disk of a configuration in what runs.
+#[derive(Clone)]
+struct Current {
+    disk: Disk,
+    member: Member,
+    /// The configuration in force.
+    config: DiskConfig,
+}
+
+/// Changes of one disk by a reading of the configuration.
+struct Change {
+    disk: Disk,
+    member: Member,
+    config: DiskConfig,
+    scheduler: Option<(String, BuildScheduler)>,
+    gate: Option<GateSpec>,
+    timeout: Option<Option<Nanos>>,
+}
+
+/// Changes by a reading of the configuration.
+#[derive(Default)]
+struct Changes {
+    disks: Vec<Change>,
+    /// Changes that take a restart, in words.
+    fixed: Vec<String>,
+}
+
+/// Reads the configuration again while the server runs, beside it: learning what a scheduler has to
+/// know of a drive takes a while.
+pub(super) struct Reload {
+    pub file: PathBuf,
+    /// All disks, with the disks of arrays.
+    current: Vec<Current>,
+    pub listen: ListenConfig,
+    running: Arc<Vec<Running>>,
+    under_way: Option<JoinHandle<Result<Changes, Fault>>>,
+    again: bool,
+}
+
+impl Reload {
+    pub fn new(file: &Path, listen: &ListenConfig, running: &Arc<Vec<Running>>) -> Reload {
+        let current = running.iter().flat_map(|running| {
+            let members = (0..).map(Member).zip(&running.prepared.members);
+            members.map(|(member, prepared)| Current {
+                disk: running.disk.clone(),
+                member,
+                config: prepared.config.clone(),
+            })
+        });
+        Reload {
+            file: file.to_owned(),
+            current: current.collect(),
+            listen: listen.clone(),
+            running: Arc::clone(running),
+            under_way: None,
+            again: false,
+        }
+    }
+
+    pub fn begin(&mut self) {
+        if self.under_way.is_some() {
+            self.again = true;
+            return;
+        }
+        let (file, current) = (self.file.clone(), self.current.clone());
+        let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
+        self.under_way = Some(tokio::spawn(async move {
+            // The control socket may have swapped a scheduler or a gate since the file was read.
+            let mut in_force = Vec::with_capacity(current.len());
+            for Current {
+                disk,
+                member,
+                config,
+            } in &current
+            {
+                let told = snapshot(disk).await;
+                let told = told.map(|snapshot| {
+                    let state = snapshot.member(*member);
+                    (state.scheduler.clone(), state.gate.clone())
+                });
+                let read = || {
+                    let stack = &config.stack;
+                    (stack.scheduler.to_string(), stack.engine.gate.to_string())
+                };
+                in_force.push(told.unwrap_or_else(read));
+            }
+            let reading = move || changes(&file, &current, &in_force, &listen, &running);
+            let reading = tokio::task::spawn_blocking(reading);
+            reading
+                .await
+                .expect("reading a configuration does not panic")
+        }));
+    }
+
+    /// Waits for the reading that is under way, for ever if there is none, and puts it in force.
+    pub async fn done(&mut self) {
+        let Some(reading) = &mut self.under_way else {
+            return std::future::pending().await;
+        };
+        let result = reading
+            .await
+            .expect("reading a configuration does not panic");
+        self.under_way = None;
+        match result {
+            Err(fault) => tracing::error!("nothing is changed: {fault}"),
+            Ok(Changes { disks, fixed }) => {
+                for text in fixed {
+                    tracing::warn!("{text}");
+                }
+                let nothing = disks.is_empty();
+                for change in disks {
+                    self.apply(change);
+                }
+                if nothing {
+                    tracing::info!("the configuration was read again; nothing to change");
+                }
+            }
+        }
+        if std::mem::take(&mut self.again) {
+            self.begin();
+        }
+    }
+
+    fn apply(&mut self, change: Change) {
+        let Change {
+            disk,
+            member,
+            config,
+            scheduler,
+            gate,
+            timeout,
+        } = change;
+        if let Some((text, build)) = scheduler {
+            tracing::info!(
+                disk = config.name,
+                scheduler = text,
+                "the scheduler is swapped"
+            );
+            disk.swap_scheduler_of(member, &text, build);
+        }
+        if let Some(gate) = gate {
+            match disk.set_gate_of(member, &gate) {
+                Ok(()) => tracing::info!(disk = config.name, %gate, "the gate is changed"),
+                // It fitted when the file was read.
+                Err(error) => tracing::error!(disk = config.name, "{error}"),
+            }
+        }
+        if let Some(timeout) = timeout {
+            let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
+            tracing::info!(disk = config.name, timeout = text, "the timeout is changed");
+            disk.set_timeout(timeout);
+        }
+        for current in &mut self.current {
+            if current.config.name == config.name {
+                current.config = config.clone();
+            }
+        }
+    }
+}
+
+/// Changes by a configuration file, and changes that take a restart. `in_force` are the
+/// texts of the disks' schedulers and gates.
+fn changes(
+    file: &Path,
+    current: &[Current],
+    in_force: &[(String, String)],
+    listen: &ListenConfig,
+    running: &[Running],
+) -> Result<Changes, Fault> {
+    let config = Config::open(file)?;
+    let mut changes = Changes::default();
+    let fixed = &mut changes.fixed;
+    let differences = listen.fixed_differences(&config.listen);
+    if !differences.is_empty() {
+        let keys = differences.join(", ");
+        fixed.push(format!("listen: {keys}: another value takes a restart"));
+    }
+    for new in &config.disks {
+        if !current
+            .iter()
+            .any(|current| current.config.name == new.name)
+        {
+            fixed.push(format!("disk {} is new; that takes a restart", new.name));
+        }
+    }
+    let arrays = running
+        .iter()
+        .map(|running| running.prepared.array.as_ref());
+    fixed.extend(arrays::fixed_differences(
+        &arrays.flatten().collect::<Vec<_>>(),
+        &config.arrays,
+    ));
+    let prepared = running.iter().flat_map(|running| &running.prepared.members);
+    for ((current, (scheduler_in_force, gate_in_force)), prepared) in
+        current.iter().zip(in_force).zip(prepared)
+    {
+        let Current {
+            disk,
+            member,
+            config: old,
+        } = current;
+        let name = &old.name;
+        let Some(new) = config.disk(name) else {
+            fixed.push(format!("disk {name} is gone; that takes a restart"));
+            continue;
+        };
+        let differences = old.fixed_differences(new);
+        if !differences.is_empty() {
+            let keys = differences.join(", ");
+            fixed.push(format!(
+                "disk {name}: {keys}: another value takes a restart"
+            ));
+        }
+        let scheduler = match new.stack.scheduler.to_string() != *scheduler_in_force {
+            false => None,
+            true => {
+                let build = prepared
+                    .build(&new.stack.scheduler)
+                    .map_err(|problem| new.error("scheduler", problem))?;
+                Some((new.stack.scheduler.to_string(), build))
+            }
+        };
+        let gate = &new.stack.engine.gate;
+        gate.build(disk.engine_config())
+            .map_err(|error| new.error("gate", error.problem.to_string()))?;
+        let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
+        let timeout = (old.timeout != new.timeout).then_some(new.timeout);
+        if scheduler.is_some() || gate.is_some() || timeout.is_some() {
+            changes.disks.push(Change {
+                disk: disk.clone(),
+                member: *member,
+                config: new.clone(),
+                scheduler,
+                gate,
+                timeout,
+            });
+        }
+    }
+    Ok(changes)
+}
