@@ -5,6 +5,7 @@ mod text;
 
 use crate::estimate::EstimatedHeadTime;
 use headtime_disk::ledger::HeadTime;
+use headtime_engine::conduct::Conducted;
 use headtime_engine::{CLASSES, Gating, Member, PredictionCounts, Stats, class_index};
 use headtime_sched::{Class, Op, WaitStats};
 use headtime_units::{Nanos, Sectors, Time};
@@ -133,6 +134,8 @@ pub struct Snapshot {
     pub whole: MemberSnapshot,
     /// Each member of a volume of several; empty for one device.
     pub members: Vec<MemberSnapshot>,
+    /// Counts of the coordinator of an array, if there is one.
+    pub conducted: Option<Conducted>,
     /// Measurements.
     pub metrics: Metrics,
     /// Why writes are refused, if they are because something failed.

@@ -1,14 +1,17 @@
 //! Arrays of disks: what makes one disk of several.
 
-use super::config::{ArrayConfig, Backend};
+use super::config::{ArrayConfig, Backend, coordinates};
 use super::disk::{OpenFailure, Opener, PreparedDisk};
+use headtime_array::Coordinator;
+use headtime_engine::conduct::Conductor;
 use headtime_engine::{Map as _, MapError, Striped};
 use headtime_lab::fault::Fault;
+use headtime_sched::StreamConfig;
 use headtime_serve::device::Device;
 use headtime_serve::disk::{StartError, Volume};
 use headtime_serve::file;
 use headtime_serve::header::{Header, check_set};
-use headtime_stack::entries;
+use headtime_stack::{ArrayMembers as _, entries};
 use headtime_units::Sectors;
 use std::fmt;
 
@@ -125,6 +128,23 @@ fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
                 problem: error.to_string(),
             },
         })
+}
+
+/// Coordinator of an array's disks, if its configuration has one.
+pub(super) fn conductor(
+    array: &ArrayConfig,
+    members: &[PreparedDisk],
+) -> Result<Option<Box<dyn Conductor + Send>>, Fault> {
+    let first = &members[0];
+    let config = StreamConfig::of(&first.config.stack.scheduler);
+    let Some(config) = config.filter(|_| coordinates(&array.spec)) else {
+        return Ok(None);
+    };
+    let problem = "the coordinator needs a curve of service times; give `curve` or `belief`";
+    let curve = first.known.curve();
+    let curve = curve.ok_or_else(|| first.config.error("scheduler", problem))?;
+    let members = array.spec.members.count();
+    Ok(Some(Box::new(Coordinator::new(members, &config, curve))))
 }
 
 /// Looks at the disks of an array without opening one for writing; the bytes of the array.

@@ -8,6 +8,7 @@ mod sections;
 mod seen;
 
 pub use access::{AccessConfig, GroupConfig, group_error};
+pub use array::coordinates;
 pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{

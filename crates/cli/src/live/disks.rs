@@ -152,7 +152,7 @@ impl Prepared {
     }
 
     fn start(&self, how: &Starting, log: Option<LogFile>) -> Result<Disk, Fault> {
-        let options = self.options(how, log)?;
+        let mut options = self.options(how, log)?;
         let openers = self.members.iter().map(|member| member.opener(how.force));
         let mut openers: Vec<Opener> = openers.collect();
         let Some(array) = &self.array else {
@@ -169,6 +169,7 @@ impl Prepared {
         let others = self.members[1..].iter().map(PreparedDisk::member_options);
         let others = others.collect::<Result<_, Fault>>()?;
         let layout = array.clone();
+        options.conductor = arrays::conductor(array, &self.members)?;
         let started = Disk::start_volume(options, others, move || arrays::open(&layout, openers));
         started.map_err(|error| arrays::fault(array, &self.members, error))
     }

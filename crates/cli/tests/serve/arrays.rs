@@ -4,6 +4,7 @@ use super::common::{Server, headtime, run, scratch, wait_until};
 use super::nbd::{Ask, Client};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const CONFIG: &str = r#"
 [[disk]]
@@ -134,6 +135,42 @@ fn an_array_is_read_as_it_was_written_and_its_log_replays() {
     );
     let log = fs::read_to_string(server.path("events.log")).unwrap();
     assert!(log.contains("\n# array.chunk 64KiB\n"), "{}", &log[..2000]);
+}
+
+#[test]
+fn coordinated_disks_serve_two_readers_in_slices_and_their_log_replays() {
+    let config = CONFIG
+        .replace("size = \"8MiB\"\n", "")
+        .replace("size = \"12MiB\"\n", "")
+        .replace("\"deadline\"", "\"stream\"")
+        .replace("\"sstf\"", "\"stream\"")
+        .replace("chunk =", "coordinate = true\nchunk =");
+    let mut server = Server::start("array-coordinated", &config, &["--log", "events.log"]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..2 {
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || {
+                let mut client = connect(server, "data");
+                let mut offset = reader * (8 << 30);
+                while !stop.load(Ordering::Relaxed) {
+                    let _ = read(&mut client, offset, 2 * CHUNK as usize);
+                    offset += 2 * CHUNK;
+                }
+            });
+        }
+        let slices = || server.status()["disks"][0]["coordinated"]["slices"].as_u64();
+        wait_until(|| slices() > Some(3), || format!("{:?} slices", slices()));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let metrics = server.told(&["metrics"]);
+    let line = "headtime_array_slices_total{disk=\"data\",end=\"any\"} ";
+    assert!(metrics.contains(line), "{metrics}");
+    assert_eq!(server.terminate(), Some(0));
+    let said = done(&server.directory, &["sim", "replay-log", "events.log"]);
+    assert_eq!(said.matches(", identical").count(), 2, "{said}");
+    let log = fs::read_to_string(server.path("events.log")).unwrap();
+    assert!(log.contains(" dedicate "), "{}", &log[..2000]);
 }
 
 #[test]

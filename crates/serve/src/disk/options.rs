@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use headtime_disk::profile::Profile;
+use headtime_engine::conduct::Conductor;
 use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Map, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
@@ -42,6 +43,8 @@ pub struct Options {
     /// Who asks for what goes with staged requests, for each member. A request of such a job is at most as large as a
     /// buffer ([`BUFFER_BYTES_MAX`](crate::buffer::BUFFER_BYTES_MAX)).
     pub background: Option<BuildJob>,
+    /// Coordinator of the members of a volume; none if `None`.
+    pub conductor: Option<Box<dyn Conductor + Send>>,
     /// When to give up on a command; never if `None`.
     pub timeout: Option<Nanos>,
     /// How many exports there are, 1 or more: origins of requests are numbered below this, which
@@ -75,6 +78,7 @@ impl Options {
             scheduler,
             gate: None,
             background: None,
+            conductor: None,
             timeout: None,
             exports: 1,
             log: None,

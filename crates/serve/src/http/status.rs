@@ -69,6 +69,12 @@ fn disk(labelled: &Labelled) -> Value {
         "failed": snapshot.failure.is_some(),
         "failure": snapshot.failure,
         "lateness_ms": lateness,
+        "coordinated": snapshot.conducted.map(|all| json!({
+            "streams": all.streams,
+            "slices": all.slices,
+            "broken": all.broken,
+            "dedicated_s": all.dedicated.as_secs_f64(),
+        })),
         "exports": exports,
         "scrub": labelled.scrub.as_ref().map(|status| scrub(status, labelled.sector_bytes)),
     });

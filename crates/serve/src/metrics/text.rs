@@ -552,6 +552,31 @@ impl Page {
         )
     }
 
+    fn write_coordinators(&self, out: &mut Writer<'_>) -> fmt::Result {
+        out.counters(
+            (
+                "array_slices",
+                "Slices in which all disks of an array served one stream, and those that ended early",
+                None,
+            ),
+            self.parts("end", |disk| {
+                let all = disk.snapshot.conducted.into_iter();
+                all.flat_map(|all| [("any", all.slices), ("early", all.broken)])
+            }),
+        )?;
+        let conducted = self.disks.iter().filter_map(|disk| {
+            let labels = vec![("disk", disk.disk.as_str())];
+            Some((labels, disk.snapshot.conducted?.dedicated))
+        });
+        out.seconds(
+            (
+                "array_coordinated",
+                "Time of slices in which all disks of an array served one stream",
+            ),
+            conducted,
+        )
+    }
+
     fn by_class<'a, T: 'a>(
         &'a self,
         values: impl Fn(&'a MemberSnapshot) -> [T; CLASS_NAMES.len()] + 'a,
@@ -711,6 +736,7 @@ impl Collector for Page {
         }
         self.write_exports(&mut out)?;
         self.write_disks(&mut out)?;
+        self.write_coordinators(&mut out)?;
         self.write_gates(&mut out)?;
         self.write_lateness(&mut out)
     }

@@ -4,6 +4,7 @@ use super::disk::{ExportKeys, disk_name, exports};
 use super::sections::{ArrayConfig, Backend, DiskConfig};
 use super::seen::{Seen, once};
 use headtime_config::{Error, OneOrList, Placed};
+use headtime_sched::StreamConfig;
 use headtime_stack::{ArraySpec, entries};
 use headtime_units::nearest;
 use serde::Deserialize;
@@ -55,6 +56,23 @@ pub(super) fn array(
     for disk in members.iter().map(|index| &disks[*index]) {
         may_be_member(disk, first, name)?;
     }
+    for (key, problem) in [
+        ("bus", "is for scenarios; leave it out"),
+        ("coordinate", "a server takes true or false, no list"),
+    ] {
+        let is_wrong = match key {
+            "bus" => spec.bus.is_some(),
+            _ => spec.coordinate.0.len() > 1,
+        };
+        if is_wrong {
+            return Err(keys.error_at(key, problem));
+        }
+    }
+    if coordinates(spec) {
+        for disk in members.iter().map(|index| &disks[*index]) {
+            obeys(disk, first, name)?;
+        }
+    }
     let read_only = members.iter().any(|index| disks[*index].read_only);
     Ok(ArrayConfig {
         name: name.clone(),
@@ -63,6 +81,28 @@ pub(super) fn array(
         exports: exports(&keys, name, keys.export.as_ref(), read_only, seen)?,
         at: keys.map(|_| ()),
     })
+}
+
+/// Returns true if the disks of an array are coordinated.
+pub fn coordinates<M>(spec: &ArraySpec<M>) -> bool {
+    spec.coordinate.0.contains(&true)
+}
+
+/// Checks that a disk's scheduler obeys the coordinator, whose options are those of the first disk's scheduler.
+fn obeys(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error> {
+    let config = StreamConfig::of(&disk.stack.scheduler);
+    if config.is_some() && config == StreamConfig::of(&first.stack.scheduler) {
+        return Ok(());
+    }
+    let problem = match config {
+        None => "obeys no coordinator; give `stream`".to_owned(),
+        Some(_) => format!("has other options than at {}", first.name),
+    };
+    let problem = format!(
+        "{} is a disk of the array {array}, which has coordinate = true; \"{}\" {problem}",
+        disk.name, disk.stack.scheduler
+    );
+    Err(disk.at.error_at("scheduler", problem))
 }
 
 /// Checks that a disk can be one of an array whose first disk is `first`.

@@ -156,6 +156,28 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
             "c.toml:62: array[0].chunk: \"1000B\": allowed is a multiple of 4KiB up to 64MiB",
         ),
         (
+            of_both("128KiB\"", "128KiB\"\nbus = \"400MB/s\""),
+            "c.toml:63: array[0].bus: is for scenarios",
+        ),
+        (
+            of_both("128KiB\"", "128KiB\"\ncoordinate = [true, false]"),
+            "c.toml:63: array[0].coordinate: a server takes true or false, no list",
+        ),
+        (
+            of_both("128KiB\"", "128KiB\"\ncoordinate = true"),
+            "c.toml:52: disk[3].scheduler: left is a disk of the array both, which has coordinate = true; \"noop\" obeys no coordinator; give `stream`",
+        ),
+        (
+            of_both("128KiB\"", "128KiB\"\ncoordinate = true")
+                .replacen(
+                    "\"noop\"\n[[disk]]\nname = \"right\"",
+                    "\"stream\"\n[[disk]]\nname = \"right\"",
+                    1,
+                )
+                .replacen("\"sstf\"", "\"stream:slice=1s\"", 1),
+            "disk[4].scheduler: right is a disk of the array both, which has coordinate = true; \"stream(deadline):slice=1s\" has other options than at left",
+        ),
+        (
             of_both("raid0", "raid5"),
             "c.toml:60: array[0].level: \"raid5\" is not allowed",
         ),

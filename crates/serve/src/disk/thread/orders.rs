@@ -220,6 +220,7 @@ fn snapshot(core: &Core<LogThread>, live: &mut Live, chosen: &[Chosen], at: Time
         now: at,
         whole,
         members,
+        conducted: core.conducted(),
         metrics: live.metrics.clone(),
         failure: live.latch.cause().map(ToString::to_string),
         in_model_time: live.stations.iter().any(|station| station.in_model_time),

@@ -214,6 +214,9 @@ fn stack(
     if options.audit {
         core.audit();
     }
+    if let Some(conductor) = options.conductor {
+        core.conduct(conductor);
+    }
     if let Some(mut job) = options.background {
         for member in (0..members).map(Member) {
             if let Some(job) = job(member) {

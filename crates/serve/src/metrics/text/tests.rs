@@ -72,6 +72,7 @@ fn labelled(disk: &str, exports: &[&str], drive: bool, members: &[&str]) -> Labe
             now,
             members: vec![state.clone(); members.len()],
             whole: state,
+            conducted: None,
             metrics,
             failure: None,
             in_model_time: drive,
