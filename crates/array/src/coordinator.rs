@@ -59,7 +59,7 @@ impl Coordinator {
     /// A coordinator of `members` equal disks, whose schedulers are [`Stream`](headtime_sched::Stream) with this
     /// configuration and this curve.
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Coordinator {
-        let disk = StreamRule::new(curve, config);
+        let disk = StreamRule::new(curve, config.threshold, config.tolerance);
         let whole = disk.clone().striped(u64::from(members));
         Coordinator {
             members,

@@ -19,6 +19,8 @@ const UNUSABLE: Nanos = Nanos::from_secs(1);
 pub(crate) struct Tail {
     /// Behind the last sector of the newest request.
     end: Lba,
+    /// Place of that sector on each disk.
+    place: Lba,
     /// Requests that have not ended.
     pub outstanding: u32,
     /// End of the newest of the requests that have ended.
@@ -45,9 +47,16 @@ impl Tail {
         self.outstanding > 0 && self.end == start
     }
 
-    /// Weighs a request at `start` that comes `waited` after the newest request. `limit` is the service time to beat.
-    fn weigh(&self, rule: &StreamRule, start: Lba, waited: Nanos, limit: Nanos) -> Child {
-        let cost = waited.saturating_add(rule.service(self.end, start));
+    /// Weighs a request at `start` that comes `waited` after the newest request and takes `service`. `limit` is the
+    /// service time to beat.
+    fn weigh(
+        &self,
+        rule: &StreamRule,
+        start: Lba,
+        (waited, service): (Nanos, Nanos),
+        limit: Nanos,
+    ) -> Child {
+        let cost = waited.saturating_add(service);
         if cost < limit || self.is_continued_by(start) {
             return Child::Yes;
         }
@@ -65,7 +74,7 @@ impl Tail {
             Child::No => (self.size, self.ended) = (1, false),
         }
         self.size += u64::from(std::mem::take(&mut self.ended));
-        self.end = end;
+        (self.end, self.place) = (end, rule.place(end));
     }
 
     fn done(&mut self, now: Time) {
@@ -180,7 +189,10 @@ impl Stream {
         };
         let child = match tail.size {
             0 => Child::No,
-            _ => tail.weigh(rule, extent.start, waited, limit),
+            _ => {
+                let service = rule.service(tail.place, extent.start);
+                tail.weigh(rule, extent.start, (waited, service), limit)
+            }
         };
         let breaks = child == Child::No && tail.size > 0;
         let physical = &mut self.physical[member.index()];
@@ -271,6 +283,8 @@ impl Streams {
         held: Option<usize>,
     ) -> Option<usize> {
         let start = extent.start;
+        let place = rule.place(start);
+        let pending = pending.map(|(at, of)| (rule.place(at), of));
         let (mut nearest, mut free) = (None, None);
         for (index, stream) in self.all.iter().enumerate() {
             let tail = &stream.tail;
@@ -282,20 +296,19 @@ impl Streams {
                 free = free.or(Some(index).filter(|_| held != Some(index)));
                 continue;
             }
+            let service = rule.service(tail.place, place);
+            let order = (service, u64::MAX - tail.size, u64::MAX - stream.serial);
+            if nearest.is_some_and(|(other, _, _)| order > other) {
+                continue;
+            }
             let own = pending.is_some_and(|(_, of)| of == Some(index));
             let to_beat = pending.filter(|_| !own).map(|(at, _)| at);
             let limit = match tail.outstanding > 0 && !own {
-                true => rule.limit_in_flight(tail.end, to_beat),
-                false => rule.limit(tail.end, to_beat),
+                true => rule.limit_in_flight(tail.place, to_beat),
+                false => rule.limit(tail.place, to_beat),
             };
-            let child = tail.weigh(rule, start, waited, limit);
-            let order = (
-                rule.service(tail.end, start),
-                u64::MAX - tail.size,
-                u64::MAX - stream.serial,
-            );
-            let nearer = nearest.is_none_or(|(other, _, _)| order < other);
-            if child != Child::No && nearer {
+            let child = tail.weigh(rule, start, (waited, service), limit);
+            if child != Child::No {
                 nearest = Some((order, index, child));
             }
         }

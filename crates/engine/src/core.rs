@@ -238,7 +238,7 @@ impl<L: Sink> Core<L> {
             device: world.next_device(),
             timeout: self.timeouts.earliest(Timeouts::next),
             arrival: world.next_arrival(),
-            wake: self.volume.engines().earliest(Engine::next_wakeup),
+            wake: self.volume.next_wakeup(),
             job: match &self.observers {
                 None => Time::NEVER,
                 Some(observers) => observers.next_wakeup(&self.volume),
@@ -480,8 +480,11 @@ impl<L: Sink> Core<L> {
             self.handle(world, at, member, &event)?;
         }
         for index in 0..self.volume.engines().count() {
-            let backlog = self.volume.engines()[index].backlog();
-            world.backlog(at, Member(index as u16), backlog);
+            // The engine of another member has not changed.
+            if self.volume.take_polled(index) {
+                let backlog = self.volume.engines()[index].backlog();
+                world.backlog(at, Member(index as u16), backlog);
+            }
         }
         match &mut self.observers {
             Some(observers) => Ok(observers.at_rest(at, &self.volume)?),
@@ -516,6 +519,7 @@ impl<L: Sink> Core<L> {
         loop {
             while let Some(member) = self.volume.next_to_poll() {
                 self.poll(world, at, member)?;
+                self.volume.polled(member);
             }
             let Some((member, event, part)) = self.volume.next_event() else {
                 return Ok(());

@@ -81,6 +81,10 @@ struct Split {
     inbox: VecDeque<(Member, Event, Option<Part>)>,
     /// Members that may have commands.
     to_poll: VecDeque<Member>,
+    /// By member: when its engine wakes, as of the last poll. Asked before each event.
+    wakes: Vec<Time>,
+    /// By member: true if it was polled since [`Volume::take_polled`].
+    polled: Vec<bool>,
 }
 
 impl Volume {
@@ -116,6 +120,8 @@ impl Volume {
             told: 0,
             inbox: VecDeque::new(),
             to_poll: VecDeque::new(),
+            wakes: vec![Time::NEVER; engines.len()],
+            polled: vec![true; engines.len()],
         };
         Volume {
             engines: Few::from(engines),
@@ -165,11 +171,34 @@ impl Volume {
         if self.split.is_none() {
             return Member(0);
         }
-        let times = self.engines.iter().map(Engine::next_wakeup);
-        let waiting = (0..)
-            .zip(times)
-            .filter_map(|(member, at)| Some((at?, member)));
-        Member(waiting.min().map_or(0, |(_, member)| member))
+        let times = self.split.iter().flat_map(|split| &split.wakes);
+        let first = (0..).zip(times).min_by_key(|(_, at)| **at);
+        Member(first.map_or(0, |(member, _)| member))
+    }
+
+    /// The earliest time at which an engine wakes; [`Time::NEVER`] if none does.
+    #[inline(always)]
+    pub fn next_wakeup(&self) -> Time {
+        match &self.split {
+            None => self.engines.earliest(Engine::next_wakeup),
+            Some(split) => split.wakes.iter().copied().fold(Time::NEVER, Time::min),
+        }
+    }
+
+    /// Notes that a member of several has been polled until there was no more command.
+    pub fn polled(&mut self, member: Member) {
+        if let Some(split) = &mut self.split {
+            let wakes = self.engines[member.index()].next_wakeup();
+            split.wakes[member.index()] = wakes.unwrap_or(Time::NEVER);
+            split.polled[member.index()] = true;
+        }
+    }
+
+    /// Returns true, once, if a member was polled. The only member always was.
+    #[inline(always)]
+    pub fn take_polled(&mut self, index: usize) -> bool {
+        let split = self.split.as_mut();
+        split.is_none_or(|split| std::mem::take(&mut split.polled[index]))
     }
 
     #[inline(always)]

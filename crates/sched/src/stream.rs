@@ -323,7 +323,10 @@ impl Streams {
     fn new(config: StreamConfig, curve: Arc<ServiceCurve>) -> Streams {
         Streams {
             config,
-            parents: Parents::new(StreamRule::new(curve, &config), config.hz),
+            parents: Parents::new(
+                StreamRule::new(curve, config.threshold, config.tolerance),
+                config.hz,
+            ),
             queued: Vec::new(),
             bursts: Bursts::default(),
             follower: None,

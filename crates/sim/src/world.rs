@@ -343,6 +343,10 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     setup.source.tell_ahead(setup.tell_ahead);
     let warm = Time::ZERO + setup.warm_up;
     let mut world = Simulated {
+        next: match members.len() {
+            1 => Vec::new(),
+            several => vec![Time::NEVER; several],
+        },
         members: Few::from(members),
         bus: setup.bus.map(Bus::new),
         capacity,
@@ -359,6 +363,7 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
         observer: setup.observer,
     };
     world.next_order = world.first_order();
+    world.all_changed();
     let stop = setup.limit.map_or(Time::NEVER, |limit| Time::ZERO + limit);
     world.run(core, warm, (stop, setup.until_jobs), setup.progress)
 }
@@ -431,6 +436,9 @@ impl Stage {
 
 struct Simulated<'a> {
     members: Few<Stage>,
+    /// By member of several: when something next happens there. Asked before each event, so what has not changed is not
+    /// asked again.
+    next: Vec<Time>,
     bus: Option<Bus>,
     capacity: Sectors,
     source: &'a mut dyn Source,
@@ -476,6 +484,7 @@ impl Simulated<'_> {
                 for member in &mut self.members {
                     member.warm_head_time = Some(member.drive.head_time(warm));
                 }
+                self.all_changed();
                 due = core.due(&self);
             }
             events += 1;
@@ -558,6 +567,18 @@ impl Simulated<'_> {
         })
     }
 
+    /// Notes when something next happens at a member, of which something has changed.
+    #[inline(always)]
+    fn changed(&mut self, index: usize) {
+        if let Some(next) = self.next.get_mut(index) {
+            *next = self.members[index].next_event().unwrap_or(Time::NEVER);
+        }
+    }
+
+    fn all_changed(&mut self) {
+        (0..self.next.len()).for_each(|index| self.changed(index));
+    }
+
     /// When the next fault or order is due.
     fn first_order(&self) -> Time {
         let fault = |member: &Stage| member.faults.front().map(|(at, _)| *at);
@@ -581,9 +602,8 @@ impl Simulated<'_> {
     #[cold]
     #[inline(never)]
     fn first_of_several(&self) -> usize {
-        let due = |member: &Stage| member.next_event().unwrap_or(Time::NEVER);
-        let all = 0..self.members.count();
-        all.min_by_key(|index| due(&self.members[*index]))
+        let all = 0..self.next.len();
+        all.min_by_key(|index| self.next[*index])
             .unwrap_or_default()
     }
 
@@ -641,13 +661,17 @@ impl World for Simulated<'_> {
 
     fn order(&mut self, now: Time) -> Option<Order> {
         let order = self.take_order(now);
+        self.all_changed();
         self.next_order = self.first_order();
         order
     }
 
     #[inline]
     fn next_device(&self) -> Time {
-        self.members.earliest(Stage::next_event)
+        match self.members.only() {
+            Some(only) => only.next_event().unwrap_or(Time::NEVER),
+            None => self.next.iter().copied().fold(Time::NEVER, Time::min),
+        }
     }
 
     #[inline]
@@ -656,8 +680,10 @@ impl World for Simulated<'_> {
             Some(_) => 0,
             None => self.first_of_several(),
         };
+        let told = self.members[index].completed(now, &mut self.bus);
+        self.changed(index);
+        let (done, interrupt) = told?;
         let member = &mut self.members[index];
-        let (done, interrupt) = member.completed(now, &mut self.bus)?;
         let from = self.measured.from;
         self.commands.interrupts += u64::from(interrupt && now >= from);
         let commands = &mut member.commands;
@@ -720,6 +746,7 @@ impl World for Simulated<'_> {
         drive.submit(now, command);
         let from = self.measured.from;
         commands.issued(now, request, from, &mut self.commands);
+        self.changed(member.index());
         true
     }
 
@@ -727,13 +754,15 @@ impl World for Simulated<'_> {
         let Stage {
             drive, commands, ..
         } = &mut self.members[late.member.index()];
-        match drive.abort(now, late.tag.0) {
+        let gave_up = match drive.abort(now, late.tag.0) {
             true => {
                 commands.completed(now, late.tag, self.measured.from, &mut self.commands);
                 GaveUp::Yes
             }
             false => GaveUp::Completes,
-        }
+        };
+        self.changed(late.member.index());
+        gave_up
     }
 
     #[inline]
@@ -761,6 +790,7 @@ impl World for Simulated<'_> {
         self.members[member.index()]
             .drive
             .note_pending(now, backlog);
+        self.changed(member.index());
     }
 
     #[inline]

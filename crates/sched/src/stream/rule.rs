@@ -1,6 +1,5 @@
 //! The inequality of section 2.1, and the service times that it compares.
 
-use super::StreamConfig;
 use crate::ServiceCurve;
 use alloc::sync::Arc;
 use headtime_units::{Lba, Millionths, Nanos};
@@ -24,20 +23,20 @@ pub struct StreamRule {
 
 impl StreamRule {
     /// The rule of a disk with these service times.
-    pub fn new(curve: Arc<ServiceCurve>, config: &StreamConfig) -> StreamRule {
+    pub fn new(curve: Arc<ServiceCurve>, threshold: u64, tolerance: Millionths) -> StreamRule {
         StreamRule {
             disks: 1,
             least: curve.least(),
             mean: curve.mean(),
             near: curve.near(),
-            threshold: config.threshold,
-            tolerance: config.tolerance,
+            threshold,
+            tolerance,
             curve,
         }
     }
 
-    /// The rule of the virtual disk whose addresses are striped over `disks` such disks: a distance is that many times
-    /// shorter on a disk, and the threshold that many times higher (section 2.2).
+    /// The rule of the virtual disk whose addresses are striped over `disks` such disks. The threshold is that many times
+    /// higher (section 2.2). Service times are those of a disk, for [places](StreamRule::place).
     #[must_use]
     pub fn striped(self, disks: u64) -> StreamRule {
         StreamRule {
@@ -62,14 +61,15 @@ impl StreamRule {
         self.curve.service(Lba::new(u64::MAX >> 1), Lba::ZERO)
     }
 
-    /// Service time of a request at `to` with the head at `from`.
+    /// Place of an address on each of the disks.
+    pub fn place(&self, address: Lba) -> Lba {
+        Lba::new(address.get() / self.disks)
+    }
+
+    /// Service time of a request at the place `to` with the head at `from`.
     #[inline]
     pub fn service(&self, from: Lba, to: Lba) -> Nanos {
-        if self.disks == 1 {
-            return self.curve.service(from, to);
-        }
-        let on_disk = |at: Lba| Lba::new(at.get() / self.disks);
-        self.curve.service(on_disk(from), on_disk(to))
+        self.curve.service(from, to)
     }
 
     /// The limit behind a completed request that ends at `from`, if the elevator would serve what is at `pending`.

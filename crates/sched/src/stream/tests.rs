@@ -335,16 +335,7 @@ fn with_nothing_pending_a_child_beats_the_mean() {
 
 #[test]
 fn a_request_extends_the_nearest_stream() {
-    let mut parents = Parents::new(
-        StreamRule::new(
-            curve(),
-            &StreamConfig {
-                tolerance: Millionths::ZERO,
-                ..StreamConfig::DEFAULT
-            },
-        ),
-        None,
-    );
+    let mut parents = Parents::new(StreamRule::new(curve(), 4, Millionths::ZERO), None);
     let parent = |turn, end, since, size| Parent {
         turn,
         tag: Tag(turn as u32),
