@@ -84,6 +84,10 @@ for profile in atlas10k exos-x18; do
         --open --speed 0.5 --depth 1 --fit wrap
 done
 
+picture=no
+replay disksim-ascii-array "$data" disksim-ascii.trace wd5000aaks $waiting --closed 32 --depth 1 --fit wrap \
+    --set array.members=5 --set 'array.coordinate=[false,true]'
+
 for trace in wsrch-small tpcc-small disksim-ascii; do
     per_device $trace
 done
