@@ -65,7 +65,7 @@ pub(super) fn columns() -> Vec<Measure> {
 /// Columns that describe the run.
 fn described_columns() -> Vec<Measure> {
     let mut all = measures! {
-        Neither "scheduler", "", "scheduler, with its options", described(|run| Field::from(&run.scheduler));
+        Neither "scheduler", "", "scheduler, with its options; `coordinated` behind it if a coordinator has the disks of an array", described(|run| Field::from(&run.schedulers()));
         Neither "drive", "", "drive", described(|run| Field::from(&run.drive));
     };
     all.extend(Header::names().into_iter().map(|name| {
