@@ -3,7 +3,7 @@
 use crate::streams::{Stream, Streams};
 use headtime_engine::conduct::{Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
-use headtime_sched::{Directive, Op, Request, ServiceCurve, StreamConfig, StreamRule};
+use headtime_sched::{Directive, Op, Request, ServiceCurve, StreamConfig, StreamRule, Trials};
 use headtime_units::{Lba, Nanos, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ struct PartOf {
     start: Lba,
     /// True until a command that carries the part goes to the drive.
     is_queued: bool,
+    /// Turn among all parts, for the trials.
+    turn: u64,
 }
 
 /// The stream that all disks serve.
@@ -53,6 +55,8 @@ pub struct Coordinator {
     undecided: Vec<(usize, Member)>,
     directives: VecDeque<(Member, Directive<RequestId>)>,
     stats: Conducted,
+    /// If the coordinator learns whether to serve streams.
+    trials: Option<Trials>,
 }
 
 impl Coordinator {
@@ -75,6 +79,7 @@ impl Coordinator {
             undecided: Vec::new(),
             directives: VecDeque::new(),
             stats: Conducted::default(),
+            trials: config.learn.then(Trials::new),
         }
     }
 
@@ -111,7 +116,8 @@ impl Coordinator {
         }
         if let (Some(index), None, None) = (stream, self.served, self.last) {
             let stream = self.streams.get(index);
-            if self.others_wait(stream) && stream.is_ready(now, &self.whole, &self.disk) {
+            let may = self.trials.as_ref().is_none_or(Trials::waits);
+            if may && self.others_wait(stream) && stream.is_ready(now, &self.whole, &self.disk) {
                 self.serve(now, index);
             }
         }
@@ -170,6 +176,11 @@ impl Coordinator {
             if physical.tail.outstanding == 0 && physical.limit.is_none() {
                 let pending = pending.map(|(_, request)| request.extent.start);
                 physical.limit = Some(self.disk.limit(physical.end(), pending));
+                if self.served.is_some_and(|served| served.stream == index)
+                    && let Some(trials) = &mut self.trials
+                {
+                    trials.held(now);
+                }
             }
         }
     }
@@ -183,7 +194,7 @@ impl Coordinator {
         if !self.others_wait(stream) {
             return;
         }
-        if now >= served.until {
+        if now >= served.until || self.trials.as_ref().is_some_and(|all| !all.waits()) {
             return self.release(now);
         }
         for member in 0..usize::from(self.members) {
@@ -237,6 +248,7 @@ impl Conductor for Coordinator {
             member,
             start,
             is_queued: true,
+            turn: self.trials.as_mut().map_or(0, |trials| trials.arrived(now)),
         };
         let Some(index) = self.arriving else {
             return;
@@ -264,6 +276,9 @@ impl Conductor for Coordinator {
                     {
                         part.is_queued = false;
                         stream = stream.or(part.stream);
+                        if let Some(trials) = &mut self.trials {
+                            trials.handed_out(now, part.turn);
+                        }
                     }
                 }
                 for (index, of) in &self.undecided {
@@ -278,6 +293,11 @@ impl Conductor for Coordinator {
             Seen::Command(Command::Finish(done)) => {
                 self.outstanding -= 1;
                 let part = &mut self.parts[done.id as usize];
+                match &mut self.trials {
+                    Some(trials) if part.is_queued => trials.withdrawn(part.turn),
+                    Some(trials) => trials.completed(now, done.request.extent.len),
+                    None => {}
+                }
                 part.is_queued = false;
                 let Some(index) = part.stream else {
                     return;

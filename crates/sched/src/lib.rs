@@ -110,7 +110,7 @@ pub use sorted_map::{Falling, Rising, SortedMap};
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
-pub use stream::{Open, Stream, StreamConfig, StreamRule};
+pub use stream::{Open, Stream, StreamConfig, StreamRule, Trials};
 pub use text::UnknownClass;
 pub use tracker::{Predicting, Surprise, Track, Tracker};
 pub use twin::{Ending, TrackedCommand, Twin};

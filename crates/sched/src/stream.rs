@@ -114,7 +114,7 @@ use self::bursts::Bursts;
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
 pub use self::rule::StreamRule;
-use self::trials::Trials;
+pub use self::trials::Trials;
 use crate::jiffies::Hz;
 use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices};
 use crate::{Elevator, Request, ServiceCurve, Spec, Tag};

@@ -133,7 +133,7 @@ enum Phase {
 
 /// Which of the two is in force, and what is known of both.
 #[derive(Clone, Debug)]
-pub(super) struct Trials {
+pub struct Trials {
     waits: bool,
     phase: Phase,
     now: Time,
@@ -203,6 +203,7 @@ impl Trials {
         self.holds = true;
     }
 
+    /// A request goes to the drive.
     pub fn handed_out(&mut self, now: Time, turn: u64) {
         self.pass(now);
         self.in_drive += 1;
@@ -222,6 +223,7 @@ impl Trials {
         self.holds = false;
     }
 
+    /// A request that went to the drive is over.
     pub fn completed(&mut self, now: Time, sectors: Sectors) {
         self.pass(now);
         self.in_drive = self.in_drive.saturating_sub(1);
