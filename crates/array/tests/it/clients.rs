@@ -30,7 +30,7 @@ pub struct Habit {
     pub len: u64,
     /// Requests that are asked for together.
     pub window: u64,
-    /// The next window is asked for when at most so many requests of the client are unanswered.
+    /// Number of unanswered requests at which the client asks for the next window.
     pub low: u64,
     /// The longest pause before a window.
     pub pause: Nanos,
@@ -49,7 +49,7 @@ struct Client {
     place: u64,
     asked: u64,
     unanswered: u64,
-    /// Requests of the window that are not asked for yet, and the time from which they may be.
+    /// Requests of the window to come, and their time.
     rest: u64,
     due: Time,
 }

@@ -1,6 +1,6 @@
 //! The coordinator and the second implementation, side by side on the same calls.
 
-use crate::second::{Order, Second};
+use crate::second::{Order, Second, Strict};
 use crate::volume::Volume;
 use headtime_array::Coordinator;
 use headtime_engine::conduct::Conductor;
@@ -84,11 +84,13 @@ impl Conductor for Both {
 }
 
 /// The first difference if there is one, and the number of directives before.
-fn compared(volume: &Volume) -> (Option<String>, u64) {
+fn compared(volume: &Volume, strict: Strict) -> (Option<String>, u64) {
     let (members, stream) = (volume.map.members, &volume.stream);
+    let mut second = Second::new(members, stream, Arc::clone(&volume.curve));
+    second.strict = strict;
     let both = Rc::new(RefCell::new(Both {
         product: Coordinator::new(members, stream, Arc::clone(&volume.curve)),
-        second: Second::new(members, stream, Arc::clone(&volume.curve)),
+        second,
         second_alone: Vec::new(),
         product_alone: Vec::new(),
         differs: None,
@@ -101,7 +103,7 @@ fn compared(volume: &Volume) -> (Option<String>, u64) {
     (both.differs.take(), both.orders)
 }
 
-/// The volume of a seed with so many members and clients that read, one command in each drive, and no merging.
+/// The volume of a seed, with `members` disks and at most `readers` clients, which read. Drives get one command at a time, and nothing merges.
 fn of_readers(seed: u64, members: u16, readers: usize) -> Volume {
     let mut volume = Volume::drawn(seed, 60);
     volume.map.members = members;
@@ -116,11 +118,11 @@ fn of_readers(seed: u64, members: u16, readers: usize) -> Volume {
     volume
 }
 
-/// The volumes of which directives differ, each with its seed, and the number of directives that agree.
-fn differences(volumes: impl Iterator<Item = Volume>) -> (Vec<String>, u64) {
+/// First difference of each volume that has one, with its seed, and the number of directives before.
+fn differences(volumes: impl Iterator<Item = Volume>, strict: Strict) -> (Vec<String>, u64) {
     let mut all = (Vec::new(), 0);
     for volume in volumes {
-        let (differs, orders) = compared(&volume);
+        let (differs, orders) = compared(&volume, strict);
         all.0
             .extend(differs.map(|text| format!("seed {}: {text}", volume.seed)));
         all.1 += orders;
@@ -128,25 +130,50 @@ fn differences(volumes: impl Iterator<Item = Volume>) -> (Vec<String>, u64) {
     all
 }
 
-#[test]
-fn two_readers_on_two_disks_get_the_same_directives_but_for_a_few_percent_of_volumes() {
+/// Fails if more than a thirtieth of the volumes of two readers on two disks differ.
+fn two_readers_on_two_disks(strict: Strict) {
     let volumes = (0..150).map(|seed| of_readers(seed, 2, 2));
-    let (different, orders) = differences(volumes);
+    let (different, orders) = differences(volumes, strict);
+    println!("{} differ, {orders} directives agree", different.len());
     assert!(different.len() <= 5, "{different:#?}");
     assert!(orders > 5_000, "{orders}");
 }
 
 #[test]
-#[ignore = "not all differences are decided: an eighth of the volumes of three disks, half of those with everything"]
+fn two_readers_on_two_disks_get_the_same_directives_but_for_a_few_percent_of_volumes() {
+    two_readers_on_two_disks(Strict::default());
+}
+
+#[test]
+#[ignore = "the product gives the second chance to a request that comes before the first chance is over"]
+fn the_second_chance_begins_when_the_first_is_over() {
+    two_readers_on_two_disks(Strict {
+        second_chance: true,
+        ..Strict::default()
+    });
+}
+
+#[test]
+#[ignore = "the product does not see that a request of others goes at the moment at which the slice ends"]
+fn a_request_of_others_at_the_end_of_a_slice_lets_its_stream_come_again() {
+    two_readers_on_two_disks(Strict {
+        slice_end: true,
+        ..Strict::default()
+    });
+}
+
+#[test]
+#[ignore = "not all differences are decided: 1 in 20 volumes of three disks, half of those with writers, merging and depth"]
 fn all_volumes_get_the_same_directives() {
-    let three = differences((0..150).map(|seed| of_readers(seed, 3, 4)));
-    let all = differences((0..100).map(|seed| Volume::drawn(seed, 60)));
+    let three = (0..150).map(|seed| of_readers(seed, 3, 4));
+    let three = differences(three, Strict::default());
+    let all = (0..100).map(|seed| Volume::drawn(seed, 60));
+    let all = differences(all, Strict::default());
     for (different, orders) in [&three, &all] {
         println!("{} differ, {orders} directives agree", different.len());
     }
     assert!(
         three.0.is_empty() && all.0.is_empty(),
-        "{:#?}",
-        (three, all)
+        "{three:#?} {all:#?}"
     );
 }

@@ -2,7 +2,7 @@
 //! the crate's page, without the product's code.
 
 use headtime_engine::conduct::Conductor;
-use headtime_engine::{Command, Engine, Event, Few, Member, Part, RequestId, Seen};
+use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
 use headtime_sched::{Directive, Request, ServiceCurve, StreamConfig};
 use headtime_units::{Lba, Nanos, Time};
 use std::collections::BTreeMap;
@@ -100,7 +100,17 @@ struct Served {
     until: Time,
 }
 
+/// Places where the product differs from the texts; at first as the product.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Strict {
+    /// True if the second chance begins when the first is over, as on one disk.
+    pub second_chance: bool,
+    /// True if a slice ends at its time, before anything else that happens then.
+    pub slice_end: bool,
+}
+
 pub struct Second {
+    pub strict: Strict,
     members: u16,
     config: StreamConfig,
     curve: Arc<ServiceCurve>,
@@ -117,8 +127,6 @@ pub struct Second {
     /// The stream whose slice ended, until a request of others goes.
     ended: Option<u64>,
     orders: Vec<Order>,
-    pub slices: u64,
-    pub broken: u64,
 }
 
 /// A wait and a service that have to be shorter than a limit together.
@@ -134,6 +142,7 @@ struct Try {
 impl Second {
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Second {
         Second {
+            strict: Strict::default(),
             members,
             config: *config,
             curve,
@@ -147,8 +156,6 @@ impl Second {
             served: None,
             ended: None,
             orders: Vec::new(),
-            slices: 0,
-            broken: 0,
         }
     }
 
@@ -197,12 +204,12 @@ impl Second {
             return Some(size);
         }
         let least = self.curve.least();
-        // As the product: whether or not the first chance is over.
-        let second = limit > least && self.has_second_chance(size, threshold);
+        let first_over = !self.strict.second_chance || wait + least >= limit;
+        let second = first_over && limit > least && self.has_second_chance(size, threshold);
         (second && wait + service < self.prolonged(limit)).then_some(threshold)
     }
 
-    /// The wait with which a physical stream ends, and the one with which its first chance does.
+    /// The wait with which a physical stream ends, second chance included.
     fn longest_wait(&self, limit: Nanos, size: u64) -> Nanos {
         let least = self.curve.least();
         match limit > least && self.has_second_chance(size, self.config.threshold) {
@@ -399,7 +406,6 @@ impl Second {
     fn serve(&mut self, now: Time, key: u64) {
         let until = now.saturating_add(self.config.slice);
         self.served = Some(Served { key, until });
-        self.slices += 1;
         let members = (0..self.members).map(Member);
         self.orders
             .extend(members.map(|member| (member, Directive::Dedicate { until })));
@@ -430,7 +436,6 @@ impl Second {
             && let Some(stream) = self.stream(served.key)
         {
             stream.usable = now.saturating_add(UNUSABLE);
-            self.broken += 1;
         }
     }
 
@@ -592,6 +597,9 @@ impl Conductor for Second {
         if part.extent.is_empty() {
             return;
         }
+        if self.strict.slice_end {
+            self.pass(now);
+        }
         let candidate = self.candidate(now, engine);
         let stream = match self.wholes.get(&part.of) {
             Some(known) => known.stream,
@@ -637,6 +645,9 @@ impl Conductor for Second {
     }
 
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
+        if self.strict.slice_end {
+            self.pass(now);
+        }
         match seen {
             Seen::Command(Command::Issue(request)) => {
                 let ids: Vec<u64> = engine
@@ -661,7 +672,7 @@ impl Conductor for Second {
             Seen::Swapped(..) | Seen::GateSwapped(..) => {
                 self.release(now);
             }
-            Seen::Event(Event::Completed { .. }) | Seen::Event(_) | Seen::Command(_) => {}
+            Seen::Event(_) | Seen::Command(_) => {}
         }
     }
 

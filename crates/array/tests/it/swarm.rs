@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const REQUESTS: u64 = 30;
 
-/// What came of a volume.
+/// Results of a run.
 #[derive(Default)]
 struct Ran {
     log: String,
