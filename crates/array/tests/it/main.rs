@@ -1,0 +1,7 @@
+//! The coordinator against a second implementation of its rule, and in random volumes with faults.
+
+mod clients;
+mod compare;
+mod second;
+mod swarm;
+mod volume;
