@@ -269,6 +269,8 @@ impl Conductor for Coordinator {
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
         match seen {
             Seen::Command(Command::Issue(request)) => {
+                // A slice that is over now ends before the command.
+                self.end_slice(now);
                 let mut stream = None;
                 for (id, _) in engine.parts(request.tag) {
                     if let RequestId::Client(id) = id

@@ -36,7 +36,7 @@ pub(crate) struct Tail {
 enum Child {
     /// The child of the newest request.
     Yes,
-    /// The child by the second chance: the size falls back to the threshold.
+    /// The child by the second chance, which begins when the first is over: the size falls back to the threshold.
     ByChance,
     No,
 }
@@ -60,8 +60,9 @@ impl Tail {
         if cost < limit || self.is_continued_by(start) {
             return Child::Yes;
         }
+        let is_over = waited >= limit.saturating_sub(rule.least());
         match rule.second_chance(self.size, limit) {
-            Some(longer) if cost < longer => Child::ByChance,
+            Some(longer) if is_over && cost < longer => Child::ByChance,
             _ => Child::No,
         }
     }

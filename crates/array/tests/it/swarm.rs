@@ -5,6 +5,7 @@ use crate::clients::Draw;
 use crate::volume::Volume;
 use headtime_array::Coordinator;
 use headtime_disk::drive::Fault;
+use headtime_engine::conduct::Conductor as _;
 use headtime_engine::{Engine, Event, Lane, Member, Order, Seen, log};
 use headtime_sched::{Directive, Noop, Scheduler};
 use headtime_sim::run;
@@ -112,7 +113,7 @@ fn ran(seed: u64) -> Ran {
     let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert!(source.done(), "seed {seed}");
     assert_eq!(report.measured.requests, source.asked(), "seed {seed}");
-    let stats = coordinator.borrow().stats();
+    let stats = coordinator.borrow().conducted();
     (ran.slices, ran.broken) = (stats.slices, stats.broken);
     ran.failed = report.measured.failed;
     ran.timeouts = log.matches(" timeout\n").count() as u64;
