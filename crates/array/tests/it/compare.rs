@@ -130,17 +130,17 @@ fn differences(volumes: impl Iterator<Item = Volume>, strict: Strict) -> (Vec<St
     all
 }
 
-/// Fails if more than a thirtieth of the volumes of two readers on two disks differ.
+/// Fails if a volume of two readers on two disks differs.
 fn two_readers_on_two_disks(strict: Strict) {
     let volumes = (0..150).map(|seed| of_readers(seed, 2, 2));
     let (different, orders) = differences(volumes, strict);
     println!("{} differ, {orders} directives agree", different.len());
-    assert!(different.len() <= 5, "{different:#?}");
+    assert!(different.is_empty(), "{different:#?}");
     assert!(orders > 5_000, "{orders}");
 }
 
 #[test]
-fn two_readers_on_two_disks_get_the_same_directives_but_for_a_few_percent_of_volumes() {
+fn two_readers_on_two_disks_get_the_same_directives() {
     two_readers_on_two_disks(Strict::default());
 }
 
@@ -163,7 +163,7 @@ fn a_request_of_others_at_the_end_of_a_slice_lets_its_stream_come_again() {
 }
 
 #[test]
-#[ignore = "not all differences are decided: 1 in 20 volumes of three disks, half of those with writers, merging and depth"]
+#[ignore = "not all differences are decided: 2 of 150 volumes of three disks, 45 of 100 with writers, merging and depth"]
 fn all_volumes_get_the_same_directives() {
     let three = (0..150).map(|seed| of_readers(seed, 3, 4));
     let three = differences(three, Strict::default());

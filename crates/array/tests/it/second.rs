@@ -346,6 +346,7 @@ impl Second {
         if disk.size == 0 {
             disk.size = 1;
         } else if !(disk.outstanding > 0 && !disk.step_over && disk.end == part.extent.start) {
+            let new_step = disk.outstanding == 0 || disk.step_over;
             disk.step_over = false;
             let together = disk.outstanding > 0;
             let limit = disk.limit.unwrap_or_else(|| match candidate {
@@ -366,7 +367,7 @@ impl Second {
                 threshold: self.config.threshold,
             });
             whole = size.is_some();
-            disk.size = size.map_or(1, |size| size + 1);
+            disk.size = size.map_or(1, |size| size + u64::from(new_step));
         }
         disk.end = part.extent.end();
         disk.newest = part.id;
