@@ -3,7 +3,7 @@
 use crate::streams::{Stream, Streams};
 use headtime_engine::conduct::{Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
-use headtime_sched::{Directive, Op, Request, ServiceCurve, StreamConfig, StreamRule, Trials};
+use headtime_sched::{Directive, Request, ServiceCurve, Spec, StreamConfig, StreamRule, Trials};
 use headtime_units::{Lba, Nanos, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,6 +51,10 @@ pub struct Coordinator {
     served: Option<Served>,
     /// The stream that was served last, if no other request has gone to a disk since.
     last: Option<u64>,
+    /// By member: true if the scheduler obeys. No stream is served while one does not.
+    obeys: Vec<bool>,
+    /// By member: the stream of the last command that went to the disk.
+    heads: Vec<Option<u64>>,
     /// Disks on which the newest request of a stream has just ended: the next decision on the disk sets the limit.
     undecided: Vec<(usize, Member)>,
     directives: VecDeque<(Member, Directive<RequestId>)>,
@@ -76,6 +80,8 @@ impl Coordinator {
             outstanding: 0,
             served: None,
             last: None,
+            obeys: vec![true; usize::from(members)],
+            heads: vec![None; usize::from(members)],
             undecided: Vec::new(),
             directives: VecDeque::new(),
             stats: Conducted::default(),
@@ -111,16 +117,31 @@ impl Coordinator {
             physical.has_head &= stream == Some(served.stream);
         }
         let serial = stream.map(|index| self.streams.get(index).serial);
+        self.heads[member.index()] = serial;
         if self.last != serial {
             self.last = None;
         }
-        if let (Some(index), None, None) = (stream, self.served, self.last) {
-            let stream = self.streams.get(index);
-            let may = self.trials.as_ref().is_none_or(Trials::waits);
-            if may && self.others_wait(stream) && stream.is_ready(now, &self.whole, &self.disk) {
-                self.serve(now, index);
-            }
+        let is_ready = |index: &usize| self.is_ready(now, self.streams.get(*index));
+        if let (Some(index), None, None) = (stream, self.served, self.last)
+            && is_ready(&index)
+        {
+            let all = (0..self.streams.count()).filter(is_ready);
+            let next = all.min_by_key(|index| {
+                let stream = self.streams.get(*index);
+                (stream.served, stream.serial)
+            });
+            self.serve(now, next.unwrap_or(index));
         }
+    }
+
+    /// Returns true if a stream can be served, and requests of others wait.
+    fn is_ready(&self, now: Time, stream: &Stream) -> bool {
+        let may = self.trials.as_ref().is_none_or(Trials::waits);
+        may && !self.slice.is_zero()
+            && self.obeys.iter().all(|obeys| *obeys)
+            && stream.tail.outstanding > 0
+            && stream.is_ready(now, &self.whole, &self.disk)
+            && self.others_wait(stream)
     }
 
     /// "it marks the virtual stream's next request to each disk as urgent so that it can be dispatched immediately to bring
@@ -133,6 +154,7 @@ impl Coordinator {
             until,
         });
         self.stats.slices += 1;
+        self.streams.get_mut(index).served = Some(now);
         for member in self.all() {
             self.directives
                 .push_back((member, Directive::Dedicate { until }));
@@ -185,6 +207,16 @@ impl Coordinator {
         }
     }
 
+    /// Ends the slice whose time has come, before anything else that happens then.
+    fn pass(&mut self, now: Time) {
+        let is_over = |served: Served| {
+            now >= served.until && self.others_wait(self.streams.get(served.stream))
+        };
+        if self.served.is_some_and(is_over) {
+            self.release(now);
+        }
+    }
+
     /// Ends the slice if its time is over or a physical stream has no next request, and others wait.
     fn end_slice(&mut self, now: Time) {
         let Some(served) = self.served else {
@@ -212,6 +244,12 @@ impl Coordinator {
     }
 }
 
+/// Returns true if a scheduler of this text obeys directives.
+fn obeys(text: &str) -> bool {
+    let spec = text.parse::<Spec>();
+    spec.is_ok_and(|spec| StreamConfig::of(&spec).is_some())
+}
+
 fn mark(id: u64) -> Directive<RequestId> {
     Directive::Mark(RequestId::Client(id))
 }
@@ -225,6 +263,7 @@ impl Conductor for Coordinator {
         part: &Part,
         engine: &Engine,
     ) {
+        self.pass(now);
         let at = part.id as usize;
         if at >= self.parts.len() {
             self.parts.resize(at + 1, PartOf::default());
@@ -236,12 +275,15 @@ impl Conductor for Coordinator {
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
             let pending = pending.map(|pending| (pending.start, pending.stream));
             let held = self.served.map(|served| served.stream);
-            self.arriving = match whole.op {
-                Op::Flush => None,
-                _ => self
+            // A flush, and the flush before a write, have no stream.
+            self.arriving = match part.extent.is_empty() {
+                true => None,
+                false => self
                     .streams
                     .request(now, &self.whole, whole.extent, pending, held),
             };
+        } else if let Some(index) = self.arriving {
+            self.streams.further_part(index, &self.whole);
         }
         self.parts[at] = PartOf {
             stream: self.arriving,
@@ -267,10 +309,9 @@ impl Conductor for Coordinator {
     }
 
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
+        self.pass(now);
         match seen {
             Seen::Command(Command::Issue(request)) => {
-                // A slice that is over now ends before the command.
-                self.end_slice(now);
                 let mut stream = None;
                 for (id, _) in engine.parts(request.tag) {
                     if let RequestId::Client(id) = id
@@ -306,12 +347,20 @@ impl Conductor for Coordinator {
                 };
                 let serves = self.serves(index);
                 let stream = self.streams.get_mut(index);
+                let serves = serves && self.heads[member.index()] == Some(stream.serial);
                 if stream.part_done(now, member, serves) {
                     self.undecided.push((index, member));
                 }
             }
             // The new scheduler knows nothing of marks.
-            Seen::Swapped(..) | Seen::GateSwapped(..) => self.release(now),
+            Seen::Swapped(_, text) => {
+                self.obeys[member.index()] = obeys(text);
+                self.release(now);
+            }
+            Seen::GateSwapped(_, texts) => {
+                self.obeys[member.index()] = texts.iter().all(|text| obeys(text));
+                self.release(now);
+            }
             Seen::Event(_) | Seen::Command(Command::Background(_)) => {}
         }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Tail {
     pub outstanding: u32,
     /// End of the newest of the requests that have ended.
     since: Time,
-    /// Steps so far. Requests that continue each other while none ends are one step.
+    /// Steps so far: in the array each part is a step; on a disk, parts that come while none ends are one step.
     pub size: u64,
     /// True if a request has ended since the last step.
     ended: bool,
@@ -67,14 +67,16 @@ impl Tail {
         }
     }
 
-    /// Takes a request that ends at `end` as the newest.
-    fn extend(&mut self, rule: &StreamRule, child: Child, end: Lba) {
+    /// Takes a request that ends at `end` as the newest. A child is a step if a request has ended since the last step, or
+    /// if `each` is.
+    fn extend(&mut self, rule: &StreamRule, child: Child, end: Lba, each: bool) {
         match child {
             Child::Yes => {}
             Child::ByChance => self.size = rule.threshold(),
             Child::No => (self.size, self.ended) = (1, false),
         }
-        self.size += u64::from(std::mem::take(&mut self.ended));
+        let ended = std::mem::take(&mut self.ended);
+        self.size += u64::from(ended || (each && child != Child::No));
         (self.end, self.place) = (end, rule.place(end));
     }
 
@@ -125,6 +127,8 @@ pub(crate) struct Stream {
     outstanding: Nanos,
     outstanding_from: Time,
     pub unusable_until: Time,
+    /// Beginning of the last slice.
+    pub served: Option<Time>,
     /// When the last head came to the stream.
     heads_from: Time,
 }
@@ -197,7 +201,7 @@ impl Stream {
         };
         let breaks = child == Child::No && tail.size > 0;
         let physical = &mut self.physical[member.index()];
-        physical.tail.extend(rule, child, extent.end());
+        physical.tail.extend(rule, child, extent.end(), false);
         physical.tail.outstanding += 1;
         physical.limit = None;
         if self.tail.outstanding == 0 {
@@ -207,7 +211,8 @@ impl Stream {
         !breaks
     }
 
-    /// A part on a member has ended. `serves` is true while the stream is served. Returns true if no other part is
+    /// A part on a member has ended. `serves` is true while the stream is served and the
+    /// last command of the member is of the stream. Returns true if no other part is
     /// outstanding on the member.
     pub fn part_done(&mut self, now: Time, member: Member, serves: bool) -> bool {
         let outstanding = self.outstanding(now);
@@ -268,8 +273,20 @@ impl Streams {
         &self.all[index]
     }
 
+    /// Places that were used so far.
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
     pub fn get_mut(&mut self, index: usize) -> &mut Stream {
         &mut self.all[index]
+    }
+
+    /// Takes a further part of a client's request: md of Linux 2.6.31 would have had a request for each part.
+    pub fn further_part(&mut self, index: usize, rule: &StreamRule) {
+        let tail = &mut self.all[index].tail;
+        tail.size += 1;
+        self.established += u64::from(tail.size == rule.threshold());
     }
 
     /// Takes a client's request. `pending` is the request that the disk would serve next to which the request goes first:
@@ -316,7 +333,7 @@ impl Streams {
         if let Some((_, index, child)) = nearest {
             let tail = &mut self.all[index].tail;
             let before = rule.is_established(tail.size);
-            tail.extend(rule, child, extent.end());
+            tail.extend(rule, child, extent.end(), true);
             self.established += u64::from(!before && rule.is_established(tail.size));
             return Some(index);
         }
@@ -338,7 +355,7 @@ impl Streams {
             physical,
             ..Stream::default()
         };
-        stream.tail.extend(rule, Child::No, extent.end());
+        stream.tail.extend(rule, Child::No, extent.end(), true);
         Some(index)
     }
 }

@@ -89,6 +89,8 @@ struct Virtual {
     ended: Time,
     clock: Clock,
     usable: Time,
+    /// When it was last served.
+    served: Option<Time>,
     /// True if all heads are at the stream.
     at: bool,
     disks: Vec<Physical>,
@@ -100,17 +102,7 @@ struct Served {
     until: Time,
 }
 
-/// Places where the product differs from the texts; at first as the product.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Strict {
-    /// True if the second chance begins when the first is over, as on one disk.
-    pub second_chance: bool,
-    /// True if a slice ends at its time, before anything else that happens then.
-    pub slice_end: bool,
-}
-
 pub struct Second {
-    pub strict: Strict,
     members: u16,
     config: StreamConfig,
     curve: Arc<ServiceCurve>,
@@ -142,7 +134,6 @@ struct Try {
 impl Second {
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Second {
         Second {
-            strict: Strict::default(),
             members,
             config: *config,
             curve,
@@ -204,7 +195,7 @@ impl Second {
             return Some(size);
         }
         let least = self.curve.least();
-        let first_over = !self.strict.second_chance || wait + least >= limit;
+        let first_over = wait + least >= limit;
         let second = first_over && limit > least && self.has_second_chance(size, threshold);
         (second && wait + service < self.prolonged(limit)).then_some(threshold)
     }
@@ -279,11 +270,8 @@ impl Second {
         let index = match found {
             Some((index, size)) => {
                 let stream = &mut self.streams[index];
-                let same_step = stream.outstanding > 0 && !stream.step_over;
-                if !same_step {
-                    stream.size = size + 1;
-                    stream.step_over = false;
-                }
+                stream.size = size + 1;
+                stream.step_over = false;
                 index
             }
             None => {
@@ -302,6 +290,7 @@ impl Second {
                     ended: now,
                     clock: Clock::default(),
                     usable: now,
+                    served: None,
                     at: false,
                     disks: vec![Physical::default(); self.members.into()],
                 });
@@ -346,6 +335,7 @@ impl Second {
         if disk.size == 0 {
             disk.size = 1;
         } else if !(disk.outstanding > 0 && !disk.step_over && disk.end == part.extent.start) {
+            let new_step = disk.outstanding == 0 || disk.step_over;
             disk.step_over = false;
             let together = disk.outstanding > 0;
             let limit = disk.limit.unwrap_or_else(|| match candidate {
@@ -366,7 +356,7 @@ impl Second {
                 threshold: self.config.threshold,
             });
             whole = size.is_some();
-            disk.size = size.map_or(1, |size| size + 1);
+            disk.size = size.map_or(1, |size| size + u64::from(new_step));
         }
         disk.end = part.extent.end();
         disk.newest = part.id;
@@ -497,6 +487,17 @@ impl Second {
                 && self.is_ready(now, stream)
                 && self.others_wait(key)
             {
+                let ready = self.streams.iter().filter(|stream| {
+                    stream.outstanding > 0
+                        && self.is_ready(now, stream)
+                        && self.others_wait(stream.key)
+                });
+                let key = ready
+                    .min_by_key(|stream| (stream.served, stream.key))
+                    .map_or(key, |stream| stream.key);
+                if let Some(stream) = self.stream(key) {
+                    stream.served = Some(now);
+                }
                 self.serve(now, key);
                 self.there.fill(false);
                 self.set_clock(now, key);
@@ -597,12 +598,16 @@ impl Conductor for Second {
         if part.extent.is_empty() {
             return;
         }
-        if self.strict.slice_end {
-            self.pass(now);
-        }
+        self.pass(now);
         let candidate = self.candidate(now, engine);
         let stream = match self.wholes.get(&part.of) {
-            Some(known) => known.stream,
+            Some(known) => {
+                let stream = known.stream;
+                if let Some(stream) = stream.and_then(|key| self.stream(key)) {
+                    stream.size += 1;
+                }
+                stream
+            }
             None => {
                 let stream = self.join(now, whole, candidate);
                 self.wholes.insert(
@@ -645,9 +650,7 @@ impl Conductor for Second {
     }
 
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
-        if self.strict.slice_end {
-            self.pass(now);
-        }
+        self.pass(now);
         match seen {
             Seen::Command(Command::Issue(request)) => {
                 let ids: Vec<u64> = engine

@@ -68,7 +68,7 @@ pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Resul
     for (option, file) in [("--log", &log), ("--requests", &requests)] {
         if file.is_some() && tasks.len() > 1 {
             return Err(Fault::Usage(format!(
-                "{option} is for one run, and these are {}; choose one scheduler, one drive, one depth, run.repeats = 1",
+                "{option} is for one run, and these are {}; choose one scheduler, one drive, one depth, one array.coordinate, run.repeats = 1",
                 tasks.len()
             )));
         }

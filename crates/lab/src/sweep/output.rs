@@ -69,7 +69,10 @@ pub fn of_cell(combination: &Combination, column: &str) -> Field {
         return Field::Nothing;
     };
     match column {
-        "scheduler" => Field::Text(cell.scheduler.to_string()),
+        "scheduler" => Field::Text(match cell.coordinate {
+            true => format!("{} coordinated", cell.scheduler),
+            false => cell.scheduler.to_string(),
+        }),
         "drive" => Field::Text(scenario.drives[0].profile.clone()),
         column => {
             let firmware = scenario.drives[0].simulated.firmware;

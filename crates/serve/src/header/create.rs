@@ -12,6 +12,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+/// Largest chunk of an array, as the configuration has it.
+const CHUNK_MAX: u64 = 64 << 20;
+
 /// How an array is made.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
@@ -33,7 +36,7 @@ pub enum CreateError {
     #[error("{0} disks; allowed are 2 to {most}", most = MEMBERS_MAX)]
     Count(usize),
     /// The chunk is not allowed.
-    #[error("chunks of {0}; allowed is a multiple of {unit}", unit = Bytes(UNIT))]
+    #[error("chunks of {0}; allowed is a multiple of {unit} up to {most}", unit = Bytes(UNIT), most = Bytes(CHUNK_MAX))]
     Chunk(Bytes),
     /// A disk is there twice.
     #[error("{} is there twice: {} is the same file or device", .path.shown(), .other.shown())]
@@ -71,7 +74,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
     if !(2..=MEMBERS_MAX).contains(&paths.len()) {
         return Err(CreateError::Count(paths.len()));
     }
-    if options.chunk == 0 || !options.chunk.is_multiple_of(UNIT) {
+    if options.chunk == 0 || !options.chunk.is_multiple_of(UNIT) || options.chunk > CHUNK_MAX {
         return Err(CreateError::Chunk(Bytes(options.chunk)));
     }
     refuse_twice(paths)?;
