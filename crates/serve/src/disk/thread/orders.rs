@@ -61,11 +61,11 @@ impl Thread {
                     }
                 }
                 Order::Device(members, what, answer) => {
-                    let (mut lost, mut failed) = (Sectors::ZERO, None);
+                    let (mut lost, mut failed, mut changed) = (Sectors::ZERO, None, false);
                     for member in members {
                         let device = &mut live.stations[usize::from(member)].device;
                         match device.control(at, &what) {
-                            Ok(sectors) => lost += sectors,
+                            Ok(sectors) => (lost, changed) = (lost + sectors, true),
                             Err(error) => {
                                 if matches!(error, ControlError::Store(_)) {
                                     live.latch(Cause::NotTakenBack { error });
@@ -74,6 +74,11 @@ impl Thread {
                             }
                         }
                     }
+                    // One of several that was so already does not matter.
+                    let was_so = |error: &ControlError| {
+                        matches!(error, ControlError::PowerIsOn | ControlError::PowerIsOff)
+                    };
+                    let failed = failed.filter(|error| !(changed && was_so(error)));
                     if lost > Sectors::ZERO {
                         live.latch(Cause::PowerCut { sectors: lost });
                     }
