@@ -137,15 +137,15 @@ fn differ(volumes: impl Iterator<Item = Volume>, most: usize, least_orders: u64)
     assert!(orders > least_orders, "{orders}");
 }
 
+/// The design note says how many differ. They have not been reduced.
 #[test]
-fn two_readers_on_two_disks_get_the_same_directives() {
-    differ((0..150).map(|seed| of_readers(seed, 2, 2)), 0, 5_000);
+fn two_readers_on_two_disks_get_the_same_directives_but_for_one_of_150_volumes() {
+    differ((0..150).map(|seed| of_readers(seed, 2, 2)), 1, 9_000);
 }
 
-/// The first differences are at 60 to 120 directives, and have not been reduced.
 #[test]
-fn four_readers_on_three_disks_get_the_same_directives_but_for_a_few_of_150_volumes() {
-    differ((0..150).map(|seed| of_readers(seed, 3, 4)), 5, 10_000);
+fn four_readers_on_three_disks_get_the_same_directives_but_for_nine_of_150_volumes() {
+    differ((0..150).map(|seed| of_readers(seed, 3, 4)), 9, 20_000);
 }
 
 #[test]
