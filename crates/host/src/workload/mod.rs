@@ -1,9 +1,9 @@
 //! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
-//! Each has a struct of plain numbers. The defaults of the first seven are those of the Stream Scheduling
-//! paper (Xu and Jiang, FAST 2011, sections 3.3 and 3.4), those of the others of the NCQ paper (Yu, Shin, Eom
-//! and Yeom, ACM TOS 6(1), 2010), and of the last of Lumb, Schindler and Ganger (FAST 2002). Each rule says what it rests on. The steps of a
-//! process are a function of these numbers and a seed, not of time.
+//! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
+//! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). The last has the defaults of Lumb, Schindler and Ganger
+//! (FAST 2002), and the others those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
+//! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
 //! |---|---|---|
