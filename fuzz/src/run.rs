@@ -179,6 +179,7 @@ fn is_small(benchmark: &BenchmarkSpec) -> bool {
         BenchmarkSpec::MpiIo(spec) => {
             spec.programs <= 8 && spec.processes <= 16 && spec.file.0 <= BYTES
         }
+        BenchmarkSpec::ProFtpd(spec) => spec.clients <= 8 && spec.file.0 <= BYTES,
         BenchmarkSpec::Sysbench(spec) => spec.threads <= 8 && spec.total.0 <= BYTES,
         BenchmarkSpec::Bonnie(spec) => {
             spec.instances <= 4 && spec.seekers <= 8 && spec.file.0 <= BYTES && spec.chunk.0 >= 512

@@ -1,9 +1,9 @@
 //! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
-//! Each has a struct of plain numbers. The defaults of the first six are those of the Stream Scheduling
-//! paper (Xu and Jiang, FAST 2011, sections 3.3 and 3.4), those of the others of the NCQ paper (Yu, Shin, Eom
-//! and Yeom, ACM TOS 6(1), 2010), and of the last of Lumb, Schindler and Ganger (FAST 2002). Each rule says what it rests on. The steps of a
-//! process are a function of these numbers and a seed, not of time.
+//! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
+//! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). The last has the defaults of Lumb, Schindler and Ganger
+//! (FAST 2002), and the others those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
+//! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
 //! |---|---|---|
@@ -13,6 +13,7 @@
 //! | `tpch-q19` | [`TpcHSpec`] | one for each instance |
 //! | `multi-threads` | [`MultiThreadsSpec`] | one for each process, threads together |
 //! | `mpi-io-test` | [`MpiIoSpec`] | one for each |
+//! | `proftpd` | [`ProFtpdSpec`] | one for each client |
 //! | `transactions` | [`TransactionsSpec`] | one |
 //! | `sysbench` | [`SysbenchSpec`] | one |
 //! | `bonnie` | [`BonnieSpec`] | one for each instance |
@@ -34,6 +35,7 @@ mod par_read;
 mod passes;
 mod planned;
 mod postmark;
+mod proftpd;
 mod site;
 mod small_files;
 mod sysbench;
@@ -48,6 +50,7 @@ pub use mpi_io::MpiIoSpec;
 pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
+pub use proftpd::ProFtpdSpec;
 pub use site::BenchmarkError;
 pub use small_files::SmallFilesSpec;
 pub use sysbench::{Access, SysbenchSpec};
@@ -84,6 +87,9 @@ pub enum BenchmarkSpec {
     /// Parallel programs on a striped file system, as one server's disk sees them.
     #[cfg_attr(feature = "serde", serde(rename = "mpi-io-test"))]
     MpiIo(MpiIoSpec),
+    /// An FTP server that sends files.
+    #[cfg_attr(feature = "serde", serde(rename = "proftpd"))]
+    ProFtpd(ProFtpdSpec),
     /// Calls at random places of the whole device.
     Transactions(TransactionsSpec),
     /// Files read at random or in sequence.
@@ -100,7 +106,7 @@ pub enum BenchmarkSpec {
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 12] = NAMES;
+    pub const NAMES: [&'static str; 13] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -115,6 +121,7 @@ impl BenchmarkSpec {
             "tpch-q19" => BenchmarkSpec::TpcH(TpcHSpec::default()),
             "multi-threads" => BenchmarkSpec::MultiThreads(MultiThreadsSpec::default()),
             "mpi-io-test" => BenchmarkSpec::MpiIo(MpiIoSpec::default()),
+            "proftpd" => BenchmarkSpec::ProFtpd(ProFtpdSpec::default()),
             "transactions" => BenchmarkSpec::Transactions(TransactionsSpec::default()),
             "sysbench" => BenchmarkSpec::Sysbench(SysbenchSpec::default()),
             "bonnie" => BenchmarkSpec::Bonnie(BonnieSpec::default()),
@@ -138,6 +145,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::TpcH(_) => "tpch-q19",
             BenchmarkSpec::MultiThreads(_) => "multi-threads",
             BenchmarkSpec::MpiIo(_) => "mpi-io-test",
+            BenchmarkSpec::ProFtpd(_) => "proftpd",
             BenchmarkSpec::Transactions(_) => "transactions",
             BenchmarkSpec::Sysbench(_) => "sysbench",
             BenchmarkSpec::Bonnie(_) => "bonnie",
@@ -175,6 +183,7 @@ impl BenchmarkSpec {
             | BenchmarkSpec::TpcH(_)
             | BenchmarkSpec::MultiThreads(_)
             | BenchmarkSpec::MpiIo(_)
+            | BenchmarkSpec::ProFtpd(_)
             | BenchmarkSpec::Transactions(_)
             | BenchmarkSpec::Sysbench(_)
             | BenchmarkSpec::Bonnie(_)
@@ -222,6 +231,7 @@ impl BenchmarkSpec {
             (BenchmarkSpec::TpcH(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::MultiThreads(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::MpiIo(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::ProFtpd(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::Transactions(spec), Lay::Soon(seed)) => {
                 spec.add(builder, *seed, program)
             }

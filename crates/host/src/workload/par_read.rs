@@ -102,7 +102,7 @@ impl ParReadSpec {
 }
 
 /// Reads a file from beginning to end in calls of one size, thinking between them.
-struct Sequential {
+pub(super) struct Sequential {
     file: FileId,
     size: u64,
     read: u64,
@@ -112,6 +112,22 @@ struct Sequential {
     offset: u64,
     /// Whether it thinks before the next call.
     thinks: bool,
+}
+
+impl Sequential {
+    /// A reader that does not think.
+    pub fn new(file: FileId, size: u64, read: u64) -> Sequential {
+        Sequential {
+            file,
+            size,
+            read,
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            slack: Nanos::ZERO,
+            random: Random::keyed(0, 0, PURPOSE),
+            offset: 0,
+            thinks: false,
+        }
+    }
 }
 
 impl Behaviour for Sequential {

@@ -11,13 +11,14 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 13] = [
     "par-read",
     "grep",
     "postmark",
     "tpch-q19",
     "multi-threads",
     "mpi-io-test",
+    "proftpd",
     "transactions",
     "sysbench",
     "bonnie",

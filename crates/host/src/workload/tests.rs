@@ -59,6 +59,21 @@ fn read(file: u32, offset: u64, len: u64) -> Step {
 }
 
 #[test]
+fn proftpd_sends_each_client_its_file_in_moves_of_16_pages() {
+    let mut builder = built(&BenchmarkSpec::ProFtpd(ProFtpdSpec::default()), 1);
+    let extents = builder.files.iter().map(|file| file.extents[0]);
+    let places: Vec<u64> = extents.map(|extent| extent.start.get() * 512).collect();
+    let near = |place: u64, wanted: u64| place.abs_diff(wanted) < 4096;
+    assert!((0..4).all(|number| near(places[number], number as u64 * 20_300_000_000)));
+    let steps = steps(&mut builder);
+    assert_eq!(steps.len(), 4);
+    for (number, (program, steps)) in (0..).zip(&steps) {
+        assert_eq!((*program, read_bytes(steps)), (number + 1, 300_000_000));
+        assert_eq!(steps[1], read(number, 65_536, 65_536));
+    }
+}
+
+#[test]
 fn par_read_reads_files_from_beginning_to_end() {
     let think = Nanos::from_micros(7);
     let spec = ParReadSpec {
@@ -439,7 +454,7 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
 }
 
 /// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 12] {
+fn small() -> [BenchmarkSpec; 13] {
     BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
@@ -449,6 +464,7 @@ fn small() -> [BenchmarkSpec; 12] {
             BenchmarkSpec::TpcH(spec) => spec.scale = 0.005,
             BenchmarkSpec::MultiThreads(spec) => spec.scale = 0.02,
             BenchmarkSpec::MpiIo(spec) => spec.scale = 0.02,
+            BenchmarkSpec::ProFtpd(spec) => spec.scale = 0.02,
             BenchmarkSpec::Transactions(spec) => spec.scale = 0.1,
             BenchmarkSpec::Sysbench(spec) => spec.scale = 0.01,
             BenchmarkSpec::Bonnie(spec) => spec.scale = 0.01,
