@@ -14,7 +14,7 @@ use headtime_lab::scenario::{Programs, Scenario, Workload};
 use headtime_sched::{Foretold, Knowledge, ServiceCurve, Spec};
 use headtime_sim::{RunError, Setup, Station, run};
 use headtime_stack::changed;
-use headtime_units::{Nanos, Sectors, Time};
+use headtime_units::{Lba, Nanos, Sectors, Time};
 use headtime_workload::{NewRequest, Source, Synthetic};
 use std::sync::{Arc, LazyLock};
 
@@ -223,7 +223,7 @@ impl Source for Few {
         Some(request)
     }
 
-    fn unplug(&mut self) -> bool {
+    fn unplug(&mut self) -> Option<Lba> {
         self.source.unplug()
     }
 

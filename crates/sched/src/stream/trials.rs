@@ -160,6 +160,12 @@ pub struct Trials {
     pause: u64,
 }
 
+impl Default for Trials {
+    fn default() -> Trials {
+        Trials::new()
+    }
+}
+
 impl Trials {
     /// Begins with waiting.
     pub fn new() -> Trials {
