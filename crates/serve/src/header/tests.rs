@@ -179,7 +179,7 @@ fn headers_are_written_on_all_disks_or_none_and_nothing_is_overwritten_unasked()
     };
     assert_eq!(
         said(&paths, &odd),
-        "chunks of 1kB; allowed is a multiple of 4KiB"
+        "chunks of 1kB; allowed is a multiple of 4KiB up to 64MiB"
     );
     let large = CreateOptions {
         chunk: 4 * CHUNK,
