@@ -13,6 +13,9 @@
 //! the end of the window: `guard` at least, or as many mean services of the lane as commands are in the drive then. The first
 //! request of a window waits until the drive is empty of other lanes.
 //!
+//! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
+//! has a request again.
+//!
 //! If no new plan comes, the windows of the last `period` are served three more times. Then, and before the first window,
 //! all lanes share the drive and go in turn.
 //!
@@ -22,8 +25,9 @@
 //!
 //! # Source
 //!
-//! Zhang, Davis, Jiang, QoS Support for End Users of I/O-intensive Applications (SC'11), section 3.2. `guard`, and plans
-//! that repeat, are readings: the paper names no protocol.
+//! Zhang, Davis, Jiang, QoS Support for End Users of I/O-intensive Applications (SC'11), section 3.2. `guard`, `lend`
+//! and plans that repeat are readings: the paper names no protocol. It weighs seeks against waiting for the program's next
+//! request; `lend` bounds that wait.
 
 use super::assignment::{Assignment, BY, LANES};
 use super::registration::{GateProblem, Registration};
@@ -56,6 +60,12 @@ const INFO: PolicyInfo = PolicyInfo {
             Nanos::from_millis(15),
             "time before the end of a window in which nothing new goes to the drive; longer leaves the drive idle at \
              each switch, shorter lets commands run into the next window",
+        ),
+        OptionInfo::duration(
+            "lend",
+            Nanos::from_millis(10),
+            "time without a request after which a lane lends its window to others; longer leaves the drive idle while \
+             programs compute, shorter lets others in between two requests of a program. 0s: at once",
         ),
         OptionInfo::duration(
             "period",
@@ -106,8 +116,21 @@ struct Window {
 struct Turn {
     /// All lanes if absent.
     lane: Option<Lane>,
+    /// Start of the window; that of the run without one.
+    from: Time,
     /// End of the turn, if there is one.
     until: Option<Time>,
+}
+
+impl Turn {
+    /// All lanes have the drive until a window begins.
+    fn shared(until: Option<Time>) -> Turn {
+        Turn {
+            lane: None,
+            from: Time::ZERO,
+            until,
+        }
+    }
 }
 
 /// Serves lanes in windows of time; U-Shape (SC'11), section 3.2.
@@ -118,6 +141,7 @@ struct Windows {
     assignment: Assignment,
     inner: Box<dyn Gate>,
     guard: Nanos,
+    lend: Nanos,
     period: Nanos,
     plan: Vec<Window>,
     /// Lane that the gate served last.
@@ -127,6 +151,8 @@ struct Windows {
     holds: Option<Lane>,
     /// Time from which the command that returns next is counted to have been served.
     served_from: Time,
+    /// Time at which each lane last had a command in the drive.
+    used: Vec<Time>,
     /// Mean service time of a lane's command.
     means: Vec<Nanos>,
 }
@@ -137,9 +163,11 @@ impl Windows {
         let assignment = Assignment::of(options);
         Windows {
             means: vec![Nanos::ZERO; assignment.lanes()],
+            used: vec![Time::ZERO; assignment.lanes()],
             assignment,
             inner,
             guard: options.duration("guard"),
+            lend: options.duration("lend"),
             period: options.duration("period").max(Nanos::from_millis(1)),
             plan: Vec::new(),
             serves: Lane(0),
@@ -152,31 +180,23 @@ impl Windows {
     /// Returns who has the drive at `now`.
     fn turn(&self, now: Time) -> Turn {
         let Some(last) = self.plan.last() else {
-            return Turn {
-                lane: None,
-                until: None,
-            };
+            return Turn::shared(None);
         };
         let behind = now.saturating_since(last.until).as_nanos() / self.period.as_nanos();
         let back = if now < last.until { 0 } else { behind + 1 };
         if back > REPEATS {
-            return Turn {
-                lane: None,
-                until: None,
-            };
+            return Turn::shared(None);
         }
         let shift = self.period * back;
         let over = |window: &Window| window.until + shift <= now;
         let next = self.plan.partition_point(over);
         let turn = match self.plan.get(next) {
             Some(window) if window.from + shift <= now => self.joined(next),
-            window => Turn {
-                lane: None,
-                until: window.map(|window| window.from),
-            },
+            window => Turn::shared(window.map(|window| window.from)),
         };
         Turn {
             lane: turn.lane,
+            from: turn.from + shift,
             until: turn.until.map(|until| until + shift),
         }
     }
@@ -193,6 +213,7 @@ impl Windows {
         }
         Turn {
             lane: Some(first.lane),
+            from: first.from,
             until: Some(until),
         }
     }
@@ -266,12 +287,25 @@ impl Gate for Windows {
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
-        let Turn { lane: own, until } = self.turn(now);
+        let Turn {
+            lane: own,
+            from,
+            until,
+        } = self.turn(now);
+        let lent = own.filter(|own| !lanes.is_ready(*own));
+        if let Some(own) = lent {
+            let from = self.used[own.index()].max(from) + self.lend;
+            if self.in_drive > 0 || now < from {
+                let wakes = Some(from).filter(|from| *from > now);
+                return Next::Hold(earlier(wakes, until));
+            }
+        }
+        let own = own.filter(|_| lent.is_none());
         let Some(lane) = own.or_else(|| self.in_turn(lanes)) else {
             return Next::Hold(until);
         };
         let foreign = own.is_some() && self.holds.is_some_and(|holds| holds != lane);
-        if foreign || !lanes.is_ready(lane) || !self.fits(now, lane, until) {
+        if foreign || !self.fits(now, lane, until) {
             return Next::Hold(until);
         }
         match self.inner.next(now, &Only { lanes, lane }) {
@@ -300,12 +334,14 @@ impl Gate for Windows {
         }
         self.in_drive += 1;
         self.holds = Some(lane);
+        self.used[lane.index()] = now;
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.inner.returned(now, tag);
         self.in_drive -= 1;
         if let Some(lane) = self.holds {
+            self.used[lane.index()] = now;
             let (service, mean) = (now - self.served_from, self.means[lane.index()]);
             let longer = service.saturating_sub(mean) / MEAN_SHARE;
             let shorter = mean.saturating_sub(service) / MEAN_SHARE;

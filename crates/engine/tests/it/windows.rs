@@ -53,10 +53,11 @@ fn before_the_first_window_all_lanes_share_the_drive() {
 #[test]
 fn in_a_window_only_its_lane_goes_and_the_next_one_begins_on_time() {
     let mut rig = rig(2, "windows");
-    rig.now = at(110);
-    let other = read(&mut rig, 2);
+    rig.now = at(180);
     let own = read(&mut rig, 1);
+    let other = read(&mut rig, 2);
     assert_eq!(rig.sent(), [own]);
+    rig.now = at(185);
     rig.complete(own);
     pass(&mut rig, at(199));
     assert_eq!(rig.sent(), []);
@@ -66,7 +67,7 @@ fn in_a_window_only_its_lane_goes_and_the_next_one_begins_on_time() {
 
 #[test]
 fn a_command_that_would_not_be_done_in_time_does_not_go() {
-    let mut rig = rig(2, "windows:guard=15ms");
+    let mut rig = rig(2, "windows:guard=15ms:lend=1s");
     rig.now = at(186);
     let late = read(&mut rig, 1);
     assert_eq!(rig.sent(), [], "the window ends in 14 ms");
@@ -111,8 +112,28 @@ fn the_first_command_of_a_window_waits_for_those_of_the_last() {
 }
 
 #[test]
+fn a_lane_without_requests_lends_its_window() {
+    let mut rig = rig(4, "windows:lend=20ms");
+    rig.now = at(110);
+    let others = [2, 2, 0].map(|program| read(&mut rig, program));
+    pass(&mut rig, at(119));
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(120));
+    assert_eq!(rig.sent(), [others[0]], "one command at a time");
+    let own = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [others[0]]);
+    rig.now = at(125);
+    rig.complete(others[0]);
+    assert_eq!(rig.sent(), [own]);
+    rig.now = at(130);
+    rig.complete(own);
+    pass(&mut rig, at(150));
+    assert_eq!(rig.sent(), [others[1]], "20 ms after its last command");
+}
+
+#[test]
 fn a_plan_repeats_three_times_and_then_all_share() {
-    let mut rig = rig(2, "windows:period=200ms");
+    let mut rig = rig(2, "windows:period=200ms:lend=1s");
     for repeat in 1..=3 {
         pass(&mut rig, at(200 * repeat + 110));
         let other = read(&mut rig, 2);
@@ -147,7 +168,7 @@ fn a_later_order_replaces_what_the_plan_has_from_its_start_on() {
 #[test]
 fn what_waits_moves_with_its_program_to_another_lane() {
     let mut rig = rig(2, "windows");
-    rig.now = at(110);
+    rig.now = at(100);
     let moved = read(&mut rig, 2);
     read(&mut rig, 0);
     assert_eq!(rig.sent(), []);
