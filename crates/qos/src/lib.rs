@@ -27,10 +27,13 @@ mod bound;
 mod cart;
 mod features;
 mod goal;
+mod group;
 mod model;
+mod plan;
 mod profile;
 mod record;
 mod setting;
+mod sizes;
 mod text;
 mod training;
 
@@ -39,8 +42,10 @@ pub use cart::{CartOptions, Errors, Grown, Node, Sample, Scale, Stop, TooFew, Tr
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};
+pub use plan::{Aim, Initial, Order, Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
 pub use record::Recorder;
 pub use setting::{Differs, Service, Setting, SettingError};
+pub use sizes::{Demand, Size, sizes};
 pub use text::TextError;
 pub use training::{Training, TrainingOptions, TrainingRequest};
