@@ -496,3 +496,6 @@ impl Served {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
