@@ -5,7 +5,7 @@ mod shake;
 
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::disk::{Disk, Export, Options};
+use headtime_serve::disk::{Addresses, Disk, Export, Options};
 use headtime_serve::nbd::check::{Action, Refusal, check};
 use headtime_serve::nbd::handshake::{Choice, Handshake, HandshakeError, Offer, Step};
 use headtime_serve::nbd::wire::{
@@ -34,8 +34,7 @@ fn offer() -> Offer {
     Offer {
         name: "null".into(),
         description: "disk null".into(),
-        bytes: SECTORS * 512,
-        sector_bytes: 512,
+        addresses: Addresses::whole(SECTORS * 512, 512),
         read_only: false,
         discards: true,
     }
@@ -96,12 +95,14 @@ fn server() -> &'static PathBuf {
         let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
         let options = Options::new("null", Clock::start(), ("noop".into(), Box::new(build)));
         let null = || Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(SECTORS), 32)) as Box<_>);
+        let disk = Disk::start(options, null).expect("starts");
         let export = Export {
             name: "null".into(),
             number: 0,
             class: Class::default(),
             read_only: false,
-            disk: Disk::start(options, null).expect("starts"),
+            addresses: disk.addresses(),
+            disk,
         };
         let name = format!("headtime-fuzz-nbd-{}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -36,6 +36,8 @@ mod probed;
 mod promises;
 #[path = "serve/races.rs"]
 mod races;
+#[path = "serve/ranges.rs"]
+mod ranges;
 #[path = "serve/scrub.rs"]
 mod scrub;
 #[path = "serve/starts.rs"]

@@ -40,6 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         number: 0,
         class: Class::default(),
         read_only: false,
+        addresses: disk.addresses(),
         disk: disk.clone(),
     };
     let server = Server::bind(&[Listen::unix(socket)], vec![export], Limits::default())?;

@@ -1,5 +1,6 @@
 //! A disk: the handle that front ends use. The thread behind it is in `thread.rs`.
 
+mod addresses;
 mod cause;
 mod log;
 mod options;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 
+pub use addresses::{Addresses, PartError};
 pub use cause::{Cause, NotCleared};
 use options::Devices;
 pub use options::{
@@ -145,9 +147,9 @@ impl Disk {
         self.0.bytes
     }
 
-    /// The sectors that bytes `offset` to `offset + len` of the disk lie on, as [`Cut::of`].
-    pub fn span(&self, offset: u64, len: u64) -> (Extent, Cut) {
-        Cut::of(self.sector_bytes(), self.bytes(), offset, len)
+    /// All bytes of the disk.
+    pub fn addresses(&self) -> Addresses {
+        Addresses::whole(self.bytes(), self.sector_bytes())
     }
 
     /// Buffers for requests to this disk.
@@ -532,7 +534,7 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// A disk under a name and with a rank, as clients see it. Several may be of one disk.
+/// A disk or a part of a disk under a name and with a rank, as clients see it. Several may be of one disk.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// What clients ask for.
@@ -543,6 +545,8 @@ pub struct Export {
     pub class: Class,
     /// Whether it takes no writes.
     pub read_only: bool,
+    /// Bytes of the disk that clients see.
+    pub addresses: Addresses,
     /// The disk.
     pub disk: Disk,
 }

@@ -38,6 +38,7 @@ pub use safety::Use;
 
 use crate::backing::{Claim, Lost, Made};
 use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
+use crate::disk::Addresses;
 use crate::header::{Header, HeaderError};
 use crate::metrics::op_name;
 use crate::request::{Data, Failure, Kind};
@@ -74,16 +75,19 @@ pub fn open(options: &FileOptions) -> Result<File, OpenError> {
     open_on(options, &opening)
 }
 
-/// What would be opened or made, looked at without opening it for writing; its bytes.
+/// All bytes of the file or device that would be opened or made. Opens nothing for writing. A file that
+/// could be made has sectors of 512 bytes until it is there.
 ///
 /// # Errors
 ///
 /// As [`open`], as far as that shows.
-pub fn look(options: &FileOptions) -> Result<u64, OpenError> {
-    match opening::could_make(options)? {
-        Some(bytes) => Ok(bytes),
-        None => Ok(look_at(options)?.bytes()),
+pub fn look(options: &FileOptions) -> Result<Addresses, OpenError> {
+    if let Some(bytes) = opening::could_make(options)? {
+        return Ok(Addresses::whole(bytes, 512));
     }
+    let file = look_at(options)?;
+    let sector_bytes = file.geometry().sector_bytes;
+    Ok(Addresses::whole(file.bytes(), sector_bytes))
 }
 
 /// Opens a file or a block device for reading only, after the checks of [`open`].

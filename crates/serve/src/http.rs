@@ -31,7 +31,7 @@ mod sockets;
 mod status;
 
 use crate::device::Control;
-use crate::disk::{BuildScheduler, Disk};
+use crate::disk::{Addresses, BuildScheduler, Disk};
 use crate::metrics::{self, Labelled, Page, Snapshot};
 use crate::nbd::Counts;
 use crate::scrub::{ScrubError, Scrubs};
@@ -64,8 +64,8 @@ pub struct Watched {
     pub disk: Disk,
     /// A description of its device.
     pub backend: String,
-    /// Names of its exports, by number.
-    pub exports: Vec<String>,
+    /// Names of its exports, by number, and the bytes of the disk that their clients see.
+    pub exports: Vec<(String, Addresses)>,
     /// The device of the disk, by the disk's name, or the device of each member of an array.
     pub members: Vec<WatchedMember>,
     /// Its scrubs.

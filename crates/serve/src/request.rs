@@ -3,7 +3,7 @@
 use crate::buffer::Buffer;
 use headtime_engine::Outcome;
 use headtime_sched::{Class, Flags, Op, Origin};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_units::{Extent, Lba, Time};
 use std::sync::Arc;
 
 /// The data of a request. They move with it: the front end gives them away at submission and gets
@@ -47,21 +47,6 @@ pub struct Cut {
 impl Cut {
     /// Whole sectors.
     pub const NONE: Cut = Cut { head: 0, tail: 0 };
-
-    /// The sectors that bytes `offset` to `offset + len` of a disk lie on, and the cut of these sectors. The bytes are
-    /// within the disk, and at least one. Behind the end of a disk of `disk_bytes` there is nothing to keep.
-    pub fn of(sector_bytes: u32, disk_bytes: u64, offset: u64, len: u64) -> (Extent, Cut) {
-        let sector = u64::from(sector_bytes);
-        let (first, end) = (offset / sector, offset + len);
-        let sectors = end.div_ceil(sector) - first;
-        let extent = Extent::new(Lba::new(first), Sectors::new(sectors));
-        let behind = end.next_multiple_of(sector) - end;
-        let cut = Cut {
-            head: (offset % sector) as u32,
-            tail: if end == disk_bytes { 0 } else { behind as u32 },
-        };
-        (extent, cut)
-    }
 }
 
 /// A request for a disk.

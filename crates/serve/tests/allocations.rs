@@ -217,6 +217,7 @@ fn over_nbd(folder: &Folder, requests: u64) {
         number: 0,
         class: Class::default(),
         read_only: false,
+        addresses: disk.addresses(),
         disk: disk.clone(),
     };
     let listen = [Listen::unix(path.clone())];

@@ -96,8 +96,8 @@ impl Files {
         }
         let export = self.export(ino)?;
         Some(FileAttr {
-            size: export.disk.bytes(),
-            blocks: export.disk.bytes() / 512,
+            size: export.addresses.bytes(),
+            blocks: export.addresses.bytes() / 512,
             kind: FileType::RegularFile,
             perm: if read_only(export) { 0o400 } else { 0o600 },
             nlink: 1,
@@ -288,12 +288,12 @@ impl Filesystem for Files {
         let Some(export) = self.export(ino) else {
             return reply.error(Errno::EISDIR);
         };
-        let left = export.disk.bytes().saturating_sub(offset);
+        let left = export.addresses.bytes().saturating_sub(offset);
         let len = u64::from(size.min(MAX_REQUEST_BYTES)).min(left);
         if len == 0 {
             return reply.data(&[]);
         }
-        let (extent, cut) = export.disk.span(offset, len);
+        let (extent, cut) = export.addresses.span(offset, len);
         let answer = Answer::Data {
             reply,
             head: cut.head as usize,
@@ -327,12 +327,12 @@ impl Filesystem for Files {
             return reply.written(0);
         }
         // As with a block device: up to the end, and not beyond.
-        let left = export.disk.bytes().saturating_sub(offset);
+        let left = export.addresses.bytes().saturating_sub(offset);
         let len = (data.len() as u64).min(left) as usize;
         if len == 0 {
             return reply.error(Errno::ENOSPC);
         }
-        let (extent, cut) = export.disk.span(offset, len as u64);
+        let (extent, cut) = export.addresses.span(offset, len as u64);
         let mut buffer = buffer(export, extent);
         let head = cut.head as usize;
         buffer[head..head + len].copy_from_slice(&data[..len]);
@@ -402,7 +402,7 @@ impl Filesystem for Files {
             libc::FALLOC_FL_ZERO_RANGE => zeroes(false),
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        let bytes = export.disk.bytes();
+        let bytes = export.addresses.bytes();
         if offset >= bytes || length == 0 {
             // Beyond the end everything is empty, and stays so.
             return match mode & libc::FALLOC_FL_KEEP_SIZE {
@@ -411,7 +411,7 @@ impl Filesystem for Files {
             };
         }
         let len = length.min(bytes - offset);
-        let span = export.disk.span(offset, len);
+        let span = export.addresses.span(offset, len);
         let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
         self.submit(export, origin, (op, span, Flags::NONE), data, answer);
     }
@@ -443,7 +443,7 @@ impl Filesystem for Files {
         let blocks: u64 = self
             .exports
             .iter()
-            .map(|export| export.disk.bytes() / u64::from(BLOCK))
+            .map(|export| export.addresses.bytes() / u64::from(BLOCK))
             .sum();
         let files = self.exports.len() as u64;
         reply.statfs(blocks, 0, 0, files, 0, BLOCK, 255, BLOCK);
@@ -541,7 +541,7 @@ impl Filesystem for Files {
 
 /// The next byte from `offset` on that is data, or in a hole.
 fn seek(export: &Export, offset: i64, data: bool) -> Result<u64, Errno> {
-    let end = export.disk.bytes();
+    let end = export.addresses.bytes();
     let mut at = u64::try_from(offset)
         .ok()
         .filter(|at| *at < end)
@@ -552,7 +552,7 @@ fn seek(export: &Export, offset: i64, data: bool) -> Result<u64, Errno> {
     };
     while at < end {
         let (allocated, alike) = allocation
-            .status(at, end - at)
+            .status(export.addresses.on_disk(at), end - at)
             .map_err(|error| Errno::from_i32(error.raw_os_error().unwrap_or(libc::EIO)))?;
         if allocated == data {
             return Ok(at);

@@ -156,6 +156,7 @@ pub fn export(name: &str, number: u16, disk: &Disk) -> Export {
         number,
         class: Class::default(),
         read_only: false,
+        addresses: disk.addresses(),
         disk: disk.clone(),
     }
 }

@@ -360,6 +360,51 @@ fn two_exports_of_one_disk_and_one_that_is_not_written_to() {
 }
 
 #[test]
+fn a_file_that_is_a_part_of_a_disk() {
+    if !can_mount("a_file_that_is_a_part_of_a_disk") {
+        return;
+    }
+    let directory = Directory::new("part");
+    let disk = disk("disk0", Kind::default());
+    let mut part = export("part", 1, &disk);
+    part.addresses = disk.addresses().part(1 << 20, 3 << 20).expect("fits");
+    let exports = vec![export("whole", 0, &disk), part];
+    let mut mounted =
+        fuse::mount(&directory.0, exports, &fuse::Options::default()).expect("mounts");
+    let open = |name| {
+        let both = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(mounted.file(name));
+        both.expect("opens")
+    };
+    let (part, whole) = (open("part"), open("whole"));
+    assert_eq!(part.metadata().expect("is there").len(), 2 << 20);
+    part.write_all_at(&[1; 1 << 16], 1 << 20).expect("writes");
+    assert_eq!(read(&whole, (2 << 20) - 1, 2), [0, 1]);
+    let beyond = part.write_at(&[1], 2 << 20).expect_err("behind the end");
+    assert_eq!(beyond.raw_os_error(), Some(libc::ENOSPC));
+    whole.write_all_at(&[2; 4096], 3 << 20).expect("writes");
+    assert_eq!(read(&part, (2 << 20) - 1, 2), [0]);
+    let seek = |from| rustix::fs::seek(&part, from);
+    assert_eq!(seek(SeekFrom::Data(0)), Ok(1 << 20));
+    assert_eq!(seek(SeekFrom::Hole(1 << 20)), Ok((1 << 20) + (1 << 16)));
+    assert_eq!(seek(SeekFrom::Data(3 << 19)), Err(rustix::io::Errno::NXIO));
+    rustix::fs::fallocate(
+        &part,
+        FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        0,
+        4 << 20,
+    )
+    .expect("punches");
+    assert_eq!(read(&whole, 2 << 20, 2), [0, 0]);
+    assert_eq!(read(&whole, 3 << 20, 2), [2, 2]);
+    drop((part, whole));
+    unmount(&mut mounted);
+    disk.stop().expect("stops");
+}
+
+#[test]
 fn names_that_cannot_be_files() {
     let disk = disk("disk0", Kind::default());
     let directory = Directory::new("names");

@@ -114,7 +114,7 @@ fn check(
 ) -> Result<(), Fault> {
     let mut text = String::new();
     for prepared in prepared {
-        let size = Bytes(prepared.look(live.force)?);
+        let size = Bytes(prepared.look(live.force)?.bytes());
         match &prepared.array {
             None => check_disk(&mut text, "", &prepared.members[0], Some(size)),
             Some(array) => {
@@ -128,7 +128,9 @@ fn check(
         for export in prepared.exports() {
             let class = export.class;
             let read_only = if export.read_only { ", read-only" } else { "" };
-            let _ = writeln!(text, "  export {}: {class}{read_only}", export.name);
+            let range =
+                (export.range.as_ref()).map_or(String::new(), |range| format!(", {}", **range));
+            let _ = writeln!(text, "  export {}: {class}{read_only}{range}", export.name);
         }
     }
     disks::look_at_logs(prepared, log(config, live))?;

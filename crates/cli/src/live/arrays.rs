@@ -8,7 +8,7 @@ use headtime_engine::{Map as _, MapError, Striped};
 use headtime_lab::fault::Fault;
 use headtime_sched::StreamConfig;
 use headtime_serve::device::Device;
-use headtime_serve::disk::{StartError, Volume};
+use headtime_serve::disk::{Addresses, StartError, Volume};
 use headtime_serve::file;
 use headtime_serve::header::{Header, check_set};
 use headtime_stack::{ArrayMembers as _, entries};
@@ -147,12 +147,12 @@ pub(super) fn conductor(
     Ok(Some(Box::new(Coordinator::new(members, &config, curve))))
 }
 
-/// Looks at the disks of an array without opening one for writing; the bytes of the array.
+/// Looks at the disks of an array without opening one for writing; all bytes of the array.
 pub(super) fn look(
     array: &ArrayConfig,
     members: &[PreparedDisk],
     force: bool,
-) -> Result<u64, Fault> {
+) -> Result<Addresses, Fault> {
     let mut found = Vec::with_capacity(members.len());
     for (member, disk) in members.iter().enumerate() {
         found.push(match (&disk.config.backend, disk.file_options(force)) {
@@ -167,9 +167,10 @@ pub(super) fn look(
                 }
             }
             _ => {
+                let disk = disk.look(force)?;
                 let sector_bytes = disk.sector_bytes();
                 Found {
-                    sectors: Sectors::new(disk.look(force)? / u64::from(sector_bytes)),
+                    sectors: Sectors::new(disk.bytes() / u64::from(sector_bytes)),
                     sector_bytes,
                     header: None,
                 }
@@ -177,7 +178,11 @@ pub(super) fn look(
         });
     }
     let striped = lay(array, &found).map_err(|unfit| unfit.fault(array, members))?;
-    Ok(striped.capacity().bytes(found[0].sector_bytes))
+    let sector_bytes = found[0].sector_bytes;
+    Ok(Addresses::whole(
+        striped.capacity().bytes(sector_bytes),
+        sector_bytes,
+    ))
 }
 
 /// Opens the disks of an array, all or none.

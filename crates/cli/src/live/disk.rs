@@ -8,7 +8,7 @@ use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Spec;
 use headtime_serve::device::Device;
-use headtime_serve::disk::{self, MemberOptions};
+use headtime_serve::disk::{self, Addresses, MemberOptions};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file;
@@ -116,16 +116,18 @@ impl PreparedDisk {
         }
     }
 
-    /// Looks at what would be opened or made, without opening it for writing; its size in bytes. With
-    /// `force` it may be in use.
+    /// All bytes of the device that would be opened or made. Opens nothing for writing. With `force` the device may
+    /// be in use.
     ///
     /// # Errors
     ///
     /// If it cannot be what it should.
-    pub fn look(&self, force: bool) -> Result<u64, Fault> {
+    pub fn look(&self, force: bool) -> Result<Addresses, Fault> {
+        let whole = |bytes| Addresses::whole(bytes, self.sector_bytes());
         match &self.config.backend {
-            Backend::Null { size } => Ok(size.0),
+            Backend::Null { size } => Ok(whole(size.0)),
             Backend::Emulated(emulated) => emulated::look(&self.drive_options(emulated))
+                .map(whole)
                 .map_err(|error| self.config.error("store", error.to_string())),
             Backend::Device { .. } => {
                 let options = self.file_options(force).expect("it is a device");
@@ -148,7 +150,7 @@ impl PreparedDisk {
     }
 
     /// Bytes of a sector of an emulated drive or the null device.
-    pub(super) fn sector_bytes(&self) -> u32 {
+    fn sector_bytes(&self) -> u32 {
         let profile = self.profile.as_ref();
         profile.map_or(NULL_SECTOR_BYTES as u32, |profile| {
             profile.geometry.sector_bytes

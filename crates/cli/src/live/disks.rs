@@ -7,7 +7,7 @@ use super::log_file::{self, LogFile, OpenedLog};
 use headtime_host::HostSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
-use headtime_serve::disk::{Disk, Export, MemberOptions, Options, StartError};
+use headtime_serve::disk::{Addresses, Disk, Export, MemberOptions, Options, StartError};
 use headtime_serve::scrub::Scrubs;
 use headtime_stack::LogSettings;
 use headtime_units::Bytes;
@@ -107,12 +107,15 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// As [`PreparedDisk::look`], and if the disks do not make up the array.
-    pub fn look(&self, force: bool) -> Result<u64, Fault> {
-        match &self.array {
+    /// As [`PreparedDisk::look`], and if the disks do not make up the array, or if an export does not fit.
+    pub fn look(&self, force: bool) -> Result<Addresses, Fault> {
+        let disk = match &self.array {
             None => self.members[0].look(force),
             Some(array) => arrays::look(array, &self.members, force),
-        }
+        }?;
+        let mut exports = self.exports().iter();
+        exports.try_for_each(|export| export.addresses(disk).map(|_| ()))?;
+        Ok(disk)
     }
 
     /// The scrubs of the disk that was started from it. An array has none, which they say.
@@ -174,14 +177,17 @@ impl Prepared {
         started.map_err(|error| arrays::fault(array, &self.members, error))
     }
 
-    fn running_exports(&self, disk: &Disk) -> Vec<Export> {
+    fn running_exports(&self, disk: &Disk) -> Result<Vec<Export>, Fault> {
         let exports = self.exports().iter().enumerate();
-        let exports = exports.map(|(number, export)| Export {
-            name: export.name.clone(),
-            number: number as u16,
-            class: export.class,
-            read_only: export.read_only || disk.geometry().read_only,
-            disk: disk.clone(),
+        let exports = exports.map(|(number, export)| {
+            Ok(Export {
+                name: export.name.clone(),
+                number: number as u16,
+                class: export.class,
+                read_only: export.read_only || disk.geometry().read_only,
+                addresses: export.addresses(disk.addresses())?,
+                disk: disk.clone(),
+            })
         });
         exports.collect()
     }
@@ -206,13 +212,18 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
                 let disk = disk.inspect_err(|_| log.iter().for_each(OpenedLog::undo));
                 Ok((disk?, log))
             });
-        match started {
-            Ok((disk, log)) => running.push(Running {
-                exports: prepared.running_exports(&disk),
+        let started = started.and_then(|(disk, log)| {
+            let exports = prepared.running_exports(&disk);
+            running.push(Running {
+                exports: Vec::new(),
                 disk,
                 prepared,
                 log,
-            }),
+            });
+            exports
+        });
+        match started {
+            Ok(exports) => running.last_mut().expect("it has just started").exports = exports,
             Err(fault) => {
                 give_up(&running);
                 return Err(fault);

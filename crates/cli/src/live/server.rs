@@ -308,7 +308,8 @@ async fn resume_scrubs(disks: &[Watched]) {
 }
 
 fn watched(running: &Running) -> Watched {
-    let exports = running.exports.iter().map(|export| export.name.clone());
+    let exports = running.exports.iter();
+    let exports = exports.map(|export| (export.name.clone(), export.addresses));
     Watched {
         disk: running.disk.clone(),
         backend: running.prepared.backend(),

@@ -28,12 +28,13 @@ fn disk(labelled: &Labelled) -> Value {
     let metrics = &snapshot.metrics;
     let exports = labelled.exports.iter().zip(&metrics.exports);
     let exports: Vec<Value> = exports
-        .map(|(name, export)| {
+        .map(|((name, addresses), export)| {
             let bytes = export
                 .sectors
                 .map(|sectors| sectors * u64::from(labelled.sector_bytes));
             json!({
                 "name": name,
+                "range": [addresses.on_disk(0), addresses.on_disk(addresses.bytes())],
                 "requests": by_op(export.requests),
                 "errors": by_op(export.failed),
                 "refused": export.refused,

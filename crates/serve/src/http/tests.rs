@@ -52,7 +52,9 @@ impl Fixture {
             disks: vec![Watched {
                 disk: disk.clone(),
                 backend: "null".to_owned(),
-                exports: (0..1000).map(|number| format!("export{number}")).collect(),
+                exports: (0..1000)
+                    .map(|number| (format!("export{number}"), disk.addresses()))
+                    .collect(),
                 members: vec![WatchedMember {
                     name: "one".to_owned(),
                     backend: "null".to_owned(),

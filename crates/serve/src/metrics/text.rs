@@ -4,6 +4,7 @@ mod promises;
 mod writer;
 
 use super::{CLASS_NAMES, ExportMetrics, MemberSnapshot, OPS, Snapshot, Times};
+use crate::disk::Addresses;
 use crate::nbd::Counts;
 use crate::scrub::{Gaps, ScrubState, ScrubStatus};
 use headtime_units::Nanos;
@@ -25,8 +26,8 @@ pub struct Labelled {
     /// A description of its device.
     pub backend: String,
     pub sector_bytes: u32,
-    /// Names of its exports, by number.
-    pub exports: Vec<String>,
+    /// Names of its exports, by number, and the bytes of the disk that their clients see.
+    pub exports: Vec<(String, Addresses)>,
     /// Names of an array's members and descriptions of their devices; empty for one device.
     pub members: Vec<(String, String)>,
     /// Its last scrub, if there was one.
@@ -149,7 +150,7 @@ impl Page {
     ) -> impl Iterator<Item = (Labels<'a>, &'a Labelled, &'a ExportMetrics)> {
         self.disks.iter().flat_map(|disk| {
             let exports = disk.exports.iter().zip(&disk.snapshot.metrics.exports);
-            exports.map(move |(name, export)| {
+            exports.map(move |((name, _), export)| {
                 let labels = vec![("disk", disk.disk.as_str()), ("export", name.as_str())];
                 (labels, disk, export)
             })

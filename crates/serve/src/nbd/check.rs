@@ -136,26 +136,29 @@ fn extent(request: &Request, offer: &Offer) -> Result<(Extent, Cut), (Error, &'s
     if len == 0 {
         return Err((Error::Inval, "a length of zero"));
     }
-    if offset.checked_add(len).is_none_or(|end| end > offer.bytes) {
+    if offset
+        .checked_add(len)
+        .is_none_or(|end| end > offer.addresses.bytes())
+    {
         let error = match request.command {
             command::WRITE | command::WRITE_ZEROES => Error::NoSpc,
             _ => Error::Inval,
         };
         return Err((error, "beyond the end of the export"));
     }
-    Ok(Cut::of(offer.sector_bytes, offer.bytes, offset, len))
+    Ok(offer.addresses.span(offset, len))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::Addresses;
     use Error::{Inval, NoSpc, Overflow, Perm};
 
     const OFFER: Offer = Offer {
         name: String::new(),
         description: String::new(),
-        bytes: 1 << 30,
-        sector_bytes: 512,
+        addresses: Addresses::whole(1 << 30, 512),
         read_only: false,
         discards: true,
     };
@@ -292,8 +295,7 @@ mod tests {
     #[test]
     fn bytes_are_widened_to_sectors_and_the_rest_is_kept() {
         let odd = Offer {
-            bytes: 10_000,
-            sector_bytes: 4096,
+            addresses: Addresses::whole(10_000, 4096),
             ..OFFER
         };
         let cut = |head, tail| Cut { head, tail };

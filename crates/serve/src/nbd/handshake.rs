@@ -8,6 +8,7 @@ use super::wire::{
     self, BASE_ALLOCATION, BASE_ALLOCATION_ID, REQUEST_BYTES_MAX, STRING_BYTES_MAX, export, info,
     option, put_option_reply, reply, u16_at, u32_at, u64_at,
 };
+use crate::disk::Addresses;
 use headtime_linux::shown::Shown;
 use std::sync::Arc;
 
@@ -30,10 +31,8 @@ pub struct Offer {
     pub name: String,
     /// For people.
     pub description: String,
-    /// Size of the export.
-    pub bytes: u64,
-    /// Bytes of a sector of its disk; a power of two of at most 4096.
-    pub sector_bytes: u32,
+    /// Bytes of the export on its disk.
+    pub addresses: Addresses,
     /// Whether it takes no writes.
     pub read_only: bool,
     /// Whether it can forget sectors.
@@ -273,7 +272,7 @@ impl Handshake {
                     return Err(HandshakeError::NoExport(name));
                 };
                 let offer = &self.offers[index];
-                out.extend_from_slice(&offer.bytes.to_be_bytes());
+                out.extend_from_slice(&offer.addresses.bytes().to_be_bytes());
                 out.extend_from_slice(&offer.flags(self.structured).to_be_bytes());
                 if !self.no_zeroes {
                     out.extend_from_slice(&[0; 124]);
@@ -370,7 +369,10 @@ impl Handshake {
         let sizes = BLOCK_SIZES.map(u32::to_be_bytes);
         put(info::BLOCK_SIZE, &[&sizes[0], &sizes[1], &sizes[2]]);
         let flags = offer.flags(self.structured).to_be_bytes();
-        put(info::EXPORT, &[&offer.bytes.to_be_bytes(), &flags]);
+        put(
+            info::EXPORT,
+            &[&offer.addresses.bytes().to_be_bytes(), &flags],
+        );
         put_option_reply(out, option, reply::ACK, &[]);
         Some(index)
     }

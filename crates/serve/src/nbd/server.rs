@@ -333,8 +333,7 @@ impl From<&Export> for Offer {
         Offer {
             name: export.name.clone(),
             description: format!("disk {}", export.disk.name()),
-            bytes: export.disk.bytes(),
-            sector_bytes: geometry.sector_bytes,
+            addresses: export.addresses,
             read_only: export.read_only || geometry.read_only,
             discards: geometry.discards,
         }

@@ -507,7 +507,7 @@ impl Session {
     }
 
     fn buffer(&self, extent: Extent) -> Buffer {
-        let bytes = extent.len.bytes(self.terms.offer.sector_bytes);
+        let bytes = extent.len.bytes(self.terms.offer.addresses.sector_bytes());
         self.terms.export.disk.pool().take(bytes as usize)
     }
 }

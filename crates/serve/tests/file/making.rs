@@ -3,6 +3,7 @@
 use crate::support::{Loop, Place, run};
 use headtime_serve::backing::Lost;
 use headtime_serve::device::Device;
+use headtime_serve::disk::Addresses;
 use headtime_serve::faulty::Faulty;
 use headtime_serve::file::{self, File, FileOptions, OpenError};
 use std::fs;
@@ -44,7 +45,7 @@ fn a_file_is_made_if_that_is_asked_for_and_then_has_its_size() {
         direct: true,
         ..options(place.path("new"))
     };
-    assert_eq!(file::look(&asked).ok(), asked.size);
+    assert_eq!(file::look(&asked).map(Addresses::bytes).ok(), asked.size);
     assert_eq!(names(&place), [""; 0], "who only looks makes nothing");
     let made = file::open(&asked).expect("is made");
     let bytes = |file: &File| {
@@ -58,7 +59,7 @@ fn a_file_is_made_if_that_is_asked_for_and_then_has_its_size() {
     // What was there is not to be removed.
     found.made().remove();
     drop(found);
-    assert_eq!(file::look(&asked).ok(), asked.size);
+    assert_eq!(file::look(&asked).map(Addresses::bytes).ok(), asked.size);
     let other = FileOptions {
         size: Some(MIB),
         ..asked
@@ -114,7 +115,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
         refusal(&sizeless),
         format!("{shown} has 0 bytes; a disk has at least 1")
     );
-    assert_eq!(file::look(&asked).ok(), Some(MIB));
+    assert_eq!(file::look(&asked).map(Addresses::bytes).ok(), Some(MIB));
     assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);
     drop(file::open(&asked).expect("becomes a disk"));
     drop(file::open(&unasked).expect("is one"));

@@ -277,6 +277,7 @@ fn serving(name: &str, direct: bool, bytes: u64, test: impl FnOnce(Client, &std:
         number: 0,
         class: Class(1),
         read_only: false,
+        addresses: disk.addresses(),
         disk: disk.clone(),
     };
     let socket = folder.join("socket");

@@ -20,6 +20,8 @@ pub struct Setup {
     /// Of the disk's queue.
     pub queue: usize,
     pub depth: u32,
+    /// Bytes of the disk that `urgent` has; all if absent.
+    pub part: Option<(u64, u64)>,
 }
 
 impl Default for Setup {
@@ -29,6 +31,7 @@ impl Default for Setup {
             limits: Limits::default(),
             queue: 1024,
             depth: 32,
+            part: None,
         }
     }
 }
@@ -73,6 +76,12 @@ impl Fixture {
             number,
             class: Class(class),
             read_only: name == "fixed",
+            addresses: match setup.part {
+                Some((start, end)) if name == "urgent" => {
+                    disk.addresses().part(start, end).expect("fits")
+                }
+                _ => disk.addresses(),
+            },
             disk: disk.clone(),
         };
         let exports = vec![

@@ -391,6 +391,7 @@ fn export_names_that_are_not_clear_are_refused() {
         number: 0,
         class: Default::default(),
         read_only: false,
+        addresses: fixture.disk.addresses(),
         disk: fixture.disk.clone(),
     };
     let bind = |names: &[&str]| {

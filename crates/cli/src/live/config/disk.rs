@@ -1,6 +1,6 @@
 //! The section of a disk.
 
-use super::sections::{Backend, DiskConfig, Emulated, ExportConfig};
+use super::sections::{Backend, DiskConfig, Emulated, ExportConfig, ExportRange};
 use super::seen::{Seen, in_use_once, once};
 use headtime_config::{Error, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
@@ -53,6 +53,7 @@ pub(super) struct ExportKeys {
     #[serde(default)]
     class: Class,
     read_only: Option<bool>,
+    range: Option<Placed<ExportRange>>,
 }
 
 pub(super) fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -152,10 +153,22 @@ pub(super) fn exports<T>(
             let problem = format!("{} exports; allowed are {EXPORTS_MAX}", exports.len());
             Err(at.error_at("export", problem))
         }
-        Some(OneOrList(exports)) => exports
-            .iter()
-            .map(|keys| export(keys, seen, read_only))
-            .collect(),
+        Some(OneOrList(exports)) => {
+            let mut read: Vec<ExportConfig> = Vec::with_capacity(exports.len());
+            for keys in exports {
+                let export = export(keys, seen, read_only)?;
+                if let Some(other) = read.iter().find(|other| collide(&export, other)) {
+                    let problem = format!(
+                        "{} and {} take writes to the same bytes; give ranges apart, the same range, or read_only = true",
+                        described(&export),
+                        described(other)
+                    );
+                    return Err(keys.error_at("range", problem));
+                }
+                read.push(export);
+            }
+            Ok(read)
+        }
         None => {
             let what = "is that of an export, and would be this disk's too, as it has none";
             once(&mut seen.exports, name.to_owned(), at, "name", what)?;
@@ -163,6 +176,7 @@ pub(super) fn exports<T>(
                 name: name.to_owned(),
                 class: Class::default(),
                 read_only,
+                range: None,
             }])
         }
     }
@@ -289,5 +303,25 @@ fn export(
         name: name.clone(),
         class: keys.class,
         read_only,
+        range: keys.range.clone(),
     })
+}
+
+/// Returns true if two exports that take writes have bytes in common. Two exports of the same bytes are names for these, told
+/// apart by class.
+fn collide(one: &ExportConfig, other: &ExportConfig) -> bool {
+    let common = match (one.range.as_deref(), other.range.as_deref()) {
+        (Some(one), Some(other)) => one != other && one.start < other.end && other.start < one.end,
+        (None, None) => false,
+        _ => true,
+    };
+    common && !one.read_only && !other.read_only
+}
+
+fn described(export: &ExportConfig) -> String {
+    let name = &export.name;
+    match &export.range {
+        None => format!("{name} (the whole disk)"),
+        Some(range) => format!("{name} ({})", **range),
+    }
 }

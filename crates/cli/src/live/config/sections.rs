@@ -5,12 +5,15 @@ use headtime_config::Placed;
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Class;
+use headtime_serve::disk::Addresses;
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, ParseUnitError, serde_as_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Commands that a file or a block device is given at a time if nothing else is said: as many as a
 /// SATA drive's queue takes.
@@ -103,7 +106,7 @@ pub struct Emulated {
     pub size: Option<Bytes>,
 }
 
-/// A name under which clients see a disk.
+/// A name under which clients see a disk or a part of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportConfig {
     /// The name.
@@ -112,6 +115,63 @@ pub struct ExportConfig {
     pub class: Class,
     /// Whether it takes no writes.
     pub read_only: bool,
+    /// Bytes of the disk that clients see; all if absent.
+    pub range: Option<Placed<ExportRange>>,
+}
+
+/// Bytes of a disk from `start` up to `end`, at least one. As text two sizes: `0B..100GiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportRange {
+    /// The first byte.
+    pub start: u64,
+    /// The byte behind the last one.
+    pub end: u64,
+}
+
+impl FromStr for ExportRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ExportRange, String> {
+        let (start, end) = text
+            .split_once("..")
+            .ok_or("allowed are two sizes, as in \"0B..100GiB\"")?;
+        let size = |text: &str| match text.trim() {
+            "0" => Ok(0),
+            text => text.parse().map(|Bytes(size)| size),
+        };
+        let size = |text| size(text).map_err(|error: ParseUnitError| error.to_string());
+        let range = ExportRange {
+            start: size(start)?,
+            end: size(end)?,
+        };
+        match range.start < range.end {
+            true => Ok(range),
+            false => Err("is empty: the first size is less than the second".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ExportRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", Bytes(self.start), Bytes(self.end))
+    }
+}
+
+serde_as_text!(ExportRange, "two sizes, such as \"0B..100GiB\"");
+
+impl ExportConfig {
+    /// Bytes of a disk that clients see.
+    ///
+    /// # Errors
+    ///
+    /// If the disk does not have them, or not as whole sectors.
+    pub fn addresses(&self, disk: Addresses) -> Result<Addresses, Fault> {
+        let Some(range) = &self.range else {
+            return Ok(disk);
+        };
+        let part = disk.part(range.start, range.end);
+        part.map_err(|problem| Fault::input(range.error(format!("{}: {problem}", **range))))
+    }
 }
 
 /// Where clients and watchers come in.
@@ -163,8 +223,8 @@ pub enum Socket {
     Tcp(SocketAddr),
 }
 
-impl std::fmt::Display for Socket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Socket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Socket::Unix(path) => write!(f, "unix:{}", path.shown()),
             Socket::Tcp(address) => write!(f, "tcp:{address}"),

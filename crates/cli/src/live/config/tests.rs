@@ -1,5 +1,7 @@
 //! Tests of the configuration as a text.
 
+mod exports;
+
 use super::*;
 use headtime_engine::EngineSpec;
 use headtime_sched::Class;

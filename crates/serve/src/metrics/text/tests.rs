@@ -66,7 +66,10 @@ fn labelled(disk: &str, exports: &[&str], drive: bool, members: &[&str]) -> Labe
         disk: disk.to_owned(),
         backend: "a \"drive\"".to_owned(),
         sector_bytes: 512,
-        exports: exports.iter().map(|name| (*name).to_owned()).collect(),
+        exports: exports
+            .iter()
+            .map(|name| ((*name).to_owned(), Addresses::whole(1 << 30, 512)))
+            .collect(),
         scrub: None,
         snapshot: Box::new(Snapshot {
             now,

@@ -8,8 +8,7 @@ fn offer(name: &str) -> Offer {
     Offer {
         name: name.to_owned(),
         description: "a disk".to_owned(),
-        bytes: 1 << 30,
-        sector_bytes: 512,
+        addresses: Addresses::whole(1 << 30, 512),
         read_only: false,
         discards: true,
     }

@@ -100,7 +100,7 @@ impl Session {
     pub(super) fn query(&mut self, slot: u32) {
         let request = self.slots[slot as usize].request;
         let query = status::Query {
-            offset: request.offset,
+            offset: self.terms.offer.addresses.on_disk(request.offset),
             len: request.len,
             one: request.flags & flag::REQ_ONE != 0,
         };

@@ -35,7 +35,8 @@ impl Session {
                     true => Head::data(cookie, request.offset, len),
                     false => Head::simple(cookie, None),
                 };
-                start = (request.offset % u64::from(self.terms.offer.sector_bytes)) as usize;
+                start = (request.offset % u64::from(self.terms.offer.addresses.sector_bytes()))
+                    as usize;
                 (head, buffer, len as usize)
             }
             (Ok(()), command::BLOCK_STATUS) => {
@@ -70,14 +71,16 @@ impl Session {
         match self.terms.choice.structured {
             false => Head::simple(request.cookie, Some(error)),
             true => {
-                let sector = u64::from(self.terms.offer.sector_bytes);
-                let end = request.offset + u64::from(request.len);
+                let addresses = self.terms.offer.addresses;
+                let sector = u64::from(addresses.sector_bytes());
+                let start = addresses.on_disk(request.offset);
+                let end = start + u64::from(request.len);
                 // The sector may be of another request that went to the disk with this one.
                 let at = failure
                     .at
                     .map(|lba| lba.get() * sector)
-                    .filter(|at| at + sector > request.offset && *at < end)
-                    .map(|at| at.max(request.offset))
+                    .filter(|at| at + sector > start && *at < end)
+                    .map(|at| request.offset + at.saturating_sub(start))
                     .filter(|_| request.command != command::WRITE_ZEROES);
                 Head::error(request.cookie, error, at, &failure.to_string())
             }

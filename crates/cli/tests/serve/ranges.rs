@@ -1,0 +1,94 @@
+//! Exports that are parts of disks.
+
+use super::common::{Server, run, scratch};
+use super::nbd::{Ask, Client};
+use super::scrub::done;
+use serde_json::json;
+use std::fs;
+
+const CONFIG: &str = r#"
+[[disk]]
+name = "disk0"
+emulate = "atlas10k"
+store = "disk0.img"
+create = true
+size = "2MiB"
+scheduler = "deadline"
+[[disk.export]]
+name = "first"
+range = "0B..1MiB"
+[[disk.export]]
+name = "second"
+range = "1MiB..2MiB"
+[[disk.export]]
+name = "all"
+read_only = true
+[listen]
+nbd = "unix:nbd.sock"
+control = "unix:control.sock"
+"#;
+
+#[test]
+fn parts_of_a_disk_are_served_logged_and_scrubbed_as_the_disk() {
+    let mut server = Server::start("ranges", CONFIG, &["--log", "events.log"]);
+    let connect = |export| Client::connect(&server.path("nbd.sock"), export).unwrap();
+    let (mut second, mut all) = (connect("second"), connect("all"));
+    assert_eq!((second.bytes, all.bytes), (1 << 20, 2 << 20));
+    assert_eq!(second.ask(Ask::Write, 4096, &mut [5; 4096]).unwrap(), 0);
+    let mut data = [0; 4096];
+    assert_eq!(all.ask(Ask::Read, (1 << 20) + 4096, &mut data).unwrap(), 0);
+    assert_eq!(data, [5; 4096]);
+    let status = server.status();
+    let exports = status["disks"][0]["exports"].as_array().unwrap();
+    let ranges: Vec<_> = exports.iter().map(|export| &export["range"]).collect();
+    let mib = |start, end| json!([start << 20, end << 20]);
+    assert_eq!(ranges, [&mib(0, 1), &mib(1, 2), &mib(0, 2)]);
+    // Whatever clients see, the disk is read to its end.
+    let scrubbed = done(&server, &["--idle", "1ms"]);
+    assert!(scrubbed.contains("0B-2MiB"), "{scrubbed}");
+
+    // An address that moves under a client is nothing for a server that runs.
+    let moved = CONFIG.replacen("1MiB..2MiB", "1536KiB..2MiB", 1);
+    fs::write(server.path("serve.toml"), moved).unwrap();
+    server.signal("HUP");
+    server.wait_for("disk disk0: export: another value takes a restart");
+    assert_eq!(second.ask(Ask::Read, 4096, &mut data).unwrap(), 0);
+    assert_eq!(data, [5; 4096]);
+    assert_eq!(server.terminate(), Some(0));
+    // The write is at sector 2056 of the disk, by process 0 and program 0, of export 1.
+    let log = fs::read_to_string(server.path("events.log")).unwrap();
+    assert!(log.contains(" W 2056 8 0 0 0 1 1\n"), "{log}");
+    let output = run(&server.directory, &["sim", "replay-log", "events.log"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_range_that_the_disk_does_not_have_is_refused_by_check_and_start() {
+    let directory = scratch("no-range");
+    let store = directory.join("disk0.img");
+    for (to, error) in [
+        (
+            "1MiB..9MiB",
+            "1MiB..9MiB: ends beyond the disk, which has 2MiB",
+        ),
+        (
+            "1048577B..2MiB",
+            "1048577B..2MiB: 1048577B is within a sector; allowed are multiples of the disk's sectors of 512B",
+        ),
+    ] {
+        let config = CONFIG.replacen("1MiB..2MiB", to, 1);
+        fs::write(directory.join("serve.toml"), config).unwrap();
+        for args in [
+            &["serve", "serve.toml", "--check"][..],
+            &["serve", "serve.toml"],
+        ] {
+            let output = run(&directory, args);
+            let found = String::from_utf8(output.stderr).unwrap();
+            let found = found.lines().last().unwrap_or_default();
+            let expected = format!("error: serve.toml:14: disk[0].export[1].range: {error}");
+            assert_eq!((output.status.code(), found), (Some(3), &*expected));
+            assert!(!store.exists());
+        }
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
