@@ -241,12 +241,14 @@ impl Planner {
         true
     }
 
-    /// Returns the time of the next order.
-    pub fn next_wakeup(&self) -> Time {
-        match self.orders.is_empty() && self.started {
-            true => self.epoch_end,
-            false => Time::ZERO,
+    /// Returns the time at which the next order may be due. Returns `None` while no request is outstanding: ask for orders when a
+    /// request comes.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        if !self.started || !self.orders.is_empty() {
+            return Some(Time::ZERO);
         }
+        let waits = self.programs.iter().any(|program| program.outstanding > 0);
+        waits.then_some(self.epoch_end)
     }
 
     /// The next order that is due at `now`.
