@@ -147,9 +147,15 @@ pub fn make(
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
     let scan = scan(prepared, set)?;
-    if scenario.array.is_some() && (record || requests.is_some()) {
-        let problem = "single requests of an array are not recorded; leave out [array]";
-        return Err(Fault::Input(problem.to_owned()));
+    let map = set.map();
+    if map.is_some() && (record || requests.is_some()) {
+        let key = match scenario.array {
+            Some(_) => "array",
+            None => "cluster",
+        };
+        let problem =
+            format!("single requests of several disks are not recorded; leave out [{key}]");
+        return Err(Fault::Input(problem));
     }
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
     let mut task = progress.task(goal);
@@ -196,11 +202,11 @@ pub fn make(
     let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
     let bus = scenario.array.as_ref().and_then(|array| array.bus);
     let bus = bus.and_then(|bus| NonZero::new(bus.0));
-    if let Some(striped) = &set.striped {
-        let further = (1..u64::from(striped.members())).map(drive);
+    if let Some(map) = map {
+        let further = (1..u64::from(map.members())).map(drive);
         let station = |drive| Station::new(drive, config, queue.scheduler());
         setup.stations.extend(further.map(station));
-        setup.map = Some(Box::new(striped.clone()));
+        setup.map = Some(map);
         setup.bus = bus;
     }
     setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);

@@ -386,6 +386,7 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 mean(of.iter().map(|one| value(one)).collect())
             };
             let ends = of.iter().map(|one| one.ended.map(seconds));
+            let io_times = of.iter().map(|one| Some(one.io_time?.as_secs_f64()));
             let ends_of_runs = made.iter().map(|made| made.report.simulated);
             let rates = of.iter().zip(ends_of_runs).map(|(one, end)| rate(one, end));
             let processes = (0..of[0].processes.len()).map(|process| {
@@ -418,6 +419,7 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 written_mb: with(&|one| megabytes(one.bytes_written)),
                 throughput_mb_s: round(mean(rates.collect()), 6),
                 calls: with(&|one| one.calls as f64),
+                io_s: all(io_times.collect()),
                 processes: processes.collect(),
             }
         })

@@ -597,6 +597,9 @@ pub struct ProgramRun {
     pub throughput_mb_s: f64,
     /// Calls of read, write, direct and sync that returned.
     pub calls: f64,
+    /// Time in which any of its processes had a call outstanding, in seconds; of programs on a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_s: Option<f64>,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
 }
