@@ -73,11 +73,16 @@ pub struct Bounds {
 
 impl Bounds {
     /// Bounds by a model, on servers whose sectors have `sector_bytes` bytes.
-    pub fn new(model: Arc<Model>, alpha: Alpha, servers: u16, sector_bytes: u32) -> Bounds {
+    ///
+    /// # Panics
+    ///
+    /// If sectors have no bytes.
+    pub fn new(model: Arc<Model>, alpha: Alpha, sector_bytes: u32) -> Bounds {
+        let servers = usize::from(model.setting().servers);
         Bounds {
             model,
             alpha,
-            servers: vec![Accumulator::new(sector_bytes); usize::from(servers)],
+            servers: vec![Accumulator::new(sector_bytes); servers],
         }
     }
 
@@ -96,12 +101,12 @@ impl Bounds {
     }
 
     /// Ends the epoch, whose length is [`Model::epoch`]. Returns the bound of the program for the next epoch: the sum over the
-    /// servers that had requests. Returns `None` if no server had requests.
+    /// servers that had requests, at least 1 byte per second. Returns `None` if no server had requests.
     pub fn epoch_ends(&mut self) -> Option<Rate> {
         let tree = self.model.tree();
         let vectors = self.servers.iter_mut().filter_map(Accumulator::take);
         let rates = vectors.map(|sums| tree.predict(&sums.vector()));
         let rate = rates.fold(None, |sum, rate| Some(sum.unwrap_or(0.0) + rate))?;
-        Some(Rate((rate / self.alpha.0 + 0.5) as u64))
+        Some(Rate((rate / self.alpha.0 + 0.5).max(1.0) as u64))
     }
 }

@@ -99,11 +99,11 @@ impl Model {
             Some(requests) => profile.segment(requests, 0),
         });
         let mut set = Set::default();
-        parts.for_each(|rows| set.add(rows));
+        parts.for_each(|rows| set.add(rows, true));
         let of_program = set.samples.len();
         if let Some(synthetic) = synthetic {
             (synthetic.setting.expect_like(setting)).map_err(TrainError::Synthetic)?;
-            set.add(&synthetic.rows);
+            set.add(&synthetic.rows, false);
         }
         let samples = &set.samples;
         let grown = grow(samples, &options.cart).map_err(|few| TrainError::TooFew {
@@ -232,7 +232,7 @@ struct Set {
 
 impl Set {
     /// Adds rows of a profile. All servers of an epoch are a group.
-    fn add(&mut self, rows: &[Row]) {
+    fn add(&mut self, rows: &[Row], is_judged: bool) {
         for epoch in rows.chunk_by(|a, b| a.epoch == b.epoch) {
             for row in epoch {
                 match row.rate() {
@@ -240,6 +240,8 @@ impl Set {
                     Some(rate) => self.samples.push(Sample {
                         vector: row.sums.vector(),
                         rate,
+                        seconds: row.busy.as_secs_f64(),
+                        is_judged,
                         group: self.groups,
                     }),
                 }
