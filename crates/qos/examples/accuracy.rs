@@ -10,11 +10,13 @@
 #[path = "../tests/it/collective.rs"]
 mod collective;
 
-use collective::{Call, ior, profiled, search, seq_rand, training};
+use collective::{Call, profiled, seq_rand, training};
 use headtime_qos::{
     CartOptions, Errors, FeatureSet, Model, Profile, Scale, Stop, TrainOptions, TrainingOptions,
 };
-use headtime_units::{Millionths, Nanos};
+use headtime_sched::Op;
+use headtime_units::{Extent, Millionths, Nanos};
+use headtime_workload::Random;
 
 /// Errors of a model on a run, of servers and of their sums.
 fn errors(model: &Model, run: &Profile) -> [Errors; 2] {
@@ -250,4 +252,41 @@ fn main() {
             }
         }
     }
+}
+
+/// Eight processes read 32 KiB each, every process its own part of 256 MB (the paper's ior-mpi-io).
+fn ior(calls: u64) -> impl Iterator<Item = Call> {
+    (0..calls).map(|call| {
+        let request = |process: u64| {
+            let at = process * 524_288 + call * 64;
+            (process as u32, Op::Read, Extent::at(at, 64))
+        };
+        Call {
+            think: Nanos::ZERO,
+            requests: (0..8).map(request).collect(),
+        }
+    })
+}
+
+/// Queries that read parts of a database at random, in sizes from 8 KiB to 1 MiB, and write results in order, as S3aSim does.
+fn search(seed: u64, calls: u64) -> impl Iterator<Item = Call> {
+    let mut random = Random::new(seed, 2, 0);
+    let mut written = 4_000_000;
+    (0..calls).map(move |call| {
+        let think = Nanos::from_micros(random.below(4_000));
+        let request = |process: u64| {
+            let sectors = 16 << random.below(8);
+            if call % 4 == 3 {
+                let at = written;
+                written += sectors;
+                return (process as u32, Op::Write, Extent::at(at, sectors));
+            }
+            let at = random.below(1_000_000) / 8 * 8;
+            (process as u32, Op::Read, Extent::at(at, sectors))
+        };
+        Call {
+            think,
+            requests: (0..8).map(request).collect(),
+        }
+    })
 }

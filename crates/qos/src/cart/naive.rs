@@ -25,7 +25,7 @@ fn drawn(seed: u64, count: u64, is_coarse: bool) -> Vec<Sample> {
             vector,
             rate: 1.0 + vector[0] * vector[0] + 3.0 * vector[2] + noise,
             seconds: 1.0 + noise,
-            is_judged: nth % 3 > 0,
+            is_judged: !nth.is_multiple_of(3),
             group: nth / 2,
         }
     };
