@@ -206,11 +206,12 @@ impl Planner {
     /// Notes a request that arrives at a server.
     pub fn asked(&mut self, now: Time, server: u16, number: u16, op: Op, extent: Extent) {
         let at = self.place(number);
-        let shared = self.programs[0].starts[0];
+        let shared = &self.programs[0];
+        let shared = (shared.starts[0], shared.windows[0]);
         let program = &mut self.programs[at];
         let window = match program.shares {
             true => shared,
-            false => program.starts[0],
+            false => (program.starts[0], program.windows[0]),
         };
         program.outstanding += 1;
         program.busy = true;
