@@ -1,7 +1,7 @@
 //! `headtime qos`
 
 use clap::{Args, Subcommand};
-use headtime_qos::FeatureSet;
+use headtime_qos::{FeatureSet, TrainOptions};
 use headtime_units::Millionths;
 use std::path::PathBuf;
 
@@ -39,6 +39,9 @@ pub struct QosTrain {
     /// Use this many requests of each profile, in a segment drawn by chance; by default all
     #[arg(long, value_name = "REQUESTS")]
     pub segment: Option<u64>,
+    /// Count epochs of a server together until they have this many requests; 1: each epoch by itself, as in the paper
+    #[arg(long, value_name = "REQUESTS", default_value_t = TrainOptions::default().enough, value_parser = clap::value_parser!(u64).range(1..))]
+    pub enough: u64,
 }
 
 const TRAIN_HELP: &str = "\
