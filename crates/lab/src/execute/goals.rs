@@ -17,7 +17,7 @@ use headtime_host::HostBuilder;
 use headtime_host::cluster::Cluster;
 use headtime_qos::{
     Aim, Alpha, Bounds, Goal, GoalError, Model, Order as PlanOrder, Planned, Planner, Planning,
-    Profile, Rate, Recorder, Service, Setting, TrainOptions, Trained,
+    Profile, Rate, Recorder, Service, Setting, TrainOptions,
 };
 use headtime_sched::Request;
 use headtime_sim::{RunError, Setup, Station};
@@ -36,8 +36,8 @@ pub(super) struct GoalOf {
     /// Run time that the goal asks for.
     pub run_time: Nanos,
     profile: Arc<Profile>,
-    model: Arc<Model>,
-    alpha: Alpha,
+    /// Bounds, for a gate that obeys a planner.
+    bounds: Option<Bounds>,
 }
 
 /// Goals of the programs of a cell.
@@ -142,7 +142,7 @@ impl Goals {
             let goal = self.goals.iter().find(|goal| goal.number == *number);
             Planned {
                 number: *number,
-                goal: goal.map(|goal| self.aim(goal)),
+                goal: goal.and_then(GoalOf::aim),
             }
         });
         let mut planner = Planner::new(Planning::default(), programs.collect(), Time::ZERO);
@@ -156,16 +156,6 @@ impl Goals {
             sector_bytes: self.sector_bytes,
             waiting: VecDeque::new(),
         }))
-    }
-
-    fn aim(&self, goal: &GoalOf) -> Aim {
-        let model = Arc::clone(&goal.model);
-        let seconds = goal.profile.io.as_secs_f64().max(1e-9);
-        Aim {
-            deadline: Time::ZERO + goal.run_time,
-            alone: Rate((goal.bytes() as f64 / seconds) as u64),
-            bounds: Bounds::new(model, goal.alpha, self.sector_bytes),
-        }
     }
 
     /// Orders that give each program with a goal its constant rate, for the gate `average`.
@@ -214,6 +204,15 @@ impl Goals {
 }
 
 impl GoalOf {
+    fn aim(&self) -> Option<Aim> {
+        let seconds = self.profile.io.as_secs_f64().max(1e-9);
+        Some(Aim {
+            deadline: Time::ZERO + self.run_time,
+            alone: Rate((self.bytes() as f64 / seconds) as u64),
+            bounds: self.bounds.clone()?,
+        })
+    }
+
     /// Bytes that the program asked of all servers.
     fn bytes(&self) -> u64 {
         self.profile.rows.iter().map(|row| row.sums.bytes).sum()
@@ -243,20 +242,36 @@ struct Lone<'a> {
 
 impl Lone<'_> {
     fn goal(&self, number: u16, called: &Called, goal: Goal) -> Result<GoalOf, Refused> {
-        let key = format!("{:?}", (number, self.key()));
-        let (profile, model) = self.stock.trained(key, || self.train(number, called))?;
-        let alone = profile.run;
+        let key = format!("{number} {}", self.key());
+        let take = || self.lone(number, called).map(Arc::new);
+        let profile = self.stock.profiled(key.clone(), take)?;
         let no_days = |_| Err(GoalError::NoDays);
-        let run_time = goal.run_time(alone, Nanos::ZERO, no_days);
+        let run_time = goal.run_time(profile.run, Nanos::ZERO, no_days);
         let run_time = run_time.map_err(Refused::Goal)?;
         let alpha = Alpha::new(run_time, &profile).map_err(Refused::Goal)?;
+        let bounds = match Sharing::of(self.cell) {
+            Sharing::Windows => {
+                let model = self.stock.trained(key, || self.train(&profile))?;
+                Some(Bounds::new(model, alpha, self.sector_bytes()))
+            }
+            Sharing::Average | Sharing::None => None,
+        };
         Ok(GoalOf {
             number,
             run_time,
             profile,
-            model,
-            alpha,
+            bounds,
         })
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        let set = &self.prepared.drives[self.cell.drive];
+        set.profile.geometry.sector_bytes
+    }
+
+    /// Seed of lone runs, whose draws are others than in the run with all programs.
+    fn seed(&self) -> u64 {
+        mix(self.prepared.scenario.seed ^ 1)
     }
 
     /// All that a lone run depends on.
@@ -267,22 +282,23 @@ impl Lone<'_> {
         format!("{of:?} {} {:?}", prepared.hash, self.programs)
     }
 
-    fn train(&self, number: u16, called: &Called) -> Result<(Arc<Profile>, Arc<Model>), Fault> {
-        let seed = mix(self.prepared.scenario.seed ^ 1);
+    /// Takes the profile of a program.
+    fn lone(&self, number: u16, called: &Called) -> Result<Profile, Fault> {
         let set = &self.prepared.drives[self.cell.drive];
-        let (mut builder, _) = builder(self.programs, set.disk(), seed, self.stock)?;
+        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock)?;
         builder.silence(|program| program != u32::from(number));
-        let profile = self.profile(&called.name, number, seed, builder)?;
-        let reads = profile
-            .rows
-            .iter()
-            .all(|row| row.sums.reads == row.sums.requests);
+        self.profile(&called.name, number, self.seed(), builder)
+    }
+
+    /// Trains a model with the whole profile: a program's locality may change in the course of its run.
+    fn train(&self, profile: &Profile) -> Result<Arc<Model>, Fault> {
+        let reads = (profile.rows.iter()).all(|row| row.sums.reads == row.sums.pieces);
         let key = format!("training {reads} {}", self.key());
-        let synthetic = self.stock.profiled(key, || self.synthetic(seed, reads))?;
-        let options = TrainOptions::default();
-        let trained = Model::train(std::slice::from_ref(&profile), Some(&synthetic), &options);
-        let Trained { model, .. } = trained.map_err(|error| Fault::Input(error.to_string()))?;
-        Ok((Arc::new(profile), Arc::new(model)))
+        let synthetic = (self.stock).profiled(key, || self.synthetic(self.seed(), reads))?;
+        let profiles = std::slice::from_ref(profile);
+        let trained = Model::train(profiles, Some(&synthetic), &TrainOptions::default());
+        let trained = trained.map_err(|error| Fault::Input(error.to_string()))?;
+        Ok(Arc::new(trained.model))
     }
 
     /// The profile of the training workload, which reads only if the program does.
