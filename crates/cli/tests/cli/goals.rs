@@ -56,8 +56,11 @@ fn results_say_the_goal_of_each_program_and_how_late_it_is() {
     for run in runs {
         let programs = run["programs"].as_array().expect("programs");
         for program in &programs[..2] {
-            let [goal, ended, late] = ["goal_s", "ended_s", "late_percent"]
-                .map(|key| program[key].as_f64().unwrap_or_else(|| panic!("{key}: {program}")));
+            let [goal, ended, late] = ["goal_s", "ended_s", "late_percent"].map(|key| {
+                program[key]
+                    .as_f64()
+                    .unwrap_or_else(|| panic!("{key}: {program}"))
+            });
             assert!((late - (ended / goal - 1.0) * 100.0).abs() < 1e-3);
         }
         assert!(programs[2].get("goal_s").is_none());
@@ -67,7 +70,13 @@ fn results_say_the_goal_of_each_program_and_how_late_it_is() {
         let of = |program: usize| runs[run]["programs"][program]["late_percent"].as_f64();
         of(0).max(of(1)).expect("late")
     };
-    assert!(late(2) < late(0) && late(2) < late(1), "{} {} {}", late(0), late(1), late(2));
+    assert!(
+        late(2) < late(0) && late(2) < late(1),
+        "{} {} {}",
+        late(0),
+        late(1),
+        late(2)
+    );
 }
 
 #[test]
@@ -84,11 +93,17 @@ fn a_log_of_windows_repeats_without_a_planner() {
 #[test]
 fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
     for (setting, expected) in [
-        ("program.0.goal=0.5x", "program[1].goal: full-seq: the goal of "),
+        (
+            "program.0.goal=0.5x",
+            "program[1].goal: full-seq: the goal of ",
+        ),
         ("program.0.goal=0.5x", "the least possible is "),
         ("program.1.goal=by 06:00", "a simulation has no time of day"),
         ("program.1.goal=soon", "is no goal"),
-        ("engine.gate=windows:lanes=3", "has 3 lanes; allowed are 4 to 64 with 3 programs"),
+        (
+            "engine.gate=windows:lanes=3",
+            "has 3 lanes; allowed are 4 to 64 with 3 programs",
+        ),
     ] {
         let args = with("goals-refused", &["--set", setting]);
         let (code, error) = ended(&borrowed(&args));
@@ -104,5 +119,8 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
         "program.0.goal=2x",
     ]);
     assert_eq!(code, 3, "{error}");
-    assert!(error.contains("leave out the goal or add [cluster]"), "{error}");
+    assert!(
+        error.contains("leave out the goal or add [cluster]"),
+        "{error}"
+    );
 }
