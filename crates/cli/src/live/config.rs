@@ -13,7 +13,7 @@ pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{
     ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ListenConfig,
-    LogConfig, LogFormat, Socket,
+    LogConfig, LogFormat, Socket, differing_keys,
 };
 
 use headtime_config::{Error, OneOrList, Place, Placed, Table};
