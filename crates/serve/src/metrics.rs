@@ -129,8 +129,8 @@ impl Metrics {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub now: Time,
-    /// The sums over its members. Texts of members that differ are separated by `, `. Of several members there is no
-    /// head time and there are no predictions.
+    /// The sums over its members. Texts of members that differ are separated by `, `. Head times and predictions are
+    /// sums if all members have them.
     pub whole: MemberSnapshot,
     /// Each member of a volume of several; empty for one device.
     pub members: Vec<MemberSnapshot>,
