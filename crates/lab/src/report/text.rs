@@ -10,7 +10,8 @@ use headtime_config::Value;
 use headtime_disk::Part;
 use headtime_engine::EngineSpec;
 
-/// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
+/// CSV: a heading, a line for each run, below it one for each of its names where there are several,
+/// and one for each disk of an array.
 pub fn csv(report: &Report) -> String {
     let names = columns().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
