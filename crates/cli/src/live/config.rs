@@ -12,13 +12,8 @@ pub use array::coordinates;
 pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{
-<<<<<<< HEAD
     ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ExportRange,
-    ListenConfig, LogConfig, LogFormat, Socket,
-=======
-    ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ListenConfig,
-    LogConfig, LogFormat, Socket, differing_keys,
->>>>>>> fede9981
+    ListenConfig, LogConfig, LogFormat, Socket, differing_keys,
 };
 
 use headtime_config::{Error, OneOrList, Place, Placed, Table};

@@ -124,9 +124,43 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
         "--set",
         "program.0.goal=2x",
     ]);
-    assert_eq!(code, 3, "{error}");
+    assert_eq!(code, 2, "{error}");
     assert!(
         error.contains("leave out the goal or add [cluster]"),
         "{error}"
     );
+}
+
+#[test]
+fn profiles_train_a_tree_and_a_plan_says_what_goals_demand() {
+    let directory = scratch("goals-profile");
+    let path = |name: &str| directory.join(name).to_str().expect("a name").to_owned();
+    std::fs::write(path("goals.toml"), GOALS).expect("a file");
+    let (scenario, profile, tree) = (path("goals.toml"), path("seq.profile"), path("seq.tree"));
+    let said = stdout(&["qos", "profile", &scenario, "seq-rand", "--out", &profile]);
+    assert!(
+        said.starts_with("seq-rand: ") && said.contains("epochs of servers"),
+        "{said}"
+    );
+    let said = stdout(&["qos", "train", &profile, "--out", &tree]);
+    assert!(
+        said.contains("leaves; errors in cross-validation"),
+        "{said}"
+    );
+    let said = stdout(&["qos", "plan", &scenario]);
+    assert!(
+        said.contains("full-seq") && said.contains("the goals can be kept"),
+        "{said}"
+    );
+    let tight = [
+        "--set",
+        "program.0.goal=1.2x",
+        "--set",
+        "program.1.goal=1.2x",
+    ];
+    let said = stdout(&[&["qos", "plan", &scenario][..], &tight].concat());
+    assert!(said.contains("not all goals can be kept"), "{said}");
+    let (code, error) = ended(&["qos", "profile", &scenario, "seqrand", "--out", &profile]);
+    assert_eq!(code, 2);
+    assert!(error.contains("did you mean \"seq-rand\"?"), "{error}");
 }
