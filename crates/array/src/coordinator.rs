@@ -1,7 +1,7 @@
 //! The coordinator: which virtual stream the disks serve, and until when.
 
 use crate::streams::{Stream, Streams};
-use headtime_engine::conduct::{Conducted, Conductor};
+use headtime_engine::conduct::{Conduct, Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
 use headtime_sched::{Directive, Request, ServiceCurve, Spec, StreamConfig, StreamRule, Trials};
 use headtime_units::{Lba, Nanos, Time};
@@ -383,13 +383,10 @@ impl Conductor for Coordinator {
         }
     }
 
-    fn order(
-        &mut self,
-        now: Time,
-        engines: &Few<Engine>,
-    ) -> Option<(Member, Directive<RequestId>)> {
+    fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {
         self.decide(now, engines);
         self.end_slice(now);
-        self.directives.pop_front()
+        let (member, directive) = self.directives.pop_front()?;
+        Some((member, directive.into()))
     }
 }

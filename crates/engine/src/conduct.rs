@@ -1,10 +1,10 @@
-//! Coordination of the members of a volume: a conductor sees all that passes through the engines, and gives directives to
-//! their schedulers.
+//! Coordination of the members of a volume: a conductor sees all that passes through the engines, and gives orders to
+//! their schedulers and gates.
 
 use crate::few::Few;
 use crate::map::Member;
 use crate::volume::Part;
-use crate::{Engine, RequestId, Seen};
+use crate::{Engine, GateOrder, RequestId, Seen};
 use headtime_sched::{Directive, Request};
 use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
@@ -23,10 +23,31 @@ pub struct Conducted {
     pub dedicated: Nanos,
 }
 
+/// What a conductor orders a member to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Conduct {
+    /// A directive to the schedulers of a member.
+    Scheduler(Directive<RequestId>),
+    /// An order to the gate of a member.
+    Gate(GateOrder),
+}
+
+impl From<Directive<RequestId>> for Conduct {
+    fn from(directive: Directive<RequestId>) -> Conduct {
+        Conduct::Scheduler(directive)
+    }
+}
+
+impl From<GateOrder> for Conduct {
+    fn from(order: GateOrder) -> Conduct {
+        Conduct::Gate(order)
+    }
+}
+
 /// Coordinates the members of a volume.
 ///
-/// A directive becomes the event [`Event::Directed`](crate::Event::Directed) of a member. The log has that event like
-/// others, so a replay needs no conductor.
+/// A directive becomes the event [`Event::Directed`](crate::Event::Directed) of a member, and an order to a gate the event
+/// [`Event::Ordered`](crate::Event::Ordered). The log has those events like others, so a replay needs no conductor.
 pub trait Conductor {
     /// A part of the client's request `whole` is about to arrive at a member, whose engine has nothing of the part yet.
     /// The parts of a request come in the order of their addresses. A flush has a part without sectors on each member.
@@ -51,9 +72,8 @@ pub trait Conductor {
         Conducted::default()
     }
 
-    /// The next directive, and the member whose scheduler obeys. Asked when there are no more commands, until `None`.
-    fn order(&mut self, now: Time, engines: &Few<Engine>)
-    -> Option<(Member, Directive<RequestId>)>;
+    /// The next order, and the member that obeys. Asked when there are no more commands, until `None`.
+    fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)>;
 }
 
 /// A conductor that somebody else looks at while it runs.
@@ -81,11 +101,7 @@ impl<C: Conductor> Conductor for Rc<RefCell<C>> {
         self.borrow().conducted()
     }
 
-    fn order(
-        &mut self,
-        now: Time,
-        engines: &Few<Engine>,
-    ) -> Option<(Member, Directive<RequestId>)> {
+    fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {
         self.borrow_mut().order(now, engines)
     }
 }

@@ -273,8 +273,13 @@ impl<S: Scheduler> Engine<S> {
             self.depth_ordered = depth.clamp(1, self.shared.config.depth);
             self.propose_depth(now, None);
         } else {
+            let before = match order {
+                GateOrder::Assign { .. } => self.lanes_by_gate(),
+                _ => Vec::new(),
+            };
             self.gate.told(now, order);
             self.account.changed();
+            self.reassign(now, before);
         }
     }
 

@@ -9,6 +9,8 @@
 
 mod account;
 mod ages;
+mod assignment;
+mod average;
 mod iolatency;
 mod ranked;
 mod registration;
@@ -16,6 +18,7 @@ mod rsd;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 pub(crate) use account::Account;
 pub use account::{CLASSES, Gating, class_index};
@@ -104,6 +107,20 @@ pub enum GateOrder {
         /// How long it lasts.
         span: Nanos,
     },
+    /// Requests of a program, or of an export, belong to a lane from now on. Those that wait in another lane move.
+    Assign {
+        /// Number of the program or export.
+        of: u16,
+        /// The lane.
+        lane: Lane,
+    },
+    /// A lane is to be served at a constant rate.
+    Rate {
+        /// The lane.
+        lane: Lane,
+        /// Sectors a second; 0: what the other lanes leave.
+        rate: u64,
+    },
 }
 
 /// The text of an order in a log: its kind, then numbers. Times are nanoseconds.
@@ -116,6 +133,8 @@ impl core::fmt::Display for GateOrder {
                 let (from, span) = (from.as_nanos(), span.as_nanos());
                 write!(f, "window {} {from} {span}", lane.0)
             }
+            GateOrder::Assign { of, lane } => write!(f, "assign {of} {}", lane.0),
+            GateOrder::Rate { lane, rate } => write!(f, "rate {} {rate}", lane.0),
         }
     }
 }
@@ -131,8 +150,16 @@ impl GateOrder {
                 from: fields.time()?,
                 span: fields.number("length").map(Nanos::from_nanos)?,
             }),
+            "assign" => Ok(GateOrder::Assign {
+                of: fields.small("number")?,
+                lane: fields.small("lane").map(Lane)?,
+            }),
+            "rate" => Ok(GateOrder::Rate {
+                lane: fields.small("lane").map(Lane)?,
+                rate: fields.number("rate")?,
+            }),
             word => Err(format!(
-                "\"{word}\" is no order; allowed are depth, age and window"
+                "\"{word}\" is no order; allowed are depth, age, window, assign and rate"
             )),
         }
     }

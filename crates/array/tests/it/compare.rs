@@ -3,9 +3,9 @@
 use crate::second::{Order, Second};
 use crate::volume::Volume;
 use headtime_array::Coordinator;
-use headtime_engine::conduct::Conductor;
-use headtime_engine::{Config, Engine, Few, Member, Part, RequestId, Seen};
-use headtime_sched::{Directive, Request};
+use headtime_engine::conduct::{Conduct, Conductor};
+use headtime_engine::{Config, Engine, Few, Member, Part, Seen};
+use headtime_sched::Request;
 use headtime_sim::run;
 use headtime_units::Time;
 use std::cell::RefCell;
@@ -54,11 +54,7 @@ impl Conductor for Both {
         product.into_iter().chain(self.second.next_wakeup()).min()
     }
 
-    fn order(
-        &mut self,
-        now: Time,
-        engines: &Few<Engine>,
-    ) -> Option<(Member, Directive<RequestId>)> {
+    fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {
         let order = self.product.order(now, engines);
         if self.differs.is_some() {
             return order;

@@ -1,7 +1,7 @@
 //! The rule of the coordinator, written a second time: from sections 2.1 and 2.2 of the paper, the design note on arrays and
 //! the crate's page, without the product's code.
 
-use headtime_engine::conduct::Conductor;
+use headtime_engine::conduct::{Conduct, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
 use headtime_sched::{Directive, Request, ServiceCurve, StreamConfig};
 use headtime_units::{Lba, Nanos, Time};
@@ -15,7 +15,7 @@ const STREAMS_MAX: usize = 256;
 const UNUSABLE: Nanos = Nanos::from_secs(1);
 
 /// A directive, and the member whose scheduler obeys.
-pub type Order = (Member, Directive<RequestId>);
+pub type Order = (Member, Conduct);
 
 /// A part of a client's request that has not ended.
 #[derive(Clone, Copy, Debug)]
@@ -398,7 +398,7 @@ impl Second {
         self.served = Some(Served { key, until });
         let members = (0..self.members).map(Member);
         self.orders
-            .extend(members.map(|member| (member, Directive::Dedicate { until })));
+            .extend(members.map(|member| (member, Directive::Dedicate { until }.into())));
         let queued = self.pieces.iter();
         let queued = queued.filter(|(_, piece)| piece.stream == Some(key) && !piece.issued);
         let mut queued: Vec<_> = queued
@@ -406,7 +406,7 @@ impl Second {
             .collect();
         queued.sort_unstable();
         let marks = queued.into_iter().map(|(_, member, id)| {
-            let mark = Directive::Mark(RequestId::Client(id));
+            let mark = Directive::Mark(RequestId::Client(id)).into();
             (member, mark)
         });
         self.orders.extend(marks);
@@ -416,7 +416,7 @@ impl Second {
         let served = self.served.take()?;
         let members = (0..self.members).map(Member);
         self.orders
-            .extend(members.map(|member| (member, Directive::Release)));
+            .extend(members.map(|member| (member, Directive::Release.into())));
         self.set_clock(now, served.key);
         Some(served)
     }
@@ -641,7 +641,7 @@ impl Conductor for Second {
         if self.served.is_some_and(|served| served.key == key) {
             match kept {
                 true => {
-                    let mark = Directive::Mark(RequestId::Client(part.id));
+                    let mark = Directive::Mark(RequestId::Client(part.id)).into();
                     self.orders.push((member, mark));
                 }
                 false => self.break_off(now),

@@ -8,7 +8,7 @@
 
 use super::depths::Depths;
 use crate::audit::Audit;
-use crate::conduct::Conductor;
+use crate::conduct::{Conduct, Conductor};
 use crate::log::{Sink, Writer};
 use crate::volume::{Part, Volume};
 use crate::world::{Background, Broken};
@@ -158,10 +158,14 @@ impl<L: Sink> Observers<L> {
             }
             self.turn = 0;
             if let Some(conductor) = &mut self.conductor
-                && let Some((member, directive)) = conductor.order(at, volume.engines())
+                && let Some((member, conduct)) = conductor.order(at, volume.engines())
             {
                 self.any_asked = true;
-                return Some((member, Event::Directed(directive)));
+                let event = match conduct {
+                    Conduct::Scheduler(directive) => Event::Directed(directive),
+                    Conduct::Gate(order) => Event::Ordered(self.limit(member, order)),
+                };
+                return Some((member, event));
             }
             if !std::mem::take(&mut self.any_asked) {
                 return None;

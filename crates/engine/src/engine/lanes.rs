@@ -184,6 +184,36 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
+    /// Waiting requests that are in the lane that the gate says, with that lane.
+    #[cold]
+    pub(super) fn lanes_by_gate(&self) -> Vec<(Tag, Lane)> {
+        let slots = self.shared.slots.live();
+        let waits = |stage| matches!(stage, Stage::Queued | Stage::Staged | Stage::Held);
+        let waiting = slots.filter(|slot| waits(slot.stage));
+        let lanes =
+            waiting.map(|slot| (slot.own.tag, slot.lane, (slot.own.origin, slot.own.class)));
+        lanes
+            .filter(|(_, lane, (origin, class))| self.gate.lane(*origin, *class) == *lane)
+            .map(|(tag, lane, _)| (tag, lane))
+            .collect()
+    }
+
+    /// Moves requests to the lane that the gate says, if that is another than before.
+    #[inline]
+    pub(super) fn reassign(&mut self, now: Time, before: Vec<(Tag, Lane)>) {
+        let any = !before.is_empty();
+        for (tag, lane) in before {
+            let own = self.shared.slots[tag].own;
+            let assigned = self.gate.lane(own.origin, own.class);
+            if assigned != lane {
+                self.move_to(now, tag, assigned);
+            }
+        }
+        if any {
+            self.raise_all(now);
+        }
+    }
+
     /// Moves what is queued and staged in a lane to another one, whoever waits for it.
     fn move_all(&mut self, now: Time, from: Lane, to: Lane) {
         let staged = core::mem::take(&mut self.lanes[from.index()].staged);

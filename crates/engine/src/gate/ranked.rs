@@ -41,8 +41,9 @@ use headtime_units::Time;
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |options, config| check(options.counts("ranks"), config.depth),
-    build: |options, config| {
+    check: |spec, config| check(spec.values().counts("ranks"), config.depth),
+    build: |spec, config| {
+        let options = spec.values();
         let queue = match options.choice("queue") {
             "single" => Queueing::Single,
             _ => Queueing::Lanes,

@@ -2,15 +2,15 @@
 
 use super::Gate;
 use crate::config::Config;
-use headtime_sched::{Counts, Options, PolicyInfo, SpecErrorKind};
+use headtime_sched::{Counts, PolicyInfo, Spec, SpecErrorKind};
 
 /// A gate that can be named.
 pub(super) struct Registration {
     pub info: &'static PolicyInfo,
     /// Checks what depends on the engine.
-    pub check: fn(Options<'_>, &Config) -> Result<(), GateProblem>,
+    pub check: fn(&Spec, &Config) -> Result<(), GateProblem>,
     /// Builds the gate; `None` if it is that of an engine without one.
-    pub build: fn(Options<'_>, &Config) -> Option<Box<dyn Gate>>,
+    pub build: fn(&Spec, &Config) -> Option<Box<dyn Gate>>,
 }
 
 /// What is wrong with the text of a gate.
@@ -36,6 +36,16 @@ pub enum GateProblem {
         "there is no target; give one of real_time, best_effort and idle, as in real_time=20ms"
     )]
     NoTarget,
+    /// The gate inside has lanes of its own.
+    #[error(
+        "{inner} has {lanes} lanes; allowed inside is a gate with one, such as depth, rsd or rsd-priority:queue=single"
+    )]
+    InnerLanes {
+        /// The gate inside.
+        inner: String,
+        /// Its lanes.
+        lanes: usize,
+    },
 }
 
 /// What is wrong with the text, of which a scheduler's is read by the same code.

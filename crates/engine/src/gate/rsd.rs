@@ -33,7 +33,7 @@ use headtime_units::Time;
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
     check: |_, _| Ok(()),
-    build: |options, config| Some(Box::new(Rsd::new(config, age_th(options)))),
+    build: |spec, config| Some(Box::new(Rsd::new(config, age_th(spec.values())))),
 };
 
 const INFO: PolicyInfo = PolicyInfo {

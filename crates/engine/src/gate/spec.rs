@@ -3,14 +3,21 @@
 //! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
 use super::registration::{GateProblem, Registration};
-use super::{FixedDepth, Gate, GateOrder, iolatency, ranked, rsd};
+use super::{FixedDepth, Gate, GateOrder, average, iolatency, ranked, rsd, windows};
 use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
 use headtime_sched::{OptionInfo, Options, PolicyInfo, Spec, Value};
 
 /// The gates, in the order in which help and documentation show them. A new one is a line here.
-const ALL: &[Registration] = &[DEPTH, rsd::ENTRY, ranked::ENTRY, iolatency::ENTRY];
+const ALL: &[Registration] = &[
+    DEPTH,
+    rsd::ENTRY,
+    ranked::ENTRY,
+    iolatency::ENTRY,
+    windows::ENTRY,
+    average::ENTRY,
+];
 
 const DEPTH: Registration = Registration {
     info: &PolicyInfo {
@@ -28,8 +35,8 @@ const DEPTH: Registration = Registration {
         ..PolicyInfo::PLAIN
     },
     check: |_, _| Ok(()),
-    build: |options, config| {
-        let depth = most(options);
+    build: |spec, config| {
+        let depth = most(spec.values());
         let lower = || Box::new(FixedDepth::of(config, depth)) as Box<dyn Gate>;
         (depth < config.depth).then(lower)
     },
@@ -83,10 +90,17 @@ impl GateSpec {
         entry.expect("gates are read from the same table")
     }
 
+    /// The gate inside this one, if it has one.
+    pub(super) fn inside(of: &Spec) -> Option<GateSpec> {
+        of.inner().cloned().map(GateSpec)
+    }
+
     /// Returns how often a command in the drive may be overtaken before the gate closes, if it ever closes for that.
     pub fn age_th(&self) -> Option<u64> {
-        let option = self.info().option("age_th")?;
-        Some(self.0.values().count(option.key))
+        match self.info().option("age_th") {
+            Some(option) => Some(self.0.values().count(option.key)),
+            None => GateSpec::inside(&self.0)?.age_th(),
+        }
     }
 
     /// Checks what depends on the engine.
@@ -95,7 +109,7 @@ impl GateSpec {
     ///
     /// If an option of the gate does not fit the engine.
     pub fn check(&self, config: &Config) -> Result<(), GateProblem> {
-        (self.entry().check)(self.0.values(), config)
+        (self.entry().check)(&self.0, config)
     }
 
     /// The gate for an engine of this configuration; `None` if the gate that every engine has does.
@@ -109,7 +123,7 @@ impl GateSpec {
             problem,
         };
         self.check(config).map_err(refused)?;
-        Ok((self.entry().build)(self.0.values(), config))
+        Ok((self.entry().build)(&self.0, config))
     }
 
     /// The gate for an engine of this configuration that runs and may have had another one so far.

@@ -18,6 +18,7 @@ A gate is named the same way in a flag, a scenario, a configuration, a log and a
 ```text
 NAME[:OPTION=VALUE]...          rsd:age_th=30
                                 rsd-priority:age_th=90:ranks=1/2/3
+                                windows(rsd:age_th=30):lanes=4
 ```
 
 A request has a class: `real-time`, `best-effort` or `idle`. In a scenario a workload or a program has it, in a server an export. A gate can have

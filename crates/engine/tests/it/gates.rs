@@ -10,9 +10,9 @@ use headtime_sched::{Backlog, Class, NoPositioning, Op, Scheduler, Spec};
 use headtime_units::{Nanos, Time};
 
 /// An engine behind a gate, and the requests that it sent, by drive tag.
-struct Rig {
-    engine: Engine,
-    now: Time,
+pub struct Rig {
+    pub engine: Engine,
+    pub now: Time,
     in_drive: Vec<(DriveTag, u64)>,
     asked: u64,
 }
@@ -24,7 +24,7 @@ fn schedulers(text: &str, count: usize) -> Vec<Box<dyn Scheduler>> {
 }
 
 impl Rig {
-    fn new(config: Config, gate: &str, scheduler: &str) -> Rig {
+    pub fn new(config: Config, gate: &str, scheduler: &str) -> Rig {
         let gate: GateSpec = gate.parse().unwrap();
         let engine = match gate.build(&config).unwrap() {
             Some(gate) => {
@@ -41,7 +41,7 @@ impl Rig {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    pub fn event(&mut self, event: Event) {
         self.engine.handle(self.now, event);
         self.poll();
     }
@@ -61,24 +61,30 @@ impl Rig {
 
     /// Somebody reads so many sectors; returns the number of the request.
     fn read(&mut self, class: Class, sectors: u64) -> u64 {
+        self.read_by(0, class, sectors)
+    }
+
+    /// A program reads so many sectors; returns the number of the request.
+    pub fn read_by(&mut self, program: u16, class: Class, sectors: u64) -> u64 {
         let id = self.asked;
         self.asked += 1;
-        let new = Arrival {
+        let mut new = Arrival {
             class,
             ..arrival(id, Op::Read, 10_000 * id, sectors, 0)
         };
+        new.origin.program = program;
         self.event(Event::Arrived(new));
         id
     }
 
-    fn complete(&mut self, id: u64) {
+    pub fn complete(&mut self, id: u64) {
         let place = self.in_drive.iter().position(|(_, other)| *other == id);
         let (tag, _) = self.in_drive.remove(place.expect("it is in the drive"));
         let outcome = Outcome::Done;
         self.event(Event::Completed { tag, outcome });
     }
 
-    fn order(&mut self, order: GateOrder) {
+    pub fn order(&mut self, order: GateOrder) {
         self.event(Event::Ordered(order));
     }
 
@@ -90,7 +96,7 @@ impl Rig {
         self.poll();
     }
 
-    fn sent(&self) -> Vec<u64> {
+    pub fn sent(&self) -> Vec<u64> {
         self.in_drive.iter().map(|(_, id)| *id).collect()
     }
 }

@@ -18,4 +18,5 @@ mod rig;
 mod seam;
 mod split;
 mod volume;
+mod windows;
 mod world;

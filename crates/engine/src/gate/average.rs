@@ -1,0 +1,156 @@
+//! `average`: each lane is served at a constant rate.
+//!
+//! # Problem
+//!
+//! A promise of throughput is kept today by a constant rate: the bytes of a program over the time that it may take. The
+//! gate shows what such a promise costs beside windows.
+//!
+//! # How it works
+//!
+//! An order gives a lane a [rate](GateOrder::Rate). Of the lanes with requests, the lane goes first that is furthest behind
+//! its rate, in seconds. A lane is at most `burst` behind: what it did not ask for in time is lost. If no lane is behind,
+//! lanes without a rate go, and then those that are ahead. So the drive is never idle while there are requests.
+//!
+//! # Bound
+//!
+//! None: a lane whose requests are far apart can demand more of the disk than there is.
+//!
+//! # Source
+//!
+//! The rival of U-Shape (SC'11), sections 2 and 4: a system that maintains average throughput. The paper names no mechanism.
+
+use super::assignment::{Assignment, BY, LANES};
+use super::registration::Registration;
+use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
+use crate::config::Config;
+use crate::names::DriveTag;
+use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_units::{Nanos, Time};
+
+pub(super) const ENTRY: Registration = Registration {
+    info: &INFO,
+    check: |_, _| Ok(()),
+    build: |spec, config| Some(Box::new(Average::new(spec.values(), config))),
+};
+
+const INFO: PolicyInfo = PolicyInfo {
+    name: "average",
+    idea: "serves each program at a constant rate",
+    bound: "none",
+    source: "the rival in U-Shape (SC'11), 2",
+    avoid: "requests of a program are close together at times, and far apart at others",
+    options: &[
+        BY,
+        LANES,
+        OptionInfo::duration(
+            "burst",
+            Nanos::from_millis(1000),
+            "time of its rate that a lane can be behind; longer lets a lane catch up on more after a pause",
+        ),
+    ],
+    ..PolicyInfo::PLAIN
+};
+
+/// Account of a lane with a rate.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rated {
+    /// Sectors a second; 0: no rate.
+    rate: u64,
+    /// Time up to which the lane has had its rate; later than now if the lane is ahead.
+    paid: Time,
+}
+
+/// Serves lanes at constant rates, the one furthest behind first.
+#[derive(Clone, Debug)]
+struct Average {
+    assignment: Assignment,
+    room: FixedDepth,
+    burst: Nanos,
+    /// By lane.
+    rates: Vec<Rated>,
+    /// Lane that was served last.
+    serves: Lane,
+}
+
+impl Average {
+    /// A gate without rates for an engine of this configuration.
+    fn new(options: Options<'_>, config: &Config) -> Average {
+        let assignment = Assignment::of(options);
+        Average {
+            rates: vec![Rated::default(); assignment.lanes()],
+            assignment,
+            room: FixedDepth::new(config),
+            burst: options.duration("burst"),
+            serves: Lane(0),
+        }
+    }
+
+    /// Rank of a lane, lowest first: behind its rate, without a rate, ahead of its rate; then the time up to which it has
+    /// had its rate, or its turn.
+    fn rank(&self, now: Time, lane: Lane) -> (u8, Time, usize) {
+        let count = self.rates.len();
+        let turn = (lane.index() + count - self.serves.index() - 1) % count;
+        let Rated { rate, paid } = self.rates[lane.index()];
+        match rate {
+            0 => (1, Time::ZERO, turn),
+            _ if paid < now => (0, paid.max(now.saturating_sub(self.burst)), turn),
+            _ => (2, paid, turn),
+        }
+    }
+}
+
+impl Gate for Average {
+    fn lanes(&self) -> usize {
+        self.assignment.lanes()
+    }
+
+    fn lane(&self, origin: Origin, _: Class) -> Lane {
+        self.assignment.lane(origin)
+    }
+
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        if !self.room.has_room() {
+            return Next::Hold(None);
+        }
+        let ready = self.assignment.all().filter(|lane| lanes.is_ready(*lane));
+        let first = ready.min_by_key(|lane| self.rank(now, *lane));
+        first.map_or(Next::Hold(None), Next::Take)
+    }
+
+    fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
+        let ahead = |lane: &Lane| self.room.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane);
+        self.assignment.all().find(ahead)
+    }
+
+    fn follows(&self, lane: Lane, class: Class) -> bool {
+        self.room.follows(lane, class)
+    }
+
+    fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
+        self.room.taken(now, command, lane);
+        self.serves = lane;
+        let rated = &mut self.rates[lane.index()];
+        if rated.rate > 0 {
+            let sectors = u128::from(command.extent.len.get());
+            let time = sectors * 1_000_000_000 / u128::from(rated.rate);
+            let time = Nanos::from_nanos(u64::try_from(time).unwrap_or(u64::MAX));
+            rated.paid = rated.paid.max(now.saturating_sub(self.burst)) + time;
+        }
+    }
+
+    fn returned(&mut self, now: Time, tag: DriveTag) {
+        self.room.returned(now, tag);
+    }
+
+    fn told(&mut self, now: Time, order: &GateOrder) {
+        match *order {
+            GateOrder::Assign { .. } => self.assignment.told(order),
+            GateOrder::Rate { lane, rate } => {
+                if let Some(rated) = self.rates.get_mut(lane.index()) {
+                    *rated = Rated { rate, paid: now };
+                }
+            }
+            _ => self.room.told(now, order),
+        }
+    }
+}

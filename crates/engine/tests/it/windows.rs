@@ -1,0 +1,245 @@
+//! The gates that serve programs apart: `windows` and `average`.
+
+use crate::gates::Rig;
+use crate::rig::{at, config};
+use headtime_engine::{Event, GateOrder, GateSpec, Lane};
+use headtime_sched::Class;
+use headtime_units::{Nanos, Time};
+
+const MS: Nanos = Nanos::from_millis(1);
+
+fn window(lane: u8, from: u64, span: u64) -> GateOrder {
+    GateOrder::Window {
+        lane: Lane(lane),
+        from: at(from),
+        span: MS * span,
+    }
+}
+
+/// Programs 1 and 2 have the lanes 1 and 2, with windows of 100 ms each from 100 ms on.
+fn rig(depth: u32, gate: &str) -> Rig {
+    let mut rig = Rig::new(config(depth), gate, "noop");
+    for number in [1, 2] {
+        rig.order(GateOrder::Assign {
+            of: number,
+            lane: Lane(number as u8),
+        });
+    }
+    rig.order(window(1, 100, 100));
+    rig.order(window(2, 200, 100));
+    rig
+}
+
+fn read(rig: &mut Rig, program: u16) -> u64 {
+    rig.read_by(program, Class::BEST_EFFORT, 8)
+}
+
+/// Lets time pass, with the wake-ups that the engine asks for.
+fn pass(rig: &mut Rig, until: Time) {
+    while let Some(wake) = rig.engine.next_wakeup().filter(|wake| *wake <= until) {
+        rig.now = rig.now.max(wake);
+        rig.event(Event::Woke);
+    }
+    rig.now = until;
+}
+
+#[test]
+fn before_the_first_window_all_lanes_share_the_drive() {
+    let mut rig = rig(3, "windows");
+    let sent = [2, 0, 1].map(|program| read(&mut rig, program));
+    assert_eq!(rig.sent(), sent);
+}
+
+#[test]
+fn in_a_window_only_its_lane_goes_and_the_next_one_begins_on_time() {
+    let mut rig = rig(2, "windows");
+    rig.now = at(180);
+    let own = read(&mut rig, 1);
+    let other = read(&mut rig, 2);
+    assert_eq!(rig.sent(), [own]);
+    rig.now = at(185);
+    rig.complete(own);
+    pass(&mut rig, at(199));
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(200));
+    assert_eq!(rig.sent(), [other]);
+}
+
+#[test]
+fn a_command_that_would_not_be_done_in_time_does_not_go() {
+    let mut rig = rig(2, "windows:guard=15ms:lend=1s");
+    rig.now = at(186);
+    let late = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [], "the window ends in 14 ms");
+    pass(&mut rig, at(299));
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(300));
+    assert_eq!(
+        rig.sent(),
+        [late],
+        "the plan is over, and is repeated from 1,100 ms on"
+    );
+}
+
+#[test]
+fn slow_services_widen_the_guard() {
+    let mut rig = rig(4, "windows:guard=1ms");
+    rig.order(window(1, 1000, 1000));
+    rig.now = at(1000);
+    for _ in 0..20 {
+        let id = read(&mut rig, 1);
+        rig.now += MS * 30;
+        rig.complete(id);
+    }
+    rig.now = at(1000 + 1000 - 70);
+    // Means of 27 ms or more: two commands fit into 70 ms, a third does not.
+    let sent = [read(&mut rig, 1), read(&mut rig, 1)];
+    read(&mut rig, 1);
+    assert_eq!(rig.sent(), sent);
+}
+
+#[test]
+fn the_first_command_of_a_window_waits_for_those_of_the_last() {
+    let mut rig = rig(2, "windows");
+    rig.now = at(110);
+    let slow = read(&mut rig, 1);
+    pass(&mut rig, at(200));
+    let next = read(&mut rig, 2);
+    assert_eq!(rig.sent(), [slow]);
+    rig.now = at(210);
+    rig.complete(slow);
+    assert_eq!(rig.sent(), [next]);
+}
+
+#[test]
+fn a_lane_without_requests_lends_its_window() {
+    let mut rig = rig(4, "windows:lend=20ms");
+    rig.now = at(110);
+    let others = [2, 2, 0].map(|program| read(&mut rig, program));
+    pass(&mut rig, at(119));
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(120));
+    assert_eq!(rig.sent(), [others[0]], "one command at a time");
+    let own = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [others[0]]);
+    rig.now = at(125);
+    rig.complete(others[0]);
+    assert_eq!(rig.sent(), [own]);
+    rig.now = at(130);
+    rig.complete(own);
+    pass(&mut rig, at(150));
+    assert_eq!(rig.sent(), [others[1]], "20 ms after its last command");
+}
+
+#[test]
+fn a_plan_repeats_three_times_and_then_all_share() {
+    let mut rig = rig(2, "windows:period=200ms:lend=1s");
+    for repeat in 1..=3 {
+        pass(&mut rig, at(200 * repeat + 110));
+        let other = read(&mut rig, 2);
+        let own = read(&mut rig, 1);
+        assert_eq!(rig.sent(), [own], "repeat {repeat}");
+        rig.complete(own);
+        pass(&mut rig, at(200 * repeat + 200));
+        rig.complete(other);
+    }
+    pass(&mut rig, at(910));
+    let both = [read(&mut rig, 2), read(&mut rig, 1)];
+    assert_eq!(rig.sent(), both);
+}
+
+#[test]
+fn a_later_order_replaces_what_the_plan_has_from_its_start_on() {
+    let mut rig = rig(1, "windows");
+    rig.order(window(2, 150, 100));
+    pass(&mut rig, at(140));
+    let own = read(&mut rig, 2);
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(150));
+    assert_eq!(rig.sent(), [own]);
+    rig.complete(own);
+    // Windows of one lane without a gap are one.
+    rig.order(window(2, 250, 100));
+    pass(&mut rig, at(245));
+    let own = read(&mut rig, 2);
+    assert_eq!(rig.sent(), [own]);
+}
+
+#[test]
+fn what_waits_moves_with_its_program_to_another_lane() {
+    let mut rig = rig(2, "windows");
+    rig.now = at(100);
+    let moved = read(&mut rig, 2);
+    read(&mut rig, 0);
+    assert_eq!(rig.sent(), []);
+    rig.order(GateOrder::Assign {
+        of: 2,
+        lane: Lane(1),
+    });
+    assert_eq!(rig.sent(), [moved]);
+}
+
+#[test]
+fn the_gate_inside_decides_within_a_window() {
+    let mut rig = rig(4, "windows(depth=2)");
+    rig.now = at(110);
+    let sent = [read(&mut rig, 1), read(&mut rig, 1)];
+    read(&mut rig, 1);
+    assert_eq!(rig.sent(), sent);
+    let spec: GateSpec = "windows(rsd-priority:ranks=1/2)"
+        .parse()
+        .expect("it is read");
+    let error = spec.build(&config(4)).expect_err("it has lanes of its own");
+    assert!(
+        error.to_string().contains("rsd-priority:queue=single"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_lane_goes_that_is_furthest_behind_its_rate() {
+    let mut rig = Rig::new(config(1), "average", "noop");
+    for (number, rate) in [(1, 8000), (2, 16_000)] {
+        let lane = Lane(number as u8);
+        rig.order(GateOrder::Assign { of: number, lane });
+        rig.order(GateOrder::Rate { lane, rate });
+    }
+    // Each program always has a request of 8 sectors; the drive serves one in 0.2 ms, of which 0.6 ms a millisecond are
+    // promised.
+    let mut served = [0; 3];
+    let mut waiting = [0, 1, 2].map(|program| read(&mut rig, program));
+    for _ in 0..5000 {
+        let sent = rig.sent()[0];
+        rig.now += Nanos::from_micros(200);
+        let program = waiting.iter().position(|id| *id == sent).expect("it waits");
+        served[program] += 1;
+        rig.complete(sent);
+        waiting[program] = read(&mut rig, program as u16);
+    }
+    assert_eq!(served, [2000, 1000, 2000]);
+}
+
+#[test]
+fn a_lane_that_asked_for_nothing_has_no_more_than_a_burst_of_its_rate_to_catch_up() {
+    let mut rig = Rig::new(config(1), "average:burst=10ms", "noop");
+    let lane = Lane(1);
+    rig.order(GateOrder::Assign { of: 1, lane });
+    rig.order(GateOrder::Rate { lane, rate: 8000 });
+    rig.now = at(1000);
+    let mut order = Vec::new();
+    let mut waiting = [0, 1].map(|program| read(&mut rig, program));
+    for _ in 0..40 {
+        let sent = rig.sent()[0];
+        let program = waiting.iter().position(|id| *id == sent).expect("it waits");
+        order.push(program);
+        rig.now += Nanos::from_micros(100);
+        waiting[program] = read(&mut rig, program as u16);
+        rig.complete(sent);
+    }
+    // The first was sent before the other came. Of 10 ms behind, each request takes 1 ms less the 0.1 ms of its service.
+    let behind = order[1..]
+        .iter()
+        .take_while(|program| **program == 1)
+        .count();
+    assert_eq!(behind, 12);
+}

@@ -1,0 +1,107 @@
+//! Bounds of a run, from its goal.
+
+use crate::features::Accumulator;
+use crate::goal::GoalError;
+use crate::model::Model;
+use crate::profile::Profile;
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos};
+use std::fmt;
+use std::sync::Arc;
+
+/// A throughput, in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(pub u64);
+
+impl Rate {
+    /// Bytes in a time, rounded down.
+    pub fn bytes_in(self, span: Nanos) -> u64 {
+        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
+
+/// Writes the throughput in MB/s: `102.4 MB/s`.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} MB/s", self.0 as f64 / 1e6)
+    }
+}
+
+/// Ratio of the I/O times of a goal and of a profile: the paper's alpha. Above 0.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Alpha(f64);
+
+impl Alpha {
+    /// The ratio for a program that is to run for `run_time`: `(T_real - T_comp) / (T_profile - T_comp)`.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot end so early, or the profile has no I/O time.
+    pub fn new(run_time: Nanos, profile: &Profile) -> Result<Alpha, GoalError> {
+        let (compute, least) = (profile.compute(), profile.least());
+        if profile.io.is_zero() {
+            return Err(GoalError::NoIo);
+        }
+        if run_time <= compute {
+            return Err(GoalError::BelowCompute {
+                run_time,
+                compute,
+                least,
+            });
+        }
+        if run_time < least {
+            return Err(GoalError::Impossible { run_time, least });
+        }
+        let io = run_time - compute;
+        Ok(Alpha(io.as_secs_f64() / profile.io.as_secs_f64()))
+    }
+
+    /// The ratio as a number.
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// Derives the bounds of one program while it runs.
+#[derive(Clone, Debug)]
+pub struct Bounds {
+    model: Arc<Model>,
+    alpha: Alpha,
+    servers: Vec<Accumulator>,
+}
+
+impl Bounds {
+    /// Bounds by a model, on servers whose sectors have `sector_bytes` bytes.
+    pub fn new(model: Arc<Model>, alpha: Alpha, servers: u16, sector_bytes: u32) -> Bounds {
+        Bounds {
+            model,
+            alpha,
+            servers: vec![Accumulator::new(sector_bytes); usize::from(servers)],
+        }
+    }
+
+    /// Sets another goal. The current epoch goes on.
+    pub fn set_alpha(&mut self, alpha: Alpha) {
+        self.alpha = alpha;
+    }
+
+    /// Notes a request of the program that arrives at a server.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such server.
+    pub fn request(&mut self, server: u16, op: Op, extent: Extent) {
+        self.servers[usize::from(server)].add(op, extent);
+    }
+
+    /// Ends the epoch, whose length is [`Model::epoch`]. Returns the bound of the program for the next epoch: the sum over the
+    /// servers that had requests. Returns `None` if no server had requests.
+    pub fn epoch_ends(&mut self) -> Option<Rate> {
+        let tree = self.model.tree();
+        let vectors = self.servers.iter_mut().filter_map(Accumulator::take);
+        let rates = vectors.map(|sums| tree.predict(&sums.vector()));
+        let rate = rates.fold(None, |sum, rate| Some(sum.unwrap_or(0.0) + rate))?;
+        Some(Rate((rate / self.alpha.0 + 0.5) as u64))
+    }
+}

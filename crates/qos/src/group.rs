@@ -1,0 +1,91 @@
+//! Which programs have windows of their own: U-Shape (SC'11), sections 3.2.1 and 4.4.
+//!
+//! A program is worth a window of its own if the seek to the data of others costs more than the wait for its next request, the
+//! *reuse distance*. Programs that wait for longer share a window, so that the disks stay busy.
+
+use headtime_units::{Lba, Nanos, Time};
+
+/// Locality of a program in a period.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locality {
+    servers: Vec<Server>,
+    /// Sum and number of the reuse distances in the program's own windows.
+    gaps: (u64, u64),
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Server {
+    outstanding: u64,
+    /// Time at which the server was last done with a request of the program.
+    done: Time,
+    /// Start of the last request; `None` if there was none.
+    at: Option<Lba>,
+}
+
+impl Locality {
+    fn server(&mut self, server: u16) -> &mut Server {
+        let index = usize::from(server);
+        if self.servers.len() <= index {
+            self.servers.resize(index + 1, Server::default());
+        }
+        &mut self.servers[index]
+    }
+
+    /// Notes a request. A reuse distance counts if it lies within the window that began at `window`: otherwise it holds the
+    /// time in which others were served.
+    pub fn asked(&mut self, now: Time, window: Time, server: u16, at: Lba) {
+        let of = self.server(server);
+        let gap = (of.outstanding == 0 && of.done >= window).then(|| now.saturating_since(of.done));
+        of.outstanding += 1;
+        of.at = Some(at);
+        if let Some(gap) = gap {
+            self.gaps.0 = self.gaps.0.saturating_add(gap.as_nanos());
+            self.gaps.1 += 1;
+        }
+    }
+
+    /// Notes that a server is done with a request.
+    pub fn done(&mut self, now: Time, server: u16) {
+        let of = self.server(server);
+        of.outstanding = of.outstanding.saturating_sub(1);
+        of.done = now;
+    }
+
+    /// Mean reuse distance since this was last asked; `None` if there was none.
+    pub fn take_reuse(&mut self) -> Option<Nanos> {
+        let (sum, count) = std::mem::take(&mut self.gaps);
+        (count > 0).then(|| Nanos::from_nanos(sum / count))
+    }
+
+    /// Mean distance from the data of another program, over the servers that both use, in sectors.
+    pub fn distance(&self, other: &Locality) -> Option<u64> {
+        let both = self.servers.iter().zip(&other.servers);
+        let distances = both.filter_map(|(one, other)| Some(one.at?.distance(other.at?).get()));
+        let (sum, count) = distances.fold((0_u128, 0_u128), |(sum, count), distance| {
+            (sum + u128::from(distance), count + 1)
+        });
+        (count > 0).then(|| u64::try_from(sum / count).unwrap_or(u64::MAX))
+    }
+}
+
+/// Periods in a row that must agree before a program moves to a window of its own, or from there to the shared one.
+const AGREEING: u8 = 2;
+
+/// Votes of the last periods.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Votes {
+    dedicate: bool,
+    agreeing: u8,
+}
+
+impl Votes {
+    /// Takes the vote of a period. Returns what enough periods in a row have voted, if they have.
+    pub fn vote(&mut self, dedicate: bool) -> Option<bool> {
+        self.agreeing = match self.dedicate == dedicate {
+            true => self.agreeing.saturating_add(1),
+            false => 1,
+        };
+        self.dedicate = dedicate;
+        (self.agreeing >= AGREEING).then_some(dedicate)
+    }
+}

@@ -1,0 +1,51 @@
+//! Run-time goals for programs that share storage (U-Shape).
+//!
+//! A person states a [`Goal`]: the program must end in 110 s. Three steps make a throughput bound of the goal for each
+//! moment of the run:
+//!
+//! 1. A [`Recorder`] takes the [`Profile`] of a run with a fixed share of the servers: for each server and epoch, the
+//!    locality of the requests and the throughput, and for the whole run its compute time and its I/O time.
+//! 2. A [`Model`] is trained with profiles: a regression tree ([`Tree`]) that predicts a server's throughput from the
+//!    locality of an epoch ([`Sums::vector`]). Requests of a [`Training`] workload cover localities that the program has not
+//!    shown.
+//! 3. In a later run, [`Bounds`] follows the requests. At the end of each epoch it gives the bound for the next epoch: the
+//!    predicted throughput divided by [`Alpha`], the ratio of the I/O times of the goal and of the profile.
+//!
+//! The model does not contain the goal, so one model serves every goal of a program.
+//!
+//! There is no clock and no I/O: time is an argument, and files are texts. Equal inputs give equal models, to the byte.
+//!
+//! # Source
+//!
+//! X. Zhang, K. Davis, S. Jiang, "QoS Support for End Users of I/O-intensive Applications using Shared Storage Systems",
+//! SC 2011, sections 3.1 and 4.1. `docs/design/2026-11-28-cart.md` has the choices that the paper leaves open, with
+//! their measured effect.
+
+#![warn(missing_docs)]
+
+mod bound;
+mod cart;
+mod features;
+mod goal;
+mod group;
+mod model;
+mod plan;
+mod profile;
+mod record;
+mod setting;
+mod sizes;
+mod text;
+mod training;
+
+pub use bound::{Alpha, Bounds, Rate};
+pub use cart::{CartOptions, Errors, Grown, Node, Sample, Scale, Stop, TooFew, Tree, grow};
+pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
+pub use goal::{Goal, GoalError, TimeOfDay};
+pub use model::{Model, TrainError, TrainOptions, Trained};
+pub use plan::{Aim, Initial, Order, Planned, Planner, Planning, Seek, State};
+pub use profile::{Profile, ProfileError, Row};
+pub use record::Recorder;
+pub use setting::{Differs, Service, Setting, SettingError};
+pub use sizes::{Demand, Size, sizes};
+pub use text::TextError;
+pub use training::{Training, TrainingOptions, TrainingRequest};

@@ -1,0 +1,250 @@
+//! The trained tree of a program on a site.
+
+use crate::cart::{CartOptions, Errors, Node, Sample, TooFew, Tree, grow};
+use crate::features::Feature;
+use crate::profile::{Profile, Row};
+use crate::setting::{Differs, Setting};
+use crate::text::{Lines, TextError, finite, first_line, seal};
+use headtime_units::Nanos;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use thiserror::Error;
+
+/// Kind and version of the text.
+const KIND: &str = "tree";
+const VERSION: u32 = 1;
+
+/// A tree that predicts the throughput of a server for a program on a site, as in the profiling run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    setting: Setting,
+    tree: Tree,
+}
+
+/// Options of training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrainOptions {
+    /// Options of the tree.
+    pub cart: CartOptions,
+    /// Requests of each profile of the program that are used: a segment drawn by chance. `None` uses all. The paper has 10,000.
+    pub segment: Option<u64>,
+}
+
+/// A model, and its errors in cross-validation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trained {
+    /// The model.
+    pub model: Model,
+    /// Errors of a server in an epoch of the program.
+    pub servers: Errors,
+    /// Errors of the sum over the servers in an epoch of the program.
+    pub sums: Errors,
+    /// Errors of a server in an epoch of the synthetic workload.
+    pub synthetic: Errors,
+    /// Epochs of servers without service time, which were left out.
+    pub untimed: u64,
+    /// False if the tree does not achieve the threshold of [`Stop::Error`](crate::Stop::Error).
+    pub is_met: bool,
+}
+
+/// Why no model can be trained.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// There is no profile.
+    #[error("no profile of a program; give one or more")]
+    NoProfile,
+    /// A profile differs from the first profile.
+    #[error("profile {nth}: {differs}, as in the first profile")]
+    Differs {
+        /// Number of the profile, counted from 1.
+        nth: usize,
+        /// The difference.
+        differs: Differs,
+    },
+    /// The synthetic profile differs from the first profile.
+    #[error("synthetic profile: {0}, as in the first profile")]
+    Synthetic(Differs),
+    /// Too few epochs.
+    #[error("program `{program}`: {few}")]
+    TooFew {
+        /// The program.
+        program: String,
+        /// The number of epochs.
+        few: TooFew,
+    },
+}
+
+impl Model {
+    /// Trains a model with profiles of one program and, for localities that the program has not shown, of a synthetic workload
+    /// ([`Training`](crate::Training)) on the same site.
+    ///
+    /// # Errors
+    ///
+    /// If the profiles differ in site, program, share, epoch, service or servers, or have fewer than two epochs.
+    pub fn train(
+        profiles: &[Profile],
+        synthetic: Option<&Profile>,
+        options: &TrainOptions,
+    ) -> Result<Trained, TrainError> {
+        let setting = &profiles.first().ok_or(TrainError::NoProfile)?.setting;
+        for (nth, profile) in (1..).zip(profiles) {
+            let of = &profile.setting;
+            of.expect(&setting.site, &setting.program)
+                .and_then(|()| of.expect_like(setting))
+                .map_err(|differs| TrainError::Differs { nth, differs })?;
+        }
+        let parts = profiles.iter().map(|profile| match options.segment {
+            None => &profile.rows[..],
+            Some(requests) => profile.segment(requests, 0),
+        });
+        let mut set = Set::default();
+        parts.for_each(|rows| set.add(rows));
+        let of_program = set.samples.len();
+        if let Some(synthetic) = synthetic {
+            (synthetic.setting.expect_like(setting)).map_err(TrainError::Synthetic)?;
+            set.add(&synthetic.rows);
+        }
+        let samples = &set.samples;
+        let grown = grow(samples, &options.cart).map_err(|few| TrainError::TooFew {
+            program: setting.program.clone(),
+            few,
+        })?;
+        let pairs = || {
+            let rates = samples.iter().map(|sample| sample.rate);
+            grown.held_out.iter().copied().zip(rates)
+        };
+        let mut sums: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
+        for (sample, (predicted, actual)) in samples.iter().zip(pairs()).take(of_program) {
+            let sum = sums.entry(sample.group).or_default();
+            *sum = (sum.0 + predicted, sum.1 + actual);
+        }
+        Ok(Trained {
+            model: Model {
+                setting: setting.clone(),
+                tree: grown.tree.clone(),
+            },
+            servers: Errors::of(pairs().take(of_program)),
+            sums: Errors::of(sums.into_values()),
+            synthetic: Errors::of(pairs().skip(of_program)),
+            untimed: set.untimed,
+            is_met: grown.is_met,
+        })
+    }
+
+    /// Circumstances of the profiling run.
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// Length of an epoch.
+    pub fn epoch(&self) -> Nanos {
+        self.setting.epoch
+    }
+
+    /// The tree.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Writes the model as text.
+    pub fn to_text(&self) -> String {
+        let mut text = first_line(KIND, VERSION);
+        self.setting.write(&mut text);
+        for node in self.tree.nodes() {
+            writeln!(text, "{node}").expect("a string takes all text");
+        }
+        seal(&mut text);
+        text
+    }
+
+    /// Reads what [`Model::to_text`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no tree, of another version, cut off or damaged.
+    pub fn from_text(text: &str) -> Result<Model, TextError> {
+        let mut lines = Lines::open(text, KIND, VERSION)?;
+        let setting = Setting::read(&mut lines)?;
+        let mut nodes = Vec::new();
+        let last = loop {
+            let line = lines.next()?;
+            if line.starts_with("end") {
+                break line;
+            }
+            let node = node(line).ok_or_else(|| {
+                lines.error(format!(
+                    "`{line}` is no node; allowed are `split FEATURE THRESHOLD SAMPLES` and `leaf RATE SAMPLES`, with rates above 0"
+                ))
+            })?;
+            nodes.push(node);
+        };
+        let count = nodes.len();
+        let tree = Tree::of(nodes).map_err(|read| {
+            lines.error(format!(
+                "the tree is damaged: it has {count} nodes, of which {read} are a tree or a part of a tree"
+            ))
+        })?;
+        lines.finish(last)?;
+        Ok(Model { setting, tree })
+    }
+}
+
+/// Reads a node.
+fn node(line: &str) -> Option<Node> {
+    let mut words = line.split(' ');
+    let kind = words.next()?;
+    let feature = match kind {
+        "split" => {
+            let name = words.next()?;
+            let mut all = Feature::ALL.into_iter();
+            Some(all.find(|feature| feature.name() == name)?)
+        }
+        "leaf" => None,
+        _ => return None,
+    };
+    let number = words.next().and_then(finite)?;
+    let samples = words.next()?.parse().ok()?;
+    if words.next().is_some() {
+        return None;
+    }
+    match feature {
+        Some(feature) => Some(Node::Split {
+            feature,
+            threshold: number,
+            samples,
+        }),
+        None => (number > 0.0).then_some(Node::Leaf {
+            rate: number,
+            samples,
+        }),
+    }
+}
+
+/// Samples to train with.
+#[derive(Default)]
+struct Set {
+    samples: Vec<Sample>,
+    /// Groups so far.
+    groups: u64,
+    untimed: u64,
+}
+
+impl Set {
+    /// Adds rows of a profile. All servers of an epoch are a group.
+    fn add(&mut self, rows: &[Row]) {
+        for epoch in rows.chunk_by(|a, b| a.epoch == b.epoch) {
+            for row in epoch {
+                match row.rate() {
+                    None => self.untimed += 1,
+                    Some(rate) => self.samples.push(Sample {
+                        vector: row.sums.vector(),
+                        rate,
+                        group: self.groups,
+                    }),
+                }
+            }
+            self.groups += 1;
+        }
+    }
+}

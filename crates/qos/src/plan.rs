@@ -1,0 +1,501 @@
+//! The planner: bounds of programs become windows of time. U-Shape (SC'11), section 3.2.
+//!
+//! ```text
+//! asked, done ──> Planner ──> Assign, Window    for the gate `windows` of every server
+//! ```
+//!
+//! Time is divided into periods, and these into epochs. At the end of an epoch each program gets the bound for the next one.
+//! At the end of a period, what was served is compared with what the bounds demanded, and the plan for the period after the next
+//! is made: a plan is sent a whole period before its first window.
+//!
+//! # Readings
+//!
+//! - A bound counts in epochs in which the program had a request outstanding. The paper has programs that are never without
+//!   one; a program that computes demands nothing.
+//! - If a program has requests outstanding and sends none in an epoch, its last bound holds: the program waits for its window.
+//! - A program without requests for three periods has no window, and gets its last one when it comes back.
+//! - Programs that share a window are planned as one program with the earliest deadline.
+
+use crate::bound::{Bounds, Rate};
+use crate::group::{Locality, Votes};
+use crate::sizes::{Demand, Size, sizes};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+use std::collections::VecDeque;
+
+/// How a planner plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planning {
+    /// Length of a period; default 1 s (section 4).
+    pub period: Nanos,
+    /// Length of an epoch; default 100 ms (section 4). At most a period.
+    pub epoch: Nanos,
+    /// Shortest window that a lane with requests gets; default 45 ms, three times the guard of the gate.
+    pub least: Nanos,
+    /// Sizes of the first windows.
+    pub initial: Initial,
+}
+
+impl Default for Planning {
+    fn default() -> Planning {
+        Planning {
+            period: Nanos::from_millis(1000),
+            epoch: Nanos::from_millis(100),
+            least: Nanos::from_millis(45),
+            initial: Initial::Inverse,
+        }
+    }
+}
+
+/// Sizes of the first windows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// Inversely proportional to the throughput in dedicated service, so that all windows move the same bytes: the paper's.
+    Inverse,
+    /// All equal.
+    Equal,
+    /// Proportional to the throughput in dedicated service.
+    Proportional,
+}
+
+/// A program that shares the servers.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// Number of the program or export in its requests.
+    pub number: u16,
+    /// Goal and bounds; `None`: best effort.
+    pub goal: Option<Aim>,
+}
+
+/// Goal of a program.
+#[derive(Clone, Debug)]
+pub struct Aim {
+    /// Time at which the program must have ended.
+    pub deadline: Time,
+    /// Throughput of the program with the servers to itself, which sizes its first window.
+    pub alone: Rate,
+    /// Bounds of the program.
+    pub bounds: Bounds,
+}
+
+/// Order of a planner to the gates of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A program belongs to a lane.
+    Assign {
+        /// Number of the program.
+        of: u16,
+        /// Number of the lane.
+        lane: u8,
+    },
+    /// A lane has the servers from `from` on, for `span`.
+    Window {
+        /// Number of the lane.
+        lane: u8,
+        /// Start.
+        from: Time,
+        /// Length.
+        span: Nanos,
+    },
+}
+
+/// Time of a seek over so many sectors.
+pub type Seek = Box<dyn Fn(u64) -> Nanos + Send>;
+
+/// State of a program, for whoever looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// Number of the program.
+    pub number: u16,
+    /// Lane; 0 is shared.
+    pub lane: u8,
+    /// Bound of this epoch, in bytes per second.
+    pub bound: Rate,
+    /// Throughput in the last period.
+    pub served: Rate,
+    /// Throughput that the bounds demanded in the last period.
+    pub required: Rate,
+    /// Window in the last plan.
+    pub window: Nanos,
+    /// Time by which cuts have set the program back so far, less what was repaid.
+    pub lost: Nanos,
+}
+
+/// Periods without a request after which a program has no window of its own size.
+const IDLE_PERIODS: u32 = 3;
+
+/// Lane of a program, or the shared one.
+#[derive(Clone, Debug)]
+struct Served {
+    number: u16,
+    goal: Option<Aim>,
+    /// Lane that nobody shares.
+    own: u8,
+    /// True if the program has the shared lane.
+    shares: bool,
+    votes: Votes,
+    outstanding: u64,
+    /// True if the program had a request outstanding in this epoch.
+    busy: bool,
+    bound: Rate,
+    served: u64,
+    required: u64,
+    last: (u64, u64),
+    /// Windows of this period and of the next.
+    windows: [Nanos; 2],
+    /// Starts of these windows.
+    starts: [Time; 2],
+    /// Last window that traffic was measured in.
+    active_window: Nanos,
+    lost: Nanos,
+    idle: u32,
+    locality: Locality,
+}
+
+/// Plans the windows of programs.
+pub struct Planner {
+    planning: Planning,
+    /// The first has no number: it stands for requests of unknown programs, in the shared lane.
+    programs: Vec<Served>,
+    orders: VecDeque<Order>,
+    epoch_end: Time,
+    period_start: Time,
+    started: bool,
+    seek: Option<Seek>,
+}
+
+impl Planner {
+    /// A planner that starts at `start`. Each program gets a lane of its own.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 63 programs, or an epoch is longer than a period.
+    pub fn new(planning: Planning, programs: Vec<Planned>, start: Time) -> Planner {
+        assert!(programs.len() < 64, "more programs than lanes");
+        assert!(planning.epoch <= planning.period && !planning.epoch.is_zero());
+        let others = Served::new(0, None, 0);
+        let own = programs.into_iter().zip(1..);
+        let own = own.map(|(program, lane)| Served::new(program.number, program.goal, lane));
+        Planner {
+            planning,
+            programs: std::iter::once(others).chain(own).collect(),
+            orders: VecDeque::new(),
+            epoch_end: start + planning.epoch,
+            period_start: start,
+            started: false,
+            seek: None,
+        }
+    }
+
+    /// The same with the time of seeks, so that programs may share a window where seeks between their data cost less than
+    /// waiting. Without seek times each program has a window of its own.
+    pub fn with_seeks(mut self, seek: Seek) -> Planner {
+        self.seek = Some(seek);
+        self
+    }
+
+    /// Place of a program; the first stands for all that are unknown.
+    fn place(&self, number: u16) -> usize {
+        let known = self.programs[1..].iter();
+        known
+            .enumerate()
+            .find(|(_, program)| program.number == number)
+            .map_or(0, |(at, _)| at + 1)
+    }
+
+    /// Notes a request that arrives at a server.
+    pub fn asked(&mut self, now: Time, server: u16, number: u16, op: Op, extent: Extent) {
+        let at = self.place(number);
+        let shared = self.programs[0].starts[0];
+        let program = &mut self.programs[at];
+        let window = match program.shares {
+            true => shared,
+            false => program.starts[0],
+        };
+        program.outstanding += 1;
+        program.busy = true;
+        program.locality.asked(now, window, server, extent.start);
+        if let Some(aim) = &mut program.goal {
+            aim.bounds.request(server, op, extent);
+        }
+    }
+
+    /// Notes that a server is done with a request.
+    pub fn done(&mut self, now: Time, server: u16, number: u16, bytes: u64) {
+        let at = self.place(number);
+        let program = &mut self.programs[at];
+        program.outstanding = program.outstanding.saturating_sub(1);
+        program.busy = true;
+        program.served += bytes;
+        program.locality.done(now, server);
+    }
+
+    /// Sets or clears the goal of a program. Returns false if there is no such program.
+    pub fn set_goal(&mut self, number: u16, goal: Option<Aim>) -> bool {
+        let at = self.place(number);
+        if at == 0 {
+            return false;
+        }
+        let program = &mut self.programs[at];
+        (program.goal, program.bound, program.lost) = (goal, Rate(0), Nanos::ZERO);
+        true
+    }
+
+    /// Returns the time of the next order.
+    pub fn next_wakeup(&self) -> Time {
+        match self.orders.is_empty() && self.started {
+            true => self.epoch_end,
+            false => Time::ZERO,
+        }
+    }
+
+    /// The next order that is due at `now`.
+    pub fn order(&mut self, now: Time) -> Option<Order> {
+        if !self.started {
+            self.started = true;
+            self.start();
+        }
+        while self.orders.is_empty() && now >= self.epoch_end {
+            self.epoch_ends();
+        }
+        self.orders.pop_front()
+    }
+
+    /// Returns the state of each program, without those that are unknown.
+    pub fn states(&self) -> impl Iterator<Item = State> + '_ {
+        let period = self.planning.period;
+        let rate = move |bytes: u64| {
+            let rate = u128::from(bytes) * 1_000_000_000 / u128::from(period.as_nanos());
+            Rate(u64::try_from(rate).unwrap_or(u64::MAX))
+        };
+        self.programs[1..].iter().map(move |program| State {
+            number: program.number,
+            lane: program.lane(),
+            bound: program.bound,
+            served: rate(program.last.0),
+            required: rate(program.last.1),
+            window: program.windows[1],
+            lost: program.lost,
+        })
+    }
+
+    /// Assigns programs to lanes, and plans the first two periods.
+    fn start(&mut self) {
+        for program in &self.programs[1..] {
+            self.orders.push_back(Order::Assign {
+                of: program.number,
+                lane: program.lane(),
+            });
+        }
+        let first = self.initial();
+        for (program, window) in self.programs.iter_mut().zip(first) {
+            program.windows = [window; 2];
+            program.active_window = window;
+        }
+        for period in 0..2 {
+            self.send(self.period_start + self.planning.period * period);
+        }
+    }
+
+    /// Sizes of the first windows.
+    fn initial(&self) -> Vec<Nanos> {
+        let rates = self.programs[1..].iter();
+        let rates = rates.map(|program| program.goal.as_ref().map(|aim| aim.alone.0.max(1)));
+        let known: Vec<u64> = rates.clone().flatten().collect();
+        let mean = known.iter().sum::<u64>() / (known.len() as u64).max(1);
+        let weights = rates.map(|rate| {
+            let rate = rate.unwrap_or(mean).max(1) as f64;
+            match self.planning.initial {
+                Initial::Inverse => 1.0 / rate,
+                Initial::Equal => 1.0,
+                Initial::Proportional => rate,
+            }
+        });
+        let weights: Vec<f64> = weights.collect();
+        let sum: f64 = weights.iter().sum();
+        let period = self.planning.period - self.planning.least;
+        let windows = weights.iter().map(|weight| {
+            let part = period.as_nanos() as f64 * weight / sum;
+            Nanos::from_nanos(part as u64).max(self.planning.least)
+        });
+        std::iter::once(self.planning.least)
+            .chain(windows)
+            .collect()
+    }
+
+    fn epoch_ends(&mut self) {
+        let epoch = self.planning.epoch;
+        for program in &mut self.programs {
+            if program.busy {
+                program.required += program.bound.bytes_in(epoch);
+            }
+            let waits = program.outstanding > 0;
+            let next = program.goal.as_mut().map(|aim| aim.bounds.epoch_ends());
+            match next.flatten() {
+                Some(bound) => program.bound = bound,
+                None if !waits => program.bound = Rate(0),
+                None => {}
+            }
+            program.busy = waits;
+        }
+        let end = self.epoch_end;
+        self.epoch_end = end + epoch;
+        // An epoch that does not divide the period lasts into the next one.
+        if end >= self.period_start + self.planning.period {
+            self.period_ends();
+        }
+    }
+
+    fn period_ends(&mut self) {
+        let now = self.period_start + self.planning.period;
+        self.period_start = now;
+        for program in &mut self.programs {
+            let idle = program.served == 0 && program.outstanding == 0;
+            program.idle = if idle { program.idle + 1 } else { 0 };
+            if program.served > 0 {
+                program.active_window = program.windows[0];
+            }
+        }
+        self.regroup();
+        let mut demands: Vec<Demand> = self
+            .programs
+            .iter()
+            .map(|program| program.demand(now))
+            .collect();
+        let (shared, own) = demands.split_first_mut().expect("the shared lane");
+        for (program, demand) in self.programs[1..].iter().zip(own) {
+            if program.shares {
+                shared.add(&std::mem::take(demand));
+            }
+        }
+        let sizes = sizes(self.planning.period, self.planning.least, &demands);
+        for (program, size) in self.programs.iter_mut().zip(sizes) {
+            program.plan(size);
+        }
+        self.send(now + self.planning.period);
+    }
+
+    /// Moves programs to windows of their own, or to the shared one.
+    fn regroup(&mut self) {
+        for at in 1..self.programs.len() {
+            let wants = self.wants_own(at);
+            let (period, program) = (self.planning.period, &mut self.programs[at]);
+            let short = program.goal.is_some() && program.served < program.required;
+            let own = match wants.map(|own| program.votes.vote(own)) {
+                _ if program.shares && short => Some(true),
+                Some(voted) => voted,
+                None => None,
+            };
+            if own != Some(program.shares) {
+                continue;
+            }
+            program.shares = !program.shares;
+            program.votes = Votes::default();
+            // The window that should serve what the bounds demand.
+            let alone = program.goal.as_ref().map_or(0, |aim| aim.alone.0);
+            if !program.shares && alone > 0 {
+                let needs = u128::from(program.required) * 1_000_000_000 / u128::from(alone);
+                let needs = Nanos::from_nanos(u64::try_from(needs).unwrap_or(u64::MAX));
+                program.active_window = needs.min(period);
+                program.served = program.required;
+            }
+            let (of, lane) = (program.number, program.lane());
+            self.orders.push_back(Order::Assign { of, lane });
+        }
+    }
+
+    /// True if seeks between the program's data and that of others cost more than waiting for the program's next request.
+    fn wants_own(&mut self, at: usize) -> Option<bool> {
+        let seek = self.seek.as_ref()?;
+        let reuse = self.programs[at].locality.take_reuse()?;
+        let own = &self.programs[at];
+        let others = self.programs[1..]
+            .iter()
+            .filter(|other| other.number != own.number);
+        let active = others.filter(|other| other.served > 0);
+        let seeks = active.filter_map(|other| own.locality.distance(&other.locality).map(seek));
+        let (sum, count) = seeks.fold((Nanos::ZERO, 0), |(sum, count), seek| {
+            (sum + seek, count + 1)
+        });
+        (count > 0).then(|| sum / count > reuse)
+    }
+
+    /// Sends the plan of the period that starts at `from`.
+    fn send(&mut self, mut from: Time) {
+        for program in &mut self.programs {
+            let span = program.windows[1];
+            program.starts = [program.starts[1], from];
+            if span.is_zero() {
+                continue;
+            }
+            self.orders.push_back(Order::Window {
+                lane: program.own,
+                from,
+                span,
+            });
+            from += span;
+        }
+    }
+}
+
+impl Served {
+    fn new(number: u16, goal: Option<Aim>, own: u8) -> Served {
+        Served {
+            number,
+            goal,
+            own,
+            shares: false,
+            votes: Votes::default(),
+            outstanding: 0,
+            busy: false,
+            bound: Rate(0),
+            served: 0,
+            required: 0,
+            last: (0, 0),
+            windows: [Nanos::ZERO; 2],
+            starts: [Time::ZERO; 2],
+            active_window: Nanos::ZERO,
+            lost: Nanos::ZERO,
+            idle: 0,
+            locality: Locality::default(),
+        }
+    }
+
+    /// Returns the lane of the program's requests.
+    fn lane(&self) -> u8 {
+        match self.shares {
+            true => 0,
+            false => self.own,
+        }
+    }
+
+    /// What the period that ends now says of the program.
+    fn demand(&self, now: Time) -> Demand {
+        let left = self
+            .goal
+            .as_ref()
+            .map(|aim| aim.deadline.saturating_since(now));
+        let idle = self.idle >= IDLE_PERIODS;
+        Demand {
+            left: left.filter(|_| !idle),
+            window: self.active_window,
+            served: self.served,
+            required: self.required,
+            lost: self.lost,
+            must: self.outstanding > 0 || self.idle == 0,
+        }
+    }
+
+    /// Takes the size of the window in the period after the next.
+    fn plan(&mut self, size: Size) {
+        self.last = (self.served, self.required);
+        (self.served, self.required) = (0, 0);
+        self.windows = [self.windows[1], size.window];
+        if !self.shares {
+            self.lost = size.lost;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,220 @@
+//! Programs on servers of which each moves bytes at a constant rate, a millisecond at a time.
+
+use super::*;
+use crate::{Alpha, Model, Profile, Recorder, Service, Setting, TrainOptions};
+use headtime_units::Millionths;
+use std::sync::Arc;
+
+const SERVERS: u16 = 3;
+const SECTOR: u32 = 512;
+const MS: Nanos = Nanos::from_millis(1);
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + MS * ms
+}
+
+/// A program that moves some sectors a millisecond on each server, and ends after a time of service.
+#[derive(Clone)]
+struct Load {
+    number: u16,
+    /// Sectors a millisecond and server when the program is served.
+    sectors: u64,
+    /// Milliseconds of service.
+    work: u64,
+    /// True if each request is far from the last one.
+    random: bool,
+    served: u64,
+    ended: Option<u64>,
+}
+
+impl Load {
+    fn new(number: u16, sectors: u64, work: u64, random: bool) -> Load {
+        Load {
+            number,
+            sectors,
+            work,
+            random,
+            served: 0,
+            ended: None,
+        }
+    }
+
+    fn extent(&self) -> Extent {
+        let step = if self.random { 1_000_003 } else { self.sectors };
+        Extent::at(self.served * step % 100_000_000, self.sectors)
+    }
+
+    /// The profile of a run of the program without others.
+    fn profile(&self) -> Profile {
+        let setting = Setting {
+            site: "test".to_owned(),
+            program: format!("load-{}", self.number),
+            share: Millionths::ONE,
+            epoch: Setting::EPOCH,
+            service: Service::Program,
+            servers: SERVERS,
+        };
+        let mut recorder = Recorder::new(setting, SECTOR, at(0)).expect("it is allowed");
+        let mut load = self.clone();
+        for ms in 0..self.work {
+            for server in 0..SERVERS {
+                recorder.request(at(ms), server, Op::Read, load.extent());
+            }
+            load.served += 1;
+            recorder.busy(at(ms), at(ms + 1));
+        }
+        recorder.finish(at(self.work)).expect("there are requests")
+    }
+
+    fn aim(&self, goal: f64) -> Aim {
+        let profile = self.profile();
+        let trained = Model::train(
+            std::slice::from_ref(&profile),
+            None,
+            &TrainOptions::default(),
+        );
+        let model = Arc::new(trained.expect("there are epochs").model);
+        let run = Nanos::from_nanos((profile.run.as_nanos() as f64 * goal) as u64);
+        let alpha = Alpha::new(run, &profile).expect("it is possible");
+        Aim {
+            deadline: Time::ZERO + run,
+            alone: Rate(self.sectors * u64::from(SECTOR) * u64::from(SERVERS) * 1000),
+            bounds: Bounds::new(model, alpha, SERVERS, SECTOR),
+        }
+    }
+}
+
+/// Runs programs in the windows of a planner. Returns all orders, and the sum of the windows of each period.
+fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<Order>, Planner) {
+    let programs = loads.iter().zip(goals).map(|(load, goal)| Planned {
+        number: load.number,
+        goal: goal.map(|goal| load.aim(goal)),
+    });
+    let mut planner = Planner::new(Planning::default(), programs.collect(), at(0));
+    let mut orders = Vec::new();
+    let mut windows: Vec<(u8, Time, Time)> = Vec::new();
+    for load in loads.iter() {
+        for server in 0..SERVERS {
+            planner.asked(at(0), server, load.number, Op::Read, load.extent());
+        }
+    }
+    for ms in 0..until {
+        let now = at(ms);
+        while let Some(order) = planner.order(now) {
+            if let Order::Window { lane, from, span } = order {
+                windows.push((lane, from, from + span));
+            }
+            orders.push(order);
+        }
+        windows.retain(|(.., end)| *end > now);
+        let Some((lane, ..)) = windows.iter().find(|(_, from, _)| *from <= now) else {
+            continue;
+        };
+        let Some(load) = loads.get_mut(usize::from(*lane).wrapping_sub(1)) else {
+            continue;
+        };
+        if load.ended.is_some() {
+            continue;
+        }
+        let bytes = load.sectors * u64::from(SECTOR);
+        load.served += 1;
+        for server in 0..SERVERS {
+            planner.done(now, server, load.number, bytes);
+        }
+        match load.served == load.work {
+            true => load.ended = Some(ms),
+            false => {
+                for server in 0..SERVERS {
+                    planner.asked(now, server, load.number, Op::Read, load.extent());
+                }
+            }
+        }
+    }
+    (orders, planner)
+}
+
+#[test]
+fn goals_are_met_and_best_effort_gets_the_rest() {
+    // Alone 10 s each: at 2.5 times that, both need 80 % of the servers.
+    let mut loads = [
+        Load::new(1, 64, 10_000, false),
+        Load::new(2, 8, 10_000, true),
+        Load::new(3, 32, 1_000_000, false),
+    ];
+    let goals = [Some(2.5), Some(2.5), None];
+    run(&mut loads, &goals, 26_500);
+    for load in &loads[..2] {
+        let ended = load.ended.expect("it ends");
+        assert!(
+            (23_000..26_250).contains(&ended),
+            "{} ends at {ended} ms",
+            load.number
+        );
+    }
+    // A fifth of 25 s is left.
+    assert!(
+        loads[2].served > 4_000,
+        "{} ms of best effort",
+        loads[2].served
+    );
+}
+
+#[test]
+fn windows_of_a_period_sum_to_the_period_and_follow_each_other() {
+    let mut loads = [Load::new(1, 64, 3_000, false), Load::new(2, 8, 5_000, true)];
+    let (orders, _) = run(&mut loads, &[Some(3.0), None], 9_000);
+    let windows = orders.iter().filter_map(|order| match order {
+        Order::Window { from, span, .. } => Some((*from, *span)),
+        Order::Assign { .. } => None,
+    });
+    let mut next = at(0);
+    for (from, span) in windows {
+        assert_eq!(from, next);
+        next = from + span;
+    }
+    assert_eq!(
+        next,
+        at(10_000),
+        "the last plan is for the period after the next"
+    );
+}
+
+#[test]
+fn with_too_little_for_all_the_urgent_program_loses_least() {
+    let mut loads = [
+        Load::new(1, 64, 10_000, false),
+        Load::new(2, 64, 30_000, false),
+    ];
+    // 56 and 74 % of the servers. If both gave the same, either would be 30 % late.
+    run(&mut loads, &[Some(1.8), Some(1.35)], 50_000);
+    let late = [(0, 18_000.0), (1, 40_500.0)]
+        .map(|(at, goal): (usize, f64)| loads[at].ended.expect("it ends") as f64 / goal - 1.0);
+    assert!(late[0] < 0.16, "{late:?}");
+    assert!(
+        late[1] < 0.10,
+        "all the servers are left to the other: {late:?}"
+    );
+}
+
+#[test]
+fn same_events_give_the_same_plan() {
+    let plan = || {
+        let mut loads = [Load::new(1, 64, 3_000, false), Load::new(2, 8, 5_000, true)];
+        run(&mut loads, &[Some(2.0), Some(3.0)], 5_000).0
+    };
+    assert_eq!(plan(), plan());
+}
+
+#[test]
+fn a_program_without_requests_gives_up_its_window() {
+    let mut loads = [
+        Load::new(1, 64, 1_000, false),
+        Load::new(2, 64, 50_000, false),
+    ];
+    let (orders, _) = run(&mut loads, &[Some(2.0), None], 12_000);
+    let last = orders.iter().rev().find_map(|order| match order {
+        Order::Window { lane, span, .. } => Some((*lane, *span)),
+        Order::Assign { .. } => None,
+    });
+    assert_eq!(last, Some((2, Nanos::from_millis(1000))));
+}

@@ -1,0 +1,331 @@
+//! Lengths of the windows of a period: U-Shape (SC'11), section 3.2.2.
+//!
+//! # Reading
+//!
+//! The paper computes the loss of a program when its window is cut: T_loss = D_ushape · (T_cut / T_ushape) / B_required. Here the
+//! loss is measured when the period of that window is over: what the program was served less than its bounds demanded, over
+//! B_required. Both are the same if the throughput within the window stays the same (a test). Measured losses also hold what the
+//! first windows and changes of pattern cost.
+
+use headtime_units::Nanos;
+
+/// What the planner knows of a lane when a period is over.
+///
+/// Symbols of the paper: `window` is T_ushape, `served` is D_ushape, `required` is B_required · T_period, `lost` is T_loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    /// Time to the deadline; `None`: best effort. 0 if the deadline has passed.
+    pub left: Option<Nanos>,
+    /// Length of the lane's windows in the period that was measured.
+    pub window: Nanos,
+    /// Bytes served in that period.
+    pub served: u64,
+    /// Bytes that the bounds demand of that period.
+    pub required: u64,
+    /// Time by which the program was set back before this period.
+    pub lost: Nanos,
+    /// True if the lane must get a window, however short.
+    pub must: bool,
+}
+
+/// Window of a lane in the period to come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Length of the window.
+    pub window: Nanos,
+    /// Time by which the program has been set back, with this period and without what the plan repays.
+    pub lost: Nanos,
+    /// Part of the window that the lane was short of: T_cut.
+    pub cut: Nanos,
+}
+
+/// `value · product(times) / product(by)`, rounded down, at most the largest number; `value` if a divisor is 0.
+fn scaled<const N: usize>(value: Nanos, times: [u64; N], by: [u64; N]) -> Nanos {
+    let product = |factors: &[u64], first: u128| {
+        let factors = factors.iter().map(|factor| u128::from(*factor));
+        factors.fold(first, u128::saturating_mul)
+    };
+    let (times, by) = (
+        product(&times, u128::from(value.as_nanos())),
+        product(&by, 1),
+    );
+    match times.checked_div(by) {
+        Some(scaled) => Nanos::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX)),
+        None => value,
+    }
+}
+
+impl Demand {
+    /// Adds the demand of a program that shares the lane.
+    pub(crate) fn add(&mut self, other: &Demand) {
+        self.left = self.left.into_iter().chain(other.left).min();
+        self.served += other.served;
+        self.required += other.required;
+        self.lost = self.lost.max(other.lost);
+        self.must |= other.must;
+    }
+
+    /// T_ushape + T_adjust: the window in which the lane would have served what was required. The paper divides by
+    /// `served` / T_init_window; a window's length is what `served` was measured in, so that is T_init_window here.
+    fn adjusted(&self, period: Nanos) -> Nanos {
+        match self.left {
+            None => Nanos::ZERO,
+            // Without traffic there is no throughput to adjust by.
+            Some(_) if self.served == 0 || self.required == 0 => self.window,
+            Some(_) => scaled(self.window, [self.required], [self.served]).min(period),
+        }
+    }
+
+    /// T_loss when the period is over: `lost`, plus what was served too little, less what was served too much.
+    fn set_back(&self, period: Nanos) -> Nanos {
+        let (served, required) = (self.served, self.required);
+        let time = |bytes: u64| scaled(period, [bytes], [required]);
+        match (required, served < required) {
+            (0, _) => self.lost,
+            (_, true) => self.lost + time(required - served),
+            (_, false) => self.lost.saturating_sub(time(served - required)),
+        }
+    }
+
+    /// Length of window that repays a loss: the reverse of [`Demand::loss`].
+    fn repays(&self, lost: Nanos, period: Nanos) -> Nanos {
+        let (period, window) = (period.as_nanos(), self.window.as_nanos());
+        match self.served {
+            0 => Nanos::ZERO,
+            served => scaled(lost, [window, self.required], [served, period]),
+        }
+    }
+}
+
+/// Computes the windows of the period to come. They sum to `period` if there is a lane that can use what others leave: one of
+/// best effort, or any at all.
+///
+/// `least` is the shortest window that makes sense; a lane that [must](Demand::must) have a window gets that at least, if the
+/// period has room for all of those.
+pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
+    let least_of = |demand: &Demand| match demand.must {
+        true => least.min(period / demands.len() as u64),
+        false => Nanos::ZERO,
+    };
+    let mut sizes: Vec<Size> = demands
+        .iter()
+        .map(|demand| Size {
+            window: demand.adjusted(period).max(least_of(demand)),
+            lost: demand.left.map_or(Nanos::ZERO, |_| demand.set_back(period)),
+            cut: Nanos::ZERO,
+        })
+        .collect();
+    let total = |sizes: &[Size]| sizes.iter().map(|size| size.window).sum::<Nanos>();
+    let over = total(&sizes).saturating_sub(period);
+    cut(over, demands, &mut sizes, &least_of);
+    let mut under = period.saturating_sub(total(&sizes));
+    repay(&mut under, period, demands, &mut sizes);
+    share(under, demands, &mut sizes);
+    sizes
+}
+
+/// Shortens the windows of programs with goals by `over` in all, in proportion to the time to their deadlines. A window is not
+/// cut below its least; what it cannot give, the others do.
+fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&Demand) -> Nanos) {
+    while !over.is_zero() {
+        let room = |at: usize| sizes[at].window.saturating_sub(least(&demands[at]));
+        let weight = |at: usize| demands[at].left.map_or(0, |left| left.as_nanos().max(1));
+        let able: Vec<(usize, Nanos, u64)> = (0..demands.len())
+            .map(|at| (at, room(at), weight(at)))
+            .filter(|(_, room, weight)| !room.is_zero() && *weight > 0)
+            .collect();
+        let weights: u64 = able
+            .iter()
+            .map(|(.., weight)| weight / able.len() as u64)
+            .sum();
+        if able.is_empty() {
+            break;
+        }
+        let mut left = over;
+        for (at, room, weight) in &able {
+            let share = scaled(over, [weight / able.len() as u64], [weights.max(1)]);
+            let cut = share.max(Nanos::from_nanos(1)).min(*room).min(left);
+            sizes[*at].window = sizes[*at].window - cut;
+            sizes[*at].cut += cut;
+            left = left - cut;
+        }
+        over = left;
+    }
+}
+
+/// Lengthens windows by what repays losses, the most urgent program first.
+fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size]) {
+    let mut urgent: Vec<usize> = (0..demands.len())
+        .filter(|at| demands[*at].left.is_some() && !sizes[*at].lost.is_zero())
+        .collect();
+    urgent.sort_by_key(|at| demands[*at].left);
+    for at in urgent {
+        let (demand, size) = (&demands[at], &mut sizes[at]);
+        let extra = demand.repays(size.lost, period).min(*under);
+        size.window += extra;
+        *under = *under - extra;
+    }
+}
+
+/// Gives what is left to best effort in equal parts: to lanes without a goal that have requests, or to all that have requests,
+/// or to all.
+fn share(under: Nanos, demands: &[Demand], sizes: &mut [Size]) {
+    let best_effort = |demand: &Demand| demand.must && demand.left.is_none();
+    let active = |demand: &Demand| demand.must;
+    let any = |_: &Demand| true;
+    let rules: [&dyn Fn(&Demand) -> bool; 3] = [&best_effort, &active, &any];
+    let takes = rules.into_iter().find(|rule| demands.iter().any(rule));
+    let takes = takes.unwrap_or(&any);
+    let count = demands.iter().filter(|demand| takes(demand)).count() as u64;
+    let (mut left, mut count) = (under, count);
+    for (size, demand) in sizes.iter_mut().zip(demands) {
+        if takes(demand) {
+            let part = left / count;
+            size.window += part;
+            left = left - part;
+            count -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PERIOD: Nanos = Nanos::from_millis(1000);
+    const LEAST: Nanos = Nanos::from_millis(40);
+
+    fn ms(ms: u64) -> Nanos {
+        Nanos::from_millis(ms)
+    }
+
+    fn goal(left: u64, window: u64, served: u64, required: u64) -> Demand {
+        Demand {
+            left: Some(Nanos::from_secs(left)),
+            window: ms(window),
+            served,
+            required,
+            lost: Nanos::ZERO,
+            must: true,
+        }
+    }
+
+    const BEST_EFFORT: Demand = Demand {
+        left: None,
+        window: Nanos::ZERO,
+        served: 0,
+        required: 0,
+        lost: Nanos::ZERO,
+        must: true,
+    };
+
+    fn windows(demands: &[Demand]) -> Vec<u64> {
+        let sizes = sizes(PERIOD, LEAST, demands);
+        let windows = sizes.iter().map(|size| size.window);
+        windows
+            .map(|window| window.as_nanos() / 1_000_000)
+            .collect()
+    }
+
+    #[test]
+    fn a_window_becomes_as_long_as_its_bound_demands() {
+        // Half of what is required, which is made up for in one period, and twice as much.
+        let demands = [goal(10, 100, 50, 100), goal(10, 400, 200, 100), BEST_EFFORT];
+        assert_eq!(windows(&demands), [300, 200, 500]);
+    }
+
+    #[test]
+    fn best_effort_shrinks_first_and_goals_by_the_time_to_their_deadlines() {
+        // 1,300 ms are demanded beside the least of best effort: 340 too many, of which a later deadline gives more.
+        let demands = [
+            goal(10, 500, 100, 100),
+            goal(30, 800, 100, 100),
+            BEST_EFFORT,
+        ];
+        assert_eq!(windows(&demands), [415, 545, 40]);
+    }
+
+    #[test]
+    fn the_loss_that_is_measured_is_that_of_the_formula() {
+        let (served, required) = (1_000_000, 1_000_000);
+        let demands = [
+            goal(10, 500, served, required),
+            goal(30, 800, served, required),
+        ];
+        let cuts = sizes(PERIOD, LEAST, &demands);
+        for (size, demand) in cuts.iter().zip(&demands) {
+            // D · (T_cut / T) / B.
+            let share = size.cut.as_secs_f64() / demand.window.as_secs_f64();
+            let formula = served as f64 * share / required as f64;
+            let rate = served as f64 / demand.window.as_secs_f64();
+            let after = Demand {
+                window: size.window,
+                served: (rate * size.window.as_secs_f64()) as u64,
+                ..*demand
+            };
+            let measured = after.set_back(PERIOD).as_secs_f64();
+            assert!((measured - formula).abs() < 1e-5, "{measured} {formula}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_not_cut_below_the_least_and_the_others_give_more() {
+        let demands = [goal(1000, 100, 100, 100), goal(1, 1000, 100, 100)];
+        assert_eq!(windows(&demands), [40, 960]);
+    }
+
+    #[test]
+    fn slack_repays_the_most_urgent_loss_first_and_the_rest_is_for_best_effort() {
+        let lost = |demand: Demand, lost: u64| Demand {
+            lost: ms(lost),
+            ..demand
+        };
+        let near = lost(goal(10, 300, 100, 100), 500);
+        let far = lost(goal(20, 300, 100, 100), 2000);
+        // 360 ms of slack: 150 repay 500 ms of the one, 210 repay 700 ms of the other.
+        let demands = [far, near, BEST_EFFORT];
+        assert_eq!(windows(&demands), [510, 450, 40]);
+    }
+
+    #[test]
+    fn a_lane_without_traffic_has_the_window_that_it_had() {
+        let demands = [goal(10, 300, 0, 100), goal(10, 200, 10, 0), BEST_EFFORT];
+        assert_eq!(windows(&demands), [300, 200, 500]);
+    }
+
+    #[test]
+    fn without_best_effort_all_share_what_is_left() {
+        let demands = [goal(10, 300, 10, 10), goal(10, 300, 10, 10)];
+        assert_eq!(windows(&demands), [500, 500]);
+    }
+
+    #[test]
+    fn sizes_sum_to_the_period_whatever_is_demanded() {
+        let mut state = 1_u64;
+        let mut draw = |most: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % most
+        };
+        for _ in 0..2000 {
+            let count = 1 + draw(6);
+            let demands: Vec<Demand> = (0..count)
+                .map(|_| Demand {
+                    left: (draw(3) > 0).then(|| Nanos::from_millis(draw(100_000))),
+                    window: ms(draw(1000)),
+                    served: draw(1_000_000),
+                    required: draw(3_000_000),
+                    lost: ms(draw(2000)),
+                    must: draw(2) > 0,
+                })
+                .collect();
+            let sizes = sizes(PERIOD, LEAST, &demands);
+            let sum: Nanos = sizes.iter().map(|size| size.window).sum();
+            assert_eq!(sum, PERIOD, "{demands:?}");
+            for (size, demand) in sizes.iter().zip(&demands) {
+                assert!(!demand.must || size.window >= LEAST, "{demands:?}");
+            }
+        }
+    }
+}
