@@ -218,6 +218,7 @@ fn over_nbd(folder: &Folder, requests: u64) {
         class: Class::default(),
         read_only: false,
         addresses: disk.addresses(),
+        program: 0,
         disk: disk.clone(),
     };
     let listen = [Listen::unix(path.clone())];

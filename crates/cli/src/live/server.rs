@@ -1,14 +1,17 @@
 //! A server from its first socket to its last flush.
 
-use super::config::ListenConfig;
+use super::config::{ListenConfig, ProgramConfig};
 use super::disk::PreparedDisk;
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
+use super::goals;
 use super::reload::Reload;
 use super::{messages, sockets};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
+use headtime_serve::disk::Disk;
+use headtime_serve::goals::{Goals, GoalsOptions};
 use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
@@ -17,7 +20,7 @@ use headtime_units::Nanos;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -39,6 +42,9 @@ pub struct Server {
     pub clock: Clock,
     /// Its disks.
     pub running: Vec<Running>,
+    /// Its programs, and their goals.
+    pub programs: Vec<ProgramConfig>,
+    pub goals: Option<GoalsOptions>,
 }
 
 /// What came of a run.
@@ -118,7 +124,7 @@ impl Server {
     /// # Errors
     ///
     /// As [`Server::run`], and if the front cannot be ended.
-    pub fn run_behind(self, front: Front, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
+    pub fn run_behind(mut self, front: Front, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
         let (runtime, mut signals) = match runtime() {
             Ok(begun) => begun,
             Err(fault) => {
@@ -130,8 +136,11 @@ impl Server {
         };
         runtime.block_on(async {
             let Front { gone, end, abandon } = front;
+            let goals = self
+                .goals
+                .map(|options| goals::goals(options, &mut self.running));
             let running = Arc::new(self.running);
-            let reload = Reload::new(&self.file, &self.listen, &running);
+            let reload = Reload::new(&self.file, &self.listen, self.programs, &running);
             let front = (gone, &*abandon);
             let mut was_ready = false;
             let mut ready = |text: &str| {
@@ -142,7 +151,7 @@ impl Server {
                 reload,
                 self.inherited,
                 self.clock,
-                &running,
+                (&running, goals),
                 &mut signals,
                 front,
                 &mut ready,
@@ -214,7 +223,7 @@ async fn serve(
     mut reload: Reload,
     inherited: Inherited,
     clock: Clock,
-    running: &Arc<Vec<Running>>,
+    (running, goals): (&Arc<Vec<Running>>, Option<(Arc<Mutex<Goals>>, Vec<Disk>)>),
     signals: &mut Signals,
     (mut gone, abandon): (Gone, &dyn Fn()),
     ready: Ready<'_>,
@@ -254,9 +263,16 @@ async fn serve(
     let site = Arc::new(Site {
         disks,
         nbd: Some(nbd.counts()),
+        goals: goals.as_ref().map(|(goals, _)| Arc::clone(goals)),
         messages_dropped: messages::dropped(),
         clock,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    let mut plans = pin!(async {
+        match goals {
+            Some((goals, disks)) => goals::plan(goals, disks, clock).await,
+            None => std::future::pending().await,
+        }
     });
     let (end, ended) = watch::channel(false);
     let clients = nbd.run(over(ended.clone()));
@@ -286,6 +302,7 @@ async fn serve(
                 }
             },
             () = reload.done() => {}
+            () = &mut plans => unreachable!("it plans to the end"),
             () = &mut gone, if !ending => {
                 ending = true;
                 tracing::info!("ending: what was in front of the disks has gone");

@@ -64,6 +64,7 @@ impl Fixture {
                 scrubs: Arc::new(Scrubs::new(disk.clone(), "null", None, None)),
             }],
             nbd: None,
+            goals: None,
             messages_dropped: Arc::default(),
             clock: Clock::start(),
             version: "0".to_owned(),

@@ -1,6 +1,7 @@
 //! Tests of the configuration as a text.
 
 mod exports;
+mod programs;
 
 use super::*;
 use headtime_engine::EngineSpec;
