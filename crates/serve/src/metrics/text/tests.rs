@@ -296,3 +296,55 @@ fn a_scrape_without_disks_is_valid() {
     let with_clients = render(empty(Some(counts)));
     assert_eq!(read(&with_clients).len(), 7);
 }
+
+#[test]
+fn programs_have_states_and_bounds() {
+    let program = |name: &str, state, planned| ProgramStatus {
+        name: name.to_owned(),
+        exports: Vec::new(),
+        goal: None,
+        state,
+        why: None,
+        left_s: (state == "late").then_some(-1.5),
+        planned,
+        recording: false,
+    };
+    let planned = headtime_qos::State {
+        number: 1,
+        lane: 1,
+        bound: headtime_qos::Rate(1000),
+        served: headtime_qos::Rate(2000),
+        required: headtime_qos::Rate(3000),
+        window: Nanos::from_millis(250),
+        lost: Nanos::from_millis(500),
+    };
+    let programs = vec![
+        program("mail", "late", Some(planned)),
+        program("web", "none", None),
+    ];
+    let values = read(&render(Page {
+        disks: Vec::new(),
+        silent: Vec::new(),
+        nbd: None,
+        programs: Some((programs, 3)),
+        messages_dropped: 0,
+        uptime: Nanos::ZERO,
+        version: String::new(),
+    }));
+    for (key, value) in [
+        ("state{program=\"mail\",state=\"late\"}", 1.0),
+        ("state{program=\"mail\",state=\"none\"}", 0.0),
+        ("state{program=\"web\",state=\"none\"}", 1.0),
+        ("left_seconds{program=\"mail\"}", -1.5),
+        ("bound_bytes_per_second{program=\"mail\"}", 1000.0),
+        ("served_bytes_per_second{program=\"mail\"}", 2000.0),
+        ("required_bytes_per_second{program=\"mail\"}", 3000.0),
+        ("window_seconds{program=\"mail\"}", 0.25),
+        ("lost_seconds{program=\"mail\"}", 0.5),
+        ("requests_unseen_total", 3.0),
+    ] {
+        let key = format!("headtime_program_{key}");
+        assert_eq!(values.get(&key), Some(&value), "{key}");
+    }
+    assert!(!values.contains_key("headtime_program_left_seconds{program=\"web\"}"));
+}

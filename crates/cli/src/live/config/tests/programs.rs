@@ -4,7 +4,7 @@ use super::*;
 use headtime_qos::Goal;
 
 /// Two disks of which each has a part for two programs, and an array.
-const TEXT: &str = "\
+pub(super) const TEXT: &str = "\
 [[disk]]
 name = \"one\"
 device = \"null\"
