@@ -7,6 +7,8 @@
 mod arrays;
 #[path = "cli/bound.rs"]
 mod bound;
+#[path = "cli/cluster.rs"]
+mod cluster;
 #[path = "cli/common.rs"]
 mod common;
 #[path = "cli/curve.rs"]

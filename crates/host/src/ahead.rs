@@ -124,7 +124,7 @@ impl Host {
                 Step::Direct { .. } => Ok(()),
                 _ => Err(End::Unknown),
             },
-            Phase::Balance | Phase::Wait | Phase::Ended => Err(End::Unknown),
+            Phase::Balance | Phase::Wait | Phase::Idle | Phase::Ended => Err(End::Unknown),
         };
         if let Err(end) = begun {
             return end;

@@ -1,6 +1,6 @@
 //! Puts a host together and checks it.
 
-use crate::spec::{BarrierId, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec};
+use crate::spec::{BarrierId, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec, Step};
 use headtime_sched::Class;
 use headtime_units::{Extent, Nanos, Sectors};
 
@@ -64,6 +64,15 @@ pub enum HostError {
         /// How many it can.
         most: usize,
     },
+    /// A file of a cluster is not in one piece.
+    #[error("file {file}: a cluster stripes files with one extent alone")]
+    InPieces {
+        /// The file, counted from 1 as they were added.
+        file: usize,
+    },
+    /// Every process would end when the others have ended.
+    #[error("every process runs until the others have ended; add a process that ends by itself")]
+    OnlyBackground,
     /// There is nothing to do.
     #[error("a host needs at least one process")]
     NoProcess,
@@ -107,6 +116,8 @@ pub struct HostBuilder {
     /// The class of each process, and that of those to come.
     pub(crate) classes: Vec<Class>,
     class: Class,
+    /// By process: true if the process ends when only such processes are left.
+    pub(crate) background: Vec<bool>,
     /// Steps that programs have planned.
     pub(crate) planned: u64,
     pages: u64,
@@ -130,6 +141,7 @@ impl HostBuilder {
             processes: Vec::new(),
             classes: Vec::new(),
             class: Class::default(),
+            background: Vec::new(),
             planned: 0,
             pages: 0,
         })
@@ -228,8 +240,28 @@ impl HostBuilder {
     /// Adds a process. Processes are numbered from 1, which is the `process` of their requests'
     /// origin; workers of pools are numbered after them, and the flusher is the last.
     pub fn add_process(&mut self, process: ProcessSpec) {
+        self.add(process, false);
+    }
+
+    /// Adds a process that ends by itself when all processes have ended that were not added so. The process
+    /// takes no step after that time, so its behaviour may be endless.
+    pub fn add_background(&mut self, process: ProcessSpec) {
+        self.add(process, true);
+    }
+
+    /// Has the processes of some programs end at once. Files and numbers stay as they are.
+    pub fn silence(&mut self, is_silent: impl Fn(u32) -> bool) {
+        for process in &mut self.processes {
+            if is_silent(process.program) {
+                process.behaviour = Box::new(|| Step::Exit);
+            }
+        }
+    }
+
+    fn add(&mut self, process: ProcessSpec, background: bool) {
         self.processes.push(process);
         self.classes.push(self.class);
+        self.background.push(background);
     }
 
     /// Gives all processes that are added from here on a class: that of everything that they ask for, also what is

@@ -45,6 +45,10 @@ impl Host {
         let this = &mut self.processes[process as usize];
         let step = this.step;
         match this.phase {
+            Phase::Fetch if this.handed => {
+                self.hand_back(process, clock.own);
+                Flow::Stop
+            }
             Phase::Fetch => {
                 if clock.own > clock.now + HORIZON {
                     return self.later(process, clock);
@@ -56,6 +60,7 @@ impl Host {
                     this.origin.process
                 );
                 this.step = match this.ahead.pop_front() {
+                    _ if this.background && self.foreground == 0 => Step::Exit,
                     Some(step) => step,
                     None => this.behaviour.next(),
                 };
@@ -85,7 +90,7 @@ impl Host {
             },
             Phase::Balance => self.balance(process, clock),
             Phase::Finish => self.end_call(process, step, clock),
-            Phase::Ended => Flow::Stop,
+            Phase::Idle | Phase::Ended => Flow::Stop,
         }
     }
 
@@ -168,6 +173,7 @@ impl Host {
                 this.phase = Phase::Ended;
                 this.ended = Some(clock.now);
                 self.alive -= 1;
+                self.foreground -= u32::from(!this.background);
                 return Flow::Stop;
             }
             Step::ReadBlock(_) | Step::DirtyBlock(_) | Step::Think(_) | Step::Ask(_) => {

@@ -9,10 +9,10 @@ use crate::flusher::WriteBack;
 use crate::io::Ios;
 use crate::outcome::{ProgramOutcome, by_program};
 use crate::pool::Pool;
-use crate::process::{Asker, Look, Process};
+use crate::process::{Asker, Look, Phase, Process};
 use crate::readahead::Readahead;
 use crate::returned::ReturnedCalls;
-use crate::spec::{FileId, HostSpec, PAGE};
+use crate::spec::{FileId, HostSpec, PAGE, Step};
 use crate::waiters::Chain;
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
@@ -49,6 +49,10 @@ pub struct Host {
     pub(crate) outbox: VecDeque<NewRequest>,
     pub(crate) unplug: bool,
     pub(crate) alive: u32,
+    /// Processes that run and were not added to end with the others.
+    pub(crate) foreground: u32,
+    /// Threads of a server whose step is over, and when each was.
+    handed_back: VecDeque<(u32, Time)>,
     pub(crate) now: Time,
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
@@ -85,6 +89,7 @@ impl Host {
             pools,
             processes,
             classes,
+            background,
             ..
         } = builder;
         let window = spec.read_ahead.0 / PAGE;
@@ -106,6 +111,7 @@ impl Host {
             come: 0,
             waiters: Chain::default(),
         });
+        let foreground = background.iter().filter(|one| !**one).count();
         let flusher = Asker {
             origin: Origin {
                 process: first,
@@ -129,14 +135,18 @@ impl Host {
             outbox: VecDeque::with_capacity(256),
             unplug: false,
             alive: count as u32,
+            foreground: foreground as u32,
+            handed_back: VecDeque::new(),
             now: Time::ZERO,
             tell_ahead: false,
             foretold: VecDeque::new(),
             returned: ReturnedCalls::default(),
             changes: Changes::default(),
             processes: (1u32..)
-                .zip(processes.into_iter().zip(classes))
-                .map(|(number, (spec, class))| Process::new(number, spec, class))
+                .zip(processes.into_iter().zip(classes).zip(background))
+                .map(|(number, ((spec, class), background))| {
+                    Process::new(number, spec, class, background)
+                })
                 .collect(),
             spec,
         };
@@ -144,6 +154,44 @@ impl Host {
             host.wake(process, host.processes[process as usize].started);
         }
         host
+    }
+
+    /// Makes all processes threads of a server, which wait to be handed steps.
+    pub(crate) fn wait_for_steps(&mut self) {
+        self.due.clear();
+        for process in &mut self.processes {
+            process.handed = true;
+            process.phase = Phase::Idle;
+            process.look = Look::No;
+        }
+    }
+
+    /// Hands a step to a thread of a server that waits for one. The thread begins at `at`, and asks for `program`.
+    ///
+    /// # Panics
+    ///
+    /// If the thread does not wait.
+    pub(crate) fn hand(&mut self, thread: u32, at: Time, step: Step, program: u16, class: Class) {
+        let this = &mut self.processes[thread as usize];
+        assert!(this.phase == Phase::Idle, "thread {thread} has a step");
+        this.origin.program = program;
+        this.class = class;
+        this.step = step;
+        this.called = at;
+        this.phase = Phase::Begin;
+        self.wake(thread, at);
+    }
+
+    /// The next thread of a server whose step is over, and when it was: up to a millisecond after the host's time,
+    /// since a process runs ahead over cached pages.
+    pub(crate) fn handed_back(&mut self) -> Option<(u32, Time)> {
+        self.handed_back.pop_front()
+    }
+
+    /// Notes that the step of a thread of a server is over.
+    pub(crate) fn hand_back(&mut self, thread: u32, at: Time) {
+        self.processes[thread as usize].phase = Phase::Idle;
+        self.handed_back.push_back((thread, at));
     }
 
     /// What the programs have achieved, in the order of their numbers. To be asked at any time.
@@ -266,8 +314,15 @@ impl HostBuilder {
     /// # Errors
     ///
     /// If there is no process, or more than a million, or if one names a pool or a program that cannot be; if a barrier has no
-    /// members or more than there are processes; if a pool has no workers.
+    /// members or more than there are processes; if a pool has no workers; if every process was added by
+    /// [`HostBuilder::add_background`].
     pub fn build(self, seed: u64) -> Result<Host, HostError> {
+        self.check()?;
+        Ok(Host::new(self, seed))
+    }
+
+    /// Checks what [`HostBuilder::build`] refuses.
+    pub(crate) fn check(&self) -> Result<(), HostError> {
         if self.processes.is_empty() {
             return Err(HostError::NoProcess);
         }
@@ -305,6 +360,9 @@ impl HostBuilder {
         if let Some(pool) = self.pools.iter().position(|workers| *workers == 0) {
             return Err(HostError::EmptyPool { pool: pool + 1 });
         }
-        Ok(Host::new(self, seed))
+        if self.background.iter().all(|background| *background) {
+            return Err(HostError::OnlyBackground);
+        }
+        Ok(())
     }
 }

@@ -69,6 +69,7 @@ mod builder;
 mod cache;
 mod calls;
 mod changes;
+pub mod cluster;
 mod file;
 mod flusher;
 mod host;

@@ -1,6 +1,6 @@
 //! The results of programs, as they would report them themselves.
 
-use headtime_units::Time;
+use headtime_units::{Nanos, Time};
 
 /// The result of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,10 @@ pub struct ProgramOutcome {
     pub bytes_read: u64,
     /// Bytes that its calls wrote, to memory or to the disk.
     pub bytes_written: u64,
+    /// Time in which any of its processes had a call outstanding; `None` if that is not known.
+    pub io_time: Option<Nanos>,
+    /// Time with a call outstanding in each epoch from the start of the run on; empty unless epochs were asked for.
+    pub io_epochs: Vec<Nanos>,
     /// Its calls; see [`ProcessOutcome::calls`].
     pub calls: u64,
     /// Its processes, in the order in which they were added.
@@ -54,6 +58,8 @@ pub(crate) fn by_program(
                         ended: Some(Time::ZERO),
                         bytes_read: 0,
                         bytes_written: 0,
+                        io_time: None,
+                        io_epochs: Vec::new(),
                         calls: 0,
                         processes: Vec::new(),
                     },

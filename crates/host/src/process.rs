@@ -18,6 +18,10 @@ pub(crate) struct Process {
     pub origin: Origin,
     pub class: Class,
     pub behaviour: Box<dyn Behaviour>,
+    /// True if the process ends when only such processes are left.
+    pub background: bool,
+    /// True for a thread of a server. The thread carries out handed steps in place of its behaviour.
+    pub handed: bool,
     pub pool: Option<u32>,
     /// The worker that carries out its call.
     pub worker: Option<u32>,
@@ -79,12 +83,14 @@ pub(crate) enum Phase {
     Wait,
     /// It is over.
     Finish,
+    /// A thread of a server waits to be handed a step.
+    Idle,
     /// There is none any more.
     Ended,
 }
 
 impl Process {
-    pub fn new(number: u32, spec: ProcessSpec, class: Class) -> Process {
+    pub fn new(number: u32, spec: ProcessSpec, class: Class, background: bool) -> Process {
         Process {
             origin: Origin {
                 process: number,
@@ -93,6 +99,8 @@ impl Process {
             },
             class,
             behaviour: spec.behaviour,
+            background,
+            handed: false,
             pool: spec.served_by.map(|pool| pool.0),
             worker: None,
             step: Step::Exit,

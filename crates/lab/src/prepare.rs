@@ -6,7 +6,7 @@ use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
-use headtime_engine::{Map, Striped};
+use headtime_engine::{Concat, Map, Striped};
 use headtime_host::DiskSize;
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
@@ -41,6 +41,10 @@ pub struct DriveSet {
     unordered: Profile,
     /// Layout of the array of such drives, if the scenario has an array.
     pub striped: Option<Striped>,
+    /// Layout of the servers' disks, if the scenario has a cluster of several servers.
+    pub concat: Option<Concat>,
+    /// Disk that the workload sees.
+    disk: DiskSize,
     /// Where its sectors are.
     pub layout: Arc<Layout>,
     /// What schedulers know of the drive.
@@ -50,9 +54,23 @@ pub struct DriveSet {
 }
 
 impl DriveSet {
-    /// Disk that the workload sees: the drive, or the array of such drives.
+    /// Disk that the workload sees: the drive, the array of such drives, or the volume of a cluster.
     pub fn disk(&self) -> DiskSize {
-        size(&self.profile, self.striped.as_ref())
+        self.disk
+    }
+
+    /// Size of the drive.
+    pub fn one_disk(&self) -> DiskSize {
+        size(&self.profile, None)
+    }
+
+    /// Layout of all disks behind one address space; `None` for one disk.
+    pub fn map(&self) -> Option<Box<dyn Map>> {
+        match (&self.striped, &self.concat) {
+            (Some(striped), _) => Some(Box::new(striped.clone())),
+            (None, Some(concat)) => Some(Box::new(concat.clone())),
+            (None, None) => None,
+        }
     }
 
     /// The same with another order of the firmware.
@@ -61,6 +79,8 @@ impl DriveSet {
             profile: with_firmware(&self.unordered, firmware)?,
             unordered: self.unordered.clone(),
             striped: self.striped.clone(),
+            concat: self.concat.clone(),
+            disk: self.disk,
             layout: Arc::clone(&self.layout),
             known: Arc::clone(&self.known),
             script: self.script.clone(),
@@ -151,7 +171,19 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let array = scenario.array.as_ref();
         let striped = array.map(|array| array.build(geometry.capacity, geometry.sector_bytes));
         let striped = striped.transpose().map_err(Fault::input)?;
-        let disk = size(&profile, striped.as_ref());
+        let cluster = match &scenario.workload {
+            Workload::Programs(programs) => programs.cluster.as_ref(),
+            Workload::Synthetic(_) | Workload::Replay(_) => None,
+        };
+        let mut disk = size(&profile, striped.as_ref());
+        let mut concat = None;
+        if let Some(cluster) = cluster {
+            if cluster.servers > 1 {
+                let sizes = vec![disk.capacity; cluster.servers.into()];
+                concat = Some(Concat::new(&sizes).map_err(Fault::input)?);
+            }
+            disk = cluster.volume(disk);
+        }
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
@@ -165,6 +197,8 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             layout: stock.layout(&profile, &text),
             unordered: profile.clone(),
             striped,
+            concat,
+            disk,
             profile,
             known,
             script,

@@ -12,6 +12,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::Profile;
 use headtime_host::DiskSize;
 use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
+use headtime_qos::{Model, Profile as RunProfile};
 use headtime_stack::drives::{self, Findings};
 use headtime_stack::{Beliefs, Known, Source};
 use headtime_workload::{Script, Trace};
@@ -73,6 +74,8 @@ pub struct Stock {
     scripts: Memo<Result<Arc<Script>, Fault>>,
     laid: Memo<Result<Laid, BenchmarkError>>,
     bounds: Memo<Result<Option<Arc<Bound>>, Fault>>,
+    profiled: Memo<Result<Arc<RunProfile>, Fault>>,
+    trained: Memo<Result<(Arc<RunProfile>, Arc<Model>), Fault>>,
 }
 
 impl fmt::Debug for Stock {
@@ -99,6 +102,8 @@ impl Default for Stock {
             scripts: Memo::new(HUGE),
             laid: Memo::new(LARGE),
             bounds: Memo::new(SMALL),
+            profiled: Memo::new(LARGE),
+            trained: Memo::new(LARGE),
         }
     }
 }
@@ -213,6 +218,32 @@ impl Stock {
     ) -> Result<Option<Arc<Bound>>, Fault> {
         let compute = || compute().map(|bound| bound.map(Arc::new));
         self.bounds.get(key, compute)
+    }
+
+    /// The profile of a run without other programs; `key` is what it depends on, as text.
+    ///
+    /// # Errors
+    ///
+    /// What `take` says.
+    pub fn profiled(
+        &self,
+        key: String,
+        take: impl FnOnce() -> Result<Arc<RunProfile>, Fault>,
+    ) -> Result<Arc<RunProfile>, Fault> {
+        self.profiled.get(key, take)
+    }
+
+    /// The profile of a program, and the model trained with it; `key` is what they depend on, as text.
+    ///
+    /// # Errors
+    ///
+    /// What `train` says.
+    pub fn trained(
+        &self,
+        key: String,
+        train: impl FnOnce() -> Result<(Arc<RunProfile>, Arc<Model>), Fault>,
+    ) -> Result<(Arc<RunProfile>, Arc<Model>), Fault> {
+        self.trained.get(key, train)
     }
 }
 

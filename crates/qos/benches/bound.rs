@@ -19,6 +19,8 @@ fn bounds(criterion: &mut Criterion) {
         Sample {
             vector,
             rate,
+            seconds: 0.1,
+            is_judged: true,
             group,
         }
     });

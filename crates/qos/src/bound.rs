@@ -68,16 +68,45 @@ impl Alpha {
 pub struct Bounds {
     model: Arc<Model>,
     alpha: Alpha,
-    servers: Vec<Accumulator>,
+    servers: Vec<Server>,
 }
+
+/// Requests of the program on a server.
+#[derive(Clone, Debug)]
+struct Server {
+    epoch: Accumulator,
+    /// Throughput by the last epoch with requests; 0 if the program has left the server.
+    rate: f64,
+    /// Requests that were there at the end of the last epoch.
+    seen: u64,
+    /// Requests of the program on all servers since the last request here.
+    since: u64,
+}
+
+/// Requests of a program, for each server, after which a server without any of them is left. A program that uses all servers
+/// alike leaves one out for so long once in 3,000 times.
+const LEAVES_AFTER: u64 = 8;
 
 impl Bounds {
     /// Bounds by a model, on servers whose sectors have `sector_bytes` bytes.
-    pub fn new(model: Arc<Model>, alpha: Alpha, servers: u16, sector_bytes: u32) -> Bounds {
+    ///
+    /// # Panics
+    ///
+    /// If sectors have no bytes.
+    pub fn new(model: Arc<Model>, alpha: Alpha, sector_bytes: u32) -> Bounds {
+        let servers = usize::from(model.setting().servers);
         Bounds {
             model,
             alpha,
-            servers: vec![Accumulator::new(sector_bytes); usize::from(servers)],
+            servers: vec![
+                Server {
+                    epoch: Accumulator::new(sector_bytes),
+                    rate: 0.0,
+                    seen: 0,
+                    since: 0,
+                };
+                servers
+            ],
         }
     }
 
@@ -92,16 +121,41 @@ impl Bounds {
     ///
     /// If there is no such server.
     pub fn request(&mut self, server: u16, op: Op, extent: Extent) {
-        self.servers[usize::from(server)].add(op, extent);
+        for (number, of) in self.servers.iter_mut().enumerate() {
+            of.since = if number == usize::from(server) {
+                0
+            } else {
+                of.since + 1
+            };
+        }
+        self.servers[usize::from(server)].epoch.add(op, extent);
     }
 
     /// Ends the epoch, whose length is [`Model::epoch`]. Returns the bound of the program for the next epoch: the sum over the
-    /// servers that had requests. Returns `None` if no server had requests.
+    /// servers that it uses. Returns `None` if no server had requests.
+    ///
+    /// A server with fewer requests than are [enough](Model::enough) since its last prediction keeps that one. A server without
+    /// requests keeps it until the program has made 8 requests for each server elsewhere. Otherwise the bound of a program that
+    /// gets little service would fall: few requests come in an epoch, to few servers. If one request is enough, each epoch counts
+    /// by itself.
     pub fn epoch_ends(&mut self) -> Option<Rate> {
         let tree = self.model.tree();
-        let vectors = self.servers.iter_mut().filter_map(Accumulator::take);
-        let rates = vectors.map(|sums| tree.predict(&sums.vector()));
-        let rate = rates.fold(None, |sum, rate| Some(sum.unwrap_or(0.0) + rate))?;
-        Some(Rate((rate / self.alpha.0 + 0.5) as u64))
+        let enough = self.model.enough();
+        let most = LEAVES_AFTER * self.servers.len() as u64;
+        let mut any = false;
+        for server in &mut self.servers {
+            any |= server.epoch.requests() > server.seen;
+            server.seen = server.epoch.requests();
+            if server.seen >= enough
+                && let Some(sums) = server.epoch.take()
+            {
+                server.rate = tree.predict(&sums.vector());
+                server.seen = 0;
+            } else if enough == 1 || server.since > most {
+                server.rate = 0.0;
+            }
+        }
+        let rate: f64 = self.servers.iter().map(|server| server.rate).sum();
+        any.then(|| Rate((rate / self.alpha.0 + 0.5).max(1.0) as u64))
     }
 }

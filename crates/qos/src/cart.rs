@@ -2,35 +2,28 @@
 
 mod folds;
 mod prune;
+mod sample;
 mod split;
 mod tree;
 
-use crate::features::{FeatureSet, Vector};
+use crate::features::FeatureSet;
 use folds::Folds;
 use headtime_units::{Millionths, nearest};
-use split::Limits;
+use split::{Branch, Limits};
 use std::str::FromStr;
-use thiserror::Error;
 
+pub use folds::TooFew;
+pub use sample::Sample;
 pub use tree::{Node, Tree};
 
-/// An epoch of a server, to train with.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
-    /// Locality of the requests. All numbers are finite.
-    pub vector: Vector,
-    /// Throughput, in bytes per second; above 0.
-    pub rate: f64,
-    /// Samples of a group are held out together, such as all servers in one epoch.
-    pub group: u64,
-}
-
 /// Scale of throughputs in which the tree reduces the variance.
+///
+/// On either scale, a leaf predicts the throughput of all its epochs together: their bytes, divided by their time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// Bytes per second, as in the paper. Leaves have arithmetic means.
+    /// Bytes per second, as in the paper.
     Linear,
-    /// Logarithm of the throughput. Leaves have geometric means.
+    /// Logarithm of the throughput, so that relative errors count.
     #[default]
     Log,
 }
@@ -87,14 +80,6 @@ pub struct Grown {
     pub is_met: bool,
 }
 
-/// Why no tree can be grown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{groups} epochs with throughput are too few for cross-validation; allowed are 2 or more")]
-pub struct TooFew {
-    /// Number of groups.
-    pub groups: usize,
-}
-
 /// Grows a tree.
 ///
 /// # Errors
@@ -106,46 +91,45 @@ pub struct TooFew {
 /// If a sample has a number that is not allowed.
 pub fn grow(samples: &[Sample], options: &CartOptions) -> Result<Grown, TooFew> {
     for sample in samples {
-        let finite = sample.vector.iter().all(|value| value.is_finite());
+        let is_finite = sample.vector.iter().all(|value| value.is_finite());
+        let is_above = |value: f64| value.is_finite() && value > 0.0;
         assert!(
-            finite && sample.rate.is_finite() && sample.rate > 0.0,
+            is_finite && is_above(sample.rate) && is_above(sample.seconds),
             "{sample:?}"
         );
     }
-    let scale = options.scale;
-    let vectors: Vec<Vector> = samples.iter().map(|sample| sample.vector).collect();
-    let rates: Vec<f64> = samples.iter().map(|sample| sample.rate).collect();
-    let y: Vec<f64> = rates.iter().map(|rate| scale.of(*rate)).collect();
+    let folds = Folds::new(samples.iter().map(|sample| sample.group), options.folds)?;
+    let y: Vec<f64> = samples
+        .iter()
+        .map(|sample| options.scale.of(sample.rate))
+        .collect();
     let limits = Limits {
         features: options.features,
         min_split: options.min_split.max(2) as usize,
         min_bucket: options.min_bucket.max(1) as usize,
     };
-    let keys = match options.stop {
-        Stop::Pruned => prune::weakest_links,
-        Stop::Error(_) => prune::best_first,
+    let grown = |members| {
+        let branches = split::grow(samples, &y, members, &limits);
+        let numbers = match options.stop {
+            Stop::Pruned => prune::weakest_links(&branches),
+            Stop::Error(_) => prune::best_first(&branches),
+        };
+        (branches, numbers)
     };
-    let branches = split::grow(&vectors, &y, (0..samples.len() as u32).collect(), &limits);
-    let sizes = keys(&branches);
-    let folds = Folds::new(samples.iter().map(|sample| sample.group), options.folds)
-        .ok_or_else(|| too_few(samples))?;
-    let folds = folds.grown(|members| {
-        let branches = split::grow(&vectors, &y, members, &limits);
-        let sizes = keys(&branches);
-        (branches, sizes)
-    });
+    let (branches, numbers) = grown((0..samples.len() as u32).collect());
+    let folds = folds.grown(grown);
     let (size, is_met) = match options.stop {
         Stop::Pruned => {
-            let squared = |predicted: f64, sample: usize| (predicted - y[sample]).powi(2);
-            let sizes = prune::between(&sizes);
-            let losses = folds.losses(&sizes, &vectors, squared);
+            let squared = |leaf: &Branch, sample: usize| (leaf.mean - y[sample]).powi(2);
+            let sizes = prune::between(&numbers);
+            let losses = folds.losses(&sizes, samples, squared);
             (sizes[losses.within_one_error()], true)
         }
         Stop::Error(threshold) => {
             let relative =
-                |predicted: f64, sample: usize| (scale.rate(predicted) / rates[sample] - 1.0).abs();
-            let sizes = prune::steps(&sizes);
-            let losses = folds.losses(&sizes, &vectors, relative);
+                |leaf: &Branch, sample: usize| (leaf.rate / samples[sample].rate - 1.0).abs();
+            let sizes = prune::steps(&numbers);
+            let losses = folds.losses(&sizes, samples, relative);
             let below = losses.smallest_below(threshold.0 as f64 / 1e6);
             (
                 sizes[below.unwrap_or_else(|| losses.least())],
@@ -153,18 +137,11 @@ pub fn grow(samples: &[Sample], options: &CartOptions) -> Result<Grown, TooFew> 
             )
         }
     };
-    let held_out = folds.predictions(size, &vectors);
     Ok(Grown {
-        tree: prune::cut(&branches, &sizes, size, |mean| scale.rate(mean)),
-        held_out: held_out.into_iter().map(|mean| scale.rate(mean)).collect(),
+        tree: prune::cut(&branches, &numbers, size),
+        held_out: folds.predictions(size, samples),
         is_met,
     })
-}
-
-fn too_few(samples: &[Sample]) -> TooFew {
-    TooFew {
-        groups: usize::from(!samples.is_empty()),
-    }
 }
 
 impl Scale {
@@ -181,14 +158,6 @@ impl Scale {
         match self {
             Scale::Linear => rate,
             Scale::Log => libm::log(rate),
-        }
-    }
-
-    /// The throughput at a point of the scale.
-    fn rate(self, point: f64) -> f64 {
-        match self {
-            Scale::Linear => point,
-            Scale::Log => libm::exp(point),
         }
     }
 }
@@ -231,3 +200,6 @@ impl Errors {
         self.0.len()
     }
 }
+
+#[cfg(test)]
+mod naive;

@@ -3,6 +3,7 @@
 use headtime_sched::Op;
 use headtime_units::{Bytes, Extent, nearest};
 use std::fmt;
+use std::ops::AddAssign;
 use std::str::FromStr;
 use thiserror::Error;
 
@@ -164,6 +165,20 @@ pub struct Sums {
     pub log_distance: f64,
 }
 
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Sums) {
+        self.requests += other.requests;
+        self.pieces += other.pieces;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.reads += other.reads;
+        self.steps += other.steps;
+        self.sequential += other.sequential;
+        self.distance = self.distance.saturating_add(other.distance);
+        self.signed = self.signed.saturating_add(other.signed);
+        self.log_distance += other.log_distance;
+    }
+}
+
 impl Sums {
     /// The features. Those of distance are 0 if no distance is known.
     pub fn vector(&self) -> Vector {
@@ -259,6 +274,11 @@ impl Accumulator {
         if distance != 0 {
             sums.log_distance += libm::log2(1.0 + absolute as f64);
         }
+    }
+
+    /// Returns the requests of this epoch so far.
+    pub fn requests(&self) -> u64 {
+        self.sums.requests
     }
 
     /// Ends the epoch. Returns its sums, or `None` if no request came.

@@ -31,11 +31,12 @@ impl Locality {
         &mut self.servers[index]
     }
 
-    /// Notes a request. A reuse distance counts if it lies within the window that began at `window`: otherwise it holds the
-    /// time in which others were served.
-    pub fn asked(&mut self, now: Time, window: Time, server: u16, at: Lba) {
+    /// Notes a request. A reuse distance counts if it lies within the program's window, of which start and length are given:
+    /// otherwise it holds the time in which others were served.
+    pub fn asked(&mut self, now: Time, (from, span): (Time, Nanos), server: u16, at: Lba) {
         let of = self.server(server);
-        let gap = (of.outstanding == 0 && of.done >= window).then(|| now.saturating_since(of.done));
+        let counts = of.outstanding == 0 && of.done >= from && now < from + span;
+        let gap = counts.then(|| now.saturating_since(of.done));
         of.outstanding += 1;
         of.at = Some(at);
         if let Some(gap) = gap {

@@ -1,9 +1,9 @@
 //! The trained tree of a program on a site.
 
 use crate::cart::{CartOptions, Errors, Node, Sample, TooFew, Tree, grow};
-use crate::features::Feature;
+use crate::features::{Feature, Sums};
 use crate::profile::{Profile, Row};
-use crate::setting::{Differs, Setting};
+use crate::setting::{Differs, Service, Setting};
 use crate::text::{Lines, TextError, finite, first_line, seal};
 use headtime_units::Nanos;
 use std::collections::BTreeMap;
@@ -18,16 +18,31 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     setting: Setting,
+    enough: u64,
     tree: Tree,
 }
 
 /// Options of training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainOptions {
     /// Options of the tree.
     pub cart: CartOptions,
     /// Requests of each profile of the program that are used: a segment drawn by chance. `None` uses all. The paper has 10,000.
     pub segment: Option<u64>,
+    /// Requests of a server whose means are used, 1 or more; default 8. Epochs with fewer count together. With 1 each epoch counts
+    /// by itself, as in the paper. An epoch with one or two requests says little of a program, and a program that gets little
+    /// service has many such epochs.
+    pub enough: u64,
+}
+
+impl Default for TrainOptions {
+    fn default() -> TrainOptions {
+        TrainOptions {
+            cart: CartOptions::default(),
+            segment: None,
+            enough: 8,
+        }
+    }
 }
 
 /// A model, and its errors in cross-validation.
@@ -98,12 +113,15 @@ impl Model {
             None => &profile.rows[..],
             Some(requests) => profile.segment(requests, 0),
         });
-        let mut set = Set::default();
-        parts.for_each(|rows| set.add(rows));
+        let mut set = Set {
+            enough: options.enough.max(1),
+            ..Set::default()
+        };
+        parts.for_each(|rows| set.add(rows, setting.service, true));
         let of_program = set.samples.len();
         if let Some(synthetic) = synthetic {
             (synthetic.setting.expect_like(setting)).map_err(TrainError::Synthetic)?;
-            set.add(&synthetic.rows);
+            set.add(&synthetic.rows, setting.service, false);
         }
         let samples = &set.samples;
         let grown = grow(samples, &options.cart).map_err(|few| TrainError::TooFew {
@@ -122,6 +140,7 @@ impl Model {
         Ok(Trained {
             model: Model {
                 setting: setting.clone(),
+                enough: options.enough,
                 tree: grown.tree.clone(),
             },
             servers: Errors::of(pairs().take(of_program)),
@@ -142,6 +161,11 @@ impl Model {
         self.setting.epoch
     }
 
+    /// Requests of a server whose means are used; see [`TrainOptions::enough`].
+    pub fn enough(&self) -> u64 {
+        self.enough
+    }
+
     /// The tree.
     pub fn tree(&self) -> &Tree {
         &self.tree
@@ -151,6 +175,7 @@ impl Model {
     pub fn to_text(&self) -> String {
         let mut text = first_line(KIND, VERSION);
         self.setting.write(&mut text);
+        writeln!(text, "enough = {}", self.enough).expect("a string takes all text");
         for node in self.tree.nodes() {
             writeln!(text, "{node}").expect("a string takes all text");
         }
@@ -166,6 +191,16 @@ impl Model {
     pub fn from_text(text: &str) -> Result<Model, TextError> {
         let mut lines = Lines::open(text, KIND, VERSION)?;
         let setting = Setting::read(&mut lines)?;
+        let line = lines.next()?;
+        let enough = line
+            .strip_prefix("enough = ")
+            .and_then(|number| number.parse().ok());
+        let enough = enough.filter(|enough| *enough > 0);
+        let enough = enough.ok_or_else(|| {
+            lines.error(format!(
+                "`{line}`; allowed is `enough = NUMBER` with a number from 1 on"
+            ))
+        })?;
         let mut nodes = Vec::new();
         let last = loop {
             let line = lines.next()?;
@@ -186,7 +221,11 @@ impl Model {
             ))
         })?;
         lines.finish(last)?;
-        Ok(Model { setting, tree })
+        Ok(Model {
+            setting,
+            enough,
+            tree,
+        })
     }
 }
 
@@ -224,27 +263,71 @@ fn node(line: &str) -> Option<Node> {
 /// Samples to train with.
 #[derive(Default)]
 struct Set {
+    /// Requests that are enough for a sample.
+    enough: u64,
     samples: Vec<Sample>,
     /// Groups so far.
     groups: u64,
     untimed: u64,
 }
 
+/// Epochs of a server that count together.
+#[derive(Clone, Copy, Default)]
+struct Together {
+    sums: Sums,
+    busy: Nanos,
+    /// Epochs since the last request.
+    quiet: u32,
+}
+
+/// Epochs without a request after which a server's requests before them do not count with those behind them.
+const QUIET_EPOCHS: u32 = 10;
+
 impl Set {
-    /// Adds rows of a profile. All servers of an epoch are a group.
-    fn add(&mut self, rows: &[Row]) {
+    /// Adds rows of a profile. Epochs of a server count together until they have enough requests, with the program's time in
+    /// all of these epochs. All samples that end in an epoch are a group.
+    fn add(&mut self, rows: &[Row], service: Service, is_judged: bool) {
+        let servers = rows.iter().map(|row| usize::from(row.server) + 1).max();
+        let mut all = vec![Together::default(); servers.unwrap_or(0)];
         for epoch in rows.chunk_by(|a, b| a.epoch == b.epoch) {
+            let busy = epoch.first().map_or(Nanos::ZERO, |row| row.busy);
+            for together in &mut all {
+                together.quiet += 1;
+                if together.quiet > QUIET_EPOCHS || self.enough == 1 {
+                    *together = Together::default();
+                }
+                if service == Service::Program {
+                    together.busy += busy;
+                }
+            }
             for row in epoch {
-                match row.rate() {
-                    None => self.untimed += 1,
-                    Some(rate) => self.samples.push(Sample {
-                        vector: row.sums.vector(),
-                        rate,
-                        group: self.groups,
-                    }),
+                let together = &mut all[usize::from(row.server)];
+                together.sums += row.sums;
+                together.quiet = 0;
+                if service == Service::Disk {
+                    together.busy += row.busy;
+                }
+                if together.sums.requests >= self.enough {
+                    let Together { sums, busy, .. } = std::mem::take(together);
+                    self.sample(&sums, busy, is_judged);
                 }
             }
             self.groups += 1;
         }
+    }
+
+    fn sample(&mut self, sums: &Sums, busy: Nanos, is_judged: bool) {
+        let seconds = busy.as_secs_f64();
+        if busy.is_zero() {
+            self.untimed += 1;
+            return;
+        }
+        self.samples.push(Sample {
+            vector: sums.vector(),
+            rate: sums.bytes as f64 / seconds,
+            seconds,
+            is_judged,
+            group: self.groups,
+        });
     }
 }

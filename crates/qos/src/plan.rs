@@ -206,11 +206,12 @@ impl Planner {
     /// Notes a request that arrives at a server.
     pub fn asked(&mut self, now: Time, server: u16, number: u16, op: Op, extent: Extent) {
         let at = self.place(number);
-        let shared = self.programs[0].starts[0];
+        let shared = &self.programs[0];
+        let shared = (shared.starts[0], shared.windows[0]);
         let program = &mut self.programs[at];
         let window = match program.shares {
             true => shared,
-            false => program.starts[0],
+            false => (program.starts[0], program.windows[0]),
         };
         program.outstanding += 1;
         program.busy = true;
@@ -241,12 +242,14 @@ impl Planner {
         true
     }
 
-    /// Returns the time of the next order.
-    pub fn next_wakeup(&self) -> Time {
-        match self.orders.is_empty() && self.started {
-            true => self.epoch_end,
-            false => Time::ZERO,
+    /// Returns the time at which the next order may be due. Returns `None` while no request is outstanding: ask for orders when a
+    /// request comes.
+    pub fn next_wakeup(&self) -> Option<Time> {
+        if !self.started || !self.orders.is_empty() {
+            return Some(Time::ZERO);
         }
+        let waits = self.programs.iter().any(|program| program.outstanding > 0);
+        waits.then_some(self.epoch_end)
     }
 
     /// The next order that is due at `now`.

@@ -86,24 +86,26 @@ impl Profile {
     /// A part of the run with at least so many requests, of whole epochs, drawn by `seed`. The whole run if it has fewer.
     pub fn segment(&self, requests: u64, seed: u64) -> &[Row] {
         let count = |rows: &[Row]| rows.iter().map(|row| row.sums.requests).sum::<u64>();
-        let skip = match count(&self.rows).checked_sub(requests) {
-            None | Some(0) => return &self.rows,
-            Some(more) => Random::new(seed, 0, 0).below(more + 1),
+        let epochs = |from: usize| self.rows[from..].chunk_by(|a, b| a.epoch == b.epoch);
+        let Some(more) = count(&self.rows).checked_sub(requests) else {
+            return &self.rows;
         };
-        let mut epochs = self.rows.chunk_by(|a, b| a.epoch == b.epoch);
-        let (mut from, mut skipped) = (0, 0);
-        let mut ahead = epochs.clone();
-        while let Some(epoch) = ahead.next()
-            && skipped + count(epoch) <= skip
-        {
-            (from, skipped) = (from + epoch.len(), skipped + count(epoch));
-            epochs = ahead.clone();
+        let mut skip = Random::new(seed, 0, 0).below(more + 1);
+        let mut from = 0;
+        for epoch in epochs(0) {
+            match skip.checked_sub(count(epoch)) {
+                Some(rest) => skip = rest,
+                None => break,
+            }
+            from += epoch.len();
         }
         let (mut to, mut taken) = (from, 0);
-        while taken < requests
-            && let Some(epoch) = epochs.next()
-        {
-            (to, taken) = (to + epoch.len(), taken + count(epoch));
+        for epoch in epochs(from) {
+            if taken >= requests {
+                break;
+            }
+            to += epoch.len();
+            taken += count(epoch);
         }
         &self.rows[from..to]
     }

@@ -14,8 +14,6 @@ pub struct TrainingOptions {
     pub requests: u64,
     /// Number of processes, 1 or more: 8 in the paper.
     pub processes: u32,
-    /// Calls with the same pattern, 1 or more.
-    pub calls: u32,
     /// Longest distance: 10 GB in the paper.
     pub reach: Bytes,
 }
@@ -26,7 +24,6 @@ impl Default for TrainingOptions {
             seed: 1,
             requests: 20_000,
             processes: 8,
-            calls: 8,
             reach: Bytes(10_000_000_000),
         }
     }
@@ -52,7 +49,7 @@ pub struct TrainingRequest {
 /// # Readings
 ///
 /// An epoch's features are means, so requests that are drawn one by one would have the same features in each epoch. So size,
-/// distance, probability of a sequential request and share of reads are drawn for some calls together:
+/// distance, probability of a sequential request and share of reads are drawn for 8 calls together:
 ///
 /// | number | drawn from |
 /// |---|---|
@@ -84,6 +81,9 @@ struct Pattern {
     reads: f64,
 }
 
+/// Calls with the same pattern. Errors of trees hardly depend on this number, from 1 to 64.
+const CALLS: u64 = 8;
+
 /// Smallest request, and the unit of places and sizes.
 const BLOCK: u64 = 4096;
 
@@ -92,7 +92,7 @@ impl Training {
     ///
     /// # Panics
     ///
-    /// If the area has less than 128 KiB, a block of 4 KiB is no multiple of a sector, or a count is zero.
+    /// If the area has less than 128 KiB, a block of 4 KiB is no multiple of a sector, or there are no processes.
     pub fn new(options: TrainingOptions, area: Sectors, sector_bytes: u32) -> Training {
         let bytes = u64::from(sector_bytes);
         assert!(
@@ -101,10 +101,7 @@ impl Training {
         );
         let area = area.bytes(sector_bytes) / BLOCK * BLOCK;
         assert!(area >= PIECE.0, "the area has room for the largest request");
-        assert!(
-            options.processes > 0 && options.calls > 0,
-            "processes make calls"
-        );
+        assert!(options.processes > 0, "processes make calls");
         let mut random = Random::new(options.seed, 0, 0);
         Training {
             pattern: Pattern::drawn(&mut random, options.reach),
@@ -178,7 +175,7 @@ impl Iterator for Training {
         }
         let processes = u64::from(self.options.processes);
         let (call, process) = (self.made / processes, self.made % processes);
-        if self.made > 0 && process == 0 && call.is_multiple_of(u64::from(self.options.calls)) {
+        if self.made > 0 && process == 0 && call.is_multiple_of(CALLS) {
             self.pattern = Pattern::drawn(&mut self.random, self.options.reach);
         }
         self.made += 1;

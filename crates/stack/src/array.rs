@@ -2,9 +2,9 @@
 
 use headtime_config::{KeyError, OneOrList, parse, whole};
 use headtime_engine::{MEMBERS_MAX, MapError, Striped};
-use headtime_units::{Bytes, Sectors};
+use headtime_units::{Bytes, Rate, Sectors};
 use serde::de::{Deserializer, Error as _};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// An array of disks, as people write it: one key for each field. A scenario gives the number of equal disks, a server the
 /// names of its disks.
@@ -25,9 +25,9 @@ pub struct ArraySpec<M = u16> {
     #[serde(default, skip_serializing_if = "OneOrList::is_empty")]
     pub coordinate: OneOrList<bool>,
     /// Bytes a second of a link shared by all disks, as of a RAID card; no link if absent. 1 MB/s to 1 TB/s.
-    #[serde(default, deserialize_with = "rate", serialize_with = "write_rate")]
+    #[serde(default, deserialize_with = "bus")]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bus: Option<Bytes>,
+    pub bus: Option<Rate>,
 }
 
 /// Layout of an array's sectors.
@@ -56,21 +56,15 @@ fn chunks<'de, D: Deserializer<'de>>(from: D) -> Result<Bytes, D::Error> {
     })
 }
 
-fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+fn bus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
     parse(from, "a rate, such as \"400MB/s\"", |text| {
-        let bytes = text.strip_suffix("/s").map(str::parse::<Bytes>);
-        match bytes {
-            Some(Ok(rate)) if (1_000_000..=1_000_000_000_000).contains(&rate.0) => Ok(Some(rate)),
+        match text.parse() {
+            Ok(rate) if (Rate(1_000_000)..=Rate(1_000_000_000_000)).contains(&rate) => {
+                Ok(Some(rate))
+            }
             _ => Err("allowed is 1MB/s to 1TB/s".to_owned()),
         }
     })
-}
-
-fn write_rate<S: Serializer>(rate: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
-    match rate {
-        Some(rate) => to.collect_str(&format_args!("{rate}/s")),
-        None => to.serialize_none(),
-    }
 }
 
 /// Disks of an array, as a description gives them.

@@ -44,6 +44,8 @@ pub enum ParseUnitError {
     NoDurationUnit,
     /// A number without a unit.
     NoSizeUnit,
+    /// A rate without `/s`.
+    NoRate,
     /// Not one of `ns`, `us`, `ms`, `s`, `m`, `h`, `d`.
     UnknownDurationUnit,
     /// Not one of `B`, `kB`, `KiB`, `MB`, `MiB`, `GB`, `GiB`, `TB`, `TiB`.
@@ -70,6 +72,7 @@ impl fmt::Display for ParseUnitError {
             ParseUnitError::NoSizeUnit => {
                 "a size needs its unit: B, kB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 4KiB"
             }
+            ParseUnitError::NoRate => "a rate is a size and /s, as in 100MB/s",
             ParseUnitError::UnknownDurationUnit => {
                 "unknown unit of duration; allowed are ns, us, ms, s, m, h and d"
             }

@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), an array, a sweep, a server's configuration, and a job of fio.
-const FILES: [(&str, &[u8]); 5] = [
+/// (docs/replays/live), an array, a cluster, a sweep, a server's configuration, and a job of fio.
+const FILES: [(&str, &[u8]); 6] = [
     ("array.toml", ARRAY.as_bytes()),
+    ("cluster.toml", CLUSTER.as_bytes()),
     (
         "database.csv.gz",
         include_bytes!("../../../../docs/replays/live/pgbench.csv.gz"),
@@ -30,6 +31,34 @@ coordinate = [false, true]
 
 [[program]]
 benchmark = \"par-read\"
+";
+
+const CLUSTER: &str = "\
+title = \"Two parallel programs and a backup on nine servers\"
+schedulers = \"cfq\"
+drive.profile = \"barracuda-7200.10-160\"
+engine.depth = 31
+
+[cluster]
+servers = 9
+nodes = 4
+
+[host]
+page_cache = \"768MiB\"
+
+[[program]]
+benchmark = \"full-seq\"
+size = \"1GB\"
+
+[[program]]
+benchmark = \"seq-rand\"
+size = \"200MB\"
+phase = \"50MB\"
+start = \"20GB\"
+
+[[program]]
+benchmark = \"backup\"
+start = \"200GB\"
 ";
 
 const DEPTHS: &str = "\

@@ -1,8 +1,9 @@
 //! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
 //! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
-//! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). The last has the defaults of Lumb, Schindler and Ganger
-//! (FAST 2002), and the others those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
+//! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger
+//! (FAST 2002). `full-seq`, `seq-rand` and `backup` have those of the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
+//! The others have those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
 //! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
@@ -20,13 +21,18 @@
 //! | `iozone` | [`IozoneSpec`] | one for each instance |
 //! | `kernel-compile` | [`KernelCompileSpec`] | one, processes together |
 //! | `small-files` | [`SmallFilesSpec`] | one |
+//! | `full-seq` | [`FullSeqSpec`] | one |
+//! | `seq-rand` | [`SeqRandSpec`] | one |
+//! | `backup` | [`BackupSpec`] | one |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
 //! scale differ where a start-up or a full cache matters, so results of the paper are reproduced at 1.
 
+mod backup;
 mod bonnie;
 mod grep;
+mod in_step;
 mod iozone;
 mod kernel_compile;
 mod mpi_io;
@@ -42,8 +48,10 @@ mod sysbench;
 mod tpch;
 mod transactions;
 
+pub use backup::BackupSpec;
 pub use bonnie::BonnieSpec;
 pub use grep::GrepSpec;
+pub use in_step::{FullSeqSpec, SeqRandSpec};
 pub use iozone::IozoneSpec;
 pub use kernel_compile::KernelCompileSpec;
 pub use mpi_io::MpiIoSpec;
@@ -102,11 +110,17 @@ pub enum BenchmarkSpec {
     KernelCompile(KernelCompileSpec),
     /// Small files read at random.
     SmallFiles(SmallFilesSpec),
+    /// A file read by processes in step.
+    FullSeq(FullSeqSpec),
+    /// A file read by processes in step, in sequence and at random in turn.
+    SeqRand(SeqRandSpec),
+    /// A file read until all others have ended.
+    Backup(BackupSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 13] = NAMES;
+    pub const NAMES: [&'static str; 16] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -128,6 +142,9 @@ impl BenchmarkSpec {
             "iozone" => BenchmarkSpec::Iozone(IozoneSpec::default()),
             "kernel-compile" => BenchmarkSpec::KernelCompile(KernelCompileSpec::default()),
             "small-files" => BenchmarkSpec::SmallFiles(SmallFilesSpec::default()),
+            "full-seq" => BenchmarkSpec::FullSeq(FullSeqSpec::default()),
+            "seq-rand" => BenchmarkSpec::SeqRand(SeqRandSpec::default()),
+            "backup" => BenchmarkSpec::Backup(BackupSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -152,7 +169,28 @@ impl BenchmarkSpec {
             BenchmarkSpec::Iozone(_) => "iozone",
             BenchmarkSpec::KernelCompile(_) => "kernel-compile",
             BenchmarkSpec::SmallFiles(_) => "small-files",
+            BenchmarkSpec::FullSeq(_) => "full-seq",
+            BenchmarkSpec::SeqRand(_) => "seq-rand",
+            BenchmarkSpec::Backup(_) => "backup",
         }
+    }
+
+    /// Returns true if the benchmark goes on until all others have ended.
+    pub fn is_endless(&self) -> bool {
+        matches!(self, BenchmarkSpec::Backup(_))
+    }
+
+    /// Returns true if the benchmark runs on the nodes of a [cluster](crate::cluster). Its files have one extent each.
+    /// Its processes need no metadata and no workers of their own host.
+    pub fn is_for_clusters(&self) -> bool {
+        !matches!(
+            self,
+            BenchmarkSpec::Grep(_)
+                | BenchmarkSpec::PostMark(_)
+                | BenchmarkSpec::KernelCompile(_)
+                | BenchmarkSpec::SmallFiles(_)
+                | BenchmarkSpec::MpiIo(_)
+        )
     }
 
     /// Works out what is the same on every host with this disk. The seed fixes everything random
@@ -187,7 +225,10 @@ impl BenchmarkSpec {
             | BenchmarkSpec::Transactions(_)
             | BenchmarkSpec::Sysbench(_)
             | BenchmarkSpec::Bonnie(_)
-            | BenchmarkSpec::Iozone(_) => Lay::Soon(seed),
+            | BenchmarkSpec::Iozone(_)
+            | BenchmarkSpec::FullSeq(_)
+            | BenchmarkSpec::SeqRand(_)
+            | BenchmarkSpec::Backup(_) => Lay::Soon(seed),
         }))
     }
 
@@ -238,6 +279,9 @@ impl BenchmarkSpec {
             (BenchmarkSpec::Sysbench(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             (BenchmarkSpec::Bonnie(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             (BenchmarkSpec::Iozone(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::FullSeq(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::SeqRand(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::Backup(spec), Lay::Soon(_)) => spec.add(builder, program),
             _ => panic!("laid for another benchmark than {}", self.name()),
         }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 13] = [
+pub(super) const NAMES: [&str; 16] = [
     "par-read",
     "grep",
     "postmark",
@@ -25,6 +25,9 @@ pub(super) const NAMES: [&str; 13] = [
     "iozone",
     "kernel-compile",
     "small-files",
+    "full-seq",
+    "seq-rand",
+    "backup",
 ];
 
 /// Why a benchmark cannot be.

@@ -1,5 +1,6 @@
 //! What each benchmark asks for, step by step.
 
+mod in_step;
 mod postmark;
 
 use super::*;
@@ -453,9 +454,9 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
     assert_eq!(offsets, (0..16).collect::<Vec<u64>>());
 }
 
-/// Every benchmark at a small scale.
-fn small() -> [BenchmarkSpec; 13] {
-    BenchmarkSpec::NAMES.map(|name| {
+/// Every benchmark that ends, at a small scale.
+fn small() -> impl Iterator<Item = BenchmarkSpec> {
+    let all = BenchmarkSpec::NAMES.map(|name| {
         let mut spec = BenchmarkSpec::from_name(name).expect("it is one of them");
         match &mut spec {
             BenchmarkSpec::ParRead(spec) => spec.scale = 0.005,
@@ -471,9 +472,15 @@ fn small() -> [BenchmarkSpec; 13] {
             BenchmarkSpec::Iozone(spec) => spec.file_low = spec.file_high,
             BenchmarkSpec::KernelCompile(spec) => spec.scale = 0.02,
             BenchmarkSpec::SmallFiles(spec) => spec.scale = 0.02,
+            BenchmarkSpec::FullSeq(spec) => spec.size = Bytes(10 << 20),
+            BenchmarkSpec::SeqRand(spec) => {
+                (spec.size, spec.phase) = (Bytes(10 << 20), Bytes(2 << 20));
+            }
+            BenchmarkSpec::Backup(_) => {}
         }
         spec
-    })
+    });
+    all.into_iter().filter(|spec| !spec.is_endless())
 }
 
 #[test]
@@ -489,7 +496,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("small-files"), "{error}");
+    assert!(error.ends_with("backup"), "{error}");
 }
 
 #[test]
@@ -512,6 +519,7 @@ fn the_same_seed_asks_the_same() {
                 | "iozone"
                 | "kernel-compile"
                 | "small-files"
+                | "seq-rand"
         );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }

@@ -1,6 +1,7 @@
 //! The host before a disk.
 
 mod ahead;
+mod cluster;
 mod disk;
 mod errors;
 mod processes;

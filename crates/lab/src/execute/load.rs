@@ -8,6 +8,7 @@ use crate::scenario::{Cell, Group, Pace, Program, Programs, Workload, of_program
 use crate::stock::Stock;
 use headtime_bound::{Bound, Machine};
 use headtime_config::{Error, Place, Table};
+use headtime_host::cluster::Cluster;
 use headtime_host::workload::BenchmarkError;
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProgramOutcome};
 use headtime_workload::{
@@ -32,6 +33,8 @@ pub(super) enum Load {
     Plain(Box<dyn Source + Send>),
     /// Programs on a host, and the names of each.
     Programs(Box<Host>, Vec<Called>),
+    /// Programs on a cluster, and the names of each.
+    Cluster(Box<Cluster>, Vec<Called>),
 }
 
 impl Load {
@@ -39,15 +42,26 @@ impl Load {
         match self {
             Load::Plain(source) => source.as_mut(),
             Load::Programs(host, _) => host.as_mut(),
+            Load::Cluster(cluster, _) => cluster.as_mut(),
+        }
+    }
+
+    /// Returns the names of each program.
+    pub fn names(&self) -> &[Called] {
+        match self {
+            Load::Plain(_) => &[],
+            Load::Programs(_, names) | Load::Cluster(_, names) => names,
         }
     }
 
     /// Returns what each program achieved, with its names, and drops the host, which may be large.
     pub fn programs(self) -> Vec<(Called, ProgramOutcome)> {
-        match self {
-            Load::Plain(_) => Vec::new(),
-            Load::Programs(host, names) => names.into_iter().zip(host.outcome()).collect(),
-        }
+        let (names, outcome) = match self {
+            Load::Plain(_) => return Vec::new(),
+            Load::Programs(host, names) => (names, host.outcome()),
+            Load::Cluster(cluster, names) => (names, cluster.outcome()),
+        };
+        names.into_iter().zip(outcome).collect()
     }
 }
 
@@ -110,10 +124,15 @@ pub(super) fn load(
         }
         Workload::Programs(programs) => {
             let (builder, names) = builder(programs, set.disk(), seed, stock)?;
-            let host = builder
-                .build(seed)
-                .map_err(|error| Fault::Input(format!("host: {error}")))?;
-            Ok((Load::Programs(Box::new(host), names), goal(None)))
+            let fault = |error: HostError| Fault::Input(format!("host: {error}"));
+            let load = match programs.cluster.clone() {
+                None => Load::Programs(Box::new(builder.build(seed).map_err(fault)?), names),
+                Some(spec) => {
+                    let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
+                    Load::Cluster(Box::new(cluster.map_err(fault)?), names)
+                }
+            };
+            Ok((load, goal(None)))
         }
         Workload::Replay(replay) => {
             let script = set.script.as_ref().expect("a replay has a script");
@@ -166,6 +185,7 @@ pub(super) fn builder(
     for Program {
         name,
         class,
+        goal: _,
         benchmark,
     } in &programs.entries
     {

@@ -2,12 +2,14 @@
 
 mod bound;
 mod by_name;
+mod goals;
 mod kept;
 mod load;
 mod repeat;
 mod requests;
 mod seed;
 mod sums;
+mod training;
 
 pub use kept::{Keep, Mark, Sample};
 pub use load::fits;

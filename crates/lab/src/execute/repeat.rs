@@ -1,6 +1,7 @@
 //! Simulates one repeat of one run.
 
 use super::bound::{self, KnownBound};
+use super::goals::Goals;
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, least, load};
 use super::requests::Requests;
@@ -22,7 +23,7 @@ use headtime_host::ProgramOutcome;
 use headtime_sched::StreamConfig;
 use headtime_sim::{RunError, Setup, Station};
 use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
-use headtime_units::Time;
+use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -62,6 +63,8 @@ pub struct MadeRepeat {
     pub(super) marks: Vec<Mark>,
     pub(super) samples: Vec<Sample>,
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
+    /// Run times that the goals ask for, by program's number.
+    pub(super) goals: Vec<(u16, Nanos)>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
     pub(super) promise: Option<KeptPromise>,
@@ -147,11 +150,18 @@ pub fn make(
     let config = cell.engine.config(sector_bytes);
     let queue = queue(set, cell)?;
     let scan = scan(prepared, set)?;
-    if scenario.array.is_some() && (record || requests.is_some()) {
-        let problem = "single requests of an array are not recorded; leave out [array]";
-        return Err(Fault::Input(problem.to_owned()));
+    let map = set.map();
+    if map.is_some() && (record || requests.is_some()) {
+        let key = match scenario.array {
+            Some(_) => "array",
+            None => "cluster",
+        };
+        let problem =
+            format!("single requests of several disks are not recorded; leave out [{key}]");
+        return Err(Fault::Input(problem));
     }
     let (mut load, goal) = load(prepared, cell, seed, stock)?;
+    let goals = Goals::of(prepared, cell, load.names(), stock)?;
     let mut task = progress.task(goal);
     let mut note = |now, finished| {
         task.note(now, finished);
@@ -196,14 +206,21 @@ pub fn make(
     let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
     let bus = scenario.array.as_ref().and_then(|array| array.bus);
     let bus = bus.and_then(|bus| NonZero::new(bus.0));
-    if let Some(striped) = &set.striped {
-        let further = (1..u64::from(striped.members())).map(drive);
+    if let Some(map) = map {
+        let further = (1..u64::from(map.members())).map(drive);
         let station = |drive| Station::new(drive, config, queue.scheduler());
         setup.stations.extend(further.map(station));
-        setup.map = Some(Box::new(striped.clone()));
+        setup.map = Some(map);
         setup.bus = bus;
     }
     setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
+    if let Some(goals) = &goals {
+        let windows = goals.conductor(prepared, cell)?;
+        if let Some(windows) = windows {
+            setup.conductor = Some(Box::new(windows));
+        }
+        setup.orders = goals.orders(cell)?;
+    }
     for station in &mut setup.stations {
         station.gate = queue.gated();
         station.coalesce = scenario.drives[cell.drive].coalesce();
@@ -293,6 +310,7 @@ pub fn make(
         marks,
         samples,
         programs,
+        goals: goals.iter().flat_map(Goals::run_times).collect(),
         bound,
         promise: scan
             .as_ref()
@@ -377,7 +395,7 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
 }
 
 /// Builds a cell's schedulers and gate.
-fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
+pub(super) fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
     let sector_bytes = set.profile.geometry.sector_bytes;
     let built = Builder::new(&set.known, &cell.scheduler, &cell.engine, sector_bytes);
     built.map_err(|unbuilt| match unbuilt {

@@ -386,6 +386,19 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 mean(of.iter().map(|one| value(one)).collect())
             };
             let ends = of.iter().map(|one| one.ended.map(seconds));
+            let io_times = of.iter().map(|one| Some(one.io_time?.as_secs_f64()));
+            let number = of[0].program;
+            let goal = |made: &MadeRepeat| {
+                let mut goals = made.goals.iter();
+                goals
+                    .find(|(of, _)| u32::from(*of) == number)
+                    .map(|(_, goal)| *goal)
+            };
+            let goals = made.iter().map(|made| Some(goal(made)?.as_secs_f64()));
+            let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
+                let run = one.ended?.saturating_since(one.started).as_secs_f64();
+                Some((run / goal? - 1.0) * 100.0)
+            });
             let ends_of_runs = made.iter().map(|made| made.report.simulated);
             let rates = of.iter().zip(ends_of_runs).map(|(one, end)| rate(one, end));
             let processes = (0..of[0].processes.len()).map(|process| {
@@ -418,6 +431,9 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 written_mb: with(&|one| megabytes(one.bytes_written)),
                 throughput_mb_s: round(mean(rates.collect()), 6),
                 calls: with(&|one| one.calls as f64),
+                io_s: all(io_times.collect()),
+                goal_s: all(goals.clone().collect()),
+                late_percent: all(late.collect()),
                 processes: processes.collect(),
             }
         })

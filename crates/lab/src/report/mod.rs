@@ -597,6 +597,15 @@ pub struct ProgramRun {
     pub throughput_mb_s: f64,
     /// Calls of read, write, direct and sync that returned.
     pub calls: f64,
+    /// Time in which any of its processes had a call outstanding, in seconds; of programs on a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_s: Option<f64>,
+    /// Time in which the program was to end, in seconds; of programs with a goal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goal_s: Option<f64>,
+    /// Run time over the goal, in percent of the goal: above 0 if the program was late.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_percent: Option<f64>,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
 }

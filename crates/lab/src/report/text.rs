@@ -354,6 +354,13 @@ fn programs(runs: &[Run]) -> Option<Vec<TableColumn>> {
             let rate = |run: &Run| Some(run.programs[index].throughput_mb_s);
             columns.push(column(&program.name, RATES, &rate));
         }
+        let goals = first.iter().enumerate();
+        for (index, program) in goals.filter(|(_, program)| program.goal_s.is_some()) {
+            let goal = |run: &Run| run.programs[index].goal_s;
+            let late = |run: &Run| run.programs[index].late_percent;
+            columns.push(column(&program.name, "goal s", &goal));
+            columns.push(column(&program.name, "late %", &late));
+        }
     } else {
         let ends = |run: &Run| {
             let ends = run.programs.iter().map(|program| program.ended_s);

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 12] = [
+pub(super) const KEYS: [&str; 13] = [
     "title",
     "seed",
     "schedulers",
@@ -27,6 +27,7 @@ pub(super) const KEYS: [&str; 12] = [
     "trace",
     "program",
     "host",
+    "cluster",
 ];
 
 /// A scenario whose drives and engines have not been read.
@@ -166,6 +167,19 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         return error("schedulers", &problem);
     }
     let mut workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
+    let has_cluster =
+        matches!(&workload, Workload::Programs(programs) if programs.cluster.is_some());
+    if has_cluster {
+        let problem = "each server has one disk; leave out [cluster] or this";
+        for (key, given) in [
+            ("array", array.is_some()),
+            ("freeblock", freeblock.is_some()),
+        ] {
+            if given {
+                return error(key, problem);
+            }
+        }
+    }
     if let Some(array) = &array {
         if freeblock.is_some() {
             return error("freeblock", "is for one drive; leave out [array]");

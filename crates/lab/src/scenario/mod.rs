@@ -61,7 +61,7 @@ impl Scenario {
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 12] = keys::KEYS;
+    pub const KEYS: [&'static str; 13] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.
@@ -76,6 +76,7 @@ impl Scenario {
             for load in LOADS.into_iter().filter(|load| *load != first) {
                 if table.take(load).is_some() && load == "program" {
                     table.take("host");
+                    table.take("cluster");
                 }
             }
         }

@@ -4,8 +4,10 @@ use super::alternatives::Alternatives;
 use super::names::name;
 use headtime_config::{KeyError, Many, OneOrList, parse, whole};
 use headtime_engine::EngineSpec;
-use headtime_host::HostSpec;
+use headtime_host::cluster::ClusterSpec;
 use headtime_host::workload::BenchmarkSpec;
+use headtime_host::{HostError, HostSpec};
+use headtime_qos::{Goal, GoalError};
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
 use headtime_stack::{ArraySpec, Believed, ScanSpec, Simulated, Timeout};
@@ -161,11 +163,13 @@ fn one() -> u32 {
     1
 }
 
-/// Programs, and the host they run on.
+/// Programs, and the host they run on, or the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Programs {
-    /// What they share.
+    /// Properties of the host, or of each server of the cluster.
     pub host: HostSpec,
+    /// Nodes that they run on, and servers, each with one disk.
+    pub cluster: Option<ClusterSpec>,
     /// The benchmarks, whose programs are numbered through all of them, from 1.
     pub entries: Vec<Program>,
 }
@@ -183,9 +187,31 @@ pub struct Program {
     /// Rank of what its processes ask for.
     #[serde(default, skip_serializing_if = "is_default")]
     pub class: Class,
+    /// Time in which the program must end, if it has a goal.
+    #[serde(
+        default,
+        deserialize_with = "goal",
+        serialize_with = "goal_text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub goal: Option<Goal>,
     /// What it does.
     #[serde(rename = "+benchmark")]
     pub benchmark: BenchmarkSpec,
+}
+
+/// Reads the goal of a program in a simulation, which has no time of day.
+fn goal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Goal>, D::Error> {
+    let expected =
+        "a run time, such as \"110s\", or a multiple of the run time alone, such as \"2.5x\"";
+    parse(from, expected, |text| match text.parse()? {
+        Goal::By(_) => Err(GoalError::NoDays),
+        goal => Ok(Some(goal)),
+    })
+}
+
+fn goal_text<S: Serializer>(goal: &Option<Goal>, to: S) -> Result<S::Ok, S::Error> {
+    goal.map(|goal| goal.to_string()).serialize(to)
 }
 
 /// A trace and how it is replayed.
@@ -271,6 +297,7 @@ pub(super) struct Loads {
     workload: Option<OneOrList<Group>>,
     trace: Option<Replay>,
     host: Option<HostSpec>,
+    cluster: Option<ClusterSpec>,
     #[serde(default, serialize_with = "each")]
     pub(super) program: Option<OneOrList<Program>>,
 }
@@ -286,8 +313,13 @@ impl From<Workload> for Loads {
         match workload {
             Workload::Synthetic(groups) => keys.workload = Some(OneOrList(groups)),
             Workload::Replay(replay) => keys.trace = Some(replay),
-            Workload::Programs(Programs { host, entries }) => {
-                (keys.host, keys.program) = (Some(host), Some(OneOrList(entries)));
+            Workload::Programs(Programs {
+                host,
+                cluster,
+                entries,
+            }) => {
+                (keys.host, keys.cluster) = (Some(host), cluster);
+                keys.program = Some(OneOrList(entries));
             }
         }
         keys
@@ -300,8 +332,14 @@ impl TryFrom<Loads> for Workload {
     fn try_from(keys: Loads) -> Result<Workload, KeyError> {
         const ONE: &str = "allowed is one of [[workload]], [[program]] and [trace]";
         let error = |key: &str, problem: &str| Err(KeyError::new(key, problem));
-        if keys.host.is_some() && keys.program.is_none() {
-            return error("host", "is for [[program]] only");
+        if keys.program.is_none() {
+            let given = [
+                ("host", keys.host.is_some()),
+                ("cluster", keys.cluster.is_some()),
+            ];
+            if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
+                return error(key, "is for [[program]] only");
+            }
         }
         match (keys.workload, keys.trace, keys.program) {
             (Some(OneOrList(groups)), None, None) => {
@@ -313,7 +351,19 @@ impl TryFrom<Loads> for Workload {
             (None, None, Some(OneOrList(entries))) => {
                 named("program", entries.iter().map(|entry| entry.name.as_deref()))?;
                 let host = keys.host.unwrap_or_default();
-                Ok(Workload::Programs(Programs { host, entries }))
+                match &keys.cluster {
+                    Some(cluster) => fit_cluster(cluster, &host, &entries)?,
+                    None => no_goals(&entries)?,
+                }
+                if entries.iter().all(|entry| entry.benchmark.is_endless()) {
+                    let problem = "every program goes on until the others have ended; add another";
+                    return error("program", problem);
+                }
+                Ok(Workload::Programs(Programs {
+                    host,
+                    cluster: keys.cluster,
+                    entries,
+                }))
             }
             (None, None, None) => error(
                 "workload",
@@ -321,6 +371,56 @@ impl TryFrom<Loads> for Workload {
             ),
             (_, Some(_), _) => error("trace", ONE),
             (Some(_), None, Some(_)) => error("program", ONE),
+        }
+    }
+}
+
+/// Refuses a cluster that cannot be, and what does not run on a cluster.
+fn fit_cluster(
+    cluster: &ClusterSpec,
+    host: &HostSpec,
+    entries: &[Program],
+) -> Result<(), KeyError> {
+    cluster.check().map_err(|error| match error {
+        HostError::Range {
+            key,
+            value,
+            allowed,
+        } => KeyError::new(
+            format!("cluster.{key}"),
+            format!("`{value}`: allowed is {allowed}"),
+        ),
+        error => KeyError::new("cluster", error.to_string()),
+    })?;
+    if host.chunk.is_some() {
+        let problem =
+            "is for a host above an array; leave out [cluster], whose servers have one disk each";
+        return Err(KeyError::new("host.chunk", problem));
+    }
+    let unfit = |entry: &Program| !entry.benchmark.is_for_clusters();
+    match entries.iter().position(unfit) {
+        None => Ok(()),
+        Some(at) => {
+            let name = entries[at].benchmark.name();
+            let names = BenchmarkSpec::NAMES.into_iter();
+            let runs =
+                |name: &&str| BenchmarkSpec::from_name(name).is_ok_and(|one| one.is_for_clusters());
+            let allowed = names.filter(runs).collect::<Vec<_>>().join(", ");
+            let problem = format!(
+                "`{name}` needs a host with a disk of its own; with [cluster] allowed are {allowed}"
+            );
+            Err(KeyError::new(format!("program[{at}].benchmark"), problem))
+        }
+    }
+}
+
+/// Refuses goals of programs that share no servers.
+fn no_goals(entries: &[Program]) -> Result<(), KeyError> {
+    match entries.iter().position(|entry| entry.goal.is_some()) {
+        None => Ok(()),
+        Some(at) => {
+            let problem = "is for programs on a [cluster]; leave out the goal or add [cluster]";
+            Err(KeyError::new(format!("program[{at}].goal"), problem))
         }
     }
 }

@@ -445,9 +445,14 @@ fn the_default_in_full() {
 #[test]
 fn every_number_of_host_and_benchmarks_has_a_key() {
     for name in BenchmarkSpec::NAMES {
+        // A program that ends with the others needs another.
+        let another = match BenchmarkSpec::from_name(name).unwrap().is_endless() {
+            true => "[[program]]\nbenchmark = 'full-seq'",
+            false => "",
+        };
         let text = format!(
             "schedulers = 'noop'\ndrive.profile = 'atlas10k'\nhost.chunk = '64KiB'\n\
-             [[program]]\nbenchmark = '{name}'"
+             [[program]]\nbenchmark = '{name}'\n{another}"
         );
         let table = Table::parse("s.toml", &text).unwrap();
         let scenario = Scenario::from_table(&table, Place::BuiltIn).unwrap();
@@ -466,6 +471,88 @@ fn every_number_of_host_and_benchmarks_has_a_key() {
             assert!(written.contains(&line), "{name}: {field} in {written}");
             count += 1;
         }
-        assert!(count > 14, "{fields}");
+        assert!(count > 12, "{fields}");
+    }
+}
+
+const CLUSTER: &str = "schedulers = 'noop'\ndrive.profile = 'atlas10k'\n[cluster]\nservers = 3\n\
+                       [[program]]\nbenchmark = 'full-seq'\n";
+
+#[test]
+fn every_number_of_a_cluster_has_a_key_and_reads_back() {
+    let scenario = read_ok(CLUSTER);
+    let written = scenario.to_toml();
+    assert_eq!(read_ok(&written), scenario);
+    let Workload::Programs(programs) = scenario.workload else {
+        panic!("{written}");
+    };
+    let fields = format!("{:?}", programs.cluster.unwrap());
+    let names = fields
+        .split([' ', '{'])
+        .filter_map(|word| word.strip_suffix(':'));
+    let names: Vec<&str> = names.collect();
+    assert!(names.len() > 8, "{fields}");
+    for name in names {
+        assert!(
+            written.contains(&format!("\n{name} = ")),
+            "{name} in {written}"
+        );
+    }
+}
+
+#[test]
+fn what_does_not_fit_a_cluster() {
+    for (from, to, error) in [
+        (
+            "servers = 3",
+            "servers = 0",
+            "s.toml:4: cluster.servers: `0`: allowed is 1 to 64",
+        ),
+        (
+            "servers = 3",
+            "servers = 65",
+            "s.toml:4: cluster.servers: `65`: allowed is 1 to 64",
+        ),
+        (
+            "servers = 3",
+            "strip = '6KiB'",
+            "s.toml:4: cluster.strip: `6KiB`: allowed is a multiple",
+        ),
+        (
+            "servers = 3",
+            "[array]\nmembers = 2",
+            "array: each server has one disk",
+        ),
+        (
+            "servers = 3",
+            "[host]\nchunk = '64KiB'",
+            "s.toml:5: host.chunk: is for a host above an array",
+        ),
+        (
+            "'full-seq'",
+            "'grep'",
+            "s.toml:6: program[0].benchmark: `grep` needs a host with a disk of its own",
+        ),
+        (
+            "'full-seq'",
+            "'backup'",
+            "program: every program goes on until the others have ended",
+        ),
+        (
+            "[[program]]\nbenchmark = 'full-seq'",
+            "[[workload]]\nrequests = 1",
+            "cluster: is for [[program]] only",
+        ),
+        (
+            "[[program]]\nbenchmark = 'full-seq'",
+            "[trace]\nfile = 'x'",
+            "cluster: is for [[program]] only",
+        ),
+    ] {
+        let text = CLUSTER.replace(from, to);
+        let table = Table::parse("s.toml", &text).unwrap();
+        let found = Scenario::from_table(&table, Place::line("s.toml", 1));
+        let found = found.unwrap_err().to_string();
+        assert!(found.contains(error), "{found}");
     }
 }

@@ -1,31 +1,42 @@
 //! Cross-validation: each sample is predicted by a tree that was grown without the sample's part.
 
+use super::sample::Sample;
 use super::split::Branch;
-use crate::features::Vector;
 use headtime_workload::Random;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use thiserror::Error;
 
 /// A division of the samples into parts.
 pub(super) struct Folds {
     /// The part of each sample.
-    part: Vec<u32>,
+    pub part: Vec<u32>,
     parts: u32,
 }
 
+/// Why no tree can be grown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{groups} epochs with throughput are too few for cross-validation; allowed are 2 or more")]
+pub struct TooFew {
+    /// Number of groups.
+    pub groups: usize,
+}
+
 impl Folds {
-    /// Divides samples into `parts` parts by chance, but always in the same way. A group is never divided. `None` if there are
-    /// fewer than two groups.
-    pub fn new(groups: impl Iterator<Item = u64> + Clone, parts: u32) -> Option<Folds> {
-        let numbers: BTreeMap<u64, ()> = groups.clone().map(|group| (group, ())).collect();
+    /// Divides samples into `parts` parts by chance, but always in the same way. A group is never divided. Returns an
+    /// error if there are fewer than two groups.
+    pub fn new(groups: impl Iterator<Item = u64> + Clone, parts: u32) -> Result<Folds, TooFew> {
+        let numbers: BTreeSet<u64> = groups.clone().collect();
         if numbers.len() < 2 {
-            return None;
+            return Err(TooFew {
+                groups: numbers.len(),
+            });
         }
         let parts = parts.clamp(2, u32::try_from(numbers.len()).unwrap_or(u32::MAX));
-        let mut order: Vec<u64> = numbers.into_keys().collect();
+        let mut order: Vec<u64> = numbers.into_iter().collect();
         Random::new(0, 0, 0).shuffle(&mut order);
         let parts_of = order.into_iter().zip((0..parts).cycle());
         let parts_of: BTreeMap<u64, u32> = parts_of.collect();
-        Some(Folds {
+        Ok(Folds {
             part: groups.map(|group| parts_of[&group]).collect(),
             parts,
         })
@@ -52,22 +63,30 @@ pub(super) struct GrownFolds {
 }
 
 impl GrownFolds {
-    /// Losses of the held-out samples, for each of ascending sizes. `loss` compares the mean of a leaf with a sample.
+    /// Losses of the held-out samples, for each of ascending sizes. `loss` compares a leaf with a sample. Only samples
+    /// that are judged count; if no sample is judged, all count.
     pub fn losses(
         &self,
         sizes: &[f64],
-        vectors: &[Vector],
-        loss: impl Fn(f64, usize) -> f64,
+        samples: &[Sample],
+        loss: impl Fn(&Branch, usize) -> f64,
     ) -> Losses {
         // Between two sizes a sample's leaf is the same, so only changes are added.
         let mut changes = vec![(0.0, 0.0); sizes.len() + 1];
-        for (sample, vector) in vectors.iter().enumerate() {
+        let all = samples.iter().all(|sample| !sample.is_judged);
+        let mut count = 0.0;
+        for (sample, Sample { vector, .. }) in samples
+            .iter()
+            .enumerate()
+            .filter(|(_, sample)| all || sample.is_judged)
+        {
+            count += 1.0;
             let (branches, numbers) = &self.trees[self.part[sample] as usize];
             let (mut at, mut above) = (0, sizes.len());
             loop {
                 let from = sizes.partition_point(|size| *size < numbers[at]);
                 if from < above {
-                    let loss = loss(branches[at].mean, sample);
+                    let loss = loss(&branches[at], sample);
                     changes[from].0 += loss;
                     changes[from].1 += loss * loss;
                     changes[above].0 -= loss;
@@ -80,7 +99,6 @@ impl GrownFolds {
                 }
             }
         }
-        let count = vectors.len() as f64;
         let mut sums = (0.0, 0.0);
         let means = changes[..sizes.len()].iter().map(|change| {
             sums = (sums.0 + change.0, sums.1 + change.1);
@@ -91,9 +109,9 @@ impl GrownFolds {
         Losses(means.collect())
     }
 
-    /// Means of the leaves that the held-out samples come to, in trees of a size.
-    pub fn predictions(&self, size: f64, vectors: &[Vector]) -> Vec<f64> {
-        let predict = |(sample, vector): (usize, &Vector)| {
+    /// Throughputs of the leaves that the held-out samples come to, in trees of a size.
+    pub fn predictions(&self, size: f64, samples: &[Sample]) -> Vec<f64> {
+        let predict = |(sample, Sample { vector, .. }): (usize, &Sample)| {
             let (branches, numbers) = &self.trees[self.part[sample] as usize];
             let mut at = 0;
             while let Some(split) = &branches[at].split
@@ -101,14 +119,14 @@ impl GrownFolds {
             {
                 at = branches[at].child(split, at, vector);
             }
-            branches[at].mean
+            branches[at].rate
         };
-        vectors.iter().enumerate().map(predict).collect()
+        samples.iter().enumerate().map(predict).collect()
     }
 }
 
 /// Mean loss of each size, with its standard error. Sizes ascend, so trees become smaller.
-pub(super) struct Losses(Vec<(f64, f64)>);
+pub(super) struct Losses(pub Vec<(f64, f64)>);
 
 impl Losses {
     /// The smallest tree of those with the least loss.

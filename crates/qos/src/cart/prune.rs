@@ -122,13 +122,8 @@ pub(super) fn steps(numbers: &[f64]) -> Vec<f64> {
     (0..=splits).rev().map(|splits| -(splits as f64)).collect()
 }
 
-/// The tree of a size. `rate` makes a throughput of a mean.
-pub(super) fn cut(
-    branches: &[Branch],
-    numbers: &[f64],
-    size: f64,
-    rate: impl Fn(f64) -> f64,
-) -> Tree {
+/// The tree of a size.
+pub(super) fn cut(branches: &[Branch], numbers: &[f64], size: f64) -> Tree {
     let mut nodes = Vec::new();
     let mut ahead = vec![0];
     while let Some(at) = ahead.pop() {
@@ -136,7 +131,7 @@ pub(super) fn cut(
         let split = branch.split.filter(|_| numbers[at] > size);
         nodes.push(match split {
             None => Node::Leaf {
-                rate: rate(branch.mean),
+                rate: branch.rate,
                 samples: branch.count,
             },
             Some(split) => {

@@ -1,5 +1,6 @@
 //! Growth of a tree to its full size.
 
+use super::sample::Sample;
 use crate::features::{Feature, FeatureSet, Vector};
 
 /// Limits of growth.
@@ -17,6 +18,8 @@ pub(super) struct Limits {
 pub(super) struct Branch {
     /// Mean of the targets.
     pub mean: f64,
+    /// Throughput of all samples together, in bytes per second: their bytes, divided by their time.
+    pub rate: f64,
     /// Sum of the squared differences from the mean.
     pub sse: f64,
     /// Number of samples.
@@ -57,24 +60,24 @@ const LEAST_GAIN: f64 = 1e-9;
 
 /// Grows a tree of the `members` among the samples, until no split is allowed. Nodes are in preorder.
 pub(super) fn grow(
-    vectors: &[Vector],
+    samples: &[Sample],
     y: &[f64],
     members: Vec<u32>,
     limits: &Limits,
 ) -> Vec<Branch> {
     let count = members.len();
     let orders = limits.features.iter().map(|feature| {
-        let value = |member: u32| vectors[member as usize][feature.index()];
+        let value = |member: u32| samples[member as usize].vector[feature.index()];
         let mut order = members.clone();
         order.sort_unstable_by(|a, b| value(*a).total_cmp(&value(*b)).then(a.cmp(b)));
         (feature, order)
     });
     let mut growth = Growth {
-        vectors,
+        samples,
         y,
         limits,
         orders: orders.collect(),
-        goes_left: vec![false; vectors.len()],
+        goes_left: vec![false; samples.len()],
         right: Vec::with_capacity(count),
     };
     let mut branches: Vec<Branch> = Vec::new();
@@ -98,7 +101,7 @@ pub(super) fn grow(
 }
 
 struct Growth<'a> {
-    vectors: &'a [Vector],
+    samples: &'a [Sample],
     y: &'a [f64],
     limits: &'a Limits,
     /// For each feature, the members in ascending order of the feature within each node's range.
@@ -115,6 +118,9 @@ impl Growth<'_> {
         let members = &self.orders[0].1[from..to];
         let targets = || members.iter().map(|member| self.y[*member as usize]);
         let mean = targets().sum::<f64>() / members.len().max(1) as f64;
+        let of = || members.iter().map(|member| &self.samples[*member as usize]);
+        let bytes = of().map(|sample| sample.rate * sample.seconds).sum::<f64>();
+        let seconds = of().map(|sample| sample.seconds).sum::<f64>();
         let sse = targets().map(|y| (y - mean) * (y - mean)).sum::<f64>();
         let mut best: Option<Split> = None;
         if members.len() >= self.limits.min_split {
@@ -124,6 +130,7 @@ impl Growth<'_> {
         }
         Branch {
             mean,
+            rate: bytes / seconds,
             sse,
             count: members.len() as u32,
             split: best,
@@ -141,7 +148,7 @@ impl Growth<'_> {
         sse: f64,
         best: &mut Option<Split>,
     ) {
-        let value = |member: u32| self.vectors[member as usize][feature.index()];
+        let value = |member: u32| self.samples[member as usize].vector[feature.index()];
         let target = |member: u32| self.y[member as usize] - mean;
         let total: f64 = order.iter().map(|member| target(*member)).sum();
         let parent = total * total / order.len() as f64;
@@ -172,7 +179,7 @@ impl Growth<'_> {
     /// the first sample that goes right.
     fn partition(&mut self, from: usize, to: usize, split: &Split) -> usize {
         for member in &self.orders[0].1[from..to] {
-            let value = self.vectors[*member as usize][split.feature.index()];
+            let value = self.samples[*member as usize].vector[split.feature.index()];
             self.goes_left[*member as usize] = value <= split.threshold;
         }
         let mut middle = from;

@@ -79,7 +79,7 @@ impl Load {
         Aim {
             deadline: Time::ZERO + run,
             alone: Rate(self.sectors * u64::from(SECTOR) * u64::from(SERVERS) * 1000),
-            bounds: Bounds::new(model, alpha, SERVERS, SECTOR),
+            bounds: Bounds::new(model, alpha, SECTOR),
         }
     }
 }

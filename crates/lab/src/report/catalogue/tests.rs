@@ -106,6 +106,9 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         written_mb: 0.5,
         throughput_mb_s: 2.2,
         calls: 0.0,
+        io_s: None,
+        goal_s: None,
+        late_percent: None,
         processes: processes.iter().map(process).collect(),
     }
 }
@@ -189,6 +192,9 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         written_mb: 0.0,
         throughput_mb_s: 0.2,
         calls: 0.0,
+        io_s: None,
+        goal_s: None,
+        late_percent: None,
         processes: Vec::new(),
     });
     let share = |name, run: &Run| judged_by_name(name).unwrap().share_of_bound(run);
@@ -219,6 +225,9 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         written_mb: 0.0,
         throughput_mb_s: 0.0,
         calls,
+        io_s: None,
+        goal_s: None,
+        late_percent: None,
         processes: Vec::new(),
     };
     let mut run = Run {

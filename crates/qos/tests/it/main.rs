@@ -1,0 +1,8 @@
+//! Profiles, models and bounds, as a caller has them.
+
+mod collective;
+mod formulas;
+mod model;
+mod recorder;
+mod simulated;
+mod training;
