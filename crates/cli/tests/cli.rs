@@ -39,6 +39,8 @@ mod printed;
 mod probe;
 #[path = "cli/probe_whole.rs"]
 mod probe_whole;
+#[path = "cli/qos.rs"]
+mod qos;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/requests.rs"]

@@ -38,7 +38,7 @@ mod text;
 mod training;
 
 pub use bound::{Alpha, Bounds, Rate};
-pub use cart::{CartOptions, Errors, Grown, Node, Sample, Scale, Stop, TooFew, Tree, grow};
+pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};

@@ -7,6 +7,7 @@ mod drive;
 mod new;
 mod output;
 mod probe;
+mod qos;
 mod reproduce;
 mod scrub;
 mod serve;
@@ -28,6 +29,7 @@ pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
+pub use qos::{QosExplain, QosTrain, QosVerb};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, QosVerb, Serve, Swap};
@@ -95,6 +97,9 @@ pub enum Verb {
     Control(Control),
     /// Read a served disk to its end beside its clients, and name what cannot be read
     Scrub(Scrub),
+    /// Run-time goals for programs that share servers: train trees, explain predictions
+    #[command(subcommand)]
+    Qos(QosVerb),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
     Generate(Generate),
