@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Periods without a request after which a run is over, once its deadline has passed.
 const IDLE_PERIODS: u64 = 3;
 
-/// What is known of a program beforehand.
+/// Knowledge of a program before a run.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// A run of the program without others.
@@ -48,8 +48,11 @@ pub struct ProgramOptions {
     pub known: Option<Known>,
 }
 
+/// Time of a seek over so many sectors of [`SECTOR_BYTES`].
+pub type SeekTime = dyn Fn(u64) -> Nanos + Send + Sync;
+
 /// Programs of a server, and how windows are planned.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct GoalsOptions {
     /// Name of the disks together, as profiles have it.
     pub site: String,
@@ -57,6 +60,8 @@ pub struct GoalsOptions {
     pub servers: u16,
     /// Periods and windows, as the disks' gates have them.
     pub planning: Planning,
+    /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
+    pub seek: Option<Arc<SeekTime>>,
     /// Programs, of which the first has the number 1 in requests.
     pub programs: Vec<ProgramOptions>,
 }
@@ -113,8 +118,8 @@ pub struct ProgramStatus {
     pub recording: bool,
 }
 
-/// States of a program: `none` without a goal, `waiting` for the first request of a run, `running`, `behind` what the goal
-/// demands, `late` after the deadline, `met` and `missed` when a run is over, `refused` if the goal could not be had.
+/// States of a program: `none` has no goal. `waiting` is for the first request of a run. `running` has all that its goal demands,
+/// `behind` had less. `late` runs after its deadline. `met` and `missed` are over. `refused` has a goal that could not be had.
 pub const STATES: [&str; 8] = [
     "none", "waiting", "running", "behind", "late", "met", "missed", "refused",
 ];
@@ -275,9 +280,13 @@ impl Goals {
                 let programs =
                     (1..=self.programs.len() as u16).map(|number| Planned { number, goal: None });
                 let planning = self.options.planning;
-                let planner = self
-                    .planner
-                    .get_or_insert_with(|| Planner::new(planning, programs.collect(), at));
+                let planner = self.planner.get_or_insert_with(|| {
+                    let planner = Planner::new(planning, programs.collect(), at);
+                    match self.options.seek.clone() {
+                        Some(seek) => planner.with_seeks(Box::new(move |sectors| seek(sectors))),
+                        None => planner,
+                    }
+                });
                 planner.set_goal(index as u16 + 1, Some(aim));
             }
         }
@@ -479,7 +488,13 @@ impl Goals {
 
 impl std::fmt::Debug for Goals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Goals({:?})", self.options)
+        write!(f, "Goals({:?})", self.options.programs)
+    }
+}
+
+impl std::fmt::Debug for GoalsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GoalsOptions({}, {:?})", self.site, self.programs)
     }
 }
 
@@ -531,7 +546,7 @@ impl GoalsOptions {
         Ok(Aim {
             deadline: Time::from_nanos(at.as_nanos().saturating_add(run_time.as_nanos())),
             alone: Rate(u64::try_from(alone).unwrap_or(u64::MAX)),
-            bounds: Bounds::new(Arc::clone(model), alpha, self.servers, SECTOR_BYTES),
+            bounds: Bounds::new(Arc::clone(model), alpha, SECTOR_BYTES),
         })
     }
 }

@@ -117,9 +117,9 @@ pub enum ControlVerb {
     ///
     /// docs/serve.md explains goals.
     Qos {
-        /// What to do; without it the state is printed.
+        /// Action; without one the state is printed.
         #[command(subcommand)]
-        verb: Option<QosVerb>,
+        verb: Option<ProgramVerb>,
     },
     /// Change the gate of a disk in flight
     ///
@@ -127,9 +127,9 @@ pub enum ControlVerb {
     Gate(Regate),
 }
 
-/// What can be done with programs.
+/// Actions on programs.
 #[derive(Debug, Subcommand)]
-pub enum QosVerb {
+pub enum ProgramVerb {
     /// Set the goal of a program's next run, which starts with the next request
     Goal {
         /// The program's name

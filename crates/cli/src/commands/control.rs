@@ -1,7 +1,7 @@
 //! `headtime control`
 
 use super::context::Context;
-use crate::args::{Control, ControlVerb, FaultVerb, ProfileVerb, QosVerb};
+use crate::args::{Control, ControlVerb, FaultVerb, ProfileVerb, ProgramVerb};
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
@@ -27,13 +27,13 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
         }
         ControlVerb::Qos { verb: None } => ("GET", "/qos".to_owned()),
         ControlVerb::Qos {
-            verb: Some(QosVerb::Goal { program, goal }),
+            verb: Some(ProgramVerb::Goal { program, goal }),
         } => {
             body = goal;
             ("POST", named("qos", program, "goal")?)
         }
         ControlVerb::Qos {
-            verb: Some(QosVerb::Profile { program, verb }),
+            verb: Some(ProgramVerb::Profile { program, verb }),
         } => {
             let verb = match verb {
                 ProfileVerb::Start => "profile/start",

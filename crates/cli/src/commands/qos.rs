@@ -47,6 +47,7 @@ fn train(args: &QosTrain, context: &mut Context<'_>) -> Result<(), Fault> {
             ..default
         },
         segment: args.segment,
+        ..TrainOptions::default()
     };
     let trained = Model::train(&profiles, synthetic.as_ref(), &options).map_err(|error| {
         let path = match &error {

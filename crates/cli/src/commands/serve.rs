@@ -61,7 +61,7 @@ pub(super) fn start(
     prepared: Vec<Prepared>,
     live: &Live,
 ) -> Result<Server, Fault> {
-    let goals = goals::prepare(config)?;
+    let goals = goals::prepare(config, &prepared)?;
     let notes = sockets::look(&config.listen)?;
     messages::begin(&config.log, live.log_format)?;
     for note in notes {
@@ -137,7 +137,7 @@ fn check(
             let _ = writeln!(text, "  export {}: {class}{read_only}{range}", export.name);
         }
     }
-    goals::prepare(config)?;
+    goals::prepare(config, prepared)?;
     for program in &config.programs {
         let goal = (program.goal).map_or(String::new(), |goal| format!(", goal {goal}"));
         let exports = program.exports.join(", ");

@@ -89,6 +89,11 @@ impl Prepared {
         self.array.as_ref().map_or(one, |array| &array.exports)
     }
 
+    /// True if programs share it.
+    pub fn has_programs(&self) -> bool {
+        self.exports().iter().any(|export| export.program > 0)
+    }
+
     /// The device, or the layout of the array, in words.
     pub fn backend(&self) -> String {
         match &self.array {
@@ -212,8 +217,7 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
-        let has_programs = prepared.exports().iter().any(|export| export.program > 0);
-        let (feed, notes) = has_programs.then(feed).unzip();
+        let (feed, notes) = prepared.has_programs().then(feed).unzip();
         let started = log_path(how.log.as_deref(), prepared.name(), several)
             .map(|path| LogFile::open(&path))
             .transpose()

@@ -1,47 +1,38 @@
 //! Programs with goals: from the configuration to windows of time on the disks.
 
 use super::config::{Config, ProgramConfig};
-use super::disks::Running;
+use super::disk::PreparedDisk;
+use super::disks::{Prepared, Running};
 use headtime_engine::Member;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::{Clock, until};
-use headtime_qos::{Model, Planning, Profile, Setting, TrainOptions};
+use headtime_qos::{Model, Planning, Profile, Setting, TimeOfDay, TrainOptions};
 use headtime_serve::disk::Disk;
-use headtime_serve::goals::feed::Notes;
-use headtime_serve::goals::{Goals, GoalsOptions, Known, ProgramOptions};
+use headtime_serve::goals::feed::{Notes, SECTOR_BYTES};
+use headtime_serve::goals::{Goals, GoalsOptions, Known, ProgramOptions, SeekTime};
+use headtime_units::Lba;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Time between two looks at what the disks noted.
+/// Time between two looks at the notes of the disks.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Longest name of disks together.
 const SITE_MAX: usize = 200;
 
-/// Reads what the programs of a configuration name; `None` if there are no programs.
+/// Reads the files of the programs of a configuration; `None` if there are no programs.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, is damaged or of something else, or if a goal is impossible.
-pub fn prepare(config: &Config) -> Result<Option<GoalsOptions>, Fault> {
+pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOptions>, Fault> {
     if config.programs.is_empty() {
         return Ok(None);
     }
-    let of_programs =
-        |exports: &[super::config::ExportConfig]| exports.iter().any(|export| export.program > 0);
-    let disks = config
-        .disks
-        .iter()
-        .filter(|disk| of_programs(&disk.exports));
-    let disks = disks.map(|disk| (disk.name.as_str(), disk));
-    let arrays = config
-        .arrays
-        .iter()
-        .filter(|array| of_programs(&array.exports));
-    let arrays = arrays.map(|array| (array.name.as_str(), &config.disks[array.members[0]]));
-    let disks: Vec<_> = disks.chain(arrays).collect();
-    let names: Vec<&str> = disks.iter().map(|(name, _)| *name).collect();
+    let disks: Vec<&Prepared> = disks.iter().filter(|disk| disk.has_programs()).collect();
+    let first = &disks[0].members[0];
+    let names: Vec<&str> = disks.iter().map(|disk| disk.name()).collect();
     let mut site = names.join("+");
     if site.len() > SITE_MAX {
         site = format!(
@@ -51,7 +42,7 @@ pub fn prepare(config: &Config) -> Result<Option<GoalsOptions>, Fault> {
             names[names.len() - 1]
         );
     }
-    let gate = disks[0].1.stack.engine.gate.options();
+    let gate = first.config.stack.engine.gate.options();
     let mut options = GoalsOptions {
         site,
         servers: u16::try_from(names.len()).expect("there are not so many"),
@@ -62,6 +53,7 @@ pub fn prepare(config: &Config) -> Result<Option<GoalsOptions>, Fault> {
             least: gate.duration("guard") * 3,
             ..Planning::default()
         },
+        seek: seek(first),
         programs: Vec::with_capacity(config.programs.len()),
     };
     for program in &config.programs {
@@ -79,6 +71,15 @@ pub fn prepare(config: &Config) -> Result<Option<GoalsOptions>, Fault> {
         }
     }
     Ok(Some(options))
+}
+
+/// Time of seeks of a disk's drive, if any is believed.
+fn seek(disk: &PreparedDisk) -> Option<Arc<SeekTime>> {
+    let (curve, belief) = (disk.known.curve()?, disk.known.belief()?);
+    let scale = u64::from(belief.geometry.sector_bytes / SECTOR_BYTES).max(1);
+    Some(Arc::new(move |sectors| {
+        curve.service(Lba::ZERO, Lba::new(sectors / scale))
+    }))
 }
 
 fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Known>, Fault> {
@@ -129,34 +130,43 @@ fn read(program: &ProgramConfig, key: &str, path: &Path) -> Result<String, Fault
     })
 }
 
-/// Plans windows while the server runs, and sends them to the disks that programs share.
-pub async fn plan(goals: Arc<Mutex<Goals>>, disks: Vec<Disk>, clock: Clock) {
-    let mut orders = Vec::new();
-    loop {
-        tokio::time::sleep(TICK).await;
-        let mut goals = goals.lock().unwrap_or_else(PoisonError::into_inner);
-        goals.tick(
-            clock.now(),
-            &|time| until(time.hour, time.minute),
-            &mut orders,
-        );
-        drop(goals);
-        for order in orders.drain(..) {
-            for disk in &disks {
-                let members = (0..disk.members() as u16).map(Member);
-                members.for_each(|member| disk.order_gate(member, order));
+/// Goals of programs on disks that run.
+#[derive(Debug)]
+pub struct Kept {
+    /// The goals.
+    pub goals: Arc<Mutex<Goals>>,
+    /// Disks that programs share.
+    disks: Vec<Disk>,
+}
+
+impl Kept {
+    /// Keeps goals by the notes of disks.
+    pub fn new(options: GoalsOptions, running: &mut [Running]) -> Kept {
+        let noted = running
+            .iter_mut()
+            .filter_map(|running| Some((running.notes.take()?, running.disk.clone())));
+        let (notes, disks): (Vec<Notes>, Vec<Disk>) = noted.unzip();
+        let goals = Arc::new(Mutex::new(Goals::new(options, notes)));
+        Kept { goals, disks }
+    }
+
+    /// Plans windows and sends them to the disks, for ever.
+    pub async fn keep(&self, clock: Clock) {
+        let mut orders = Vec::new();
+        let until = |time: TimeOfDay| until(time.hour, time.minute);
+        loop {
+            tokio::time::sleep(TICK).await;
+            let mut goals = self.goals.lock().unwrap_or_else(PoisonError::into_inner);
+            goals.tick(clock.now(), &until, &mut orders);
+            drop(goals);
+            for order in orders.drain(..) {
+                for disk in &self.disks {
+                    let members = (0..disk.members() as u16).map(Member);
+                    members.for_each(|member| disk.order_gate(member, order));
+                }
             }
         }
     }
-}
-
-/// Goals of programs by the notes of disks that run, and these disks.
-pub fn goals(options: GoalsOptions, running: &mut [Running]) -> (Arc<Mutex<Goals>>, Vec<Disk>) {
-    let with_notes = running
-        .iter_mut()
-        .filter_map(|running| Some((running.notes.take()?, running.disk.clone())));
-    let (notes, disks): (Vec<Notes>, Vec<Disk>) = with_notes.unzip();
-    (Arc::new(Mutex::new(Goals::new(options, notes))), disks)
 }
 
 /// The difference of programs in another reading of the configuration, in words.

@@ -4,14 +4,13 @@ use super::config::{ListenConfig, ProgramConfig};
 use super::disk::PreparedDisk;
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
-use super::goals;
+use super::goals::Kept;
 use super::reload::Reload;
 use super::{messages, sockets};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
-use headtime_serve::disk::Disk;
-use headtime_serve::goals::{Goals, GoalsOptions};
+use headtime_serve::goals::GoalsOptions;
 use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
@@ -20,7 +19,7 @@ use headtime_units::Nanos;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -42,8 +41,9 @@ pub struct Server {
     pub clock: Clock,
     /// Its disks.
     pub running: Vec<Running>,
-    /// Its programs, and their goals.
+    /// Programs that share disks.
     pub programs: Vec<ProgramConfig>,
+    /// Goals of these programs.
     pub goals: Option<GoalsOptions>,
 }
 
@@ -136,9 +136,8 @@ impl Server {
         };
         runtime.block_on(async {
             let Front { gone, end, abandon } = front;
-            let goals = self
-                .goals
-                .map(|options| goals::goals(options, &mut self.running));
+            let goals = self.goals;
+            let kept = goals.map(|options| Kept::new(options, &mut self.running));
             let running = Arc::new(self.running);
             let reload = Reload::new(&self.file, &self.listen, self.programs, &running);
             let front = (gone, &*abandon);
@@ -151,7 +150,7 @@ impl Server {
                 reload,
                 self.inherited,
                 self.clock,
-                (&running, goals),
+                (&running, kept),
                 &mut signals,
                 front,
                 &mut ready,
@@ -223,7 +222,7 @@ async fn serve(
     mut reload: Reload,
     inherited: Inherited,
     clock: Clock,
-    (running, goals): (&Arc<Vec<Running>>, Option<(Arc<Mutex<Goals>>, Vec<Disk>)>),
+    (running, kept): (&Arc<Vec<Running>>, Option<Kept>),
     signals: &mut Signals,
     (mut gone, abandon): (Gone, &dyn Fn()),
     ready: Ready<'_>,
@@ -263,14 +262,14 @@ async fn serve(
     let site = Arc::new(Site {
         disks,
         nbd: Some(nbd.counts()),
-        goals: goals.as_ref().map(|(goals, _)| Arc::clone(goals)),
+        goals: kept.as_ref().map(|kept| Arc::clone(&kept.goals)),
         messages_dropped: messages::dropped(),
         clock,
         version: env!("CARGO_PKG_VERSION").to_owned(),
     });
-    let mut plans = pin!(async {
-        match goals {
-            Some((goals, disks)) => goals::plan(goals, disks, clock).await,
+    let mut keeping = pin!(async {
+        match &kept {
+            Some(kept) => kept.keep(clock).await,
             None => std::future::pending().await,
         }
     });
@@ -302,7 +301,7 @@ async fn serve(
                 }
             },
             () = reload.done() => {}
-            () = &mut plans => unreachable!("it plans to the end"),
+            () = &mut keeping => unreachable!("goals are kept to the end"),
             () = &mut gone, if !ending => {
                 ending = true;
                 tracing::info!("ending: what was in front of the disks has gone");

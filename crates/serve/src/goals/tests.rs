@@ -23,6 +23,7 @@ fn options(known: &[Option<Known>]) -> GoalsOptions {
         site: "disk0+disk1".to_owned(),
         servers: 2,
         planning: Planning::default(),
+        seek: None,
         programs: programs
             .map(|(known, name)| ProgramOptions {
                 name: name.to_owned(),

@@ -81,7 +81,7 @@ async fn profile(
     }
 }
 
-/// What a control socket takes of programs.
+/// Requests about programs at a control socket.
 pub(super) fn controlling<S: Clone + Send + Sync + 'static>(goals: SharedGoals) -> Router<S> {
     Router::new()
         .route("/qos", get(state))
