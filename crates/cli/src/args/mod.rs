@@ -32,7 +32,9 @@ pub use probe::{Emit, Probe, ScratchRange};
 pub use qos::{QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
-pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
+pub use serve::{
+    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap,
+};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};

@@ -4,6 +4,7 @@ use super::access::AccessConfig;
 use headtime_config::Placed;
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
+use headtime_qos::Goal;
 use headtime_sched::Class;
 use headtime_serve::disk::Addresses;
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
@@ -117,6 +118,31 @@ pub struct ExportConfig {
     pub read_only: bool,
     /// Bytes of the disk that clients see; all if absent.
     pub range: Option<Placed<ExportRange>>,
+    /// Number of the program that it is of, counted from 1; 0 if of none.
+    pub program: u16,
+}
+
+/// A program that shares disks with others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramConfig {
+    /// Name of the program.
+    pub name: String,
+    /// Names of the program's exports, at least one.
+    pub exports: Vec<String>,
+    /// Goal of the first run.
+    pub goal: Option<Goal>,
+    /// File of the profile; there is one if there is a goal.
+    pub profile: Option<PathBuf>,
+    /// File of a tree that was trained; the server trains one if absent.
+    pub tree: Option<PathBuf>,
+    pub(super) at: Placed<()>,
+}
+
+impl ProgramConfig {
+    /// An error about one of its keys.
+    pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
+        Fault::input(self.at.error_at(key, problem))
+    }
 }
 
 /// Bytes of a disk from `start` up to `end`, at least one. As text two sizes: `0B..100GiB`.
