@@ -291,22 +291,21 @@ impl Set {
         let mut all = vec![Together::default(); servers.unwrap_or(0)];
         for epoch in rows.chunk_by(|a, b| a.epoch == b.epoch) {
             let busy = epoch.first().map_or(Nanos::ZERO, |row| row.busy);
-            for together in &mut all {
+            for (server, together) in all.iter_mut().enumerate() {
                 together.quiet += 1;
                 if together.quiet > QUIET_EPOCHS || self.enough == 1 {
                     *together = Together::default();
                 }
-                if service == Service::Program {
+                let is_here = epoch.iter().any(|row| usize::from(row.server) == server);
+                if service == Service::Program && !is_here {
                     together.busy += busy;
                 }
             }
             for row in epoch {
                 let together = &mut all[usize::from(row.server)];
                 together.sums += row.sums;
+                together.busy += row.busy;
                 together.quiet = 0;
-                if service == Service::Disk {
-                    together.busy += row.busy;
-                }
                 if together.sums.requests >= self.enough {
                     let Together { sums, busy, .. } = std::mem::take(together);
                     self.sample(&sums, busy, is_judged);

@@ -146,6 +146,8 @@ struct Windows {
     plan: Vec<Window>,
     /// Lane that the gate served last.
     serves: Lane,
+    /// Lane of which the gate inside was asked last. It may have to see what the lane's scheduler chooses.
+    tries: Lane,
     in_drive: u32,
     /// Lane of the commands in the drive.
     holds: Option<Lane>,
@@ -171,6 +173,7 @@ impl Windows {
             period: options.duration("period").max(Nanos::from_millis(1)),
             plan: Vec::new(),
             serves: Lane(0),
+            tries: Lane(0),
             in_drive: 0,
             holds: None,
             served_from: Time::ZERO,
@@ -308,6 +311,7 @@ impl Gate for Windows {
         if foreign || !self.fits(now, lane, until) {
             return Next::Hold(until);
         }
+        self.tries = lane;
         match self.inner.next(now, &Only { lanes, lane }) {
             Next::Take(_) => {
                 self.serves = lane;
@@ -318,7 +322,7 @@ impl Gate for Windows {
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let lane = self.serves;
+        let lane = self.tries;
         let ahead = self.inner.ahead(&Only { lanes, lane });
         ahead.map(|_| lane)
     }

@@ -243,3 +243,14 @@ fn a_lane_that_asked_for_nothing_has_no_more_than_a_burst_of_its_rate_to_catch_u
         .count();
     assert_eq!(behind, 12);
 }
+
+/// A gate inside that decides by what was chosen waited for ever for a lane that had nothing. Expected: the lane that is asked of
+/// chooses.
+#[test]
+fn a_gate_inside_sees_what_the_lane_chooses_that_may_go() {
+    let mut rig = rig(2, "windows(rsd-priority:queue=single:ranks=0)");
+    let first = read(&mut rig, 0);
+    rig.complete(first);
+    let next = read(&mut rig, 2);
+    assert_eq!(rig.sent(), [next]);
+}

@@ -200,7 +200,7 @@ fn profiles_of_another_site_program_or_manner_do_not_train_together() {
 
 #[test]
 fn the_program_decides_on_the_size_of_the_tree_and_not_a_noisy_training_workload() {
-    let mut options = TrainOptions::default();
+    let mut options = by_epoch();
     options.cart.features = FeatureSet::of(&[Feature::Distance]);
     let mut program = profile(1);
     for row in &mut program.rows {
