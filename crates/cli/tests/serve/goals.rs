@@ -154,7 +154,10 @@ fn a_profile_of_something_else_is_refused_with_its_key() {
     assert_eq!(check(&with(given)), (Some(0), String::new()));
     let output = run(&server.directory, &["serve", "other.toml", "--check"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("\nprogram mail: mail\nprogram web: web\n"), "{text}");
+    assert!(
+        text.contains("\nprogram mail: mail\nprogram web: web\n"),
+        "{text}"
+    );
     for (config, error) in [
         (
             with("profile = \"none\""),
