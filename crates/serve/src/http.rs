@@ -355,10 +355,10 @@ async fn scheduler(
         let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
         let parsed = parsed.map_err(HttpRefusal::stopped)?;
         let refused = |problem| HttpRefusal(StatusCode::BAD_REQUEST, problem);
-        built.push((member, parsed.map_err(refused)?));
+        built.push((member, &of.name, parsed.map_err(refused)?));
     }
-    for (member, (text, build)) in built {
-        tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
+    for (member, disk, (text, build)) in built {
+        tracing::info!(disk, scheduler = text, "the scheduler is swapped");
         named.watched.disk.swap_scheduler_of(member, &text, build);
     }
     Ok(())

@@ -1,18 +1,63 @@
 //! `headtime qos`
 
 use clap::{Args, Subcommand};
-use headtime_qos::FeatureSet;
+use headtime_qos::{FeatureSet, TrainOptions};
 use headtime_units::Millionths;
 use std::path::PathBuf;
 
-/// Run-time goals: trees that predict the throughput of programs.
+/// Run-time goals: profiles of programs, trees that predict their throughput, and what goals demand.
 #[derive(Debug, Subcommand)]
 pub enum QosVerb {
+    /// Take the profile of a program of a scenario, in a simulated run without the other programs
+    Profile(QosProfile),
     /// Train a tree with profiles of a program
     Train(QosTrain),
     /// Show how a tree comes to its predictions
     Explain(QosExplain),
+    /// Say what the goals of a scenario demand, and whether all can be kept
+    Plan(QosPlan),
 }
+
+/// `headtime qos profile`
+#[derive(Debug, Args)]
+#[command(after_help = PROFILE_HELP)]
+pub struct QosProfile {
+    /// The scenario, whose programs run on a cluster
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Name of the program; "training" for the training workload
+    #[arg(value_name = "PROGRAM")]
+    pub program: String,
+    /// The profile; an existing file is replaced
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Set a key of the scenario, as in cluster.servers=3
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+const PROFILE_HELP: &str = "\
+Example:
+  headtime qos profile goals.toml full-seq --out full-seq.profile";
+
+/// `headtime qos plan`
+///
+/// A goal demands a share of the servers' time: 1 / alpha, where alpha is the I/O time that the goal leaves over the I/O time of a
+/// run alone. If the shares of programs that run together sum to more than 100 %, not all goals can be kept.
+#[derive(Debug, Args)]
+#[command(after_help = PLAN_HELP)]
+pub struct QosPlan {
+    /// The scenario, whose programs run on a cluster
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Set a key of the scenario, as in program.0.goal=3x
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+const PLAN_HELP: &str = "\
+Example:
+  headtime qos plan goals.toml --set program.0.goal=3x";
 
 /// `headtime qos train`
 ///
@@ -39,6 +84,9 @@ pub struct QosTrain {
     /// Use this many requests of each profile, in a segment drawn by chance; by default all
     #[arg(long, value_name = "REQUESTS")]
     pub segment: Option<u64>,
+    /// Count epochs of a server together until they have this many requests; 1: each epoch by itself, as in the paper
+    #[arg(long, value_name = "REQUESTS", default_value_t = TrainOptions::default().enough, value_parser = clap::value_parser!(u64).range(1..))]
+    pub enough: u64,
 }
 
 const TRAIN_HELP: &str = "\

@@ -1,10 +1,15 @@
 //! `headtime qos`
 
 use super::context::Context;
-use crate::args::{QosExplain, QosTrain, QosVerb};
+use super::sim::{open, set_all};
+use crate::args::{QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
+use headtime_lab::execute::{self, Demanded};
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
 use headtime_lab::output::{TableColumn, table};
+use headtime_lab::prepare::{Prepared, prepare};
+use headtime_lab::scenario::Scenario;
+use headtime_lab::stock::Stock;
 use headtime_linux::shown::PathShown as _;
 use headtime_qos::{
     CartOptions, Errors, Feature, Model, Node, Profile, Rate, Stop, TextError, TrainError,
@@ -19,7 +24,58 @@ pub(super) fn qos(verb: &QosVerb, context: &mut Context<'_>) -> Result<(), Fault
     match verb {
         QosVerb::Train(args) => train(args, context),
         QosVerb::Explain(args) => explain(args, context),
+        QosVerb::Profile(args) => profile(args, context),
+        QosVerb::Plan(args) => plan(args, context),
     }
+}
+
+/// Reads a scenario, and what it names.
+fn prepared(path: &Path, set: &[String], stock: &Stock) -> Result<Prepared, Fault> {
+    let (mut table, place) = open(path)?;
+    set_all(&mut table, set)?;
+    let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
+    prepare(scenario, stock)
+}
+
+fn profile(args: &QosProfile, context: &mut Context<'_>) -> Result<(), Fault> {
+    let stock = Stock::default();
+    let prepared = prepared(&args.scenario, &args.set, &stock)?;
+    let profile = execute::profile(&prepared, &args.program, &stock)?;
+    Output::write_all_of(&args.out, &profile.to_text())?;
+    let (run, io) = (profile.run.as_secs_f64(), profile.io.as_secs_f64());
+    context.print(&format!(
+        "{}: {run:.1} s alone, of which {io:.1} s with I/O; {} epochs of servers\n",
+        args.program,
+        profile.rows.len()
+    ))
+}
+
+fn plan(args: &QosPlan, context: &mut Context<'_>) -> Result<(), Fault> {
+    let stock = Stock::default();
+    let prepared = prepared(&args.scenario, &args.set, &stock)?;
+    let demands = execute::demands(&prepared, &stock)?;
+    let numbers = |heading: &str, value: &dyn Fn(&Demanded) -> f64| {
+        let cells = demands.iter().map(|one| format!("{:.1}", value(one)));
+        TableColumn::numbers(heading, cells)
+    };
+    let columns = [
+        TableColumn::words("program", demands.iter().map(|one| one.name.clone())),
+        numbers("goal s", &|one| one.run_time.as_secs_f64()),
+        numbers("alone s", &|one| one.profile.run.as_secs_f64()),
+        numbers("I/O alone s", &|one| one.profile.io.as_secs_f64()),
+        numbers("least s", &|one| one.profile.least().as_secs_f64()),
+        numbers("demands %", &|one| one.share * 100.0),
+    ];
+    context.print(&table(&columns, context.terminal))?;
+    let sum = demands.iter().map(|one| one.share).sum::<f64>() * 100.0;
+    let verdict = match sum {
+        sum if sum > 100.0 => "not all goals can be kept",
+        sum if sum > 90.0 => "too little may be left for switches between programs",
+        _ => "the goals can be kept",
+    };
+    context.print(&format!(
+        "\nWhile all run, the goals demand {sum:.1} % of the servers' time: {verdict}.\n"
+    ))
 }
 
 /// Reads a profile or a tree.
@@ -47,7 +103,7 @@ fn train(args: &QosTrain, context: &mut Context<'_>) -> Result<(), Fault> {
             ..default
         },
         segment: args.segment,
-        ..TrainOptions::default()
+        enough: args.enough,
     };
     let trained = Model::train(&profiles, synthetic.as_ref(), &options).map_err(|error| {
         let path = match &error {

@@ -11,7 +11,7 @@ use headtime_workload::Random;
 
 const FEATURES: FeatureSet = FeatureSet::of(&[Feature::Distance, Feature::Size, Feature::Reads]);
 
-/// Random samples. Coarse samples have few values, so that there are ties.
+/// Random samples. Coarse samples have few values, which makes ties.
 fn drawn(seed: u64, count: u64, is_coarse: bool) -> Vec<Sample> {
     let mut random = Random::new(seed, 0, 0);
     let sample = |nth: u64| {

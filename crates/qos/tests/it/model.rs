@@ -2,10 +2,11 @@
 
 use crate::recorder::profile;
 use headtime_qos::{
-    Alpha, Bounds, Feature, GoalError, Model, Node, Profile, TrainError, TrainOptions,
+    Alpha, Bounds, Feature, FeatureSet, GoalError, Model, Node, Profile, TrainError, TrainOptions,
 };
 use headtime_sched::Op;
 use headtime_units::{Extent, Millionths, Nanos};
+use headtime_workload::Random;
 use std::sync::Arc;
 
 fn model(profile: &Profile) -> Model {
@@ -195,6 +196,42 @@ fn profiles_of_another_site_program_or_manner_do_not_train_together() {
         .unwrap_err()
         .to_string();
     assert_eq!(expected, "program is `program`; `mouse` is needed");
+}
+
+#[test]
+fn the_program_decides_on_the_size_of_the_tree_and_not_a_noisy_training_workload() {
+    let mut options = TrainOptions::default();
+    options.cart.features = FeatureSet::of(&[Feature::Distance]);
+    let mut program = profile(1);
+    for row in &mut program.rows {
+        let is_sequential = row.sums.distance < 1 << 20;
+        let rate = if is_sequential { 10.5e6 } else { 10e6 };
+        row.busy = Nanos::from_nanos((row.sums.bytes as f64 / rate * 1e9) as u64);
+    }
+    let mut noisy = profile(3);
+    let mut random = Random::new(1, 0, 0);
+    for row in &mut noisy.rows {
+        row.sums.distance = (1 << 50) + random.below(1 << 50);
+        row.busy = Nanos::from_millis(1 << random.below(12));
+    }
+    let profiles = std::slice::from_ref(&program);
+    let trained = Model::train(profiles, Some(&noisy), &options).unwrap();
+    let alone = Model::train(std::slice::from_ref(&noisy), None, &options);
+    assert_eq!(
+        alone.unwrap().model.tree().leaves(),
+        1,
+        "noise has no structure"
+    );
+    for row in &program.rows {
+        let (predicted, actual) = (
+            trained.model.tree().predict(&row.sums.vector()),
+            row.rate().unwrap(),
+        );
+        assert!(
+            (predicted / actual - 1.0).abs() < 0.01,
+            "{predicted} and {actual}"
+        );
+    }
 }
 
 #[test]

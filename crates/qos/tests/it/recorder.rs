@@ -209,8 +209,23 @@ fn errors_of_a_profile_name_line_key_and_remedy() {
         error(row, &row.replacen("0 0", "0 2", 1))
             .contains("line 11: server is 2; allowed are 0 to 1")
     );
+    // Fewer pieces than requests; more reads than pieces; more steps than pieces; more sequential steps than steps; a larger
+    // distance with sign than without.
+    for damaged in [
+        "0 0 3 2 1 0 0 0 0 0 0 5",
+        "0 0 1 1 1 2 0 0 0 0 0 5",
+        "0 0 1 1 1 1 2 0 0 0 0 5",
+        "0 0 1 1 1 1 0 1 0 0 0 5",
+        "0 0 1 1 1 1 1 0 3 -4 0 5",
+    ] {
+        let error = error(row, damaged);
+        assert!(
+            error.starts_with("line 11: the counts contradict each other"),
+            "{damaged}: {error}"
+        );
+    }
     assert!(
-        error(row, "0 0 3 2 1 0 0 0 0 0 0 5").contains("line 11: the counts contradict each other")
+        error(row, &format!("{row}\n{row}")).starts_with("line 12: not behind the row before it")
     );
     assert!(error(row, "0 0 x").contains("line 11: requests is `x`; allowed are whole numbers"));
     assert!(error(row, "0 0").contains("line 11: no column requests"));

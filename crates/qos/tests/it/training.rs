@@ -3,6 +3,7 @@
 use headtime_qos::{Training, TrainingOptions, TrainingRequest};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Sectors};
+use std::collections::BTreeSet;
 
 const AREA: Sectors = Sectors::new(40_000_000);
 
@@ -83,6 +84,8 @@ fn small_distances_have_smaller_steps_and_the_longest_is_the_reach() {
         shares.iter().all(|share| (0.12..0.28).contains(share)),
         "{shares:?}"
     );
+    let distinct: BTreeSet<u64> = distances.iter().copied().collect();
+    assert!(distinct.len() > 500, "not the doublings alone");
     assert!(
         share(10_000_000_001, u64::MAX) < 0.02,
         "beyond the reach are the far ends alone"

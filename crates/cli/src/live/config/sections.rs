@@ -310,12 +310,17 @@ impl DiskConfig {
             .into_iter()
             .filter_map(|(key, differs)| differs.then_some(key));
         // A scheduler and a gate can be swapped. The depth is what was given, or else the device's.
-        let (one, two) = (entries(&self.stack), entries(&other.stack));
-        let both = one.iter().chain(&two);
-        let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
-        let keys = differing.map(|(key, _)| key.as_str());
-        let keys = keys.filter(|key| !["scheduler", "gate", "depth"].contains(key));
-        let keys: BTreeSet<&str> = keys.chain(own).collect();
-        keys.into_iter().map(str::to_owned).collect()
+        let mut keys = differing_keys(&self.stack, &other.stack);
+        keys.retain(|key| !["scheduler", "gate", "depth"].contains(&key.as_str()));
+        keys.extend(own.map(str::to_owned));
+        keys.into_iter().collect()
     }
+}
+
+/// The keys with different values in two descriptions. A key may be left out in one of them.
+pub fn differing_keys<T: Serialize>(one: &T, two: &T) -> BTreeSet<String> {
+    let (one, two) = (entries(one), entries(two));
+    let both = one.iter().chain(&two);
+    let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
+    differing.map(|(key, _)| key.clone()).collect()
 }
