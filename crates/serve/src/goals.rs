@@ -218,14 +218,17 @@ impl Goals {
 
     /// Says when a goal can no longer be met.
     fn look_after(&mut self) {
+        let rest = self.rest();
         let states = self.planner.iter().flat_map(Planner::states);
         for (state, (program, of)) in
             states.zip(self.programs.iter_mut().zip(&self.options.programs))
         {
+            let idle = program.is_idle(self.last, rest);
             if let Run::Running {
                 deadline, hopeless, ..
             } = &mut program.run
                 && !*hopeless
+                && !idle
                 && *deadline > self.last
                 && state.lost > *deadline - self.last
             {
@@ -240,8 +243,13 @@ impl Goals {
         }
     }
 
+    /// Time without a request after which a program is idle.
+    fn rest(&self) -> Nanos {
+        self.options.planning.period * IDLE_PERIODS
+    }
+
     fn end_runs(&mut self) {
-        let rest = self.options.planning.period * IDLE_PERIODS;
+        let rest = self.rest();
         for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
             let Run::Running {
                 start, deadline, ..
@@ -249,10 +257,7 @@ impl Goals {
             else {
                 continue;
             };
-            if self.last < deadline
-                || program.is_busy()
-                || self.last.saturating_since(program.last) < rest
-            {
+            if self.last < deadline || !program.is_idle(self.last, rest) {
                 continue;
             }
             let (took, late) = (
@@ -385,11 +390,12 @@ impl Goals {
 
     /// States of all programs at the last tick.
     pub fn statuses(&self) -> Vec<ProgramStatus> {
+        let rest = self.rest();
         let mut planned = self.planner.iter().flat_map(Planner::states);
         let programs = self.options.programs.iter().zip(&self.programs);
         let statuses = programs.map(|(of, program)| {
             let planned = planned.next();
-            let (state, why) = program.state(self.last, planned.as_ref());
+            let (state, why) = program.state(self.last, rest, planned.as_ref());
             ProgramStatus {
                 name: of.name.clone(),
                 exports: of.exports.clone(),

@@ -194,20 +194,44 @@ fn a_program_that_gets_too_little_is_behind() {
     rig.goals
         .set_goal("mail", Some("4s".parse().unwrap()))
         .unwrap();
-    // One disk serves it a tenth of the time; a request is always outstanding.
-    for ms in 0..2500 {
-        if ms % 10 == 0 {
-            rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+    // A request is always outstanding, and one disk ends one each 10 ms.
+    let slow = |rig: &mut Rig, times: std::ops::Range<u64>| {
+        for ms in times {
+            if ms % 10 == 0 {
+                rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+            }
+            if ms % 10 == 9 {
+                rig.feeds[0].done(at(ms), 1, BYTES);
+            }
+            rig.tick(ms);
         }
-        if ms % 10 == 9 {
-            rig.feeds[0].done(at(ms), 1, BYTES);
-        }
-        rig.tick(ms);
-    }
+    };
+    let why = |rig: &Rig| {
+        let status = &rig.goals.statuses()[0];
+        assert_eq!(status.state, "behind");
+        status.why.clone().unwrap()
+    };
+    slow(&mut rig, 0..1500);
+    assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
+    // More than what is left of 4 s.
+    slow(&mut rig, 1500..3500);
+    let hopeless = "the goal can no longer be met; set back by ";
+    assert!(why(&rig).starts_with(hopeless), "{}", why(&rig));
+    rig.tick(3800);
+    assert_eq!(rig.state(0), "behind");
+}
+
+#[test]
+fn a_program_that_asks_nothing_is_not_behind() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("10s".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..1000);
+    rig.tick(4000);
     let status = &rig.goals.statuses()[0];
-    assert_eq!(status.state, "behind");
-    let why = status.why.as_deref().unwrap();
-    assert!(why.starts_with("set back by "), "{why}");
+    assert_eq!(status.state, "running");
+    assert_eq!(status.why.as_deref(), Some("no request for 3s"));
 }
 
 #[test]
