@@ -11,91 +11,18 @@
 //! There is no clock and no disk here: whoever calls [`Goals::tick`] gives the time and passes the orders on.
 
 pub mod feed;
+mod options;
 mod program;
 
-use feed::{Note, Notes, SECTOR_BYTES, What};
+use feed::{Note, Notes, What};
 use headtime_engine::{GateOrder, Lane};
-use headtime_qos::{
-    Aim, Alpha, Bounds, Goal, GoalError, Model, Order, Planned, Planner, Planning, Profile, Rate,
-    Service, Setting, SettingError, State, TimeOfDay,
-};
-use headtime_units::{Millionths, Nanos, Time};
+use headtime_qos::{Goal, Order, Planned, Planner, Profile, SettingError, State};
+use headtime_units::{Nanos, Time};
+pub use options::{GoalsOptions, Known, ProgramOptions, RefusedGoal, SeekTime, Until};
 use program::{Program, Run, shown};
-use std::sync::Arc;
 
 /// Periods without a request after which a run is over, once its deadline has passed.
 const IDLE_PERIODS: u64 = 3;
-
-/// Knowledge of a program before a run.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// A run of the program without others.
-    pub profile: Profile,
-    /// Throughputs by locality, trained with the profile.
-    pub model: Arc<Model>,
-}
-
-/// A program.
-#[derive(Clone, Debug)]
-pub struct ProgramOptions {
-    /// Name of the program.
-    pub name: String,
-    /// Names of the program's exports.
-    pub exports: Vec<String>,
-    /// Goal of the first run.
-    pub goal: Option<Goal>,
-    /// Basis of bounds; without this the program takes no goal.
-    pub known: Option<Known>,
-}
-
-/// Time of a seek over so many sectors of [`SECTOR_BYTES`].
-pub type SeekTime = dyn Fn(u64) -> Nanos + Send + Sync;
-
-/// Programs of a server, and how windows are planned.
-#[derive(Clone)]
-pub struct GoalsOptions {
-    /// Name of the disks together, as profiles have it.
-    pub site: String,
-    /// Number of disks. A profile is of so many servers.
-    pub servers: u16,
-    /// Periods and windows, as the disks' gates have them.
-    pub planning: Planning,
-    /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
-    pub seek: Option<Arc<SeekTime>>,
-    /// Programs, of which the first has the number 1 in requests.
-    pub programs: Vec<ProgramOptions>,
-}
-
-/// Why something about a program cannot be done.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RefusedGoal {
-    /// There is no such program.
-    #[error("no program has this name; there are {0}")]
-    NoProgram(String),
-    /// The program has no profile.
-    #[error(
-        "program {0}: a goal needs a profile; record one (`headtime control SOCKET qos profile {0} start`), and give it as `profile` of the program"
-    )]
-    NoProfile(String),
-    /// The goal cannot be had.
-    #[error("program {0}: {1}")]
-    Goal(String, GoalError),
-    /// A program is recorded.
-    #[error("the profile of program {0} is being recorded, without windows; stop that first")]
-    Recording(String),
-    /// A program has a goal.
-    #[error(
-        "program {0} has a goal, and a profile is of a run without windows; clear the goal first (`none`)"
-    )]
-    HasGoal(String),
-    /// Nothing is recorded.
-    #[error("program {0}: no profile is being recorded; start that first")]
-    NotRecording(String),
-    /// No profile can be made of what was recorded.
-    #[error("{0}")]
-    Profile(String),
-}
 
 /// State of a program, for whoever looks.
 #[derive(Clone, Debug)]
@@ -123,9 +50,6 @@ pub struct ProgramStatus {
 pub const STATES: [&str; 8] = [
     "none", "waiting", "running", "behind", "late", "met", "missed", "refused",
 ];
-
-/// Time from now to a time of day.
-pub type Until<'a> = &'a dyn Fn(TimeOfDay) -> Nanos;
 
 /// Programs of a server and their goals.
 pub struct Goals {
@@ -294,14 +218,17 @@ impl Goals {
 
     /// Says when a goal can no longer be met.
     fn look_after(&mut self) {
+        let rest = self.rest();
         let states = self.planner.iter().flat_map(Planner::states);
         for (state, (program, of)) in
             states.zip(self.programs.iter_mut().zip(&self.options.programs))
         {
+            let idle = program.is_idle(self.last, rest);
             if let Run::Running {
                 deadline, hopeless, ..
             } = &mut program.run
                 && !*hopeless
+                && !idle
                 && *deadline > self.last
                 && state.lost > *deadline - self.last
             {
@@ -316,8 +243,13 @@ impl Goals {
         }
     }
 
+    /// Time without a request after which a program is idle.
+    fn rest(&self) -> Nanos {
+        self.options.planning.period * IDLE_PERIODS
+    }
+
     fn end_runs(&mut self) {
-        let rest = self.options.planning.period * IDLE_PERIODS;
+        let rest = self.rest();
         for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
             let Run::Running {
                 start, deadline, ..
@@ -325,10 +257,7 @@ impl Goals {
             else {
                 continue;
             };
-            if self.last < deadline
-                || program.is_busy()
-                || self.last.saturating_since(program.last) < rest
-            {
+            if self.last < deadline || !program.is_idle(self.last, rest) {
                 continue;
             }
             let (took, late) = (
@@ -461,11 +390,12 @@ impl Goals {
 
     /// States of all programs at the last tick.
     pub fn statuses(&self) -> Vec<ProgramStatus> {
+        let rest = self.rest();
         let mut planned = self.planner.iter().flat_map(Planner::states);
         let programs = self.options.programs.iter().zip(&self.programs);
         let statuses = programs.map(|(of, program)| {
             let planned = planned.next();
-            let (state, why) = program.state(self.last, planned.as_ref());
+            let (state, why) = program.state(self.last, rest, planned.as_ref());
             ProgramStatus {
                 name: of.name.clone(),
                 exports: of.exports.clone(),
@@ -489,65 +419,6 @@ impl Goals {
 impl std::fmt::Debug for Goals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Goals({:?})", self.options.programs)
-    }
-}
-
-impl std::fmt::Debug for GoalsOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "GoalsOptions({}, {:?})", self.site, self.programs)
-    }
-}
-
-impl GoalsOptions {
-    /// Circumstances of a profile of a program.
-    fn setting(&self, index: usize) -> Setting {
-        Setting {
-            site: self.site.clone(),
-            program: self.programs[index].name.clone(),
-            share: Millionths::ONE,
-            epoch: self.planning.epoch,
-            service: Service::Program,
-            servers: self.servers,
-        }
-    }
-
-    fn known(&self, index: usize) -> Result<&Known, RefusedGoal> {
-        let program = &self.programs[index];
-        let known = program.known.as_ref();
-        known.ok_or_else(|| RefusedGoal::NoProfile(program.name.clone()))
-    }
-
-    /// Checks that a program can have a goal. A goal by a time of day is known when the run starts.
-    ///
-    /// # Errors
-    ///
-    /// If the program has no profile, or if the goal is impossible.
-    pub fn check(&self, index: usize, goal: Goal) -> Result<(), RefusedGoal> {
-        let until = |_| Nanos::from_nanos(u64::MAX);
-        self.aim(index, goal, Time::ZERO, &until).map(|_| ())
-    }
-
-    fn aim(
-        &self,
-        index: usize,
-        goal: Goal,
-        at: Time,
-        until: Until<'_>,
-    ) -> Result<Aim, RefusedGoal> {
-        let Known { profile, model } = self.known(index)?;
-        let wrong = |error| RefusedGoal::Goal(self.programs[index].name.clone(), error);
-        let run_time = goal.run_time(profile.least(), Nanos::ZERO, |time| Ok(until(time)));
-        let run_time = run_time.map_err(wrong)?;
-        let alpha = Alpha::new(run_time, profile).map_err(wrong)?;
-        let bytes: u64 = profile.rows.iter().map(|row| row.sums.bytes).sum();
-        // With all of the servers.
-        let io = profile.least().saturating_sub(profile.compute());
-        let alone = u128::from(bytes) * 1_000_000_000 / u128::from(io.as_nanos().max(1));
-        Ok(Aim {
-            deadline: Time::from_nanos(at.as_nanos().saturating_add(run_time.as_nanos())),
-            alone: Rate(u64::try_from(alone).unwrap_or(u64::MAX)),
-            bounds: Bounds::new(Arc::clone(model), alpha, SECTOR_BYTES),
-        })
     }
 }
 

@@ -107,14 +107,8 @@ impl Reload {
                 };
                 in_force.push(told.unwrap_or_else(read));
             }
-            let reading = move || {
-                let mut changes = changes(&file, &current, &in_force, &listen, &running)?;
-                changes.fixed.extend(goals::fixed_difference(
-                    &programs,
-                    &Config::open(&file)?.programs,
-                ));
-                Ok(changes)
-            };
+            let reading =
+                move || changes(&file, &current, &in_force, (&listen, &programs), &running);
             let reading = tokio::task::spawn_blocking(reading);
             reading
                 .await
@@ -194,7 +188,7 @@ fn changes(
     file: &Path,
     current: &[Current],
     in_force: &[(String, String)],
-    listen: &ListenConfig,
+    (listen, programs): (&ListenConfig, &[ProgramConfig]),
     running: &[Running],
 ) -> Result<Changes, Fault> {
     let config = Config::open(file)?;
@@ -205,6 +199,7 @@ fn changes(
         let keys = differences.join(", ");
         fixed.push(format!("listen: {keys}: another value takes a restart"));
     }
+    fixed.extend(goals::fixed_difference(programs, &config.programs));
     for new in &config.disks {
         if !current
             .iter()

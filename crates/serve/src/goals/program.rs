@@ -112,8 +112,18 @@ impl Program {
         recorder.finish(self.last)
     }
 
-    /// State, and an explanation.
-    pub fn state(&self, now: Time, planned: Option<&State>) -> (&'static str, Option<String>) {
+    /// True if nothing has happened for `rest`.
+    pub fn is_idle(&self, now: Time, rest: Nanos) -> bool {
+        !self.is_busy() && now.saturating_since(self.last) >= rest
+    }
+
+    /// State, and an explanation. After `rest` without a request a program is idle.
+    pub fn state(
+        &self,
+        now: Time,
+        rest: Nanos,
+        planned: Option<&State>,
+    ) -> (&'static str, Option<String>) {
         match &self.run {
             Run::None => ("none", None),
             Run::Armed => (
@@ -126,6 +136,15 @@ impl Program {
                 let late = shown(now - *deadline);
                 let why = planned.and_then(behind).unwrap_or_default();
                 ("late", Some(format!("the deadline passed {late} ago{why}")))
+            }
+            Run::Running { .. } if self.is_idle(now, rest) => {
+                let idle = shown(now.saturating_since(self.last));
+                ("running", Some(format!("no request for {idle}")))
+            }
+            Run::Running { hopeless: true, .. } => {
+                let why = planned.and_then(behind).unwrap_or_default();
+                let text = format!("the goal can no longer be met{why}");
+                ("behind", Some(text))
             }
             Run::Running { .. } => match planned.and_then(behind) {
                 None => ("running", None),

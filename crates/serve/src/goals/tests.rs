@@ -2,9 +2,10 @@
 
 use super::feed::{Feed, feed};
 use super::*;
-use headtime_qos::TrainOptions;
+use headtime_qos::{Model, Planning, Rate, TimeOfDay, TrainOptions};
 use headtime_sched::Op;
 use headtime_units::Extent;
+use std::sync::Arc;
 
 const MS: Nanos = Nanos::from_millis(1);
 const BYTES: u64 = 64 << 10;
@@ -193,20 +194,44 @@ fn a_program_that_gets_too_little_is_behind() {
     rig.goals
         .set_goal("mail", Some("4s".parse().unwrap()))
         .unwrap();
-    // One disk serves it a tenth of the time; a request is always outstanding.
-    for ms in 0..2500 {
-        if ms % 10 == 0 {
-            rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+    // A request is always outstanding, and one disk ends one each 10 ms.
+    let slow = |rig: &mut Rig, times: std::ops::Range<u64>| {
+        for ms in times {
+            if ms % 10 == 0 {
+                rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+            }
+            if ms % 10 == 9 {
+                rig.feeds[0].done(at(ms), 1, BYTES);
+            }
+            rig.tick(ms);
         }
-        if ms % 10 == 9 {
-            rig.feeds[0].done(at(ms), 1, BYTES);
-        }
-        rig.tick(ms);
-    }
+    };
+    let why = |rig: &Rig| {
+        let status = &rig.goals.statuses()[0];
+        assert_eq!(status.state, "behind");
+        status.why.clone().unwrap()
+    };
+    slow(&mut rig, 0..1500);
+    assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
+    // More than what is left of 4 s.
+    slow(&mut rig, 1500..3500);
+    let hopeless = "the goal can no longer be met; set back by ";
+    assert!(why(&rig).starts_with(hopeless), "{}", why(&rig));
+    rig.tick(3800);
+    assert_eq!(rig.state(0), "behind");
+}
+
+#[test]
+fn a_program_that_asks_nothing_is_not_behind() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("10s".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..1000);
+    rig.tick(4000);
     let status = &rig.goals.statuses()[0];
-    assert_eq!(status.state, "behind");
-    let why = status.why.as_deref().unwrap();
-    assert!(why.starts_with("set back by "), "{why}");
+    assert_eq!(status.state, "running");
+    assert_eq!(status.why.as_deref(), Some("no request for 3s"));
 }
 
 #[test]
@@ -296,4 +321,44 @@ fn a_time_of_day_that_comes_too_soon_is_refused_when_the_run_starts() {
     assert_eq!((status.state, rig.orders.len()), ("refused", 0));
     let why = status.why.as_deref().unwrap();
     assert!(why.ends_with("the least possible is 3.001s"), "{why}");
+}
+
+/// The planner of a simulation sees each request when it comes.
+#[test]
+fn orders_are_those_of_a_planner_that_sees_each_request() {
+    let options = || options(&[known(), None]);
+    let goal = "2x".parse().unwrap();
+    let mut rig = Rig::new(options());
+    rig.goals.set_goal("mail", Some(goal)).unwrap();
+    let programs = [1, 2].map(|number| Planned { number, goal: None });
+    let mut planner = Planner::new(Planning::default(), programs.to_vec(), at(0));
+    planner.set_goal(1, Some(options().aim(0, goal, at(0), &until).unwrap()));
+    let mut expected = Vec::new();
+    for ms in 0..5000 {
+        let (server, program) = ((ms % 2) as usize, 1 + u16::from(ms % 5 == 4));
+        expected.extend(std::iter::from_fn(|| planner.order(at(ms))));
+        let extent = Extent::at(ms * 128, BYTES / 512);
+        planner.asked(at(ms), server as u16, program, Op::Read, extent);
+        planner.done(at(ms + 1), server as u16, program, BYTES);
+        rig.request(ms, server, program);
+        if ms % 70 == 69 {
+            rig.tick(ms + 1);
+        }
+    }
+    rig.tick(5000);
+    let windows: Vec<GateOrder> = expected
+        .iter()
+        .filter_map(|order| match *order {
+            Order::Window { lane, from, span } => Some(GateOrder::Window {
+                lane: Lane(lane),
+                from,
+                span,
+            }),
+            Order::Assign { .. } => None,
+        })
+        .collect();
+    let is_window = |order: &&GateOrder| matches!(order, GateOrder::Window { .. });
+    let live: Vec<GateOrder> = rig.orders.iter().filter(is_window).copied().collect();
+    assert!(windows.len() > 12, "{windows:?}");
+    assert_eq!(live[..windows.len()], windows);
 }
