@@ -122,7 +122,7 @@ pub struct State {
 }
 
 /// Periods without a request after which a program has no window of its own size.
-const IDLE_PERIODS: u32 = 3;
+const IDLE_PERIODS: u32 = 1;
 
 /// Lane of a program, or the shared one.
 #[derive(Clone, Debug)]

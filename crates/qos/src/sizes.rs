@@ -145,9 +145,9 @@ fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&
         for (at, room, weight) in &able {
             let share = scaled(over, [weight / able.len() as u64], [weights.max(1)]);
             let cut = share.max(Nanos::from_nanos(1)).min(*room).min(left);
-            sizes[*at].window = sizes[*at].window - cut;
+            sizes[*at].window -= cut;
             sizes[*at].cut += cut;
-            left = left - cut;
+            left -= cut;
         }
         over = left;
     }
@@ -163,7 +163,7 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
         let (demand, size) = (&demands[at], &mut sizes[at]);
         let extra = demand.repays(size.lost, period).min(*under);
         size.window += extra;
-        *under = *under - extra;
+        *under -= extra;
     }
 }
 
@@ -182,7 +182,7 @@ fn share(under: Nanos, demands: &[Demand], sizes: &mut [Size]) {
         if takes(demand) {
             let part = left / count;
             size.window += part;
-            left = left - part;
+            left -= part;
             count -= 1;
         }
     }

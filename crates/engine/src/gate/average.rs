@@ -30,7 +30,7 @@ use headtime_units::{Nanos, Time};
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
     check: |_, _| Ok(()),
-    build: |spec, config| Some(Box::new(Average::new(spec.values(), config))),
+    build: |options, config, _| Some(Box::new(Average::new(options, config))),
 };
 
 const INFO: PolicyInfo = PolicyInfo {

@@ -48,12 +48,11 @@ use headtime_units::{Nanos, Time};
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |spec, _| match targets(spec.values()).iter().all(|target| target.is_zero()) {
+    check: |options, _| match targets(options).iter().all(|target| target.is_zero()) {
         true => Err(GateProblem::NoTarget),
         false => Ok(()),
     },
-    build: |spec, config| {
-        let options = spec.values();
+    build: |options, config, _| {
         let requests = u32::try_from(options.count("requests")).expect("the range is smaller");
         Some(Box::new(IoLatency::new(config, targets(options), requests)))
     },

@@ -41,9 +41,8 @@ use headtime_units::Time;
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check: |spec, config| check(spec.values().counts("ranks"), config.depth),
-    build: |spec, config| {
-        let options = spec.values();
+    check: |options, config| check(options.counts("ranks"), config.depth),
+    build: |options, config, _| {
         let queue = match options.choice("queue") {
             "single" => Queueing::Single,
             _ => Queueing::Lanes,

@@ -2,15 +2,18 @@
 
 use super::Gate;
 use crate::config::Config;
-use headtime_sched::{Counts, PolicyInfo, Spec, SpecErrorKind};
+use headtime_sched::{Counts, Options, PolicyInfo, SpecErrorKind};
+
+/// The gate inside another one, which has one lane.
+pub(super) type Inside = Option<Box<dyn Gate>>;
 
 /// A gate that can be named.
 pub(super) struct Registration {
     pub info: &'static PolicyInfo,
     /// Checks what depends on the engine.
-    pub check: fn(&Spec, &Config) -> Result<(), GateProblem>,
-    /// Builds the gate; `None` if it is that of an engine without one.
-    pub build: fn(&Spec, &Config) -> Option<Box<dyn Gate>>,
+    pub check: fn(Options<'_>, &Config) -> Result<(), GateProblem>,
+    /// Builds the gate around the gate inside, if one is inside; `None` if it is that of an engine without one.
+    pub build: fn(Options<'_>, &Config, Inside) -> Option<Box<dyn Gate>>,
 }
 
 /// What is wrong with the text of a gate.

@@ -33,7 +33,7 @@ use headtime_units::Time;
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
     check: |_, _| Ok(()),
-    build: |spec, config| Some(Box::new(Rsd::new(config, age_th(spec.values())))),
+    build: |options, config, _| Some(Box::new(Rsd::new(config, age_th(options)))),
 };
 
 const INFO: PolicyInfo = PolicyInfo {

@@ -2,7 +2,7 @@
 //!
 //! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
-use super::registration::{GateProblem, Registration};
+use super::registration::{GateProblem, Inside, Registration};
 use super::{FixedDepth, Gate, GateOrder, average, iolatency, ranked, rsd, windows};
 use crate::config::Config;
 use core::fmt;
@@ -35,8 +35,8 @@ const DEPTH: Registration = Registration {
         ..PolicyInfo::PLAIN
     },
     check: |_, _| Ok(()),
-    build: |spec, config| {
-        let depth = most(spec.values());
+    build: |options, config, _| {
+        let depth = most(options);
         let lower = || Box::new(FixedDepth::of(config, depth)) as Box<dyn Gate>;
         (depth < config.depth).then(lower)
     },
@@ -95,16 +95,11 @@ impl GateSpec {
         self.0.values()
     }
 
-    /// The gate inside this one, if it has one.
-    pub(super) fn inside(of: &Spec) -> Option<GateSpec> {
-        of.inner().cloned().map(GateSpec)
-    }
-
     /// Returns how often a command in the drive may be overtaken before the gate closes, if it ever closes for that.
     pub fn age_th(&self) -> Option<u64> {
         match self.info().option("age_th") {
             Some(option) => Some(self.0.values().count(option.key)),
-            None => GateSpec::inside(&self.0)?.age_th(),
+            None => GateSpec(self.0.inner()?.clone()).age_th(),
         }
     }
 
@@ -114,7 +109,25 @@ impl GateSpec {
     ///
     /// If an option of the gate does not fit the engine.
     pub fn check(&self, config: &Config) -> Result<(), GateProblem> {
-        (self.entry().check)(&self.0, config)
+        (self.entry().check)(self.0.values(), config)?;
+        self.inside(config).map(|_| ())
+    }
+
+    /// Builds the gate inside this one, if there is one.
+    fn inside(&self, config: &Config) -> Result<Inside, GateProblem> {
+        let Some(inner) = self.0.inner().cloned().map(GateSpec) else {
+            return Ok(None);
+        };
+        let gate = inner
+            .build_in_flight(config)
+            .map_err(|error| error.problem)?;
+        match gate.lanes() {
+            1 => Ok(Some(gate)),
+            lanes => Err(GateProblem::InnerLanes {
+                inner: inner.to_string(),
+                lanes,
+            }),
+        }
     }
 
     /// The gate for an engine of this configuration; `None` if the gate that every engine has does.
@@ -128,7 +141,8 @@ impl GateSpec {
             problem,
         };
         self.check(config).map_err(refused)?;
-        Ok((self.entry().build)(&self.0, config))
+        let inside = self.inside(config).map_err(refused)?;
+        Ok((self.entry().build)(self.0.values(), config, inside))
     }
 
     /// The gate for an engine of this configuration that runs and may have had another one so far.

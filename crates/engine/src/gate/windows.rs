@@ -30,19 +30,18 @@
 //! request; `lend` bounds that wait.
 
 use super::assignment::{Assignment, BY, LANES};
-use super::registration::{GateProblem, Registration};
-use super::{FixedDepth, Gate, GateOrder, GateSpec, Lane, LaneState, Lanes, Next};
-use crate::config::Config;
+use super::registration::Registration;
+use super::{FixedDepth, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 use crate::names::DriveTag;
-use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request, Spec};
+use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
 use headtime_units::{Nanos, Time};
 
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
-    check,
-    build: |spec, config| {
-        let inner = inside(spec, config).ok()?;
-        Some(Box::new(Windows::new(spec.values(), inner)))
+    check: |_, _| Ok(()),
+    build: |options, config, inside| {
+        let inside = inside.unwrap_or_else(|| Box::new(FixedDepth::new(config)));
+        Some(Box::new(Windows::new(options, inside)))
     },
 };
 
@@ -83,25 +82,6 @@ const REPEATS: u64 = 3;
 
 /// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP.
 const MEAN_SHARE: u64 = 8;
-
-fn check(spec: &Spec, config: &Config) -> Result<(), GateProblem> {
-    inside(spec, config).map(|_| ())
-}
-
-/// Builds the gate inside.
-fn inside(spec: &Spec, config: &Config) -> Result<Box<dyn Gate>, GateProblem> {
-    let inner = GateSpec::inside(spec).expect("the gate has one inside");
-    inner.check(config)?;
-    let gate = inner.build(config).map_err(|error| error.problem)?;
-    let gate = gate.unwrap_or_else(|| Box::new(FixedDepth::new(config)));
-    match gate.lanes() {
-        1 => Ok(gate),
-        lanes => Err(GateProblem::InnerLanes {
-            inner: inner.to_string(),
-            lanes,
-        }),
-    }
-}
 
 /// A window of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

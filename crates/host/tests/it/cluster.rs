@@ -368,7 +368,7 @@ fn benchmarks_for_clusters_run_on_a_cluster() {
         while requests < 100 && !cluster.done() {
             while let Some(request) = cluster.poll(now) {
                 requests += 1;
-                now = now + Nanos::from_millis(1);
+                now += Nanos::from_millis(1);
                 cluster.completed(now, request.cookie);
             }
             cluster.unplug();

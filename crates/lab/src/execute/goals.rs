@@ -1,7 +1,7 @@
 //! Run-time goals of programs on a cluster: profiles of lone runs become bounds, and bounds become orders to gates.
 
 use super::load::{Called, builder};
-use super::repeat::queue;
+use super::queue::queue;
 use super::seed::mix;
 use super::training;
 use crate::fault::Fault;

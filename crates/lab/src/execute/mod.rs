@@ -5,6 +5,7 @@ mod by_name;
 mod goals;
 mod kept;
 mod load;
+mod queue;
 mod repeat;
 mod requests;
 mod seed;

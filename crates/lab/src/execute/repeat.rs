@@ -4,6 +4,7 @@ use super::bound::{self, KnownBound};
 use super::goals::Goals;
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builder, least, load};
+use super::queue::queue;
 use super::requests::Requests;
 use super::seed::{self, mix};
 use crate::fault::Fault;
@@ -17,12 +18,12 @@ use headtime_bound::{Array, Machine};
 use headtime_disk::profile::Reference;
 use headtime_disk::{Drive, Model};
 use headtime_engine::conduct::Conductor;
-use headtime_engine::{Command, GateError, Map as _, Member, Seen};
+use headtime_engine::{Command, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sched::StreamConfig;
 use headtime_sim::{RunError, Setup, Station};
-use headtime_stack::{Builder, Firmware, LogSettings, Unbuilt};
+use headtime_stack::{Firmware, LogSettings};
 use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -395,16 +396,4 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
             load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())
         }
     }
-}
-
-/// Builds a cell's schedulers and gate.
-pub(super) fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
-    let sector_bytes = set.profile.geometry.sector_bytes;
-    let built = Builder::new(&set.known, &cell.scheduler, &cell.engine, sector_bytes);
-    built.map_err(|unbuilt| match unbuilt {
-        Unbuilt::Gate(GateError { text, problem }) => {
-            Fault::Input(format!("engine.gate: \"{text}\": {problem}"))
-        }
-        unbuilt => Fault::input(unbuilt),
-    })
 }
