@@ -13,7 +13,7 @@
 //! - A bound counts in epochs in which the program had a request outstanding. The paper has programs that are never without
 //!   one; a program that computes demands nothing.
 //! - If a program has requests outstanding and sends none in an epoch, its last bound holds: the program waits for its window.
-//! - A program without requests for three periods has no window, and gets its last one when it comes back.
+//! - A program without requests in a whole period has no window, and gets its last one when it comes back.
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
 use crate::bound::{Bounds, Rate};
@@ -121,9 +121,6 @@ pub struct State {
     pub lost: Nanos,
 }
 
-/// Periods without a request after which a program has no window of its own size.
-const IDLE_PERIODS: u32 = 1;
-
 /// Lane of a program, or the shared one.
 #[derive(Clone, Debug)]
 struct Served {
@@ -148,7 +145,8 @@ struct Served {
     /// Last window that traffic was measured in.
     active_window: Nanos,
     lost: Nanos,
-    idle: u32,
+    /// True if the program had no request in the last period.
+    idle: bool,
     locality: Locality,
 }
 
@@ -353,8 +351,7 @@ impl Planner {
         let now = self.period_start + self.planning.period;
         self.period_start = now;
         for program in &mut self.programs {
-            let idle = program.served == 0 && program.outstanding == 0;
-            program.idle = if idle { program.idle + 1 } else { 0 };
+            program.idle = program.served == 0 && program.outstanding == 0;
             if program.served > 0 {
                 program.active_window = program.windows[0];
             }
@@ -459,7 +456,7 @@ impl Served {
             starts: [Time::ZERO; 2],
             active_window: Nanos::ZERO,
             lost: Nanos::ZERO,
-            idle: 0,
+            idle: false,
             locality: Locality::default(),
         }
     }
@@ -478,14 +475,13 @@ impl Served {
             .goal
             .as_ref()
             .map(|aim| aim.deadline.saturating_since(now));
-        let idle = self.idle >= IDLE_PERIODS;
         Demand {
-            left: left.filter(|_| !idle),
+            left: left.filter(|_| !self.idle),
             window: self.active_window,
             served: self.served,
             required: self.required,
             lost: self.lost,
-            must: self.outstanding > 0 || self.idle == 0,
+            must: !self.idle,
         }
     }
 
