@@ -115,6 +115,11 @@ impl Bounds {
         self.alpha = alpha;
     }
 
+    /// Share of the servers' time that the goal demands while the program has requests outstanding: 1 / alpha.
+    pub fn share(&self) -> f64 {
+        1.0 / self.alpha.0
+    }
+
     /// Notes a request of the program that arrives at a server.
     ///
     /// # Panics

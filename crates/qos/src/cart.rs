@@ -44,7 +44,7 @@ pub struct CartOptions {
 impl Default for CartOptions {
     fn default() -> CartOptions {
         CartOptions {
-            features: FeatureSet::PAPER,
+            features: FeatureSet::USUAL,
             stop: Stop::Pruned,
             min_split: 20,
             min_bucket: 7,

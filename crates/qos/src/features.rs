@@ -72,6 +72,11 @@ impl FeatureSet {
     /// `AvgDist` as absolute distance, and `AvgSize`: the paper's features.
     pub const PAPER: FeatureSet = FeatureSet::of(&[Feature::Distance, Feature::Size]);
 
+    /// The paper's features and the share of sequential requests: the default. The paper's features cannot tell one long jump
+    /// among sequential requests from jumps of medium length.
+    pub const USUAL: FeatureSet =
+        FeatureSet::of(&[Feature::Distance, Feature::Size, Feature::Sequential]);
+
     /// A set of features.
     ///
     /// # Panics

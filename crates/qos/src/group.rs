@@ -72,14 +72,27 @@ impl Locality {
 /// Periods in a row that must agree before a program moves to a window of its own, or from there to the shared one.
 const AGREEING: u8 = 2;
 
+/// Periods for which a program that was short in the shared window keeps a window of its own.
+const KEEPS: u8 = 10;
+
 /// Votes of the last periods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Votes {
     dedicate: bool,
     agreeing: u8,
+    /// Periods for which no vote counts.
+    keeps: u8,
 }
 
 impl Votes {
+    /// Votes after a move. `short` says that the program was short in the shared window.
+    pub fn after(short: bool) -> Votes {
+        Votes {
+            keeps: if short { KEEPS } else { 0 },
+            ..Votes::default()
+        }
+    }
+
     /// Takes the vote of a period. Returns what enough periods in a row have voted, if they have.
     pub fn vote(&mut self, dedicate: bool) -> Option<bool> {
         self.agreeing = match self.dedicate == dedicate {
@@ -87,6 +100,10 @@ impl Votes {
             false => 1,
         };
         self.dedicate = dedicate;
+        if self.keeps > 0 {
+            self.keeps -= 1;
+            return None;
+        }
         (self.agreeing >= AGREEING).then_some(dedicate)
     }
 }

@@ -42,7 +42,7 @@ impl Default for Planning {
             period: Nanos::from_millis(1000),
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
-            initial: Initial::Inverse,
+            initial: Initial::Demand,
         }
     }
 }
@@ -50,7 +50,10 @@ impl Default for Planning {
 /// Sizes of the first windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initial {
-    /// Inversely proportional to the throughput in dedicated service, so that all windows move the same bytes: the paper's.
+    /// What goals demand, and the rest in equal parts for best effort: the default. With the paper's rule a program that moves
+    /// many bytes begins with a short window, and is set back by 2 s in the first two periods.
+    Demand,
+    /// Inversely proportional to the throughput in dedicated service, so that all windows move the same bytes: the paper's rule.
     Inverse,
     /// All equal.
     Equal,
@@ -145,6 +148,9 @@ struct Served {
     /// Last window that traffic was measured in.
     active_window: Nanos,
     lost: Nanos,
+    ahead: Nanos,
+    /// Part of `lost` that the plan of the next period repays.
+    repaying: Nanos,
     /// True if the program had no request in the last period.
     idle: bool,
     locality: Locality,
@@ -300,28 +306,35 @@ impl Planner {
 
     /// Sizes of the first windows.
     fn initial(&self) -> Vec<Nanos> {
-        let rates = self.programs[1..].iter();
-        let rates = rates.map(|program| program.goal.as_ref().map(|aim| aim.alone.0.max(1)));
-        let known: Vec<u64> = rates.clone().flatten().collect();
+        let (period, least) = (self.planning.period, self.planning.least);
+        let goals = self.programs[1..]
+            .iter()
+            .map(|program| program.goal.as_ref());
+        let known: Vec<u64> = goals
+            .clone()
+            .flatten()
+            .map(|aim| aim.alone.0.max(1))
+            .collect();
         let mean = known.iter().sum::<u64>() / (known.len() as u64).max(1);
-        let weights = rates.map(|rate| {
-            let rate = rate.unwrap_or(mean).max(1) as f64;
-            match self.planning.initial {
-                Initial::Inverse => 1.0 / rate,
-                Initial::Equal => 1.0,
-                Initial::Proportional => rate,
+        let shares: f64 = goals.clone().flatten().map(|aim| aim.bounds.share()).sum();
+        let best_effort = self.programs.len() - 1 - known.len();
+        let weights = goals.map(|aim| {
+            let rate = aim.map_or(mean, |aim| aim.alone.0).max(1) as f64;
+            match (self.planning.initial, aim) {
+                (Initial::Demand, Some(aim)) => aim.bounds.share(),
+                (Initial::Demand, None) => (1.0 - shares).max(0.0) / best_effort as f64,
+                (Initial::Inverse, _) => 1.0 / rate,
+                (Initial::Equal, _) => 1.0,
+                (Initial::Proportional, _) => rate,
             }
         });
         let weights: Vec<f64> = weights.collect();
         let sum: f64 = weights.iter().sum();
-        let period = self.planning.period - self.planning.least;
         let windows = weights.iter().map(|weight| {
-            let part = period.as_nanos() as f64 * weight / sum;
-            Nanos::from_nanos(part as u64).max(self.planning.least)
+            let part = (period - least).as_nanos() as f64 * weight / sum;
+            Nanos::from_nanos(part as u64).max(least)
         });
-        std::iter::once(self.planning.least)
-            .chain(windows)
-            .collect()
+        std::iter::once(least).chain(windows).collect()
     }
 
     fn epoch_ends(&mut self) {
@@ -332,10 +345,8 @@ impl Planner {
             }
             let waits = program.outstanding > 0;
             let next = program.goal.as_mut().map(|aim| aim.bounds.epoch_ends());
-            match next.flatten() {
-                Some(bound) => program.bound = bound,
-                None if !waits => program.bound = Rate(0),
-                None => {}
+            if let Some(bound) = next.flatten() {
+                program.bound = bound;
             }
             program.busy = waits;
         }
@@ -350,9 +361,13 @@ impl Planner {
     fn period_ends(&mut self) {
         let now = self.period_start + self.planning.period;
         self.period_start = now;
-        for program in &mut self.programs {
+        let shared = self
+            .programs
+            .iter()
+            .any(|program| program.shares && program.served > 0);
+        for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
-            if program.served > 0 {
+            if program.served > 0 && !program.shares || at == 0 && shared {
                 program.active_window = program.windows[0];
             }
         }
@@ -390,7 +405,19 @@ impl Planner {
                 continue;
             }
             program.shares = !program.shares;
-            program.votes = Votes::default();
+            program.votes = Votes::after(short && !program.shares);
+            let window = program.active_window;
+            if program.shares {
+                // The shared window has to serve one program more, and repays the program's loss.
+                let lost = std::mem::take(&mut program.lost);
+                program.ahead = Nanos::ZERO;
+                self.programs[0].active_window += window;
+                self.programs[0].lost += lost;
+            } else {
+                let lost = std::mem::take(&mut self.programs[0].lost);
+                self.programs[at].lost = lost;
+            }
+            let program = &mut self.programs[at];
             // The window that should serve what the bounds demand.
             let alone = program.goal.as_ref().map_or(0, |aim| aim.alone.0);
             if !program.shares && alone > 0 {
@@ -398,7 +425,11 @@ impl Planner {
                 let needs = Nanos::from_nanos(u64::try_from(needs).unwrap_or(u64::MAX));
                 program.active_window = needs.min(period);
                 program.served = program.required;
+                let left = program.active_window;
+                let shared = &mut self.programs[0].active_window;
+                *shared = shared.saturating_sub(left).max(self.planning.least);
             }
+            let program = &self.programs[at];
             let (of, lane) = (program.number, program.lane());
             self.orders.push_back(Order::Assign { of, lane });
         }
@@ -456,6 +487,8 @@ impl Served {
             starts: [Time::ZERO; 2],
             active_window: Nanos::ZERO,
             lost: Nanos::ZERO,
+            ahead: Nanos::ZERO,
+            repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
         }
@@ -481,6 +514,8 @@ impl Served {
             served: self.served,
             required: self.required,
             lost: self.lost,
+            ahead: self.ahead,
+            repaying: self.repaying,
             must: !self.idle,
         }
     }
@@ -491,7 +526,11 @@ impl Served {
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
         if !self.shares {
-            self.lost = size.lost;
+            (self.lost, self.ahead) = (size.lost, size.ahead);
+        }
+        self.repaying = size.repays;
+        if self.shares {
+            self.repaying = Nanos::ZERO;
         }
     }
 }

@@ -76,7 +76,7 @@ pub struct QosTrain {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Features that the tree may ask for: distance, signed-distance, size, log-distance, sequential, reads
-    #[arg(long, value_name = "LIST", default_value_t = FeatureSet::PAPER)]
+    #[arg(long, value_name = "LIST", default_value_t = FeatureSet::USUAL)]
     pub features: FeatureSet,
     /// Split until the mean relative error is below this share, such as 0.1, instead of pruning
     #[arg(long, value_name = "SHARE")]
