@@ -148,7 +148,6 @@ struct Served {
     /// Last window that traffic was measured in.
     active_window: Nanos,
     lost: Nanos,
-    ahead: Nanos,
     /// Part of `lost` that the plan of the next period repays.
     repaying: Nanos,
     /// True if the program had no request in the last period.
@@ -330,9 +329,15 @@ impl Planner {
         });
         let weights: Vec<f64> = weights.collect();
         let sum: f64 = weights.iter().sum();
+        let (mut left, mut of) = (period - least, sum);
         let windows = weights.iter().map(|weight| {
-            let part = (period - least).as_nanos() as f64 * weight / sum;
-            Nanos::from_nanos(part as u64).max(least)
+            let part = left.as_nanos() as f64 * (weight / of).min(1.0);
+            let window = match weight < &of {
+                true => Nanos::from_nanos(part as u64).max(least).min(left),
+                false => left,
+            };
+            (left, of) = (left - window, of - weight);
+            window
         });
         std::iter::once(least).chain(windows).collect()
     }
@@ -410,7 +415,6 @@ impl Planner {
             if program.shares {
                 // The shared window has to serve one program more, and repays the program's loss.
                 let lost = std::mem::take(&mut program.lost);
-                program.ahead = Nanos::ZERO;
                 self.programs[0].active_window += window;
                 self.programs[0].lost += lost;
             } else {
@@ -487,7 +491,6 @@ impl Served {
             starts: [Time::ZERO; 2],
             active_window: Nanos::ZERO,
             lost: Nanos::ZERO,
-            ahead: Nanos::ZERO,
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
@@ -514,7 +517,6 @@ impl Served {
             served: self.served,
             required: self.required,
             lost: self.lost,
-            ahead: self.ahead,
             repaying: self.repaying,
             must: !self.idle,
         }
@@ -526,7 +528,7 @@ impl Served {
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
         if !self.shares {
-            (self.lost, self.ahead) = (size.lost, size.ahead);
+            self.lost = size.lost;
         }
         self.repaying = size.repays;
         if self.shares {

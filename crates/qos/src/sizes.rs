@@ -5,8 +5,7 @@
 //! The paper computes the loss of a program when its window is cut: T_loss = D_ushape · (T_cut / T_ushape) / B_required. Here the
 //! loss is measured when the period of that window is over: what the program was served less than its bounds demanded, over
 //! B_required. Both are the same if the throughput within the window stays the same (a test). Measured losses also hold what the
-//! first windows and changes of pattern cost. What a program was served too much offsets later losses, up to a period. A plan counts a
-//! period later, so a loss that the plan before repays is not repaid twice.
+//! first windows and changes of pattern cost. A plan counts a period later, so a loss that the plan before repays is not repaid twice.
 
 use headtime_units::Nanos;
 
@@ -25,8 +24,6 @@ pub struct Demand {
     pub required: u64,
     /// Time by which the program was set back before this period.
     pub lost: Nanos,
-    /// Time by which the program was ahead of its bounds before this period, at most a period. Either this or `lost` is 0.
-    pub ahead: Nanos,
     /// Part of `lost` that the plan of the next period repays, which was made before.
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
@@ -40,8 +37,6 @@ pub struct Size {
     pub window: Nanos,
     /// Time by which the program has been set back, with this period and without what plans repay.
     pub lost: Nanos,
-    /// Time by which the program is ahead of its bounds.
-    pub ahead: Nanos,
     /// Part of `lost` that this plan repays.
     pub repays: Nanos,
     /// Part of the window that the lane was short of: T_cut.
@@ -71,7 +66,6 @@ impl Demand {
         self.served += other.served;
         self.required += other.required;
         self.lost = self.lost.max(other.lost);
-        self.ahead = self.ahead.max(other.ahead);
         self.repaying = self.repaying.max(other.repaying);
         self.must |= other.must;
     }
@@ -87,19 +81,15 @@ impl Demand {
         }
     }
 
-    /// T_loss when the period is over, and the time by which the program is ahead: what was served too little sets the program
-    /// back, less the time by which it was ahead, and what was served too much pays back.
-    fn account(&self, period: Nanos) -> (Nanos, Nanos) {
+    /// T_loss when the period is over: `lost`, plus what was served too little, less what was served too much.
+    fn set_back(&self, period: Nanos) -> Nanos {
         let (served, required) = (self.served, self.required);
         let time = |bytes: u64| scaled(period, [bytes], [required]);
-        let (mut lost, mut ahead) = (self.lost, self.ahead);
         match (required, served < required) {
-            (0, _) => {}
-            (_, true) => lost += time(required - served),
-            (_, false) => ahead += time(served - required),
+            (0, _) => self.lost,
+            (_, true) => self.lost + time(required - served),
+            (_, false) => self.lost.saturating_sub(time(served - required)),
         }
-        let both = lost.min(ahead);
-        (lost - both, Nanos::ZERO.min(period))
     }
 
     /// Length of window that repays a loss: the reverse of [`Demand::loss`].
@@ -124,18 +114,11 @@ pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
     };
     let mut sizes: Vec<Size> = demands
         .iter()
-        .map(|demand| {
-            let (lost, ahead) = match demand.left {
-                Some(_) => demand.account(period),
-                None => (Nanos::ZERO, Nanos::ZERO),
-            };
-            Size {
-                window: demand.adjusted(period).max(least_of(demand)),
-                lost,
-                ahead,
-                repays: Nanos::ZERO,
-                cut: Nanos::ZERO,
-            }
+        .map(|demand| Size {
+            window: demand.adjusted(period).max(least_of(demand)),
+            lost: demand.left.map_or(Nanos::ZERO, |_| demand.set_back(period)),
+            repays: Nanos::ZERO,
+            cut: Nanos::ZERO,
         })
         .collect();
     let total = |sizes: &[Size]| sizes.iter().map(|size| size.window).sum::<Nanos>();
@@ -232,7 +215,6 @@ mod tests {
             served,
             required,
             lost: Nanos::ZERO,
-            ahead: Nanos::ZERO,
             repaying: Nanos::ZERO,
             must: true,
         }
@@ -244,7 +226,6 @@ mod tests {
         served: 0,
         required: 0,
         lost: Nanos::ZERO,
-        ahead: Nanos::ZERO,
         repaying: Nanos::ZERO,
         must: true,
     };
@@ -293,7 +274,7 @@ mod tests {
                 served: (rate * size.window.as_secs_f64()) as u64,
                 ..*demand
             };
-            let measured = after.account(PERIOD).0.as_secs_f64();
+            let measured = after.set_back(PERIOD).as_secs_f64();
             assert!((measured - formula).abs() < 1e-5, "{measured} {formula}");
         }
     }
@@ -318,20 +299,13 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_the_plan_before_repays_is_not_repaid_twice_and_surplus_offsets_losses() {
+    fn a_loss_that_the_plan_before_repays_is_not_repaid_twice() {
         let repaid = Demand {
             lost: ms(500),
             repaying: ms(500),
             ..goal(10, 300, 100, 100)
         };
         assert_eq!(windows(&[repaid, BEST_EFFORT]), [300, 700]);
-        let ahead = Demand {
-            ahead: ms(400),
-            ..goal(10, 300, 75, 100)
-        };
-        let size = sizes(PERIOD, LEAST, &[ahead, BEST_EFFORT])[0];
-        assert_eq!([size.lost, size.ahead], [Nanos::ZERO, ms(150)]);
-        assert_eq!(size.window, ms(400), "T_adjust as without");
     }
 
     #[test]
@@ -364,7 +338,6 @@ mod tests {
                     served: draw(1_000_000),
                     required: draw(3_000_000),
                     lost: ms(draw(2000)),
-                    ahead: Nanos::ZERO,
                     repaying: ms(draw(1000)),
                     must: draw(2) > 0,
                 })
