@@ -145,9 +145,9 @@ fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&
             // A weight is at most their sum, so a share is at most what it is a share of.
             let share = Nanos::from_nanos(share.max(1) as u64);
             let cut = share.min(*room).min(left);
-            sizes[*at].window = sizes[*at].window - cut;
+            sizes[*at].window -= cut;
             sizes[*at].cut += cut;
-            left = left - cut;
+            left -= cut;
         }
         over = left;
     }
@@ -163,7 +163,7 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
         let (demand, size) = (&demands[at], &mut sizes[at]);
         let extra = demand.repays(size.lost, period).min(*under);
         size.window += extra;
-        *under = *under - extra;
+        *under -= extra;
     }
 }
 
@@ -182,7 +182,7 @@ fn share(under: Nanos, demands: &[Demand], sizes: &mut [Size]) {
         if takes(demand) {
             let part = left / count;
             size.window += part;
-            left = left - part;
+            left -= part;
             count -= 1;
         }
     }

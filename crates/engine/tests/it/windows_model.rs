@@ -463,4 +463,22 @@ proptest! {
     fn a_swap_in_flight_loses_no_request(moves in moves(1, 3)) {
         Pair::new("windows(rsd:age_th=5):lanes=4:period=200ms").run(moves, false)?;
     }
+
+    /// The logs are equal to the byte.
+    #[test]
+    fn without_orders_a_program_is_served_as_behind_the_usual_gate(moves in moves(1, 0)) {
+        let alone: Vec<Move> = moves
+            .into_iter()
+            .filter_map(|step| match step {
+                Move::Ask(_, write) => Some(Move::Ask(0, write)),
+                Move::Flush(_) => Some(Move::Flush(0)),
+                Move::Assign(..) | Move::Plan(..) => None,
+                step => Some(step),
+            })
+            .collect();
+        let [mut usual, mut windows] = ["depth=3", "windows(depth=3)"].map(Pair::new);
+        usual.run(alone.clone(), false)?;
+        windows.run(alone, false)?;
+        prop_assert_eq!(usual.text, windows.text);
+    }
 }
