@@ -76,7 +76,7 @@ impl Demand {
         match self.left {
             None => Nanos::ZERO,
             // Without traffic there is no throughput to adjust by.
-            Some(_) if self.served == 0 || self.required == 0 => self.window,
+            Some(_) if self.served == 0 || self.required == 0 => self.window.min(period),
             Some(_) => scaled(self.window, [self.required], [self.served]).min(period),
         }
     }
@@ -108,8 +108,9 @@ impl Demand {
 /// `least` is the shortest window that makes sense; a lane that [must](Demand::must) have a window gets that at least, if the
 /// period has room for all of those.
 pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
+    let must = demands.iter().filter(|demand| demand.must).count() as u64;
     let least_of = |demand: &Demand| match demand.must {
-        true => least.min(period / demands.len() as u64),
+        true => least.min(period / must),
         false => Nanos::ZERO,
     };
     let mut sizes: Vec<Size> = demands
@@ -140,17 +141,16 @@ fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&
             .map(|at| (at, room(at), weight(at)))
             .filter(|(_, room, weight)| !room.is_zero() && *weight > 0)
             .collect();
-        let weights: u64 = able
-            .iter()
-            .map(|(.., weight)| weight / able.len() as u64)
-            .sum();
+        let weights: u128 = able.iter().map(|(.., weight)| u128::from(*weight)).sum();
         if able.is_empty() {
             break;
         }
         let mut left = over;
         for (at, room, weight) in &able {
-            let share = scaled(over, [weight / able.len() as u64], [weights.max(1)]);
-            let cut = share.max(Nanos::from_nanos(1)).min(*room).min(left);
+            let share = u128::from(over.as_nanos()) * u128::from(*weight) / weights;
+            // A weight is at most their sum, so a share is at most what it is a share of.
+            let share = Nanos::from_nanos(share.max(1) as u64);
+            let cut = share.min(*room).min(left);
             sizes[*at].window -= cut;
             sizes[*at].cut += cut;
             left -= cut;

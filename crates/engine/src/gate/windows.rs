@@ -80,7 +80,7 @@ const INFO: PolicyInfo = PolicyInfo {
 /// Times that the last plan is repeated if no other one comes.
 const REPEATS: u64 = 3;
 
-/// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP.
+/// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP. The first one is the mean.
 const MEAN_SHARE: u64 = 8;
 
 /// A window of the plan.
@@ -115,7 +115,7 @@ impl Turn {
 
 /// Serves lanes in windows of time; U-Shape (SC'11), section 3.2.
 ///
-/// Invariants: windows of `plan` ascend and do not overlap; `holds` is `None` if and only if `in_drive` is 0.
+/// Invariants: windows of `plan` ascend and do not overlap; `in_drive` is the sum of `held`.
 #[derive(Debug)]
 struct Windows {
     assignment: Assignment,
@@ -129,8 +129,10 @@ struct Windows {
     /// Lane of which the gate inside was asked last. It may have to see what the lane's scheduler chooses.
     tries: Lane,
     in_drive: u32,
-    /// Lane of the commands in the drive.
-    holds: Option<Lane>,
+    /// Commands of each lane in the drive.
+    held: Vec<u32>,
+    /// By tag: lane of the command.
+    lane_of: [Lane; DriveTag::DEPTH_MAX as usize],
     /// Time from which the command that returns next is counted to have been served.
     served_from: Time,
     /// Time at which each lane last had a command in the drive.
@@ -146,6 +148,7 @@ impl Windows {
         Windows {
             means: vec![Nanos::ZERO; assignment.lanes()],
             used: vec![Time::ZERO; assignment.lanes()],
+            held: vec![0; assignment.lanes()],
             assignment,
             inner,
             guard: options.duration("guard"),
@@ -155,7 +158,7 @@ impl Windows {
             serves: Lane(0),
             tries: Lane(0),
             in_drive: 0,
-            holds: None,
+            lane_of: [Lane(0); DriveTag::DEPTH_MAX as usize],
             served_from: Time::ZERO,
         }
     }
@@ -287,7 +290,7 @@ impl Gate for Windows {
         let Some(lane) = own.or_else(|| self.in_turn(lanes)) else {
             return Next::Hold(until);
         };
-        let foreign = own.is_some() && self.holds.is_some_and(|holds| holds != lane);
+        let foreign = own.is_some() && self.held[lane.index()] < self.in_drive;
         if foreign || !self.fits(now, lane, until) {
             return Next::Hold(until);
         }
@@ -317,24 +320,25 @@ impl Gate for Windows {
             self.served_from = now;
         }
         self.in_drive += 1;
-        self.holds = Some(lane);
+        self.held[lane.index()] += 1;
+        self.lane_of[command.tag.index()] = lane;
         self.used[lane.index()] = now;
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.inner.returned(now, tag);
         self.in_drive -= 1;
-        if let Some(lane) = self.holds {
-            self.used[lane.index()] = now;
-            let (service, mean) = (now - self.served_from, self.means[lane.index()]);
-            let longer = service.saturating_sub(mean) / MEAN_SHARE;
-            let shorter = mean.saturating_sub(service) / MEAN_SHARE;
-            self.means[lane.index()] = mean + longer - shorter;
-        }
+        let lane = self.lane_of[tag.index()].index();
+        self.held[lane] -= 1;
+        self.used[lane] = now;
+        let (service, mean) = (now - self.served_from, self.means[lane]);
+        let longer = service.saturating_sub(mean) / MEAN_SHARE;
+        let shorter = mean.saturating_sub(service) / MEAN_SHARE;
+        self.means[lane] = match mean {
+            Nanos::ZERO => service,
+            mean => mean + longer - shorter,
+        };
         self.served_from = now;
-        if self.in_drive == 0 {
-            self.holds = None;
-        }
     }
 
     fn starved(&self, nth: usize) -> Option<DriveTag> {

@@ -19,4 +19,5 @@ mod seam;
 mod split;
 mod volume;
 mod windows;
+mod windows_model;
 mod world;

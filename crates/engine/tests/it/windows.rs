@@ -111,6 +111,35 @@ fn the_first_command_of_a_window_waits_for_those_of_the_last() {
     assert_eq!(rig.sent(), [next]);
 }
 
+/// The last command that went to the drive is of the lane whose window begins, and an earlier one is not.
+#[test]
+fn the_first_command_of_a_window_waits_for_each_of_other_lanes() {
+    let mut rig = rig(4, "windows");
+    rig.now = at(80);
+    let [other, own] = [2, 1].map(|program| read(&mut rig, program));
+    pass(&mut rig, at(100));
+    let next = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [other, own]);
+    rig.now = at(105);
+    rig.complete(other);
+    assert_eq!(rig.sent(), [own, next]);
+}
+
+#[test]
+fn the_first_service_of_a_lane_widens_the_guard_as_it_is() {
+    let mut rig = rig(4, "windows:guard=1ms");
+    rig.now = at(100);
+    let slow = read(&mut rig, 1);
+    rig.now = at(140);
+    rig.complete(slow);
+    rig.now = at(161);
+    let late = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [], "a service of 40 ms does not fit into 39 ms");
+    rig.now = at(1100);
+    rig.event(Event::Woke);
+    assert_eq!(rig.sent(), [late]);
+}
+
 #[test]
 fn a_lane_without_requests_lends_its_window() {
     let mut rig = rig(4, "windows:lend=20ms");

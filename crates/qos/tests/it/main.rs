@@ -3,6 +3,7 @@
 mod collective;
 mod formulas;
 mod model;
+mod planner;
 mod recorder;
 mod simulated;
 mod training;
