@@ -12,7 +12,7 @@ mod collective;
 
 use collective::{Call, profiled, seq_rand, training};
 use headtime_qos::{
-    CartOptions, Errors, FeatureSet, Model, Profile, Stop, TrainOptions, TrainingOptions,
+    CartOptions, Errors, Model, Profile, Setting, Stop, TrainOptions, TrainingOptions,
 };
 use headtime_sched::Op;
 use headtime_units::{Extent, Millionths, Nanos};
@@ -49,183 +49,87 @@ fn time(model: &Model, run: &Profile) -> f64 {
     times.0 / times.1
 }
 
+/// Names of the columns behind the name of a tree.
+const COLUMNS: &str =
+    "leaves   server: 50  80  90 %   sum: 50  80  90 %   90 % seen: server, sum, synthetic   time";
+
 fn main() {
     let mut words = std::env::args().skip(1);
-    let servers: u16 = words
+    let servers = words
         .next()
         .map_or(9, |word| word.parse().expect("servers"));
     let epoch = words
         .next()
-        .map_or(Nanos::from_millis(100), |word| word.parse().expect("epoch"));
-    let of = |name: &str, calls: Box<dyn Iterator<Item = Call>>, seed| {
-        profiled(name, calls, servers, epoch, seed)
+        .map_or(Setting::EPOCH, |word| word.parse().expect("an epoch"));
+    let synthetic = training(TrainingOptions::default());
+    let synthetic = profiled("synthetic", synthetic, servers, epoch, 1);
+    let calls = |program: &str, seed| -> Box<dyn Iterator<Item = Call>> {
+        match program {
+            "seq-rand" => Box::new(seq_rand(seed, 3_000)),
+            "ior" => Box::new(ior(4_000)),
+            _ => Box::new(search(seed, 2_000)),
+        }
     };
-    let synthetic = of(
-        "synthetic",
-        Box::new(training(TrainingOptions::default())),
-        1,
-    );
-    println!(
-        "synthetic: {} rows, {}",
-        synthetic.rows.len(),
-        synthetic.run
-    );
-    let programs = [
-        (
-            "seq-rand",
-            [
-                of("seq-rand", Box::new(seq_rand(1, 3_000)), 2),
-                of("seq-rand", Box::new(seq_rand(2, 3_000)), 3),
-            ],
-        ),
-        (
-            "ior",
-            [
-                of("ior", Box::new(ior(4_000)), 4),
-                of("ior", Box::new(ior(4_000)), 5),
-            ],
-        ),
-        (
-            "search",
-            [
-                of("search", Box::new(search(1, 2_000)), 6),
-                of("search", Box::new(search(2, 2_000)), 7),
-            ],
-        ),
+    let all = "distance,size,log-distance,sequential,reads";
+    // Features, threshold of the error, least samples of a leaf.
+    let trees = [
+        ("distance,size", None, 7),
+        ("distance,size", Some(100_000), 7),
+        ("distance,size", None, 3),
+        ("distance,size", None, 20),
+        ("signed-distance,size", None, 7),
+        ("log-distance,size", None, 7),
+        ("distance,size,sequential", None, 7),
+        (all, None, 7),
+        (all, Some(100_000), 7),
     ];
-    for (name, [first, second]) in &programs {
+    for (program, drives) in [("seq-rand", 1), ("ior", 3), ("search", 5)] {
+        let run = |seed| profiled(program, calls(program, seed), servers, epoch, drives + seed);
+        let (first, second) = (run(1), run(2));
         println!(
-            "{name}: {} and {} rows, {} and {}",
-            first.rows.len(),
-            second.rows.len(),
-            first.run,
-            second.run
+            "\n{program}, {} and {}\n{:<60} {COLUMNS}",
+            first.run, second.run, ""
         );
-    }
-    let default = CartOptions::default();
-    let all: FeatureSet = "distance,size,log-distance,sequential,reads"
-        .parse()
-        .expect("features");
-    let set = |text: &str| text.parse::<FeatureSet>().expect("features");
-    let error = |millionths| Stop::Error(Millionths(millionths));
-    let choices = [
-        ("default: pruned, distance,size", default),
-        (
-            "error 0.1",
-            CartOptions {
-                stop: error(100_000),
+        for (features, error, min_bucket) in trees {
+            let default = CartOptions::default();
+            let cart = CartOptions {
+                features: features.parse().expect("features"),
+                stop: error.map_or(default.stop, |error| Stop::Error(Millionths(error))),
+                min_bucket,
                 ..default
-            },
-        ),
-        (
-            "error 0.2",
-            CartOptions {
-                stop: error(200_000),
-                ..default
-            },
-        ),
-        (
-            "buckets of 3",
-            CartOptions {
-                min_bucket: 3,
-                min_split: 6,
-                ..default
-            },
-        ),
-        (
-            "buckets of 20",
-            CartOptions {
-                min_bucket: 20,
-                min_split: 40,
-                ..default
-            },
-        ),
-        (
-            "signed-distance,size",
-            CartOptions {
-                features: set("signed-distance,size"),
-                ..default
-            },
-        ),
-        (
-            "log-distance,size",
-            CartOptions {
-                features: set("log-distance,size"),
-                ..default
-            },
-        ),
-        (
-            "distance,size,sequential",
-            CartOptions {
-                features: set("distance,size,sequential"),
-                ..default
-            },
-        ),
-        (
-            "all five",
-            CartOptions {
-                features: all,
-                ..default
-            },
-        ),
-        (
-            "all five, error 0.1",
-            CartOptions {
-                features: all,
-                stop: error(100_000),
-                ..default
-            },
-        ),
-    ];
-    for (name, [first, second]) in &programs {
-        println!(
-            "\n{name:<36} leaves  server: 50  80  90 %   sum: 50  80  90 %  seen (cv): server 90, sum 90, synthetic 90"
-        );
-        for (choice, cart) in &choices {
-            let run = std::slice::from_ref(first);
-            let alone = std::slice::from_ref(&synthetic);
-            let sets = [
-                (*choice, run, Some(&synthetic)),
-                ("  the program alone", run, None),
-                ("  the training workload alone", alone, None),
-            ];
-            let sets = if *choice == choices[0].0 || *choice == "all five" {
-                &sets[..]
-            } else {
-                &sets[..1]
             };
-            for (set, profiles, synthetic) in sets {
-                let options = TrainOptions {
-                    cart: *cart,
-                    segment: None,
-                    enough: 1,
+            let options = TrainOptions {
+                cart,
+                segment: None,
+                enough: 1,
+            };
+            for (set, profile, synthetic) in [
+                ("", &first, Some(&synthetic)),
+                ("the program alone", &first, None),
+                ("the training workload alone", &synthetic, None),
+            ] {
+                let trained = Model::train(std::slice::from_ref(profile), synthetic, &options);
+                let trained = trained.expect("epochs");
+                let [server, sum] = errors(&trained.model, &second);
+                let percent = |errors: &Errors, share| {
+                    let error = errors.quantile(share);
+                    error.map_or("     ".to_owned(), |error| format!("{:5.1}", 100.0 * error))
                 };
-                let trained = Model::train(profiles, *synthetic, &options).expect("trained");
-                let [server, sum] = errors(&trained.model, second);
-                let at =
-                    |errors: &Errors, share| 100.0 * errors.quantile(share).unwrap_or(f64::NAN);
-                let three = |errors: &Errors| {
-                    format!(
-                        "{:5.1} {:5.1} {:5.1}",
-                        at(errors, 0.5),
-                        at(errors, 0.8),
-                        at(errors, 0.9)
-                    )
+                let three = |errors| {
+                    [0.5, 0.8, 0.9]
+                        .map(|share| percent(errors, share))
+                        .join(" ")
                 };
+                let seen = [&trained.servers, &trained.sums, &trained.synthetic];
+                let seen = seen.map(|errors| percent(errors, 0.9)).join(" ");
+                let rule = error.map_or("pruned", |_| "error 0.1");
                 println!(
-                    "{set:<36} {:>6} {} {}   {:5.1} {:5.1} {:5.1}  {:.3}{}",
+                    "{:<60} {:>6}   {}   {}   {seen}   {:.3}",
+                    format!("{features} {rule} {min_bucket} {set}"),
                     trained.model.tree().leaves(),
                     three(&server),
                     three(&sum),
-                    at(&trained.servers, 0.9),
-                    at(&trained.sums, 0.9),
-                    at(&trained.synthetic, 0.9),
-                    time(&trained.model, second),
-                    if trained.is_met {
-                        ""
-                    } else {
-                        "  threshold not met"
-                    }
+                    time(&trained.model, &second),
                 );
             }
         }
