@@ -7,13 +7,13 @@ use std::iter::once;
 
 /// `ior-mpi-io`: processes write a checkpoint together, read a part of a file each, and write another checkpoint.
 ///
-/// Each process reads its part from beginning to end in small calls, and does not wait for the others. A checkpoint is
-/// written as [`FullSeqSpec`](super::FullSeqSpec) reads: process i of P writes block i + jP at call j, and all meet before
+/// Each process reads its part from beginning to end in small calls. A checkpoint is written as [`FullSeqSpec`](super::FullSeqSpec) reads: process i of P writes block i + jP at call j, and all meet before
 /// each call. The second checkpoint lies behind the first. Nothing is flushed.
 ///
 /// Rests on: the U-Shape paper (Zhang, Davis and Jiang, SC 2011), sections 4.1.2 and 4.3: eight processes, a file of
-/// 2 GB, calls of 32 KiB, checkpoints of 2 GB in sequence on a partition of their own. IOR 2.10.3 has no barrier between
-/// calls. Trust: high for the reads. Open: how the paper copied its checkpoints, and in which calls.
+/// 2 GB, calls of 32 KiB "at the same relative offset in each process's access scope", checkpoints of 2 GB in sequence on
+/// a partition of their own. Calls are in step by default, as collective calls are: IOR itself has no barrier between
+/// calls. Trust: high for the pattern, low for the step. Open: how the paper copied its checkpoints, and in which calls.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -27,6 +27,8 @@ pub struct IorSpec {
     pub size: Bytes,
     /// Bytes of each call of reading; default 32 KiB.
     pub read: Bytes,
+    /// True: all processes meet before each call of reading; default true.
+    pub in_step: bool,
     /// Bytes of each checkpoint; default 2 GiB. Zero: no checkpoints.
     pub checkpoint: Bytes,
     /// Bytes of each call of writing; default 64 KiB.
@@ -43,6 +45,7 @@ impl Default for IorSpec {
             processes: 8,
             size: Bytes(2 << 30),
             read: Bytes(32 << 10),
+            in_step: true,
             checkpoint: Bytes(2 << 30),
             write: Bytes(64 << 10),
             start: Bytes(0),
@@ -91,9 +94,14 @@ impl IorSpec {
             };
             let part = |number| self.size.0 * number / processes;
             let (begin, end, read) = (part(process), part(process + 1), self.read.0);
-            let reads = (begin..end).step_by(read as usize).map(move |offset| {
-                let len = read.min(end - offset);
-                Step::Read { file, offset, len }
+            // As many rounds for all, since all meet in each.
+            let rounds = self.size.0.div_ceil(processes).div_ceil(read);
+            let meet = self.in_step.then_some(Step::Barrier(barrier));
+            let reads = (0..rounds).flat_map(move |round| {
+                let offset = begin + round * read;
+                let len = read.min(end.saturating_sub(offset));
+                let step = Step::Read { file, offset, len };
+                meet.into_iter().chain((len > 0).then_some(step))
             });
             let [first, last] = [0, 1].map(|number| checkpoints.get(number).copied());
             let mut steps = (first.into_iter().flat_map(write))

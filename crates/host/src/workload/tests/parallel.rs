@@ -10,6 +10,7 @@ fn ior_reads_each_part_in_order_between_two_checkpoints() {
     let spec = IorSpec {
         processes: 2,
         size: Bytes(128 << 10),
+        in_step: false,
         checkpoint: Bytes(3 * (64 << 10)),
         ..IorSpec::default()
     };
@@ -33,6 +34,30 @@ fn ior_reads_each_part_in_order_between_two_checkpoints() {
     let reads = ["r0 65536 32768", "r0 98304 32768"];
     let last = ["meet", "w2 65536 65536", "meet"];
     assert_eq!(of(1), [&first[..], &reads, &last].concat());
+}
+
+#[test]
+fn ior_in_step_has_all_processes_meet_before_each_call_also_those_with_a_shorter_part() {
+    let spec = IorSpec {
+        processes: 2,
+        size: Bytes((64 << 10) + 1),
+        checkpoint: Bytes(0),
+        ..IorSpec::default()
+    };
+    let mut builder = builder();
+    spec.add(&mut builder, 1).expect("it fits");
+    let all = steps(&mut builder);
+    let meetings = |of: usize| {
+        let steps = all[of].1.iter();
+        steps
+            .filter(|step| matches!(step, Step::Barrier(_)))
+            .count()
+    };
+    assert_eq!((meetings(0), meetings(1)), (3, 3));
+    assert_eq!(
+        read_bytes(&all[0].1) + read_bytes(&all[1].1),
+        (64 << 10) + 1
+    );
 }
 
 #[test]
