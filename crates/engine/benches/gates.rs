@@ -22,6 +22,7 @@ const GATES: &[&str] = &[
     "rsd-priority:age_th=1000:ranks=0/0/0",
     "rsd-priority:age_th=1000:ranks=0/0/0:queue=single",
     "iolatency",
+    "windows",
     "rsd:age_th=30",
     "rsd-priority:age_th=30:ranks=1/2/3",
 ];

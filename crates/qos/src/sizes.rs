@@ -148,7 +148,7 @@ fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&
         let mut left = over;
         for (at, room, weight) in &able {
             let share = u128::from(over.as_nanos()) * u128::from(*weight) / weights;
-            // A weight is at most their sum, so a share is at most what it is a share of.
+            // No weight exceeds the sum of weights: a share is at most `over`.
             let share = Nanos::from_nanos(share.max(1) as u64);
             let cut = share.min(*room).min(left);
             sizes[*at].window -= cut;

@@ -27,10 +27,10 @@ enum Move {
     Flush(u16),
     /// A command in the drive ends.
     Complete(prop::sample::Index),
-    /// So many microseconds pass.
+    /// Microseconds that pass.
     Pass(u64),
     Assign(u16, u8),
-    /// Windows of these lanes and parts of a period, from so many milliseconds ahead.
+    /// Milliseconds until the plan starts, then lanes and their parts of a period.
     Plan(u64, Vec<(u8, u64)>),
     Swap,
 }
@@ -129,7 +129,7 @@ impl Model {
         (None, 0, next)
     }
 
-    /// True if the drive is done by then with what it has and one command of the lane more. `slack` decides on a tie.
+    /// True if the drive can end all its commands, and another command of the lane, by `end`. `slack` decides on a tie.
     fn in_time(&self, now: u64, lane: u8, end: Option<u64>, slack: f64) -> bool {
         let mean = self.mean.get(&lane).copied().unwrap_or(0.0);
         let needed = (GUARD as f64).max(mean * (self.in_drive.len() + 1) as f64);
@@ -179,7 +179,7 @@ impl Model {
         let mut waiting = (0..LANES).filter(|lane| waits(*lane));
         match owner {
             Some(owner) => waiting.find(|lane| *lane == owner).filter(may),
-            // They go in turn, so that one that may not go keeps the others back.
+            // Lanes go in turn: a lane that must wait keeps the others back.
             None => waiting
                 .clone()
                 .all(|lane| may(&lane))
@@ -371,7 +371,7 @@ impl Pair {
         self.engine
             .replace_gate(self.time(), gate, schedulers(lanes));
         self.audit.watch(&mut self.engine);
-        // The new gate knows what is in the drive, and nothing of before.
+        // The new gate knows the commands in the drive, but no plan and no mean.
         self.exact = false;
         self.commands()
     }

@@ -90,7 +90,7 @@ fn formulas(demands: &[Demand]) -> Formulas {
         if demand.served == 0 {
             continue;
         }
-        // The time in which the window's throughput moves what the bound moves in the time that was lost.
+        // Bytes that the bound moves in the lost time, over the throughput of the window.
         let bound = demand.required as f64 / period;
         let throughput = demand.served as f64 / number(demand.window);
         // The plan before, which counts in the next period, repays a part.
@@ -174,7 +174,7 @@ proptest! {
         demands[0].must = true;
         demands.extend(goals);
         let goals = || demands.iter().filter(|demand| demand.left.is_some());
-        // Cuts that deadlines ahead cannot bear fall on those that have passed, of which the paper says nothing.
+        // The paper says nothing of deadlines that have passed.
         let passed = |demand: &Demand| demand.left == Some(Nanos::ZERO);
         prop_assume!(!goals().any(passed));
         let by_hand = formulas(&demands);
