@@ -21,6 +21,8 @@ mod drives;
 mod errors;
 #[path = "cli/freeblock.rs"]
 mod freeblock;
+#[path = "cli/guests.rs"]
+mod guests;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/invariants.rs"]

@@ -270,7 +270,7 @@ impl Lone<'_> {
     fn train(&self, number: u16, called: &Called) -> Result<(Arc<Profile>, Arc<Model>), Fault> {
         let seed = mix(self.prepared.scenario.seed ^ 1);
         let set = &self.prepared.drives[self.cell.drive];
-        let (mut builder, _) = builder(self.programs, set.disk(), seed, self.stock)?;
+        let (mut builder, _) = builder(self.programs, set.disk(), seed, self.stock, 1)?;
         builder.silence(|program| program != u32::from(number));
         let profile = self.profile(&called.name, number, seed, builder)?;
         let reads = profile
