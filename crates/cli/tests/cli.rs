@@ -23,6 +23,8 @@ mod errors;
 mod freeblock;
 #[path = "cli/goals.rs"]
 mod goals;
+#[path = "cli/guests.rs"]
+mod guests;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/invariants.rs"]

@@ -780,6 +780,9 @@ fn no_figure_is_tuned() {
                 panic!("{name} runs no programs");
             };
             let mut host = HostSpec::default();
+            if programs.guests.is_some() {
+                host.request_max = headtime_host::guests::Guests::REQUEST_MAX;
+            }
             if let Some(array) = &scenario.array {
                 // Figure 6 has one fitted number, which is the same for all that is judged.
                 let stripes = programs.host.read_ahead.0 / (array.read_ahead().0 / 2);

@@ -252,9 +252,9 @@ impl Cluster {
 
     /// Ends the servers' threads, when no client is left.
     fn dismiss(&mut self, now: Time) {
-        for server in &mut self.servers {
+        for (server, placed) in self.servers.iter_mut().zip(&mut self.hosts.0) {
             while let Some(thread) = server.idle.pop_front() {
-                let host = &mut server.host;
+                let host = &mut placed.host;
                 host.hand(thread, now, Step::Exit, 0, Default::default());
             }
         }

@@ -86,14 +86,17 @@ impl Cluster {
     pub(super) fn start(&mut self, piece: u32, now: Time) {
         let of = self.pieces[piece as usize];
         let Cluster {
-            clients, servers, ..
+            clients,
+            servers,
+            hosts,
+            ..
         } = self;
         let client = &clients[of.client as usize];
         let server = &mut servers[of.server as usize];
         match server.idle.pop_front() {
             Some(thread) => {
                 server.work[thread as usize] = piece;
-                let host = &mut server.host;
+                let host = &mut hosts.0[of.server as usize].host;
                 host.hand(thread, now, of.step, client.program, client.class);
             }
             None => server.waiting.push_back(piece),

@@ -5,7 +5,7 @@ use super::link::Links;
 use super::spec::ClusterSpec;
 use super::stripes::Stripes;
 use crate::builder::{HostBuilder, HostError};
-use crate::host::Host;
+use crate::hosts::{AskerOf, Hosts, Placed};
 use crate::outcome::{ProcessOutcome, ProgramOutcome, by_program};
 use crate::returned::ReturnedCalls;
 use crate::spec::{Behaviour, DiskSize, File, FileId, ProcessSpec, Step};
@@ -22,6 +22,8 @@ pub struct Cluster {
     /// By node.
     pub(super) nodes: Vec<Links>,
     pub(super) servers: Vec<Server>,
+    /// The host of each server.
+    pub(super) hosts: Hosts,
     pub(super) clients: Vec<Client>,
     pub(super) barriers: Vec<Barrier>,
     pub(super) files: Vec<Striped>,
@@ -45,12 +47,8 @@ pub struct Cluster {
 }
 
 /// A data server.
+#[derive(Clone, Debug)]
 pub(super) struct Server {
-    pub host: Host,
-    /// First sector of its disk in the volume.
-    pub base: u64,
-    /// Number in front of the process numbers of the server's requests.
-    pub process: u32,
     pub links: Links,
     /// Threads without work, the one idle for longest in front.
     pub idle: VecDeque<u32>,
@@ -168,8 +166,9 @@ impl Cluster {
             servers: spec.servers.into(),
             strip: spec.strip.0,
         };
-        let server = |number| Server::new(number, &spec, stripes, disk, &builder, seed);
-        let servers = (0..spec.servers).map(server).collect::<Result<_, _>>()?;
+        let host = |number| host(number, &spec, stripes, disk, &builder, seed);
+        let hosts = (0..spec.servers).map(host).collect::<Result<_, _>>()?;
+        let server = Server::new(spec.threads.into());
         let HostBuilder {
             files,
             names,
@@ -207,7 +206,8 @@ impl Cluster {
         let mut cluster = Cluster {
             stripes,
             nodes: vec![Links::default(); spec.nodes.into()],
-            servers,
+            servers: vec![server; spec.servers.into()],
+            hosts: Hosts(hosts),
             barriers: barriers.collect(),
             files: files.collect(),
             names,
@@ -263,51 +263,57 @@ fn room(file: &File, disk: DiskSize) -> u64 {
     sectors.sum::<u64>() * u64::from(disk.sector_bytes)
 }
 
+/// The host of a server.
+fn host(
+    number: u16,
+    spec: &ClusterSpec,
+    stripes: Stripes,
+    disk: DiskSize,
+    all: &HostBuilder,
+    seed: u64,
+) -> Result<Placed, HostError> {
+    let mut builder = HostBuilder::new(all.spec.clone(), disk)?;
+    let sector_bytes = u64::from(disk.sector_bytes);
+    let share = |bytes| stripes.share(bytes, number.into());
+    for (index, file) in all.files.iter().enumerate() {
+        let [extent] = file.extents[..] else {
+            return Err(HostError::InPieces { file: index + 1 });
+        };
+        let begin = stripes.begin(extent.start.get() * sector_bytes);
+        let len = share(room(file, disk));
+        let extent = Extent::at(begin / sector_bytes, len / sector_bytes);
+        builder.add_file(File {
+            extents: [extent].into_iter().filter(|_| len > 0).collect(),
+            size: share(file.size),
+        })?;
+    }
+    let threads = u32::from(spec.threads);
+    for _ in 0..threads {
+        builder.add_process(ProcessSpec {
+            program: 0,
+            behaviour: Box::new(|| Step::Exit),
+            served_by: None,
+            start: Time::ZERO,
+        });
+    }
+    let mut host = builder.build(seed)?;
+    host.wait_for_steps();
+    Ok(Placed {
+        host,
+        base: u64::from(number) * disk.capacity.get(),
+        // The flusher has a number too.
+        asker: AskerOf::Processes(u32::from(number) * (threads + 1)),
+    })
+}
+
 impl Server {
-    fn new(
-        number: u16,
-        spec: &ClusterSpec,
-        stripes: Stripes,
-        disk: DiskSize,
-        all: &HostBuilder,
-        seed: u64,
-    ) -> Result<Server, HostError> {
-        let mut builder = HostBuilder::new(all.spec.clone(), disk)?;
-        let sector_bytes = u64::from(disk.sector_bytes);
-        let share = |bytes| stripes.share(bytes, number.into());
-        for (index, file) in all.files.iter().enumerate() {
-            let [extent] = file.extents[..] else {
-                return Err(HostError::InPieces { file: index + 1 });
-            };
-            let begin = stripes.begin(extent.start.get() * sector_bytes);
-            let len = share(room(file, disk));
-            let extent = Extent::at(begin / sector_bytes, len / sector_bytes);
-            builder.add_file(File {
-                extents: [extent].into_iter().filter(|_| len > 0).collect(),
-                size: share(file.size),
-            })?;
-        }
-        let threads = u32::from(spec.threads);
-        for _ in 0..threads {
-            builder.add_process(ProcessSpec {
-                program: 0,
-                behaviour: Box::new(|| Step::Exit),
-                served_by: None,
-                start: Time::ZERO,
-            });
-        }
-        let mut host = builder.build(seed)?;
-        host.wait_for_steps();
-        Ok(Server {
-            host,
-            base: u64::from(number) * disk.capacity.get(),
-            // The flusher has a number too.
-            process: u32::from(number) * (threads + 1),
+    fn new(threads: u32) -> Server {
+        Server {
             links: Links::default(),
             idle: (0..threads).collect(),
             work: vec![0; threads as usize],
             waiting: VecDeque::new(),
-        })
+        }
     }
 }
 

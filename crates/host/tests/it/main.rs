@@ -4,6 +4,7 @@ mod ahead;
 mod cluster;
 mod disk;
 mod errors;
+mod guests;
 mod processes;
 mod properties;
 mod reads;

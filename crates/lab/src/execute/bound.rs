@@ -12,14 +12,15 @@ use std::sync::Arc;
 ///
 /// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
 /// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
-/// time says nothing of the scheduler. Runs on a cluster have none.
+/// time says nothing of the scheduler. Runs on a cluster or on guests have none.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole
         && match &scenario.workload {
             Workload::Programs(programs) => {
                 let ends = |entry: &Program| !entry.benchmark.is_endless();
-                programs.cluster.is_none() && programs.entries.iter().all(ends)
+                let is_one_host = programs.cluster.is_none() && programs.guests.is_none();
+                is_one_host && programs.entries.iter().all(ends)
             }
             Workload::Replay(replay) => !matches!(replay.pace, Pace::Open(_)),
             Workload::Synthetic(groups) => {

@@ -269,7 +269,7 @@ fn first(prepared: &Prepared, stock: &Stock) -> Result<(Cell, Vec<Called>), Faul
         return Ok((cell, Vec::new()));
     };
     let disk = prepared.drives[cell.drive].disk();
-    let (_, names) = builder(programs, disk, prepared.scenario.seed, stock)?;
+    let (_, names) = builder(programs, disk, prepared.scenario.seed, stock, 1)?;
     Ok((cell, names))
 }
 
@@ -370,7 +370,7 @@ impl<'a> Lone<'a> {
     /// Takes the profile of a program.
     fn lone(&self, number: u16, called: &Called) -> Result<Profile, Fault> {
         let set = &self.prepared.drives[self.cell.drive];
-        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock)?;
+        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock, 1)?;
         builder.silence(|program| program != u32::from(number));
         self.profile(&called.name, number, self.seed(), builder)
     }

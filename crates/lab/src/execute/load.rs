@@ -9,8 +9,10 @@ use crate::stock::Stock;
 use headtime_bound::{Bound, Machine};
 use headtime_config::{Error, Place, Table};
 use headtime_host::cluster::Cluster;
+use headtime_host::guests::Guests;
 use headtime_host::workload::BenchmarkError;
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProgramOutcome};
+use headtime_units::Bytes;
 use headtime_workload::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Source, Start, Synthetic,
 };
@@ -35,6 +37,8 @@ pub(super) enum Load {
     Programs(Box<Host>, Vec<Called>),
     /// Programs on a cluster, and the names of each.
     Cluster(Box<Cluster>, Vec<Called>),
+    /// Programs on guests, and the names of each.
+    Guests(Guests, Vec<Called>),
 }
 
 impl Load {
@@ -43,6 +47,7 @@ impl Load {
             Load::Plain(source) => source.as_mut(),
             Load::Programs(host, _) => host.as_mut(),
             Load::Cluster(cluster, _) => cluster.as_mut(),
+            Load::Guests(guests, _) => guests,
         }
     }
 
@@ -50,7 +55,7 @@ impl Load {
     pub fn names(&self) -> &[Called] {
         match self {
             Load::Plain(_) => &[],
-            Load::Programs(_, names) | Load::Cluster(_, names) => names,
+            Load::Programs(_, names) | Load::Cluster(_, names) | Load::Guests(_, names) => names,
         }
     }
 
@@ -60,6 +65,7 @@ impl Load {
             Load::Plain(_) => return Vec::new(),
             Load::Programs(host, names) => (names, host.outcome()),
             Load::Cluster(cluster, names) => (names, cluster.outcome()),
+            Load::Guests(guests, names) => (names, guests.outcome()),
         };
         names.into_iter().zip(outcome).collect()
     }
@@ -123,13 +129,18 @@ pub(super) fn load(
             Ok((Load::Plain(Box::new(source)), goal(scenario.run.requests)))
         }
         Workload::Programs(programs) => {
-            let (builder, names) = builder(programs, set.disk(), seed, stock)?;
+            let (mut builders, names) = builders(programs, set.disk(), seed, stock)?;
             let fault = |error: HostError| Fault::Input(format!("host: {error}"));
-            let load = match programs.cluster.clone() {
-                None => Load::Programs(Box::new(builder.build(seed).map_err(fault)?), names),
-                Some(spec) => {
-                    let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
-                    Load::Cluster(Box::new(cluster.map_err(fault)?), names)
+            let load = if programs.guests.is_some() {
+                Load::Guests(Guests::new(builders, seed).map_err(fault)?, names)
+            } else {
+                let builder = builders.pop().expect("there is one host");
+                match programs.cluster.clone() {
+                    None => Load::Programs(Box::new(builder.build(seed).map_err(fault)?), names),
+                    Some(spec) => {
+                        let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
+                        Load::Cluster(Box::new(cluster.map_err(fault)?), names)
+                    }
                 }
             };
             Ok((load, goal(None)))
@@ -162,7 +173,7 @@ pub(super) fn least(
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             let set = &prepared.drives[cell.drive];
-            let (builder, _) = builder(programs, set.disk(), seed, stock)?;
+            let (builder, _) = builder(programs, set.disk(), seed, stock, 1)?;
             Ok(machine.programs(builder))
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {
@@ -172,16 +183,55 @@ pub(super) fn least(
     }
 }
 
-/// Prepares a host with the files and processes of some programs. Also returns the names of each program.
+/// Prepares a host for each guest, on the guest's part of the disk, or one host without guests. Also returns the names
+/// of each program.
+pub(super) fn builders(
+    programs: &Programs,
+    disk: DiskSize,
+    seed: u64,
+    stock: &Stock,
+) -> Result<(Vec<HostBuilder>, Vec<Called>), Fault> {
+    let Some(guests) = programs.guests else {
+        let (builder, names) = builder(programs, disk, seed, stock, 1)?;
+        return Ok((vec![builder], names));
+    };
+    let part = Guests::part(disk, guests, programs.host.chunk);
+    let fault = |fault| match fault {
+        Fault::Input(problem) => {
+            let size = Bytes(part.capacity.get() * u64::from(part.sector_bytes));
+            Fault::Input(format!(
+                "host.guests: each of {guests} guests has {size} of the disk, fewer guests have more: {problem}"
+            ))
+        }
+        fault => fault,
+    };
+    let (mut builders, mut names) = (Vec::new(), Vec::new());
+    for guest in 1..=guests {
+        let first = names.len() as u32 + 1;
+        let (builder, called) = builder(programs, part, seed, stock, first).map_err(fault)?;
+        builders.push(builder);
+        names.extend(called.into_iter().map(|mut called| {
+            if guests > 1 {
+                called.name = format!("guest {guest}: {}", called.name);
+            }
+            called
+        }));
+    }
+    Ok((builders, names))
+}
+
+/// Prepares a host with the files and processes of some programs, numbered from `first` on. Also returns the names of
+/// each program.
 pub(super) fn builder(
     programs: &Programs,
     disk: DiskSize,
     seed: u64,
     stock: &Stock,
+    mut first: u32,
 ) -> Result<(HostBuilder, Vec<Called>), Fault> {
     let fault = |error: HostError| Fault::Input(format!("host: {error}"));
     let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
-    let (mut first, mut entries) = (1, Vec::new());
+    let mut entries = Vec::new();
     for Program {
         name,
         class,

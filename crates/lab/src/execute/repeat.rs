@@ -3,7 +3,7 @@
 use super::bound::{self, KnownBound};
 use super::goals::Goals;
 use super::kept::{self, Keep, Mark, Sample};
-use super::load::{Called, builder, least, load};
+use super::load::{Called, builders, least, load};
 use super::queue::queue;
 use super::requests::Requests;
 use super::seed::{self, mix};
@@ -390,7 +390,7 @@ pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Faul
     scan(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
-            builder(programs, set.disk(), prepared.scenario.seed, stock).map(|_| ())
+            builders(programs, set.disk(), prepared.scenario.seed, stock).map(|_| ())
         }
         Workload::Synthetic(_) | Workload::Replay(_) => {
             load(prepared, cell, prepared.scenario.seed, stock).map(|_| ())

@@ -25,6 +25,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-fig3-processes",
     "stream-fig4",
     "stream-fig5",
+    "stream-fig5-guests",
     "stream-fig6",
     "stream-fig7",
     "stream-array-disks",

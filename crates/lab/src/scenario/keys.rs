@@ -3,11 +3,12 @@
 use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
 use super::runs::obeys;
-use super::spec::{ANY, DriveSpec, Group, Loads, Runs, Scenario, Workload};
+use super::spec::{ANY, DriveSpec, Group, Loads, Programs, Runs, Scenario, Workload};
 use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
+use headtime_host::guests::Guests;
 use headtime_sched::Spec;
 use headtime_stack::{ArraySpec, ScanSpec, entries};
 use serde::Deserialize;
@@ -180,6 +181,14 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
             }
         }
     }
+    // A guest knows its own disk, and not the host's.
+    let mut has_guests = false;
+    if let Workload::Programs(Programs { host, guests, .. }) = &mut workload {
+        has_guests = guests.is_some();
+        if has_guests && table.at("host.request_max").is_none() {
+            host.request_max = Guests::REQUEST_MAX;
+        }
+    }
     if let Some(array) = &array {
         if freeblock.is_some() {
             return error("freeblock", "is for one drive; leave out [array]");
@@ -194,7 +203,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         if let Workload::Programs(programs) = &mut workload {
             let host = &mut programs.host;
             host.chunk = host.chunk.or(Some(array.chunk));
-            if table.at("host.read_ahead").is_none() {
+            if table.at("host.read_ahead").is_none() && !has_guests {
                 let most = HostSpec::READ_AHEAD_MAX;
                 host.read_ahead = array.read_ahead().clamp(host.read_ahead, most);
             }

@@ -5,6 +5,7 @@ use super::names::name;
 use headtime_config::{KeyError, Many, OneOrList, parse, whole};
 use headtime_engine::EngineSpec;
 use headtime_host::cluster::ClusterSpec;
+use headtime_host::guests::Guests;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{HostError, HostSpec};
 use headtime_qos::{Goal, GoalError};
@@ -166,8 +167,10 @@ fn one() -> u32 {
 /// Programs, and the host they run on, or the cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Programs {
-    /// Properties of the host, or of each server of the cluster.
+    /// Properties of the host, or of each guest, or of each server of the cluster.
     pub host: HostSpec,
+    /// Number of virtual machines that each run all entries; the host itself runs them without it.
+    pub guests: Option<u16>,
     /// Nodes that they run on, and servers, each with one disk.
     pub cluster: Option<ClusterSpec>,
     /// The benchmarks, whose programs are numbered through all of them, from 1.
@@ -296,11 +299,26 @@ pub(super) struct Loads {
     #[serde(default, serialize_with = "each")]
     workload: Option<OneOrList<Group>>,
     trace: Option<Replay>,
-    host: Option<HostSpec>,
+    host: Option<HostKeys>,
     cluster: Option<ClusterSpec>,
     #[serde(default, serialize_with = "each")]
     pub(super) program: Option<OneOrList<Program>>,
 }
+
+/// The keys of `[host]`.
+#[derive(Default, Serialize, Deserialize)]
+struct HostKeys {
+    #[serde(
+        default,
+        deserialize_with = "whole::<_, _, 1, GUESTS_MAX>",
+        skip_serializing_if = "Option::is_none"
+    )]
+    guests: Option<u16>,
+    #[serde(rename = "+host")]
+    host: HostSpec,
+}
+
+const GUESTS_MAX: u64 = Guests::MAX as u64;
 
 /// Writes `[[name]]` also where there is but one.
 fn each<T: Serialize, S: Serializer>(all: &Option<OneOrList<T>>, to: S) -> Result<S::Ok, S::Error> {
@@ -315,10 +333,11 @@ impl From<Workload> for Loads {
             Workload::Replay(replay) => keys.trace = Some(replay),
             Workload::Programs(Programs {
                 host,
+                guests,
                 cluster,
                 entries,
             }) => {
-                (keys.host, keys.cluster) = (Some(host), cluster);
+                (keys.host, keys.cluster) = (Some(HostKeys { guests, host }), cluster);
                 keys.program = Some(OneOrList(entries));
             }
         }
@@ -350,8 +369,12 @@ impl TryFrom<Loads> for Workload {
             (None, Some(trace), None) => Ok(Workload::Replay(trace)),
             (None, None, Some(OneOrList(entries))) => {
                 named("program", entries.iter().map(|entry| entry.name.as_deref()))?;
-                let host = keys.host.unwrap_or_default();
+                let HostKeys { guests, host } = keys.host.unwrap_or_default();
                 match &keys.cluster {
+                    Some(_) if guests.is_some() => {
+                        let problem = "is for one host; leave out [cluster] or this";
+                        return error("host.guests", problem);
+                    }
                     Some(cluster) => fit_cluster(cluster, &host, &entries)?,
                     None => no_goals(&entries)?,
                 }
@@ -361,6 +384,7 @@ impl TryFrom<Loads> for Workload {
                 }
                 Ok(Workload::Programs(Programs {
                     host,
+                    guests,
                     cluster: keys.cluster,
                     entries,
                 }))

@@ -556,3 +556,79 @@ fn what_does_not_fit_a_cluster() {
         assert!(found.contains(error), "{found}");
     }
 }
+
+const GUESTS: &str = "schedulers = 'noop'\ndrive.profile = 'atlas10k'\n[host]\nguests = 2\n\
+                      [[program]]\nbenchmark = 'full-seq'\n";
+
+fn programs(text: &str) -> Programs {
+    match read_ok(text).workload {
+        Workload::Programs(programs) => programs,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_guest_makes_short_requests_unless_told_otherwise() {
+    let found = programs(GUESTS);
+    assert_eq!(found.guests, Some(2));
+    assert_eq!(found.host.request_max.0, 44 << 10);
+    let usual = HostSpec {
+        request_max: found.host.request_max,
+        ..HostSpec::default()
+    };
+    assert_eq!(found.host, usual);
+    let set = GUESTS.replace("guests = 2", "guests = 2\nrequest_max = '1MiB'");
+    assert_eq!(programs(&set).host.request_max.0, 1 << 20);
+    let none = programs(&GUESTS.replace("guests = 2", ""));
+    assert_eq!((none.guests, none.host), (None, HostSpec::default()));
+    // The guest does not know that its disk is an array.
+    let array = format!("array.members = 3\n{GUESTS}");
+    let host = programs(&array).host;
+    assert_eq!(host.read_ahead, HostSpec::default().read_ahead);
+    assert!(host.chunk.is_some());
+}
+
+#[test]
+fn guests_read_back() {
+    let scenario = read_ok(GUESTS);
+    let written = scenario.to_toml();
+    assert!(written.contains("\nguests = 2\n"), "{written}");
+    assert_eq!(read_ok(&written), scenario);
+}
+
+#[test]
+fn guests_that_cannot_be() {
+    for (from, to, error) in [
+        (
+            "guests = 2",
+            "guests = 0",
+            "s.toml:4: host.guests: 0 is out of range; allowed is 1 to 64",
+        ),
+        (
+            "guests = 2",
+            "guests = 65",
+            "s.toml:4: host.guests: 65 is out of range; allowed is 1 to 64",
+        ),
+        (
+            "guests = 2",
+            "guests = 'two'",
+            "s.toml:4: host.guests: `\"two\"`: allowed is a whole number, 1 to 64",
+        ),
+        (
+            "guests = 2",
+            "guests = 2\n[cluster]\nservers = 2",
+            "s.toml:4: host.guests: is for one host; leave out [cluster] or this",
+        ),
+        (
+            "[[program]]\nbenchmark = 'full-seq'",
+            "[[workload]]\nrequests = 1",
+            "host: is for [[program]] only",
+        ),
+    ] {
+        let text = GUESTS.replace(from, to);
+        let table = Table::parse("s.toml", &text).unwrap();
+        let found = Scenario::from_table(&table, Place::line("s.toml", 1));
+        let found = found.unwrap_err().to_string();
+        assert!(found.contains(error), "{found}");
+    }
+}
