@@ -353,7 +353,11 @@ impl Host {
             let start = page * PAGE;
             let size = self.shadow_size(shadow, index);
             let whole = offset <= start && end >= (start + PAGE).min(size);
-            if shade == Shade::Missing && start < size && !whole {
+            if shade == Shade::Missing
+                && start < size
+                && !whole
+                && !self.is_hole(index, page as u32)
+            {
                 let (start, _) = self.files.place(index, page as u32);
                 let extent = Extent::new(start, Sectors::new(self.page_sectors));
                 return Err(End::Asks(shadow.time, Op::Read, extent));

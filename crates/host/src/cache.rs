@@ -44,6 +44,8 @@ impl Page {
     const MARKED: u32 = 16;
     const TOUCHED: u32 = 32;
     const TOUCHED_AGAIN: u32 = 64;
+    /// The disk has what was written, or a request is writing it. Stays while the page is not in memory.
+    const WRITTEN: u32 = 128;
 
     fn is(self, bits: u32) -> bool {
         self.state & bits != 0
@@ -69,6 +71,11 @@ impl Page {
 
     pub fn dirty(self) -> bool {
         self.is(Page::DIRTY)
+    }
+
+    /// Was ever written to the disk.
+    pub fn written(self) -> bool {
+        self.is(Page::WRITTEN)
     }
 
     pub fn marked(self) -> bool {
@@ -181,7 +188,8 @@ impl Cache {
         }
         self.cached += 1;
         self.link(page);
-        *self.state(page) = Page::CACHED;
+        let state = self.state(page);
+        *state = *state & Page::WRITTEN | Page::CACHED;
     }
 
     /// Notes that request `io` reads a page just taken in.
@@ -228,13 +236,21 @@ impl Cache {
         debug_assert!(old.dirty() && !old.writing() && !old.reading());
         let entry = &mut self.pages[page as usize];
         entry[IO] = io + 1;
-        entry[STATE] = entry[STATE] & !Page::DIRTY | Page::WRITING;
+        entry[STATE] = entry[STATE] & !Page::DIRTY | Page::WRITING | Page::WRITTEN;
         self.dirty -= 1;
         self.writing += 1;
     }
 
-    /// Drops a page, whatever its state. A request that is about it no longer is.
+    /// Drops a page, and that it was written. A request that is about the page no longer is.
     pub fn forget(&mut self, page: PageId) {
+        self.drop(page);
+        if self.get(page).written() {
+            *self.state(page) = 0;
+        }
+    }
+
+    /// Drops a page from memory.
+    fn drop(&mut self, page: PageId) {
         let entry = self.get(page);
         if !entry.cached() {
             return;
@@ -242,7 +258,8 @@ impl Cache {
         self.dirty -= u64::from(entry.dirty());
         self.writing -= u64::from(entry.writing());
         self.unlink(page);
-        self.pages[page as usize] = [0; 4];
+        let numbers = &mut self.pages[page as usize];
+        *numbers = [0, 0, 0, numbers[STATE] & Page::WRITTEN];
         self.cached -= 1;
     }
 
@@ -261,7 +278,7 @@ impl Cache {
                 *self.state(oldest) &= !(Page::TOUCHED | Page::TOUCHED_AGAIN);
             }
         } else {
-            self.forget(oldest);
+            self.drop(oldest);
         }
     }
 

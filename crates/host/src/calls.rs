@@ -321,7 +321,7 @@ impl Host {
             if !entry.cached() {
                 // What a write leaves of a page has to be there before.
                 let whole = offset <= start && end >= (start + PAGE).min(size);
-                if start < size && !whole {
+                if start < size && !whole && !self.is_hole(data, page) {
                     if clock.own > clock.now {
                         return self.later(process, clock);
                     }

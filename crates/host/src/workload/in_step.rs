@@ -1,6 +1,6 @@
 //! Programs of several processes that read a shared file in step.
 
-use super::site::{BenchmarkError, Site, add_process, pair};
+use super::site::{BenchmarkError, Site, add_process};
 use crate::{BarrierId, Behaviour, FileId, HostBuilder, Step};
 use headtime_units::Bytes;
 use headtime_workload::Random;
@@ -149,7 +149,7 @@ fn in_step(
     let file = site.add_file(builder, spec.start.0, spec.size.0)?;
     let barrier = builder.add_barrier(spec.processes);
     for process in 0..spec.processes {
-        let random = |seed| Random::keyed(seed, pair(program, process), 56);
+        let random = |seed| Random::keyed(seed, process.into(), 56);
         let behaviour = InStep {
             file,
             barrier,

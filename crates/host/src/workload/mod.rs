@@ -2,7 +2,7 @@
 //!
 //! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
 //! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger
-//! (FAST 2002). `full-seq`, `seq-rand` and `backup` have those of the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
+//! (FAST 2002). The last six have those of the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
 //! The others have those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
 //! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
@@ -24,6 +24,9 @@
 //! | `full-seq` | [`FullSeqSpec`] | one |
 //! | `seq-rand` | [`SeqRandSpec`] | one |
 //! | `backup` | [`BackupSpec`] | one |
+//! | `ior-mpi-io` | [`IorSpec`] | one |
+//! | `btio` | [`BtioSpec`] | one |
+//! | `s3asim` | [`S3aSimSpec`] | one |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
@@ -31,8 +34,10 @@
 
 mod backup;
 mod bonnie;
+mod btio;
 mod grep;
 mod in_step;
+mod ior;
 mod iozone;
 mod kernel_compile;
 mod mpi_io;
@@ -42,6 +47,7 @@ mod passes;
 mod planned;
 mod postmark;
 mod proftpd;
+mod s3asim;
 mod site;
 mod small_files;
 mod sysbench;
@@ -50,8 +56,10 @@ mod transactions;
 
 pub use backup::BackupSpec;
 pub use bonnie::BonnieSpec;
+pub use btio::BtioSpec;
 pub use grep::GrepSpec;
 pub use in_step::{FullSeqSpec, SeqRandSpec};
+pub use ior::IorSpec;
 pub use iozone::IozoneSpec;
 pub use kernel_compile::KernelCompileSpec;
 pub use mpi_io::MpiIoSpec;
@@ -59,6 +67,7 @@ pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
 pub use proftpd::ProFtpdSpec;
+pub use s3asim::S3aSimSpec;
 pub use site::BenchmarkError;
 pub use small_files::SmallFilesSpec;
 pub use sysbench::{Access, SysbenchSpec};
@@ -116,11 +125,19 @@ pub enum BenchmarkSpec {
     SeqRand(SeqRandSpec),
     /// A file read until all others have ended.
     Backup(BackupSpec),
+    /// Parts of a file read in small calls, between two checkpoints.
+    #[cfg_attr(feature = "serde", serde(rename = "ior-mpi-io"))]
+    Ior(IorSpec),
+    /// A field written row by row now and then.
+    Btio(BtioSpec),
+    /// A database searched in parallel.
+    #[cfg_attr(feature = "serde", serde(rename = "s3asim"))]
+    S3aSim(S3aSimSpec),
 }
 
 impl BenchmarkSpec {
     /// The names of all benchmarks.
-    pub const NAMES: [&'static str; 16] = NAMES;
+    pub const NAMES: [&'static str; 19] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
     ///
@@ -145,6 +162,9 @@ impl BenchmarkSpec {
             "full-seq" => BenchmarkSpec::FullSeq(FullSeqSpec::default()),
             "seq-rand" => BenchmarkSpec::SeqRand(SeqRandSpec::default()),
             "backup" => BenchmarkSpec::Backup(BackupSpec::default()),
+            "ior-mpi-io" => BenchmarkSpec::Ior(IorSpec::default()),
+            "btio" => BenchmarkSpec::Btio(BtioSpec::default()),
+            "s3asim" => BenchmarkSpec::S3aSim(S3aSimSpec::default()),
             _ => {
                 return Err(BenchmarkError::Unknown {
                     found: name.to_owned(),
@@ -172,6 +192,9 @@ impl BenchmarkSpec {
             BenchmarkSpec::FullSeq(_) => "full-seq",
             BenchmarkSpec::SeqRand(_) => "seq-rand",
             BenchmarkSpec::Backup(_) => "backup",
+            BenchmarkSpec::Ior(_) => "ior-mpi-io",
+            BenchmarkSpec::Btio(_) => "btio",
+            BenchmarkSpec::S3aSim(_) => "s3asim",
         }
     }
 
@@ -228,7 +251,10 @@ impl BenchmarkSpec {
             | BenchmarkSpec::Iozone(_)
             | BenchmarkSpec::FullSeq(_)
             | BenchmarkSpec::SeqRand(_)
-            | BenchmarkSpec::Backup(_) => Lay::Soon(seed),
+            | BenchmarkSpec::Backup(_)
+            | BenchmarkSpec::Ior(_)
+            | BenchmarkSpec::Btio(_)
+            | BenchmarkSpec::S3aSim(_) => Lay::Soon(seed),
         }))
     }
 
@@ -282,6 +308,9 @@ impl BenchmarkSpec {
             (BenchmarkSpec::FullSeq(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::SeqRand(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             (BenchmarkSpec::Backup(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::Ior(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::Btio(spec), Lay::Soon(_)) => spec.add(builder, program),
+            (BenchmarkSpec::S3aSim(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
             _ => panic!("laid for another benchmark than {}", self.name()),
         }
     }

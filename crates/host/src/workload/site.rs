@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// The names of all benchmarks.
-pub(super) const NAMES: [&str; 16] = [
+pub(super) const NAMES: [&str; 19] = [
     "par-read",
     "grep",
     "postmark",
@@ -28,6 +28,9 @@ pub(super) const NAMES: [&str; 16] = [
     "full-seq",
     "seq-rand",
     "backup",
+    "ior-mpi-io",
+    "btio",
+    "s3asim",
 ];
 
 /// Why a benchmark cannot be.

@@ -1,6 +1,7 @@
 //! What each benchmark asks for, step by step.
 
 mod in_step;
+mod parallel;
 mod postmark;
 
 use super::*;
@@ -477,6 +478,13 @@ fn small() -> impl Iterator<Item = BenchmarkSpec> {
                 (spec.size, spec.phase) = (Bytes(10 << 20), Bytes(2 << 20));
             }
             BenchmarkSpec::Backup(_) => {}
+            BenchmarkSpec::Ior(spec) => {
+                (spec.size, spec.checkpoint) = (Bytes(1 << 20), Bytes(1 << 20));
+            }
+            BenchmarkSpec::Btio(spec) => spec.dumps = 1,
+            BenchmarkSpec::S3aSim(spec) => {
+                (spec.read, spec.written) = (Bytes(4_000_000), Bytes(2_000_000));
+            }
         }
         spec
     });
@@ -496,7 +504,7 @@ fn names_lead_to_benchmarks_and_back() {
         .to_string();
     assert!(error.ends_with("did you mean `par-read`?"), "{error}");
     let error = BenchmarkSpec::from_name("xyzzy").unwrap_err().to_string();
-    assert!(error.ends_with("backup"), "{error}");
+    assert!(error.ends_with("s3asim"), "{error}");
 }
 
 #[test]
@@ -520,6 +528,7 @@ fn the_same_seed_asks_the_same() {
                 | "kernel-compile"
                 | "small-files"
                 | "seq-rand"
+                | "s3asim"
         );
         assert_eq!(all(1) != all(2), random, "{}", spec.name());
     }

@@ -378,3 +378,36 @@ fn blocks_that_are_left_over_keep_their_age() {
         "one after the other from the tick on"
     );
 }
+
+#[test]
+fn a_part_of_a_page_is_read_before_it_is_written_only_if_the_disk_has_the_page() {
+    let mut builder = builder(|spec| spec.page_cache = Bytes(1 << 20));
+    let sparse = empty(&mut builder, 1000, 100);
+    let other = file(&mut builder, 100_000, 600);
+    let part = |page: u64| Step::Write {
+        file: sparse,
+        offset: page * 4096 + 10,
+        len: 100,
+    };
+    let steps = [
+        part(50),
+        // A hole in front of the end.
+        part(10),
+        Step::Sync(sparse),
+        Step::Read {
+            file: other,
+            offset: 0,
+            len: 600 * 4096,
+        },
+        // Written before, and no longer in memory; and a hole still.
+        part(10),
+        part(20),
+    ];
+    builder.add_process(process(steps));
+    let mut host = builder.build(1).unwrap();
+    let ran = run(&mut host, MS);
+    let reads = ran.served.iter().filter(|served| !served.is_write());
+    let places = reads.map(|served| served.request.extent.start.get());
+    let of_sparse: Vec<u64> = places.filter(|place| *place < 100_000).collect();
+    assert_eq!(of_sparse, [1000 + 80]);
+}
