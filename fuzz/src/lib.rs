@@ -10,6 +10,7 @@ pub mod mutate;
 pub mod nbd;
 pub mod parts;
 pub mod profile;
+pub mod qos;
 pub mod ring;
 pub mod run;
 pub mod scenario;
@@ -36,6 +37,7 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("nbd_messages", nbd::messages),
     ("profile", profile::check),
     ("profile_disksim", disksim::check),
+    ("qos", qos::check),
     ("ring_format", ring::format),
     ("ring_page", ring::page),
     ("run", run::check),

@@ -102,6 +102,7 @@ fn server() -> &'static PathBuf {
             class: Class::default(),
             read_only: false,
             addresses: disk.addresses(),
+            program: 0,
             disk,
         };
         let name = format!("headtime-fuzz-nbd-{}", std::process::id());

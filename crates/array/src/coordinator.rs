@@ -376,11 +376,11 @@ impl Conductor for Coordinator {
         Some(deadlines.fold(served.until, Time::min))
     }
 
-    fn conducted(&self) -> Conducted {
-        Conducted {
+    fn conducted(&self) -> Option<Conducted> {
+        Some(Conducted {
             streams: self.streams.established,
             ..self.stats
-        }
+        })
     }
 
     fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {

@@ -21,6 +21,8 @@ mod drives;
 mod errors;
 #[path = "cli/freeblock.rs"]
 mod freeblock;
+#[path = "cli/goals.rs"]
+mod goals;
 #[path = "cli/help.rs"]
 mod help;
 #[path = "cli/invariants.rs"]
@@ -39,6 +41,8 @@ mod printed;
 mod probe;
 #[path = "cli/probe_whole.rs"]
 mod probe_whole;
+#[path = "cli/qos.rs"]
+mod qos;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/requests.rs"]

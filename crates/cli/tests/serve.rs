@@ -22,6 +22,8 @@ mod copies;
 mod file;
 #[path = "serve/gates.rs"]
 mod gates;
+#[path = "serve/goals.rs"]
+mod goals;
 #[path = "serve/life.rs"]
 mod life;
 #[path = "serve/losses.rs"]

@@ -67,9 +67,9 @@ pub trait Conductor {
     /// asked then has to give a directive, or to name a later time.
     fn next_wakeup(&self) -> Option<Time>;
 
-    /// Counts so far; all zero if the conductor counts nothing.
-    fn conducted(&self) -> Conducted {
-        Conducted::default()
+    /// Counts so far, of a conductor that coordinates streams.
+    fn conducted(&self) -> Option<Conducted> {
+        None
     }
 
     /// The next order, and the member that obeys. Asked when there are no more commands, until `None`.
@@ -97,7 +97,7 @@ impl<C: Conductor> Conductor for Rc<RefCell<C>> {
         self.borrow().next_wakeup()
     }
 
-    fn conducted(&self) -> Conducted {
+    fn conducted(&self) -> Option<Conducted> {
         self.borrow().conducted()
     }
 

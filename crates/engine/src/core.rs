@@ -143,10 +143,10 @@ impl<L: Sink> Core<L> {
         self.observed().0.conductor = Some(conductor);
     }
 
-    /// Counts of the conductor, if there is one.
+    /// Counts of the conductor, if there is one that coordinates streams.
     pub fn conducted(&self) -> Option<Conducted> {
         let conductor = self.observers.as_ref()?.conductor.as_ref()?;
-        Some(conductor.conducted())
+        conductor.conducted()
     }
 
     /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.

@@ -50,6 +50,22 @@ impl PredictionCounts {
     ];
 }
 
+impl core::ops::AddAssign for PredictionCounts {
+    /// Adds the counts of another drive.
+    fn add_assign(&mut self, more: PredictionCounts) {
+        self.commands += more.commands;
+        for (count, more) in self.within.iter_mut().zip(more.within) {
+            *count += more;
+        }
+        self.turns_late += more.turns_late;
+        self.destaging += more.destaging;
+        self.turns_early += more.turns_early;
+        self.hits += more.hits;
+        self.elsewhere += more.elsewhere;
+        self.after_surprise += more.after_surprise;
+    }
+}
+
 impl Default for Predictions {
     fn default() -> Predictions {
         Predictions {
@@ -66,14 +82,7 @@ impl core::ops::AddAssign<&Predictions> for Predictions {
         for (count, more) in self.errors.iter_mut().zip(&other.errors) {
             *count += more;
         }
-        let (counts, more) = (&mut self.counts, &other.counts);
-        counts.commands += more.commands;
-        counts.turns_late += more.turns_late;
-        counts.destaging += more.destaging;
-        counts.turns_early += more.turns_early;
-        counts.hits += more.hits;
-        counts.elsewhere += more.elsewhere;
-        counts.after_surprise += more.after_surprise;
+        self.counts += other.counts;
     }
 }
 

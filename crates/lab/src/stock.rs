@@ -75,7 +75,7 @@ pub struct Stock {
     laid: Memo<Result<Laid, BenchmarkError>>,
     bounds: Memo<Result<Option<Arc<Bound>>, Fault>>,
     profiled: Memo<Result<Arc<RunProfile>, Fault>>,
-    trained: Memo<Result<(Arc<RunProfile>, Arc<Model>), Fault>>,
+    trained: Memo<Result<Arc<Model>, Fault>>,
 }
 
 impl fmt::Debug for Stock {
@@ -233,7 +233,7 @@ impl Stock {
         self.profiled.get(key, take)
     }
 
-    /// The profile of a program, and the model trained with it; `key` is what they depend on, as text.
+    /// The model of a program; `key` is what the model depends on, as text.
     ///
     /// # Errors
     ///
@@ -241,8 +241,8 @@ impl Stock {
     pub fn trained(
         &self,
         key: String,
-        train: impl FnOnce() -> Result<(Arc<RunProfile>, Arc<Model>), Fault>,
-    ) -> Result<(Arc<RunProfile>, Arc<Model>), Fault> {
+        train: impl FnOnce() -> Result<Arc<Model>, Fault>,
+    ) -> Result<Arc<Model>, Fault> {
         self.trained.get(key, train)
     }
 }

@@ -58,6 +58,33 @@ impl Wall {
     }
 }
 
+/// Time from now to the next time that the clock on the wall shows `hour` and `minute`, in the machine's time zone: more than none, and
+/// mostly at most a day.
+#[allow(unsafe_code, reason = "the C library knows the time zone")]
+pub fn until(hour: u8, minute: u8) -> Nanos {
+    let now = Wall::now();
+    let seconds = (now.0 / 1_000) as libc::time_t;
+    // SAFETY: both calls get valid pointers, and `localtime_r` writes all that `mktime` reads. A zeroed `tm` is valid.
+    let then = unsafe {
+        let mut day: libc::tm = std::mem::zeroed();
+        if libc::localtime_r(&raw const seconds, &raw mut day).is_null() {
+            return Nanos::from_secs(86_400);
+        }
+        (day.tm_hour, day.tm_min, day.tm_sec) = (hour.into(), minute.into(), 0);
+        // The date says whether it is summer time then.
+        day.tm_isdst = -1;
+        let today = libc::mktime(&raw mut day);
+        if today > seconds {
+            today
+        } else {
+            day.tm_mday += 1;
+            (day.tm_hour, day.tm_min, day.tm_isdst) = (hour.into(), minute.into(), -1);
+            libc::mktime(&raw mut day)
+        }
+    };
+    Wall(then.max(0) as u64 * 1_000).since(now)
+}
+
 fn monotonic() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -68,5 +95,26 @@ pub fn timespec(span: Nanos) -> Timespec {
     Timespec {
         tv_sec: (span.as_nanos() / 1_000_000_000) as i64,
         tv_nsec: (span.as_nanos() % 1_000_000_000) as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_is_within_the_next_day() {
+        let day = Nanos::from_secs(86_400);
+        let spans: Vec<Nanos> = (0..24).map(|hour| until(hour, 30)).collect();
+        // Where summer time begins or ends, a day has an hour more or less.
+        let hour = Nanos::from_secs(3_600);
+        assert!(
+            spans
+                .iter()
+                .all(|span| !span.is_zero() && *span <= day + hour)
+        );
+        let next = spans.iter().min().expect("there are hours");
+        assert!(*next <= hour * 2, "{next}");
+        assert!(*spans.iter().max().expect("there are hours") > hour * 21);
     }
 }

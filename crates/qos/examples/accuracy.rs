@@ -12,7 +12,7 @@ mod collective;
 
 use collective::{Call, profiled, seq_rand, training};
 use headtime_qos::{
-    CartOptions, Errors, FeatureSet, Model, Profile, Scale, Stop, TrainOptions, TrainingOptions,
+    CartOptions, Errors, FeatureSet, Model, Profile, Stop, TrainOptions, TrainingOptions,
 };
 use headtime_sched::Op;
 use headtime_units::{Extent, Millionths, Nanos};
@@ -109,38 +109,23 @@ fn main() {
     let set = |text: &str| text.parse::<FeatureSet>().expect("features");
     let error = |millionths| Stop::Error(Millionths(millionths));
     let choices = [
-        ("default: log, pruned, distance,size", default),
+        ("default: pruned, distance,size", default),
         (
-            "linear",
-            CartOptions {
-                scale: Scale::Linear,
-                ..default
-            },
-        ),
-        (
-            "log, error 0.1",
+            "error 0.1",
             CartOptions {
                 stop: error(100_000),
                 ..default
             },
         ),
         (
-            "log, error 0.2",
+            "error 0.2",
             CartOptions {
                 stop: error(200_000),
                 ..default
             },
         ),
         (
-            "linear, error 0.1",
-            CartOptions {
-                stop: error(100_000),
-                scale: Scale::Linear,
-                ..default
-            },
-        ),
-        (
-            "log, buckets of 3",
+            "buckets of 3",
             CartOptions {
                 min_bucket: 3,
                 min_split: 6,
@@ -148,7 +133,7 @@ fn main() {
             },
         ),
         (
-            "log, buckets of 20",
+            "buckets of 20",
             CartOptions {
                 min_bucket: 20,
                 min_split: 40,
@@ -180,14 +165,6 @@ fn main() {
             "all five",
             CartOptions {
                 features: all,
-                ..default
-            },
-        ),
-        (
-            "all five, linear",
-            CartOptions {
-                features: all,
-                scale: Scale::Linear,
                 ..default
             },
         ),

@@ -8,25 +8,12 @@ mod tree;
 
 use crate::features::FeatureSet;
 use folds::Folds;
-use headtime_units::{Millionths, nearest};
+use headtime_units::Millionths;
 use split::{Branch, Limits};
-use std::str::FromStr;
 
 pub use folds::TooFew;
 pub use sample::Sample;
 pub use tree::{Node, Tree};
-
-/// Scale of throughputs in which the tree reduces the variance.
-///
-/// On either scale, a leaf predicts the throughput of all its epochs together: their bytes, divided by their time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scale {
-    /// Bytes per second, as in the paper.
-    Linear,
-    /// Logarithm of the throughput, so that relative errors count.
-    #[default]
-    Log,
-}
 
 /// Rule for the size of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +31,6 @@ pub enum Stop {
 pub struct CartOptions {
     /// Features that the tree may ask for.
     pub features: FeatureSet,
-    /// Scale of throughputs.
-    pub scale: Scale,
     /// Rule for the size of the tree.
     pub stop: Stop,
     /// Least number of samples of a node that is split, 2 or more.
@@ -60,7 +45,6 @@ impl Default for CartOptions {
     fn default() -> CartOptions {
         CartOptions {
             features: FeatureSet::PAPER,
-            scale: Scale::Log,
             stop: Stop::Pruned,
             min_split: 20,
             min_bucket: 7,
@@ -80,7 +64,8 @@ pub struct Grown {
     pub is_met: bool,
 }
 
-/// Grows a tree.
+/// Grows a tree that reduces the variance of the logarithm of the throughput, since relative errors count. A leaf predicts the
+/// throughput of all its epochs together: their bytes, divided by their time.
 ///
 /// # Errors
 ///
@@ -101,7 +86,7 @@ pub fn grow(samples: &[Sample], options: &CartOptions) -> Result<Grown, TooFew> 
     let folds = Folds::new(samples.iter().map(|sample| sample.group), options.folds)?;
     let y: Vec<f64> = samples
         .iter()
-        .map(|sample| options.scale.of(sample.rate))
+        .map(|sample| libm::log(sample.rate))
         .collect();
     let limits = Limits {
         features: options.features,
@@ -144,38 +129,6 @@ pub fn grow(samples: &[Sample], options: &CartOptions) -> Result<Grown, TooFew> 
     })
 }
 
-impl Scale {
-    /// Name in texts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Scale::Linear => "linear",
-            Scale::Log => "log",
-        }
-    }
-
-    /// A throughput on the scale.
-    fn of(self, rate: f64) -> f64 {
-        match self {
-            Scale::Linear => rate,
-            Scale::Log => libm::log(rate),
-        }
-    }
-}
-
-impl FromStr for Scale {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Scale, String> {
-        let all = [Scale::Linear, Scale::Log];
-        let found = all.into_iter().find(|scale| scale.name() == text);
-        found.ok_or_else(|| {
-            let near = nearest(text, all.map(Scale::name));
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            format!("`{text}` is no scale{near}; allowed are linear and log")
-        })
-    }
-}
-
 /// Relative errors of predictions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Errors(Vec<f64>);
@@ -202,4 +155,4 @@ impl Errors {
 }
 
 #[cfg(test)]
-mod naive;
+mod tests;

@@ -12,7 +12,7 @@ pub const PIECE: Bytes = Bytes(128 << 10);
 
 /// A number that describes the requests of an epoch.
 ///
-/// The *distance* of a piece is the address where it begins, less the address where the piece before it ended.
+/// The *distance* of a piece is its first address, less the end of the preceding piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Feature {
@@ -180,7 +180,7 @@ impl AddAssign for Sums {
 }
 
 impl Sums {
-    /// The features. Those of distance are 0 if no distance is known.
+    /// The features. If no distance is known, features of distance are 0.
     pub fn vector(&self) -> Vector {
         let mean = |sum: f64, count: u64| if count == 0 { 0.0 } else { sum / count as f64 };
         [

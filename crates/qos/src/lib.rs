@@ -3,13 +3,13 @@
 //! A person states a [`Goal`]: the program must end in 110 s. Three steps make a throughput bound of the goal for each
 //! moment of the run:
 //!
-//! 1. A [`Recorder`] takes the [`Profile`] of a run with a fixed share of the servers: for each server and epoch, the
-//!    locality of the requests and the throughput, and for the whole run its compute time and its I/O time.
+//! 1. A [`Recorder`] takes the [`Profile`] of a run with a fixed share of the servers. The profile has locality and
+//!    throughput for each server and epoch, and the compute time and the I/O time of the run.
 //! 2. A [`Model`] is trained with profiles: a regression tree ([`Tree`]) that predicts a server's throughput from the
 //!    locality of an epoch ([`Sums::vector`]). Requests of a [`Training`] workload cover localities that the program has not
 //!    shown.
-//! 3. In a later run, [`Bounds`] follows the requests. At the end of each epoch it gives the bound for the next epoch: the
-//!    predicted throughput divided by [`Alpha`], the ratio of the I/O times of the goal and of the profile.
+//! 3. In a later run, [`Bounds`] follows the requests. At the end of each epoch it gives the bound for the next epoch. The
+//!    bound is the predicted throughput, divided by the ratio of the I/O times of goal and profile ([`Alpha`]).
 //!
 //! The model does not contain the goal, so one model serves every goal of a program.
 //!
@@ -38,7 +38,7 @@ mod text;
 mod training;
 
 pub use bound::{Alpha, Bounds, Rate};
-pub use cart::{CartOptions, Errors, Grown, Node, Sample, Scale, Stop, TooFew, Tree, grow};
+pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};

@@ -28,7 +28,7 @@ pub struct Row {
     pub server: u16,
     /// The requests.
     pub sums: Sums,
-    /// Their service time, see [`Service`](crate::Service).
+    /// Service time of the requests, see [`Service`](crate::Service).
     pub busy: Nanos,
 }
 
@@ -76,8 +76,8 @@ impl Profile {
         self.run.saturating_sub(self.io)
     }
 
-    /// Least possible run time: the compute time, and the I/O time scaled to all of the servers. Of a profile with all of the
-    /// servers, the run time.
+    /// Least possible run time: the compute time, and the I/O time scaled to all of the servers. If the program had
+    /// all of the servers, that is the run time.
     pub fn least(&self) -> Nanos {
         let io = u128::from(self.io.as_nanos()) * u128::from(self.setting.share.0) / 1_000_000;
         self.compute() + Nanos::from_nanos(io as u64)

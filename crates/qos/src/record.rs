@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// # Readings
 ///
 /// The paper groups requests by the epoch in which they come, with their service times. A service time may end in a later
-/// epoch. So the program's I/O time is divided at the first request of each epoch: the I/O time of an epoch lasts from its
-/// first request to the first request of the next epoch that has one. If the program has one request outstanding at a
-/// time, that is exactly the sum of the service times, and for any program the times of all epochs add up to its I/O time.
+/// epoch. So the program's I/O time is divided at the first request of each epoch. The I/O time of an epoch lasts until the
+/// first request of the next epoch that has one. If the program has one request outstanding at a time, this is exactly the
+/// sum of the service times. The times of all epochs add up to the I/O time of the program.
 ///
 /// # Examples
 ///
@@ -146,7 +146,7 @@ impl Recorder {
     ///
     /// # Panics
     ///
-    /// If an interval begins before the end of the interval before it.
+    /// If an interval begins before the previous interval ends.
     pub fn busy(&mut self, from: Time, to: Time) {
         assert!(
             from >= self.last_busy && from <= to,

@@ -1,9 +1,8 @@
 //! Circumstances of a profiling run.
 
-use crate::text::{Lines, NAMES, TextError, is_name};
-use headtime_units::{Millionths, Nanos, nearest};
+use crate::text::{Lines, NAMES, TextError, first_line, is_name};
+use headtime_units::{Millionths, Nanos};
 use std::fmt::{Display, Write as _};
-use std::str::FromStr;
 use thiserror::Error;
 
 /// Time that counts as service of a server's requests.
@@ -28,20 +27,6 @@ impl Service {
     }
 }
 
-impl FromStr for Service {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Service, String> {
-        let all = [Service::Program, Service::Disk];
-        let found = all.into_iter().find(|service| service.name() == text);
-        found.ok_or_else(|| {
-            let near = nearest(text, all.map(Service::name));
-            let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            format!("`{text}` is no service time{near}; allowed are program and disk")
-        })
-    }
-}
-
 /// Circumstances of a profiling run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
@@ -63,34 +48,22 @@ impl Setting {
     /// Length of an epoch in the paper.
     pub const EPOCH: Nanos = Nanos::from_millis(100);
 
-    /// Checks all values.
+    /// Checks all values: a file with them must be readable.
     ///
     /// # Errors
     ///
     /// The first value that is not allowed.
     pub fn check(&self) -> Result<(), SettingError> {
-        let error = |key, found: &dyn Display, allowed| SettingError {
-            program: self.program.clone(),
-            key,
-            found: found.to_string(),
-            allowed,
-        };
-        if !is_name(&self.program) {
-            return Err(error("program", &self.program, NAMES));
+        let mut text = first_line("setting", 1);
+        self.write(&mut text);
+        let read = Lines::open(&text, "setting", 1).and_then(|mut lines| Setting::read(&mut lines));
+        match read {
+            Ok(_) => Ok(()),
+            Err(TextError { problem, .. }) => Err(SettingError {
+                program: self.program.clone(),
+                problem,
+            }),
         }
-        if !is_name(&self.site) {
-            return Err(error("site", &self.site, NAMES));
-        }
-        if !is_share(self.share) {
-            return Err(error("share", &self.share, SHARES));
-        }
-        if self.epoch.is_zero() {
-            return Err(error("epoch", &self.epoch, EPOCHS));
-        }
-        if self.servers == 0 {
-            return Err(error("servers", &self.servers, SERVERS));
-        }
-        Ok(())
     }
 
     /// Checks that the run was on a site and of a program.
@@ -136,17 +109,21 @@ impl Setting {
 
     /// Reads what [`Setting::write`] wrote.
     pub(crate) fn read(lines: &mut Lines<'_>) -> Result<Setting, TextError> {
+        const SHARES: &str = "numbers above 0, up to 1";
         let name = |text: &str| is_name(text).then(|| text.to_owned());
-        let share = |text: &str| text.parse().ok().filter(|share| is_share(*share));
+        let shares = Millionths(1)..=Millionths::ONE;
+        let share = |text: &str| text.parse().ok().filter(|share| shares.contains(share));
         let epoch = |text: &str| text.parse().ok().filter(|span: &Nanos| !span.is_zero());
+        let all = [Service::Program, Service::Disk];
+        let service = |text: &str| all.into_iter().find(|service| service.name() == text);
         let servers = |text: &str| text.parse().ok().filter(|servers| *servers > 0);
         Ok(Setting {
             site: lines.key("site", NAMES, name)?,
             program: lines.key("program", NAMES, name)?,
             share: lines.key("share", SHARES, share)?,
-            epoch: lines.key("epoch", EPOCHS, epoch)?,
-            service: lines.value("service", "program, disk")?,
-            servers: lines.key("servers", SERVERS, servers)?,
+            epoch: lines.key("epoch", "times above 0, such as 100ms", epoch)?,
+            service: lines.key("service", "program, disk", service)?,
+            servers: lines.key("servers", "whole numbers from 1 to 65535", servers)?,
         })
     }
 }
@@ -168,16 +145,12 @@ fn differs<T: PartialEq + Display>(
 
 /// A value of a setting that is not allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("program `{program}`: {key} is `{found}`; allowed: {allowed}")]
+#[error("program `{program}`: {problem}")]
 pub struct SettingError {
     /// The program.
     pub program: String,
-    /// The key.
-    pub key: &'static str,
-    /// The value.
-    pub found: String,
-    /// Allowed values.
-    pub allowed: &'static str,
+    /// The key, its value, and the allowed values.
+    pub problem: String,
 }
 
 /// A profile or a tree of another site, program or manner of profiling.
@@ -190,12 +163,4 @@ pub struct Differs {
     pub found: String,
     /// The value that is needed.
     pub expected: String,
-}
-
-const SHARES: &str = "numbers above 0, up to 1";
-const EPOCHS: &str = "times above 0, such as 100ms";
-const SERVERS: &str = "whole numbers from 1 to 65535";
-
-fn is_share(share: Millionths) -> bool {
-    share > Millionths::ZERO && share <= Millionths::ONE
 }

@@ -35,7 +35,7 @@ pub(crate) fn first_line(kind: &str, version: u32) -> String {
     format!("headtime-{kind} {version}\n")
 }
 
-/// Appends the last line: the number of lines before it, and their checksum.
+/// Appends the last line: the number of earlier lines, and their checksum.
 pub(crate) fn seal(text: &mut String) {
     let (lines, hash) = (text.lines().count(), XxHash64::oneshot(0, text.as_bytes()));
     writeln!(text, "end {lines} {hash:016x}").expect("a string takes all text");

@@ -43,8 +43,8 @@ pub struct TrainingRequest {
     pub extent: Extent,
 }
 
-/// The synthetic workload of sections 3.1 and 4.1.1 of the paper, as a sequence of requests that a simulation or a live run
-/// executes: `processes` processes share a file, and each call has a request of each process.
+/// The synthetic workload of sections 3.1 and 4.1.1 of the paper. Several processes share a file, and each call has a request of
+/// each process. A simulation or a live run executes the requests.
 ///
 /// # Readings
 ///

@@ -41,6 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         class: Class::default(),
         read_only: false,
         addresses: disk.addresses(),
+        program: 0,
         disk: disk.clone(),
     };
     let server = Server::bind(&[Listen::unix(socket)], vec![export], Limits::default())?;

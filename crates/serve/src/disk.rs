@@ -547,6 +547,8 @@ pub struct Export {
     pub read_only: bool,
     /// Bytes of the disk that clients see.
     pub addresses: Addresses,
+    /// Number of the program whose requests come through it; 0 if none is known.
+    pub program: u16,
     /// The disk.
     pub disk: Disk,
 }

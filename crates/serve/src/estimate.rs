@@ -89,6 +89,13 @@ impl EstimatedHeadTime {
         PARTS.into_iter().map(|part| (part, self.get(part)))
     }
 
+    /// Adds the parts of another device.
+    pub fn add_all(&mut self, other: &EstimatedHeadTime) {
+        for (part, more) in self.0.iter_mut().zip(other.0) {
+            *part += more;
+        }
+    }
+
     fn add(&mut self, part: Part, time: Nanos) {
         self.0[part as usize] += time;
     }

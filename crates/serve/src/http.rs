@@ -12,6 +12,9 @@
 //! | `POST /disks/NAME/gate` | control | changes the gate; the body is its text |
 //! | `GET /disks/NAME/scrub` | control | JSON: how far the last [scrub](crate::scrub) is; `{"state": "none", "why": ..}` if the scrub of an earlier server does not go on; `null` if there was none |
 //! | `POST /disks/NAME/scrub` | control | begins one, or goes on with it; the body is JSON, see [`scrub`] |
+//! | `GET /qos` | control | JSON: the programs, their goals and what they have |
+//! | `POST /qos/PROGRAM/goal` | control | sets the goal of the next run; the body is its text, or `none` |
+//! | `POST /qos/PROGRAM/profile/VERB` | control | `start`, or `stop`: the profile as text |
 //! | `POST /disks/NAME/scrub/VERB` | control | `pause`, `resume` or `stop` |
 //!
 //! NAME is a disk, an array with all its members, or one disk of an array.
@@ -25,6 +28,7 @@
 
 pub mod client;
 pub mod fault;
+mod goals;
 mod peer;
 pub mod scrub;
 mod sockets;
@@ -52,6 +56,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+pub use goals::SharedGoals;
 pub use sockets::{HttpLimits, Sockets};
 
 /// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
@@ -105,6 +110,8 @@ pub struct Site {
     pub disks: Vec<Watched>,
     /// The counts of the NBD server, if there is one.
     pub nbd: Option<Arc<Counts>>,
+    /// Goals of programs, if there are programs.
+    pub goals: SharedGoals,
     /// Messages that standard error had no room for.
     pub messages_dropped: Arc<AtomicU64>,
     /// The server's time.
@@ -152,6 +159,10 @@ impl Site {
             disks,
             silent,
             nbd: self.nbd.clone(),
+            programs: self.goals.as_ref().map(|goals| {
+                let goals = goals::locked(goals);
+                (goals.statuses(), goals.unseen())
+            }),
             messages_dropped: self.messages_dropped.load(Ordering::Relaxed),
             uptime: self.clock.now() - headtime_units::Time::ZERO,
             version: self.version.clone(),
@@ -344,10 +355,10 @@ async fn scheduler(
         let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
         let parsed = parsed.map_err(HttpRefusal::stopped)?;
         let refused = |problem| HttpRefusal(StatusCode::BAD_REQUEST, problem);
-        built.push((member, parsed.map_err(refused)?));
+        built.push((member, &of.name, parsed.map_err(refused)?));
     }
-    for (member, (text, build)) in built {
-        tracing::info!(disk = name, scheduler = text, "the scheduler is swapped");
+    for (member, disk, (text, build)) in built {
+        tracing::info!(disk, scheduler = text, "the scheduler is swapped");
         named.watched.disk.swap_scheduler_of(member, &text, build);
     }
     Ok(())
@@ -455,8 +466,9 @@ fn watching() -> Router<Arc<Site>> {
         .route("/status", get(status))
 }
 
-fn controlling() -> Router<Arc<Site>> {
+fn controlling(site: &Site) -> Router<Arc<Site>> {
     watching()
+        .merge(goals::controlling(site.goals.clone()))
         .route("/disks/{name}/power-cut", post(power_cut))
         .route("/disks/{name}/power-on", post(power_on))
         .route("/disks/{name}/fault", post(inject))

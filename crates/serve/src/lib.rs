@@ -20,6 +20,7 @@
 //!   device does not tell.
 //! - [`scrub`]: reads a disk to its end while others use it.
 //! - [`probed`]: a device, or what is behind an NBD server, as a probe, to learn it.
+//! - [`goals`]: run-time goals of programs, and the windows of time that keep them.
 //! - [`listen`]: the sockets of all that listens.
 //!
 //! What is not here: policies, the disk model, arguments and configuration files, printing; what Linux
@@ -39,6 +40,7 @@ pub mod emulated;
 pub mod estimate;
 pub mod faulty;
 pub mod file;
+pub mod goals;
 pub mod header;
 pub mod http;
 pub mod listen;

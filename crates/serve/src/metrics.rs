@@ -129,8 +129,8 @@ impl Metrics {
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub now: Time,
-    /// The sums over its members. Texts of members that differ are separated by `, `. Of several members there is no
-    /// head time and there are no predictions.
+    /// The sums over its members. Texts of members that differ are separated by `, `. Head times and predictions are
+    /// sums if all members have them.
     pub whole: MemberSnapshot,
     /// Each member of a volume of several; empty for one device.
     pub members: Vec<MemberSnapshot>,
@@ -190,6 +190,17 @@ impl MemberSnapshot {
         let mut sum = MemberSnapshot {
             scheduler: texts(members, |member| &member.scheduler),
             gate: texts(members, |member| &member.gate),
+            head_time: total(members, |member| member.head_time, HeadTime::add),
+            head_time_estimated: total(
+                members,
+                |member| member.head_time_estimated,
+                EstimatedHeadTime::add_all,
+            ),
+            predictions: total(
+                members,
+                |member| member.predictions,
+                |sum, more| *sum += *more,
+            ),
             ..MemberSnapshot::default()
         };
         for member in members {
@@ -204,6 +215,20 @@ impl MemberSnapshot {
         }
         sum
     }
+}
+
+/// The sum over members; `None` if a member has no value.
+fn total<T>(
+    members: &[MemberSnapshot],
+    of: fn(&MemberSnapshot) -> Option<T>,
+    add: impl Fn(&mut T, &T),
+) -> Option<T> {
+    let mut values = members.iter().map(of);
+    let first = values.next()??;
+    values.try_fold(first, |mut sum, value| {
+        add(&mut sum, &value?);
+        Some(sum)
+    })
 }
 
 /// The text of all members, or the texts in the order of the members if they differ.

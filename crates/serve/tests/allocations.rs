@@ -13,6 +13,7 @@ use headtime_serve::device::Device;
 use headtime_serve::disk::{Disk, Export, Options};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::file;
+use headtime_serve::goals::feed::feed;
 use headtime_serve::nbd::wire::{self, REQUEST_BYTES, Request, command, option};
 use headtime_serve::nbd::{Limits, Listen, Server};
 use headtime_serve::null::Null;
@@ -44,6 +45,8 @@ fn options() -> Options {
     let scheduler = ("deadline".to_owned(), Box::new(build) as Box<_>);
     let mut options = Options::new("test", Clock::start(), scheduler);
     options.engine.depth = 8;
+    // Nobody takes the notes, so that the room for them is used up on the way.
+    options.feed = Some(feed().0);
     // Never reached, but kept account of for each command.
     options.timeout = Some(Nanos::from_secs(60));
     options
@@ -218,6 +221,7 @@ fn over_nbd(folder: &Folder, requests: u64) {
         class: Class::default(),
         read_only: false,
         addresses: disk.addresses(),
+        program: 0,
         disk: disk.clone(),
     };
     let listen = [Listen::unix(path.clone())];

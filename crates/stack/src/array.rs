@@ -1,6 +1,7 @@
 //! Disks behind one address space.
 
-use headtime_config::{KeyError, OneOrList, parse, whole};
+use crate::describe::entries;
+use headtime_config::{KeyError, Many, parse, whole};
 use headtime_engine::{MEMBERS_MAX, MapError, Striped};
 use headtime_units::{Bytes, Rate, Sectors};
 use serde::de::{Deserializer, Error as _};
@@ -22,8 +23,8 @@ pub struct ArraySpec<M = u16> {
     pub chunk: Bytes,
     /// True if a coordinator has all disks serve the same stream at a time; default false. A scenario may have a list, and
     /// compares its values.
-    #[serde(default, skip_serializing_if = "OneOrList::is_empty")]
-    pub coordinate: OneOrList<bool>,
+    #[serde(default = "alone", skip_serializing_if = "is_alone")]
+    pub coordinate: Many<bool>,
     /// Bytes a second of a link shared by all disks, as of a RAID card; no link if absent. 1 MB/s to 1 TB/s.
     #[serde(default, deserialize_with = "bus")]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,6 +42,14 @@ pub enum Level {
 
 /// Bytes of a page. No chunk splits a page.
 const PAGE: u64 = 4 << 10;
+
+fn alone() -> Many<bool> {
+    Many(vec![false])
+}
+
+fn is_alone(coordinate: &Many<bool>) -> bool {
+    coordinate == &alone()
+}
 
 fn chunk() -> Bytes {
     Bytes(64 << 10)
@@ -116,6 +125,15 @@ impl<M: ArrayMembers> ArraySpec<M> {
     pub fn over(&self, sizes: &[Sectors], sector_bytes: u32) -> Result<Striped, MapError> {
         // A page has whole sectors, and so has a chunk.
         Striped::new(Sectors::new(self.chunk.0 / u64::from(sector_bytes)), sizes)
+    }
+
+    /// Keys and values of the array, as settings of a log (`array.chunk`). People read them; a replay does not.
+    pub fn log_settings(&self) -> impl Iterator<Item = (String, String)> + use<M>
+    where
+        M: Serialize,
+    {
+        let entries = entries(self).into_iter();
+        entries.map(|(key, value)| (format!("array.{key}"), value.text()))
     }
 
     /// Read-ahead of a host above the array, if that is more than the host has: two stripes, as md sets it.

@@ -113,7 +113,7 @@ fn ran(seed: u64) -> Ran {
     let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert!(source.done(), "seed {seed}");
     assert_eq!(report.measured.requests, source.asked(), "seed {seed}");
-    let stats = coordinator.borrow().conducted();
+    let stats = coordinator.borrow().conducted().expect("it counts");
     (ran.slices, ran.broken) = (stats.slices, stats.broken);
     ran.failed = report.measured.failed;
     ran.timeouts = log.matches(" timeout\n").count() as u64;

@@ -108,7 +108,7 @@ impl Files {
     fn origin(&self, request: &Request, export: &Export) -> Origin {
         Origin {
             process: if self.processes { request.pid() } else { 0 },
-            program: 0,
+            program: export.program,
             export: export.number,
         }
     }

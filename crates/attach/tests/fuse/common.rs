@@ -157,6 +157,7 @@ pub fn export(name: &str, number: u16, disk: &Disk) -> Export {
         class: Class::default(),
         read_only: false,
         addresses: disk.addresses(),
+        program: 0,
         disk: disk.clone(),
     }
 }

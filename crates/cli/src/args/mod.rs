@@ -7,6 +7,7 @@ mod drive;
 mod new;
 mod output;
 mod probe;
+mod qos;
 mod reproduce;
 mod scrub;
 mod serve;
@@ -28,9 +29,12 @@ pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
+pub use qos::{QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
-pub use serve::{Control, ControlVerb, FaultVerb, Live, OfDisk, Serve, Swap};
+pub use serve::{
+    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap,
+};
 pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
@@ -95,6 +99,9 @@ pub enum Verb {
     Control(Control),
     /// Read a served disk to its end beside its clients, and name what cannot be read
     Scrub(Scrub),
+    /// Run-time goals for programs that share servers: train trees, explain predictions
+    #[command(subcommand)]
+    Qos(QosVerb),
     /// Write man pages or shell completions into a directory
     #[command(hide = true)]
     Generate(Generate),

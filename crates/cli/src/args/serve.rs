@@ -113,10 +113,47 @@ pub enum ControlVerb {
     Fault(FaultVerb),
     /// Swap the scheduler of a disk in flight
     Scheduler(Swap),
+    /// Print programs and their goals as JSON, set a goal, or record a profile
+    ///
+    /// docs/serve.md explains goals.
+    Qos {
+        /// Action; without one the state is printed.
+        #[command(subcommand)]
+        verb: Option<ProgramVerb>,
+    },
     /// Change the gate of a disk in flight
     ///
     /// If only age_th changes, the gate keeps what it knows of the commands in the drive.
     Gate(Regate),
+}
+
+/// Actions on programs.
+#[derive(Debug, Subcommand)]
+pub enum ProgramVerb {
+    /// Set the goal of a program's next run, which starts with the next request
+    Goal {
+        /// The program's name
+        program: String,
+        /// A run time (110s), a multiple of the run time alone (2.5x), a time of day ("by 06:00"), or none
+        goal: String,
+    },
+    /// Record a profile of a run without windows, from the next request to the last one that is over
+    Profile {
+        /// The program's name
+        program: String,
+        /// Start the recording, or stop it and print the profile
+        #[arg(value_enum)]
+        verb: ProfileVerb,
+    },
+}
+
+/// Ends of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProfileVerb {
+    /// From the next request on
+    Start,
+    /// Print the profile
+    Stop,
 }
 
 /// Which disk.

@@ -1,7 +1,7 @@
 //! `headtime control`
 
 use super::context::Context;
-use crate::args::{Control, ControlVerb, FaultVerb};
+use crate::args::{Control, ControlVerb, FaultVerb, ProfileVerb, ProgramVerb};
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
@@ -25,6 +25,22 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
             body = &swap.gate;
             ("POST", to(&swap.disk, "gate")?)
         }
+        ControlVerb::Qos { verb: None } => ("GET", "/qos".to_owned()),
+        ControlVerb::Qos {
+            verb: Some(ProgramVerb::Goal { program, goal }),
+        } => {
+            body = goal;
+            ("POST", named("qos", program, "goal")?)
+        }
+        ControlVerb::Qos {
+            verb: Some(ProgramVerb::Profile { program, verb }),
+        } => {
+            let verb = match verb {
+                ProfileVerb::Start => "profile/start",
+                ProfileVerb::Stop => "profile/stop",
+            };
+            ("POST", named("qos", program, verb)?)
+        }
         ControlVerb::Fault(fault) => ("POST", self::fault(fault, &to)?),
     };
     context.print(&ask_server(&args.socket, method, &target, body)?)
@@ -32,12 +48,18 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
 
 /// Where a disk is told something.
 pub(super) fn disk_target(disk: &str, what: &str) -> Result<String, Fault> {
+    named("disks", disk, what)
+}
+
+/// Where a disk or a program is told something.
+fn named(of: &str, name: &str, what: &str) -> Result<String, Fault> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    match !disk.is_empty() && disk.bytes().all(plain) {
-        true => Ok(format!("/disks/{disk}/{what}")),
+    match !name.is_empty() && name.bytes().all(plain) {
+        true => Ok(format!("/{of}/{name}/{what}")),
         false => Err(Fault::Usage(format!(
-            "no disk can be called `{}`",
-            one_line(disk)
+            "no {} can be called `{}`",
+            if of == "qos" { "program" } else { "disk" },
+            one_line(name)
         ))),
     }
 }

@@ -6,16 +6,16 @@ use std::fs;
 use std::path::Path;
 
 /// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), an array, a cluster, a sweep, a server's configuration, and a job of fio.
+/// (docs/replays/live), an array, a sweep, a server's configuration, programs with goals, and a job of fio.
 const FILES: [(&str, &[u8]); 6] = [
     ("array.toml", ARRAY.as_bytes()),
-    ("cluster.toml", CLUSTER.as_bytes()),
     (
         "database.csv.gz",
         include_bytes!("../../../../docs/replays/live/pgbench.csv.gz"),
     ),
     ("depths.toml", DEPTHS.as_bytes()),
     ("disk.toml", DISK.as_bytes()),
+    ("goals.toml", GOALS.as_bytes()),
     ("job.fio", JOB.as_bytes()),
 ];
 
@@ -33,32 +33,34 @@ coordinate = [false, true]
 benchmark = \"par-read\"
 ";
 
-const CLUSTER: &str = "\
-title = \"Two parallel programs and a backup on nine servers\"
+const GOALS: &str = "\
+title = \"Two parallel programs with goals and a backup on nine servers\"
 schedulers = \"cfq\"
 drive.profile = \"barracuda-7200.10-160\"
-engine.depth = 31
+
+[engine]
+depth = 31
+gate = [\"depth\", \"average\", \"windows\"]
 
 [cluster]
 servers = 9
 nodes = 4
 
-[host]
-page_cache = \"768MiB\"
-
 [[program]]
 benchmark = \"full-seq\"
-size = \"1GB\"
+goal = \"2.5x\"
+size = \"4GiB\"
 
 [[program]]
 benchmark = \"seq-rand\"
-size = \"200MB\"
-phase = \"50MB\"
-start = \"20GB\"
+goal = \"2.5x\"
+size = \"2GiB\"
+phase = \"250MiB\"
+start = \"200GiB\"
 
 [[program]]
 benchmark = \"backup\"
-start = \"200GB\"
+start = \"400GiB\"
 ";
 
 const DEPTHS: &str = "\

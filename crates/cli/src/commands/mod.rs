@@ -10,6 +10,7 @@ mod drive;
 mod examples;
 mod generate;
 mod judging;
+mod qos;
 mod replay_log;
 mod reproduce;
 mod scrub;
@@ -54,6 +55,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Array(verb) => array::array(&verb, context),
         Verb::Control(args) => control::control(&args, context),
         Verb::Scrub(args) => scrub::scrub(&args, context),
+        Verb::Qos(verb) => qos::qos(&verb, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),
     }

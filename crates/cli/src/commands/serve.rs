@@ -5,6 +5,7 @@ use crate::args::{Live, Serve};
 use crate::live::config::{Config, Socket};
 use crate::live::disk::PreparedDisk;
 use crate::live::disks::{self, Prepared, Starting};
+use crate::live::goals;
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
 use headtime_lab::fault::Fault;
@@ -60,6 +61,7 @@ pub(super) fn start(
     prepared: Vec<Prepared>,
     live: &Live,
 ) -> Result<Server, Fault> {
+    let goals = goals::prepare(config, &prepared)?;
     let notes = sockets::look(&config.listen)?;
     messages::begin(&config.log, live.log_format)?;
     for note in notes {
@@ -78,6 +80,8 @@ pub(super) fn start(
         inherited,
         clock: how.clock,
         running,
+        programs: config.programs.clone(),
+        goals,
     })
 }
 
@@ -132,6 +136,12 @@ fn check(
                 (export.range.as_ref()).map_or(String::new(), |range| format!(", {}", **range));
             let _ = writeln!(text, "  export {}: {class}{read_only}{range}", export.name);
         }
+    }
+    goals::prepare(config, prepared)?;
+    for program in &config.programs {
+        let goal = (program.goal).map_or(String::new(), |goal| format!(", goal {goal}"));
+        let exports = program.exports.join(", ");
+        let _ = writeln!(text, "program {}: {exports}{goal}", program.name);
     }
     disks::look_at_logs(prepared, log(config, live))?;
     let notes = sockets::look(&config.listen)?;

@@ -1,6 +1,6 @@
 //! Arrays of disks: what makes one disk of several.
 
-use super::config::{ArrayConfig, Backend, coordinates};
+use super::config::{ArrayConfig, Backend, coordinates, differing_keys};
 use super::disk::{OpenFailure, Opener, PreparedDisk};
 use headtime_array::Coordinator;
 use headtime_engine::conduct::Conductor;
@@ -93,11 +93,10 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
 
 /// Settings of an array in a log. People read them; a replay does not.
 pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
-    let entries = entries(&array.spec).into_iter();
-    let entries = entries.map(|(key, value)| (format!("array.{key}"), value.text()));
-    [("array".to_owned(), array.name.clone())]
+    let name = ("array".to_owned(), array.name.clone());
+    [name]
         .into_iter()
-        .chain(entries)
+        .chain(array.spec.log_settings())
         .collect()
 }
 
@@ -235,9 +234,15 @@ pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Ve
         let Some(new) = find(name) else {
             return Some(format!("array {name} is gone; that takes a restart"));
         };
-        let same = (&old.spec, &old.exports) == (&new.spec, &new.exports);
-        (!same)
-            .then(|| format!("array {name}: its layout or export: another value takes a restart"))
+        let mut keys = differing_keys(&old.spec, &new.spec);
+        if old.exports != new.exports {
+            keys.insert("export".to_owned());
+        }
+        let keys: Vec<String> = keys.into_iter().collect();
+        let keys = Some(keys.join(", ")).filter(|keys| !keys.is_empty())?;
+        Some(format!(
+            "array {name}: {keys}: another value takes a restart"
+        ))
     });
     let is_old = |new: &&ArrayConfig| old.iter().any(|old| old.name == new.name);
     let of_new = new.iter().filter(|new| !is_old(new));

@@ -4,6 +4,7 @@ mod access;
 mod array;
 mod disk;
 mod listen;
+mod program;
 mod sections;
 mod seen;
 
@@ -13,7 +14,7 @@ pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{
     ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ExportRange,
-    ListenConfig, LogConfig, LogFormat, Socket,
+    ListenConfig, LogConfig, LogFormat, ProgramConfig, Socket, differing_keys,
 };
 
 use headtime_config::{Error, OneOrList, Place, Placed, Table};
@@ -36,6 +37,8 @@ pub struct Config {
     pub disks: Vec<DiskConfig>,
     /// The arrays of these disks, in the order of the file.
     pub arrays: Vec<ArrayConfig>,
+    /// Programs that share disks, by number, which begins with 1.
+    pub programs: Vec<ProgramConfig>,
     /// Where clients and watchers come in.
     pub listen: ListenConfig,
     /// What is written of the run.
@@ -47,6 +50,7 @@ pub struct Config {
 struct ConfigKeys {
     disk: Option<OneOrList<Placed<disk::DiskKeys>>>,
     array: Option<OneOrList<Placed<array::ArrayKeys>>>,
+    qos: Option<Placed<program::QosKeys>>,
     listen: Option<Placed<listen::ListenKeys>>,
     log: Option<listen::LogKeys>,
 }
@@ -97,14 +101,18 @@ impl Config {
             .flat_map(|array| array.members().iter().cloned());
         let of_arrays = of_arrays.collect();
         let mut seen = Seen::default();
-        let disks = disks
+        let mut disks = disks
             .into_iter()
             .map(|keys| disk::disk(keys, &mut seen, &of_arrays))
             .collect::<Result<Vec<_>, _>>()?;
-        let arrays = arrays
+        let mut arrays = arrays
             .into_iter()
             .map(|keys| array::array(keys, &disks, &mut seen))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let programs = match &read.qos {
+            Some(keys) => program::programs(keys, &mut disks, &mut arrays)?,
+            None => Vec::new(),
+        };
         let listen = match &read.listen {
             Some(keys) => listen::listen(keys, &mut seen)?,
             None => ListenConfig::default(),
@@ -114,6 +122,7 @@ impl Config {
             file: PathBuf::from(file),
             disks,
             arrays,
+            programs,
             listen,
             log,
         })

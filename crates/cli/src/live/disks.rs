@@ -8,6 +8,7 @@ use headtime_host::HostSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_serve::disk::{Addresses, Disk, Export, MemberOptions, Options, StartError};
+use headtime_serve::goals::feed::{Feed, Notes, feed};
 use headtime_serve::scrub::Scrubs;
 use headtime_stack::LogSettings;
 use headtime_units::Bytes;
@@ -33,6 +34,8 @@ pub struct Running {
     /// What it was started from.
     pub prepared: Prepared,
     log: Option<OpenedLog>,
+    /// Notes of requests, if programs share the disk.
+    pub notes: Option<Notes>,
 }
 
 /// How disks are started.
@@ -84,6 +87,11 @@ impl Prepared {
     pub fn exports(&self) -> &[ExportConfig] {
         let one = &self.members[0].config.exports;
         self.array.as_ref().map_or(one, |array| &array.exports)
+    }
+
+    /// True if programs share it.
+    pub fn has_programs(&self) -> bool {
+        self.exports().iter().any(|export| export.program > 0)
     }
 
     /// The device, or the layout of the array, in words.
@@ -154,8 +162,14 @@ impl Prepared {
         Ok(options)
     }
 
-    fn start(&self, how: &Starting, log: Option<LogFile>) -> Result<Disk, Fault> {
+    fn start(
+        &self,
+        how: &Starting,
+        log: Option<LogFile>,
+        feed: Option<Feed>,
+    ) -> Result<Disk, Fault> {
         let mut options = self.options(how, log)?;
+        options.feed = feed;
         let openers = self.members.iter().map(|member| member.opener(how.force));
         let mut openers: Vec<Opener> = openers.collect();
         let Some(array) = &self.array else {
@@ -186,6 +200,7 @@ impl Prepared {
                 class: export.class,
                 read_only: export.read_only || disk.geometry().read_only,
                 addresses: export.addresses(disk.addresses())?,
+                program: export.program,
                 disk: disk.clone(),
             })
         });
@@ -202,13 +217,14 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
     for prepared in prepared {
+        let (feed, notes) = prepared.has_programs().then(feed).unzip();
         let started = log_path(how.log.as_deref(), prepared.name(), several)
             .map(|path| LogFile::open(&path))
             .transpose()
             .and_then(|log| {
                 let (file, log) = log.unzip();
                 // What its device has made it takes away itself.
-                let disk = prepared.start(how, file);
+                let disk = prepared.start(how, file, feed);
                 let disk = disk.inspect_err(|_| log.iter().for_each(OpenedLog::undo));
                 Ok((disk?, log))
             });
@@ -219,6 +235,7 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
                 disk,
                 prepared,
                 log,
+                notes,
             });
             exports
         });

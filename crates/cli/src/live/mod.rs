@@ -5,6 +5,7 @@ pub mod config;
 pub mod disk;
 pub mod disks;
 pub mod front;
+pub mod goals;
 pub mod known;
 mod log_file;
 pub mod messages;

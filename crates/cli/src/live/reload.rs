@@ -1,8 +1,9 @@
 //! Another reading of the configuration while a server runs.
 
 use super::arrays;
-use super::config::{Config, DiskConfig, ListenConfig};
+use super::config::{Config, DiskConfig, ListenConfig, ProgramConfig};
 use super::disks::Running;
+use super::goals;
 use headtime_engine::{GateSpec, Member};
 use headtime_lab::fault::Fault;
 use headtime_serve::disk::{BuildScheduler, Disk};
@@ -46,13 +47,19 @@ pub(super) struct Reload {
     /// All disks, with the disks of arrays.
     current: Vec<Current>,
     pub listen: ListenConfig,
+    programs: Vec<ProgramConfig>,
     running: Arc<Vec<Running>>,
     under_way: Option<JoinHandle<Result<Changes, Fault>>>,
     again: bool,
 }
 
 impl Reload {
-    pub fn new(file: &Path, listen: &ListenConfig, running: &Arc<Vec<Running>>) -> Reload {
+    pub fn new(
+        file: &Path,
+        listen: &ListenConfig,
+        programs: Vec<ProgramConfig>,
+        running: &Arc<Vec<Running>>,
+    ) -> Reload {
         let current = running.iter().flat_map(|running| {
             let members = (0..).map(Member).zip(&running.prepared.members);
             members.map(|(member, prepared)| Current {
@@ -65,6 +72,7 @@ impl Reload {
             file: file.to_owned(),
             current: current.collect(),
             listen: listen.clone(),
+            programs,
             running: Arc::clone(running),
             under_way: None,
             again: false,
@@ -78,6 +86,7 @@ impl Reload {
         }
         let (file, current) = (self.file.clone(), self.current.clone());
         let (listen, running) = (self.listen.clone(), Arc::clone(&self.running));
+        let programs = self.programs.clone();
         self.under_way = Some(tokio::spawn(async move {
             // The control socket may have swapped a scheduler or a gate since the file was read.
             let mut in_force = Vec::with_capacity(current.len());
@@ -98,7 +107,14 @@ impl Reload {
                 };
                 in_force.push(told.unwrap_or_else(read));
             }
-            let reading = move || changes(&file, &current, &in_force, &listen, &running);
+            let reading = move || {
+                let mut changes = changes(&file, &current, &in_force, &listen, &running)?;
+                changes.fixed.extend(goals::fixed_difference(
+                    &programs,
+                    &Config::open(&file)?.programs,
+                ));
+                Ok(changes)
+            };
             let reading = tokio::task::spawn_blocking(reading);
             reading
                 .await

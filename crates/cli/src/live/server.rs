@@ -1,14 +1,16 @@
 //! A server from its first socket to its last flush.
 
-use super::config::ListenConfig;
+use super::config::{ListenConfig, ProgramConfig};
 use super::disk::PreparedDisk;
 use super::disks::{self, Running};
 use super::front::{Front, Gone};
+use super::goals::Kept;
 use super::reload::Reload;
 use super::{messages, sockets};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
+use headtime_serve::goals::GoalsOptions;
 use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
@@ -39,6 +41,10 @@ pub struct Server {
     pub clock: Clock,
     /// Its disks.
     pub running: Vec<Running>,
+    /// Programs that share disks.
+    pub programs: Vec<ProgramConfig>,
+    /// Goals of these programs.
+    pub goals: Option<GoalsOptions>,
 }
 
 /// What came of a run.
@@ -118,7 +124,7 @@ impl Server {
     /// # Errors
     ///
     /// As [`Server::run`], and if the front cannot be ended.
-    pub fn run_behind(self, front: Front, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
+    pub fn run_behind(mut self, front: Front, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
         let (runtime, mut signals) = match runtime() {
             Ok(begun) => begun,
             Err(fault) => {
@@ -130,8 +136,10 @@ impl Server {
         };
         runtime.block_on(async {
             let Front { gone, end, abandon } = front;
+            let goals = self.goals;
+            let kept = goals.map(|options| Kept::new(options, &mut self.running));
             let running = Arc::new(self.running);
-            let reload = Reload::new(&self.file, &self.listen, &running);
+            let reload = Reload::new(&self.file, &self.listen, self.programs, &running);
             let front = (gone, &*abandon);
             let mut was_ready = false;
             let mut ready = |text: &str| {
@@ -142,7 +150,7 @@ impl Server {
                 reload,
                 self.inherited,
                 self.clock,
-                &running,
+                (&running, kept),
                 &mut signals,
                 front,
                 &mut ready,
@@ -214,7 +222,7 @@ async fn serve(
     mut reload: Reload,
     inherited: Inherited,
     clock: Clock,
-    running: &Arc<Vec<Running>>,
+    (running, kept): (&Arc<Vec<Running>>, Option<Kept>),
     signals: &mut Signals,
     (mut gone, abandon): (Gone, &dyn Fn()),
     ready: Ready<'_>,
@@ -254,9 +262,16 @@ async fn serve(
     let site = Arc::new(Site {
         disks,
         nbd: Some(nbd.counts()),
+        goals: kept.as_ref().map(|kept| Arc::clone(&kept.goals)),
         messages_dropped: messages::dropped(),
         clock,
         version: env!("CARGO_PKG_VERSION").to_owned(),
+    });
+    let mut keeping = pin!(async {
+        match &kept {
+            Some(kept) => kept.keep(clock).await,
+            None => std::future::pending().await,
+        }
     });
     let (end, ended) = watch::channel(false);
     let clients = nbd.run(over(ended.clone()));
@@ -286,6 +301,7 @@ async fn serve(
                 }
             },
             () = reload.done() => {}
+            () = &mut keeping => unreachable!("goals are kept to the end"),
             () = &mut gone, if !ending => {
                 ending = true;
                 tracing::info!("ending: what was in front of the disks has gone");

@@ -1,6 +1,7 @@
 //! Arrays in scenarios.
 
 use super::common::{ended, json, scratch, stdout};
+use super::sweeps::{at, rows};
 
 /// `small.toml` on three disks, at one depth.
 const ARRAY: [&str; 7] = [
@@ -55,11 +56,27 @@ fn each_disk_has_a_row_and_all_disks_together_do_the_work() {
 }
 
 #[test]
+fn csv_has_a_row_for_each_disk_with_its_commands_and_its_head_time() {
+    let report = json(&with(&["-s", "noop", "--format", "json"]));
+    let rows = rows(&stdout(&with(&["-s", "noop", "--format", "csv"])));
+    let members = report["runs"][0]["members"].as_array().unwrap();
+    let of_disks = &rows[rows.len() - members.len()..];
+    for (disk, (row, member)) in of_disks.iter().zip(members).enumerate() {
+        assert_eq!(at(row, "origin"), format!("disk {disk}"));
+        assert_eq!(at(row, "issued"), member["issued"].to_string());
+        let seek = member["head_time"]["seek"].to_string();
+        assert_eq!(at(row, "head_seek_s"), seek);
+        assert_ne!(at(row, "head_seek_pct"), "");
+        assert_eq!(at(row, "requests"), "", "a disk has parts of requests");
+    }
+}
+
+#[test]
 fn coordinated_disks_stand_beside_each_disk_alone_and_their_log_replays() {
     let mut args = vec!["sim", "run", "programs.toml", "-s", "noop,stream"];
     for setting in [
         "array.members=3",
-        "array.coordinate=[false,true]",
+        "array.coordinate=false,true",
         "host.read_ahead=384KiB",
     ] {
         args.extend(["--set", setting]);
@@ -81,6 +98,10 @@ fn coordinated_disks_stand_beside_each_disk_alone_and_their_log_replays() {
     stdout(&args);
     let replayed = stdout(&["sim", "replay-log", log]);
     assert_eq!(replayed.matches("identical").count(), 3, "{replayed}");
+    let text = std::fs::read_to_string(log).unwrap();
+    let of_array =
+        "\n# array.level raid0\n# array.members 3\n# array.chunk 64KiB\n# array.coordinate true\n";
+    assert!(text.contains(of_array), "{}", &text[..2000]);
 }
 
 #[test]

@@ -3,10 +3,14 @@
 use super::common::{ended, json, scratch, stdout};
 
 /// The example on three servers.
-const CLUSTER: [&str; 11] = [
+const CLUSTER: [&str; 15] = [
     "sim",
     "run",
-    "cluster.toml",
+    "goals.toml",
+    "--set",
+    "engine.gate=depth",
+    "--set",
+    "program.2.size=10GB",
     "--set",
     "cluster.servers=3",
     "--set",
@@ -22,10 +26,10 @@ fn with(name: &str, further: &[&str]) -> Vec<String> {
     let directory = scratch(name);
     let path = directory.to_str().unwrap();
     stdout(&["generate", "examples", path]);
-    let file = directory.join("cluster.toml").to_str().unwrap().to_owned();
+    let file = directory.join("goals.toml").to_str().unwrap().to_owned();
     let all = CLUSTER.iter().chain(further);
     all.map(|word| match *word {
-        "cluster.toml" => file.clone(),
+        "goals.toml" => file.clone(),
         word => word.to_owned(),
     })
     .collect()

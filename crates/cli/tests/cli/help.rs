@@ -22,6 +22,10 @@ fn short_help() {
         ("drive-curve", vec!["drive", "curve", "-h"]),
         ("drive-probe", vec!["drive", "probe", "-h"]),
         ("drive-import", vec!["drive", "import", "-h"]),
+        ("qos-train", vec!["qos", "train", "-h"]),
+        ("qos-explain", vec!["qos", "explain", "-h"]),
+        ("qos-plan", vec!["qos", "plan", "-h"]),
+        ("qos-profile", vec!["qos", "profile", "-h"]),
         ("reproduce", vec!["reproduce", "-h"]),
         ("drive-validate", vec!["drive", "validate", "-h"]),
     ] {

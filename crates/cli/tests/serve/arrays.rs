@@ -94,6 +94,9 @@ fn an_array_is_read_as_it_was_written_and_its_log_replays() {
     assert_eq!((members.len(), &members[1]["name"]), (2, &"two".into()));
     assert!(members.iter().all(|member| issued(member) > 8));
     assert_eq!(members.iter().map(issued).sum::<u64>(), issued(array));
+    let seek = |of: &serde_json::Value| of["head_time_s"]["seek"].as_f64().unwrap();
+    let sum: f64 = members.iter().map(seek).sum();
+    assert!(sum > 0.0 && (sum - seek(array)).abs() < 1e-6, "{array}");
     let metrics = server.told(&["metrics"]);
     for line in [
         "headtime_disk_size_bytes{disk=\"data\"} 20971520",
@@ -112,6 +115,11 @@ fn an_array_is_read_as_it_was_written_and_its_log_replays() {
         "deadline"
     );
     server.told(&["scheduler", "data", "clook"]);
+    for member in ["one", "two"] {
+        server.wait_for(&format!(
+            "the scheduler is swapped disk=\"{member}\" scheduler=\"clook\""
+        ));
+    }
     server.told(&["gate", "one", "rsd:age_th=30"]);
     assert!(read(&mut client, at, data.len()) == data);
     let status = server.status();
@@ -424,9 +432,12 @@ fn another_reading_of_the_configuration_changes_the_disks_of_an_array() {
         "disk[1].timeout: two is a disk of the array data, of which all have this key alike; one differs",
     );
     let fixed = of_two.replace("64KiB", "128KiB");
+    read_again(&fixed, "array data: chunk: another value takes a restart");
+    let coordinated = CONFIG.replace("\"deadline\"", "\"stream\"");
+    let coordinated = coordinated.replace("\"sstf\"", "\"stream\"");
     read_again(
-        &fixed,
-        "array data: its layout or export: another value takes a restart",
+        &coordinated.replace("chunk =", "coordinate = true\nchunk ="),
+        "array data: coordinate: another value takes a restart",
     );
     let gone = of_two.replace("name = \"data\"", "name = \"other\"");
     read_again(&gone, "array data is gone; that takes a restart");

@@ -90,6 +90,11 @@ impl GateSpec {
         entry.expect("gates are read from the same table")
     }
 
+    /// Returns the values of the gate's options, given or default; not those of the gate inside.
+    pub fn options(&self) -> Options<'_> {
+        self.0.values()
+    }
+
     /// The gate inside this one, if it has one.
     pub(super) fn inside(of: &Spec) -> Option<GateSpec> {
         of.inner().cloned().map(GateSpec)

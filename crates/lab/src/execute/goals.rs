@@ -6,7 +6,7 @@ use super::seed::mix;
 use super::training;
 use crate::fault::Fault;
 use crate::prepare::Prepared;
-use crate::scenario::{Cell, Programs, Workload};
+use crate::scenario::{Cell, Programs, Workload, cells};
 use crate::stock::Stock;
 use headtime_disk::Drive;
 use headtime_engine::conduct::{Conduct, Conductor};
@@ -17,7 +17,7 @@ use headtime_host::HostBuilder;
 use headtime_host::cluster::Cluster;
 use headtime_qos::{
     Aim, Alpha, Bounds, Goal, GoalError, Model, Order as PlanOrder, Planned, Planner, Planning,
-    Profile, Rate, Recorder, Service, Setting, TrainOptions, Trained,
+    Profile, Rate, Recorder, Service, Setting, TrainOptions,
 };
 use headtime_sched::Request;
 use headtime_sim::{RunError, Setup, Station};
@@ -36,8 +36,9 @@ pub(super) struct GoalOf {
     /// Run time that the goal asks for.
     pub run_time: Nanos,
     profile: Arc<Profile>,
-    model: Arc<Model>,
     alpha: Alpha,
+    /// Bounds, for a gate that obeys a planner.
+    bounds: Option<Bounds>,
 }
 
 /// Goals of the programs of a cell.
@@ -84,12 +85,10 @@ impl Goals {
         names: &[Called],
         stock: &Stock,
     ) -> Result<Option<Goals>, Fault> {
-        let Workload::Programs(programs) = &prepared.scenario.workload else {
+        let Some(lone) = Lone::of(prepared, cell, stock) else {
             return Ok(None);
         };
-        let Some(cluster) = &programs.cluster else {
-            return Ok(None);
-        };
+        let programs = lone.programs;
         let numbers = (1..).zip(names);
         let with_goal = numbers.filter_map(|(number, called): (u16, &Called)| {
             Some((number, called, programs.entries[called.entry].goal?))
@@ -97,13 +96,6 @@ impl Goals {
         let sector_bytes = prepared.drives[cell.drive].profile.geometry.sector_bytes;
         let mut goals = Vec::new();
         for (number, called, goal) in with_goal {
-            let lone = Lone {
-                prepared,
-                cell,
-                programs,
-                stock,
-                servers: cluster.servers,
-            };
             let refused = |problem: String| {
                 let key = format!("program[{}].goal", called.entry + 1);
                 Fault::Input(format!("{key}: {}: {problem}", called.name))
@@ -118,7 +110,7 @@ impl Goals {
         Ok(Some(Goals {
             all,
             goals,
-            servers: cluster.servers,
+            servers: lone.servers,
             sector_bytes,
         }))
     }
@@ -142,7 +134,7 @@ impl Goals {
             let goal = self.goals.iter().find(|goal| goal.number == *number);
             Planned {
                 number: *number,
-                goal: goal.map(|goal| self.aim(goal)),
+                goal: goal.and_then(GoalOf::aim),
             }
         });
         let mut planner = Planner::new(Planning::default(), programs.collect(), Time::ZERO);
@@ -156,16 +148,6 @@ impl Goals {
             sector_bytes: self.sector_bytes,
             waiting: VecDeque::new(),
         }))
-    }
-
-    fn aim(&self, goal: &GoalOf) -> Aim {
-        let model = Arc::clone(&goal.model);
-        let seconds = goal.profile.io.as_secs_f64().max(1e-9);
-        Aim {
-            deadline: Time::ZERO + goal.run_time,
-            alone: Rate((goal.bytes() as f64 / seconds) as u64),
-            bounds: Bounds::new(model, goal.alpha, self.sector_bytes),
-        }
     }
 
     /// Orders that give each program with a goal its constant rate, for the gate `average`.
@@ -213,7 +195,94 @@ impl Goals {
     }
 }
 
+/// A program with a goal, and what the goal demands.
+#[derive(Clone, Debug)]
+pub struct Demanded {
+    /// Name of the program.
+    pub name: String,
+    /// Run time that the goal asks for.
+    pub run_time: Nanos,
+    /// Profile of a run without other programs.
+    pub profile: Arc<Profile>,
+    /// Share of the servers' time that the goal demands while the program runs; above 1 if the goal cannot be kept.
+    pub share: f64,
+}
+
+/// Returns what the goals of a scenario demand, in its first run.
+///
+/// # Errors
+///
+/// If a goal cannot be kept even alone, or no program has a goal.
+pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<Vec<Demanded>, Fault> {
+    let (cell, names) = first(prepared, stock)?;
+    let goals = Goals::of(prepared, &cell, &names, stock)?;
+    let goals = goals.map_or_else(Vec::new, |goals| goals.goals);
+    if goals.is_empty() {
+        let problem = "program: no program has a goal; add one, such as goal = \"2.5x\"";
+        return Err(Fault::Input(problem.to_owned()));
+    }
+    let demanded = goals.into_iter().map(|goal| Demanded {
+        name: names[usize::from(goal.number) - 1].name.clone(),
+        run_time: goal.run_time,
+        share: 1.0 / goal.alpha.get(),
+        profile: goal.profile,
+    });
+    Ok(demanded.collect())
+}
+
+/// Takes the profile of a program of a scenario, in a run without the others; with the name `training`, that of the training
+/// workload.
+///
+/// # Errors
+///
+/// If no program has this name, or its run cannot be.
+pub fn profile(prepared: &Prepared, program: &str, stock: &Stock) -> Result<Profile, Fault> {
+    let (cell, names) = first(prepared, stock)?;
+    let lone = Lone::of(prepared, &cell, stock).ok_or_else(|| {
+        Fault::Input("cluster: missing; profiles are of programs on a [cluster]".to_owned())
+    })?;
+    if program == TRAINING {
+        return lone.synthetic(lone.seed(), false);
+    }
+    let at = names.iter().position(|called| called.name == program);
+    let at = at.ok_or_else(|| {
+        let known = names.iter().map(|called| called.name.as_str());
+        let known: Vec<&str> = known.chain([TRAINING]).collect();
+        let meant = headtime_units::nearest(program, known.clone());
+        let meant = meant.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+        let known = known.join(", ");
+        Fault::Usage(format!(
+            "\"{program}\" is no program of the scenario{meant} Allowed are {known}"
+        ))
+    })?;
+    lone.lone(at as u16 + 1, &names[at])
+}
+
+/// Name of the training workload.
+const TRAINING: &str = "training";
+
+/// First run of a scenario, and the names of its programs.
+fn first(prepared: &Prepared, stock: &Stock) -> Result<(Cell, Vec<Called>), Fault> {
+    let mut cells = cells(&prepared.scenario).into_iter();
+    let cell = cells.next().expect("a scenario has a run");
+    let Workload::Programs(programs) = &prepared.scenario.workload else {
+        return Ok((cell, Vec::new()));
+    };
+    let disk = prepared.drives[cell.drive].disk();
+    let (_, names) = builder(programs, disk, prepared.scenario.seed, stock)?;
+    Ok((cell, names))
+}
+
 impl GoalOf {
+    fn aim(&self) -> Option<Aim> {
+        let seconds = self.profile.io.as_secs_f64().max(1e-9);
+        Some(Aim {
+            deadline: Time::ZERO + self.run_time,
+            alone: Rate((self.bytes() as f64 / seconds) as u64),
+            bounds: self.bounds.clone()?,
+        })
+    }
+
     /// Bytes that the program asked of all servers.
     fn bytes(&self) -> u64 {
         self.profile.rows.iter().map(|row| row.sums.bytes).sum()
@@ -241,22 +310,53 @@ struct Lone<'a> {
     servers: u16,
 }
 
-impl Lone<'_> {
+impl<'a> Lone<'a> {
+    /// Lone runs of programs on a cluster; `None` for other workloads.
+    fn of(prepared: &'a Prepared, cell: &'a Cell, stock: &'a Stock) -> Option<Lone<'a>> {
+        let Workload::Programs(programs) = &prepared.scenario.workload else {
+            return None;
+        };
+        Some(Lone {
+            prepared,
+            cell,
+            programs,
+            stock,
+            servers: programs.cluster.as_ref()?.servers,
+        })
+    }
+
     fn goal(&self, number: u16, called: &Called, goal: Goal) -> Result<GoalOf, Refused> {
-        let key = format!("{:?}", (number, self.key()));
-        let (profile, model) = self.stock.trained(key, || self.train(number, called))?;
-        let alone = profile.run;
+        let key = format!("{number} {}", self.key());
+        let take = || self.lone(number, called).map(Arc::new);
+        let profile = self.stock.profiled(key.clone(), take)?;
         let no_days = |_| Err(GoalError::NoDays);
-        let run_time = goal.run_time(alone, Nanos::ZERO, no_days);
+        let run_time = goal.run_time(profile.run, Nanos::ZERO, no_days);
         let run_time = run_time.map_err(Refused::Goal)?;
         let alpha = Alpha::new(run_time, &profile).map_err(Refused::Goal)?;
+        let bounds = match Sharing::of(self.cell) {
+            Sharing::Windows => {
+                let model = self.stock.trained(key, || self.train(&profile))?;
+                Some(Bounds::new(model, alpha, self.sector_bytes()))
+            }
+            Sharing::Average | Sharing::None => None,
+        };
         Ok(GoalOf {
             number,
             run_time,
             profile,
-            model,
             alpha,
+            bounds,
         })
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        let set = &self.prepared.drives[self.cell.drive];
+        set.profile.geometry.sector_bytes
+    }
+
+    /// Seed of lone runs, whose draws are others than in the run with all programs.
+    fn seed(&self) -> u64 {
+        mix(self.prepared.scenario.seed ^ 1)
     }
 
     /// All that a lone run depends on.
@@ -267,33 +367,35 @@ impl Lone<'_> {
         format!("{of:?} {} {:?}", prepared.hash, self.programs)
     }
 
-    fn train(&self, number: u16, called: &Called) -> Result<(Arc<Profile>, Arc<Model>), Fault> {
-        let seed = mix(self.prepared.scenario.seed ^ 1);
+    /// Takes the profile of a program.
+    fn lone(&self, number: u16, called: &Called) -> Result<Profile, Fault> {
         let set = &self.prepared.drives[self.cell.drive];
-        let (mut builder, _) = builder(self.programs, set.disk(), seed, self.stock)?;
+        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock)?;
         builder.silence(|program| program != u32::from(number));
-        let profile = self.profile(&called.name, number, seed, builder)?;
-        let reads = profile
-            .rows
-            .iter()
-            .all(|row| row.sums.reads == row.sums.requests);
+        self.profile(&called.name, number, self.seed(), builder)
+    }
+
+    /// Trains a model with the whole profile: a program's locality may change in the course of its run.
+    fn train(&self, profile: &Profile) -> Result<Arc<Model>, Fault> {
+        let reads = (profile.rows.iter()).all(|row| row.sums.reads == row.sums.pieces);
         let key = format!("training {reads} {}", self.key());
-        let synthetic = self.stock.profiled(key, || self.synthetic(seed, reads))?;
-        let options = TrainOptions::default();
-        let trained = Model::train(std::slice::from_ref(&profile), Some(&synthetic), &options);
-        let Trained { model, .. } = trained.map_err(|error| Fault::Input(error.to_string()))?;
-        Ok((Arc::new(profile), Arc::new(model)))
+        let synthetic =
+            (self.stock).profiled(key, || self.synthetic(self.seed(), reads).map(Arc::new))?;
+        let profiles = std::slice::from_ref(profile);
+        let trained = Model::train(profiles, Some(&synthetic), &TrainOptions::default());
+        let trained = trained.map_err(|error| Fault::Input(error.to_string()))?;
+        Ok(Arc::new(trained.model))
     }
 
     /// The profile of the training workload, which reads only if the program does.
-    fn synthetic(&self, seed: u64, reads: bool) -> Result<Arc<Profile>, Fault> {
+    fn synthetic(&self, seed: u64, reads: bool) -> Result<Profile, Fault> {
         let set = &self.prepared.drives[self.cell.drive];
         let fault = |error: headtime_host::HostError| Fault::Input(format!("training: {error}"));
         let host = self.programs.host.clone();
         let mut builder = HostBuilder::new(host, set.disk()).map_err(fault)?;
         training::add(&mut builder, seed, reads)
             .map_err(|error| Fault::Input(error.to_string()))?;
-        self.profile("training", 1, seed, builder).map(Arc::new)
+        self.profile(TRAINING, 1, seed, builder)
     }
 
     /// Takes the profile of a run.

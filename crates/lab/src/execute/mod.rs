@@ -11,6 +11,7 @@ mod seed;
 mod sums;
 mod training;
 
+pub use goals::{Demanded, demands, profile};
 pub use kept::{Keep, Mark, Sample};
 pub use load::fits;
 pub use repeat::{MadeRepeat, Wanted, With, check, make};

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
-use crate::scenario::{Cell, Workload};
+use crate::scenario::{Cell, Workload, array};
 use crate::stock::Stock;
 use headtime_array::Coordinator;
 use headtime_bound::{Array, Machine};
@@ -371,6 +371,9 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
     settings.others = others
         .map(|(key, value)| (key.to_owned(), value.to_string()))
         .to_vec();
+    if let Some(array) = array(&prepared.scenario, cell) {
+        settings.others.extend(array.log_settings());
+    }
     settings.to_settings()
 }
 

@@ -1,9 +1,9 @@
-//! Rows of results: a run, and each of who took part in it.
+//! Rows of results: a run, each of who took part in it, and each disk of an array.
 
-use super::{KindRun, NamedRun, OriginRun, ProgramRun, Run};
+use super::{HeadTime, KindRun, MemberRun, NamedRun, OriginRun, ProgramRun, Run};
 use crate::scenario::WHOLE;
 
-/// A row of results: the figures of a run as a whole, or of one who took part in it.
+/// A row of results: the figures of a run as a whole, of one who took part in it, or of a disk.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
     /// The run as a whole.
@@ -12,11 +12,13 @@ pub enum Row<'a> {
     Origin(&'a Run, &'a OriginRun),
     /// A workload or program by its name, and its own account if it is a program.
     Named(&'a Run, &'a NamedRun, Option<&'a ProgramRun>),
+    /// A disk of an array by its place in the array, from 0.
+    Member(&'a Run, usize, &'a MemberRun),
 }
 
 impl<'a> Row<'a> {
-    /// The rows of a run: the whole, then the names and the origins where there are several. An
-    /// origin that is alone of its name has no row beside the name's.
+    /// The rows of a run: the whole, then the names and the origins where there are several, then the disks
+    /// of an array. An origin that is alone of its name has no row beside the name's.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
         let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
@@ -29,6 +31,8 @@ impl<'a> Row<'a> {
             let rest = run.per_origin.iter().filter(|of| !of.alone);
             rows.extend(rest.map(|of| Row::Origin(run, of)));
         }
+        let members = run.members.iter().enumerate();
+        rows.extend(members.map(|(disk, of)| Row::Member(run, disk, of)));
         rows
     }
 
@@ -38,13 +42,16 @@ impl<'a> Row<'a> {
             Row::Whole(_) => WHOLE.to_owned(),
             Row::Origin(_, origin) => origin.name(),
             Row::Named(_, named, _) => named.name.clone(),
+            Row::Member(_, disk, _) => format!("disk {disk}"),
         }
     }
 
     /// The run that the row is of.
     pub fn run(&self) -> &'a Run {
         match self {
-            Row::Whole(run) | Row::Origin(run, _) | Row::Named(run, ..) => run,
+            Row::Whole(run) | Row::Origin(run, _) | Row::Named(run, ..) | Row::Member(run, ..) => {
+                run
+            }
         }
     }
 
@@ -52,16 +59,25 @@ impl<'a> Row<'a> {
     pub fn whole(&self) -> Option<&'a Run> {
         match self {
             Row::Whole(run) => Some(run),
+            Row::Origin(..) | Row::Named(..) | Row::Member(..) => None,
+        }
+    }
+
+    /// The head time of a run or a disk.
+    pub(super) fn head_time(&self) -> Option<&'a HeadTime> {
+        match self {
+            Row::Whole(run) => Some(&run.head_time),
+            Row::Member(_, _, member) => Some(&member.head_time),
             Row::Origin(..) | Row::Named(..) => None,
         }
     }
 
-    /// The requests of one kind; nothing for an origin, whose kinds are not told apart.
+    /// The requests of one kind; nothing for an origin or a disk, whose kinds are not told apart.
     pub(super) fn kind(&self, kind: Kind) -> Option<&'a KindRun> {
         let (reads, writes) = match self {
             Row::Whole(run) => (&run.of_reads, &run.of_writes),
             Row::Named(_, named, _) => (&named.of_reads, &named.of_writes),
-            Row::Origin(..) => return None,
+            Row::Origin(..) | Row::Member(..) => return None,
         };
         match kind {
             Kind::Reads => reads.as_ref(),

@@ -3,14 +3,15 @@
 use super::catalogue::{Measure, ci95, column, columns};
 use super::field::Field;
 use super::row::Row;
-use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, Report, Run};
+use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, ProgramRun, Report, Run};
 use crate::output::{Served, TableColumn, Terminal, line, measured, places, reasons, table};
 use crate::scenario::{Header, short};
 use headtime_config::Value;
 use headtime_disk::Part;
 use headtime_engine::EngineSpec;
 
-/// CSV: a heading, a line for each run, and below it one for each of its names where there are several.
+/// CSV: a heading, a line for each run, below it one for each of its names where there are several,
+/// and one for each disk of an array.
 pub fn csv(report: &Report) -> String {
     let names = columns().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
@@ -413,15 +414,12 @@ fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
         TableColumn::words("who", rows.iter().map(|(_, named)| named.name.clone())),
     ];
     if !first.programs.is_empty() {
-        let program = |run: &Run, named: &NamedRun| -> Option<(Option<f64>, f64)> {
-            let index = (named.program as usize).checked_sub(1)?;
-            let program = run.programs.get(index)?;
-            Some((program.ended_s, program.throughput_mb_s))
-        };
-        let of: Vec<_> = rows
+        let all: Vec<Option<&ProgramRun>> = rows
             .iter()
-            .map(|(run, named)| program(run, named))
+            .map(|(run, named)| run.programs.get((named.program as usize).checked_sub(1)?))
             .collect();
+        let program = |program: &ProgramRun| (program.ended_s, program.throughput_mb_s);
+        let of: Vec<_> = all.iter().map(|one| one.map(program)).collect();
         let ends: Vec<f64> = of.iter().flatten().filter_map(|(end, _)| *end).collect();
         let places = places(ends.into_iter());
         let ends = of.iter().map(|program| match program {
@@ -430,6 +428,16 @@ fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
             None => String::new(),
         });
         columns.push(TableColumn::numbers("ended s", ends).under("program"));
+        let shown =
+            |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.1}"));
+        if all.iter().flatten().any(|program| program.goal_s.is_some()) {
+            let goals = all.iter().map(|one| shown(one.and_then(|one| one.goal_s)));
+            let late = all
+                .iter()
+                .map(|one| shown(one.and_then(|one| one.late_percent)));
+            columns.push(TableColumn::numbers("goal s", goals).under("program"));
+            columns.push(TableColumn::numbers("late %", late).under("program"));
+        }
         let rates: Vec<_> = of
             .iter()
             .map(|one| one.map(|(_, rate)| (rate, None)))

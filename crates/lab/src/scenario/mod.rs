@@ -18,7 +18,7 @@ pub use alternatives::{Alternatives, RUNS_MAX};
 pub use header::{Header, options, short};
 pub use headtime_config::Error as TreeError;
 pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
-pub use runs::{Cell, alone, cells};
+pub use runs::{Cell, alone, array, cells};
 pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
     Reading, Replay, Runs, Scenario, Workload,

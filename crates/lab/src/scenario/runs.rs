@@ -2,7 +2,7 @@
 
 use super::alternatives::Alternatives;
 use super::spec::Scenario;
-use headtime_config::{Many, OneOrList, combinations};
+use headtime_config::{Many, combinations};
 use headtime_engine::EngineSpec;
 use headtime_sched::{Spec, StreamConfig};
 use headtime_stack::ArraySpec;
@@ -27,11 +27,9 @@ pub fn obeys(scheduler: &Spec) -> bool {
 
 /// Values of `array.coordinate` for a scheduler. A scheduler that does not obey runs without a coordinator.
 fn coordinate(scenario: &Scenario, scheduler: &Spec) -> Vec<bool> {
-    let array = scenario.array.iter();
-    let values: Vec<bool> = array.flat_map(|array| array.coordinate.0.clone()).collect();
-    match obeys(scheduler) && !values.is_empty() {
-        true => values,
-        false => vec![false],
+    match &scenario.array {
+        Some(array) if obeys(scheduler) => array.coordinate.0.clone(),
+        _ => vec![false],
     }
 }
 
@@ -56,16 +54,21 @@ pub fn cells(scenario: &Scenario) -> Vec<Cell> {
         .collect()
 }
 
+/// The array of one of the runs of a scenario.
+pub fn array(scenario: &Scenario, cell: &Cell) -> Option<ArraySpec> {
+    scenario.array.clone().map(|array| ArraySpec {
+        coordinate: Many(vec![cell.coordinate]),
+        ..array
+    })
+}
+
 /// The scenario of one of the runs of a scenario.
 pub fn alone(scenario: &Scenario, cell: &Cell) -> Scenario {
     Scenario {
         schedulers: Many(vec![cell.scheduler.clone()]),
         drives: Alternatives::one(scenario.drives[cell.drive].clone()),
         engines: Alternatives::one(cell.engine.clone()),
-        array: scenario.array.clone().map(|array| ArraySpec {
-            coordinate: OneOrList(vec![cell.coordinate]),
-            ..array
-        }),
+        array: array(scenario, cell),
         ..scenario.clone()
     }
 }

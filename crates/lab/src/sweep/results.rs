@@ -38,7 +38,9 @@ impl Outcome {
             program: match row {
                 Row::Named(_, named, _) if named.program > 0 => named.program.into(),
                 Row::Origin(_, origin) if origin.program > 0 => u32::from(origin.program).into(),
-                Row::Origin(..) | Row::Named(..) | Row::Whole(_) => Field::Nothing,
+                Row::Origin(..) | Row::Named(..) | Row::Member(..) | Row::Whole(_) => {
+                    Field::Nothing
+                }
             },
             fields: columns().iter().map(|column| column.of(&row)).collect(),
         });

@@ -35,7 +35,7 @@ pub(super) fn weakest_links(branches: &[Branch]) -> Vec<f64> {
     let count = branches.len();
     let samples = branches.first().map_or(1, |root| root.count.max(1));
     let (mut parents, mut ends) = (vec![None; count], vec![0; count]);
-    // Of the subtree of each node: the leaves, and the sum of their squared differences.
+    // The leaves of each node's subtree, and the sum of their squared differences.
     let mut leaves = vec![1_u32; count];
     let mut sse: Vec<f64> = branches.iter().map(|branch| branch.sse).collect();
     for (at, branch) in branches.iter().enumerate().rev() {

@@ -35,7 +35,7 @@ pub(super) struct Branch {
 pub(super) struct Split {
     /// The feature.
     pub feature: Feature,
-    /// The threshold, halfway between the values beside it.
+    /// The threshold, halfway between two neighbouring values.
     pub threshold: f64,
     /// Reduction of the squared differences.
     pub gain: f64,

@@ -130,7 +130,7 @@ impl<I: Iterator<Item = Call>> Source for Collective<I> {
     }
 }
 
-/// Profile of calls on so many servers.
+/// Profile of calls, with a number of servers.
 pub fn profiled(
     program: &str,
     calls: impl Iterator<Item = Call>,

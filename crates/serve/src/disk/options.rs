@@ -1,6 +1,7 @@
 //! How a disk is to be run, and why it cannot be started.
 
 use crate::device::Device;
+use crate::goals::feed::Feed;
 use headtime_disk::profile::Profile;
 use headtime_engine::conduct::Conductor;
 use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Map, Member};
@@ -45,6 +46,8 @@ pub struct Options {
     pub background: Option<BuildJob>,
     /// Coordinator of the members of a volume; none if `None`.
     pub conductor: Option<Box<dyn Conductor + Send>>,
+    /// Receives a note of each request and of its end; none if `None`.
+    pub feed: Option<Feed>,
     /// When to give up on a command; never if `None`.
     pub timeout: Option<Nanos>,
     /// How many exports there are, 1 or more: origins of requests are numbered below this, which
@@ -79,6 +82,7 @@ impl Options {
             gate: None,
             background: None,
             conductor: None,
+            feed: None,
             timeout: None,
             exports: 1,
             log: None,

@@ -1,6 +1,7 @@
 //! Writes the headers of a new array.
 
 use super::{Header, HeaderError, LEN, SetId, UNIT};
+use crate::backing::MakeError;
 use crate::file::OpenError;
 use crate::file::opening::{FileOptions, Opened, Opening, open_checked};
 use crate::file::safety::Machine;
@@ -41,6 +42,9 @@ pub enum CreateError {
     /// A disk is there twice.
     #[error("{} is there twice: {} is the same file or device", .path.shown(), .other.shown())]
     Twice { path: PathBuf, other: PathBuf },
+    /// A file does not exist, and no size is given.
+    #[error("{} is not there; --size 4GiB makes a file of 4GiB", .0.shown())]
+    Missing(PathBuf),
     /// A disk cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -134,7 +138,7 @@ fn prepare(
     Ok(SetId(set))
 }
 
-fn open(path: &Path, options: &CreateOptions) -> Result<Opened, OpenError> {
+fn open(path: &Path, options: &CreateOptions) -> Result<Opened, CreateError> {
     let file = FileOptions {
         direct: false,
         force: options.force,
@@ -146,7 +150,10 @@ fn open(path: &Path, options: &CreateOptions) -> Result<Opened, OpenError> {
         machine: &Machine::default(),
         for_writing: true,
     };
-    open_checked(&file, &opening)
+    open_checked(&file, &opening).map_err(|error| match error {
+        OpenError::Make(MakeError::Missing { path, .. }) => CreateError::Missing(path),
+        error => CreateError::Open(error),
+    })
 }
 
 fn open_again(opened: &Opened) -> io::Result<File> {

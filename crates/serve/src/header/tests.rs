@@ -136,6 +136,15 @@ fn headers_are_written_on_all_disks_or_none_and_nothing_is_overwritten_unasked()
     let said = |paths: &[PathBuf], options: &CreateOptions| {
         create(paths, options).expect_err("refused").to_string()
     };
+    let unsized_options = CreateOptions {
+        size: None,
+        ..options
+    };
+    let found = said(&paths, &unsized_options);
+    assert!(
+        found.ends_with("a is not there; --size 4GiB makes a file of 4GiB"),
+        "{found}"
+    );
     // The second has data, so the first is not made.
     fs::write(&paths[1], vec![1; options.size.unwrap() as usize]).unwrap();
     let found = said(&paths, &options);

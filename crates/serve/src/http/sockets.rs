@@ -202,7 +202,8 @@ impl Sockets {
                 place.serve(app, limits, ended.clone()).await;
             }
         };
-        tokio::join!(serve(metrics, watching()), serve(control, controlling()));
+        let controlling = controlling(&site);
+        tokio::join!(serve(metrics, watching()), serve(control, controlling));
     }
 }
 

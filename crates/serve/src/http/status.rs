@@ -1,5 +1,6 @@
 //! The state of a server as JSON.
 
+use crate::goals::ProgramStatus;
 use crate::metrics::{CLASS_NAMES, Labelled, MemberSnapshot, OPS, Page, Times};
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
 use headtime_linux::clock::Wall;
@@ -16,8 +17,36 @@ pub(super) fn render(page: &Page) -> String {
         "uptime_s": page.uptime.as_secs_f64(),
         "log_messages_dropped": page.messages_dropped,
         "disks": disks,
+        "programs": page.programs.as_ref().map(|(programs, _)| goals(programs)),
     });
     format!("{status:#}\n")
+}
+
+/// The state of programs with goals.
+pub(super) fn goals(programs: &[ProgramStatus]) -> Value {
+    let programs = programs.iter().map(|program| {
+        let planned = program.planned.map(|planned| {
+            json!({
+                "lane": planned.lane,
+                "bound": planned.bound.0,
+                "required": planned.required.0,
+                "served": planned.served.0,
+                "window_ms": planned.window.as_nanos() as f64 / 1e6,
+                "lost_s": planned.lost.as_secs_f64(),
+            })
+        });
+        json!({
+            "name": program.name,
+            "exports": program.exports,
+            "goal": program.goal.map(|goal| goal.to_string()),
+            "state": program.state,
+            "why": program.why,
+            "left_s": program.left_s,
+            "planned": planned,
+            "recording": program.recording,
+        })
+    });
+    programs.collect()
 }
 
 /// So many reads of a scrub that fail in a row say that none succeeds.

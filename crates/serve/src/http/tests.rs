@@ -64,6 +64,7 @@ impl Fixture {
                 scrubs: Arc::new(Scrubs::new(disk.clone(), "null", None, None)),
             }],
             nbd: None,
+            goals: None,
             messages_dropped: Arc::default(),
             clock: Clock::start(),
             version: "0".to_owned(),
@@ -236,6 +237,30 @@ fn those_who_watch_do_not_keep_out_those_who_control() {
     let _idle: Vec<TcpStream> = (0..5).map(|_| fixture.watcher()).collect();
     let answer = client::ask(&fixture.socket(), "GET", "/metrics", "").expect("is heard");
     assert_eq!(answer.status, 200);
+}
+
+#[test]
+fn goals_of_a_server_without_programs_are_refused() {
+    let fixture = Fixture::new(HttpLimits::default());
+    for request in [
+        "GET /qos",
+        "POST /qos/mail/goal",
+        "POST /qos/mail/profile/stop",
+    ] {
+        let head = format!("{request} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n10s");
+        let answer = ask(&mut fixture.controller(), &head);
+        assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
+        assert!(
+            answer.ends_with("no programs: the configuration has no [[qos.program]]\n"),
+            "{answer}"
+        );
+    }
+    // Who watches sets nothing.
+    let answer = ask(
+        &mut fixture.watcher(),
+        "GET /qos HTTP/1.1\r\nHost: x\r\n\r\n",
+    );
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! The text that Prometheus reads, in the OpenMetrics format.
 
+mod goals;
 mod promises;
 mod writer;
 
 use super::{CLASS_NAMES, ExportMetrics, MemberSnapshot, OPS, Snapshot, Times};
 use crate::disk::Addresses;
+use crate::goals::ProgramStatus;
 use crate::nbd::Counts;
 use crate::scrub::{Gaps, ScrubState, ScrubStatus};
 use headtime_units::Nanos;
@@ -59,6 +61,8 @@ pub struct Page {
     pub silent: Vec<String>,
     /// The counts of the NBD server, if there is one.
     pub nbd: Option<Arc<Counts>>,
+    /// Programs, if there are any, and requests that are in no bound.
+    pub programs: Option<(Vec<ProgramStatus>, u64)>,
     /// Messages that could not be written.
     pub messages_dropped: u64,
     /// Since the start of the server.
@@ -739,6 +743,7 @@ impl Collector for Page {
         self.write_disks(&mut out)?;
         self.write_coordinators(&mut out)?;
         self.write_gates(&mut out)?;
+        self.write_goals(&mut out)?;
         self.write_lateness(&mut out)
     }
 }

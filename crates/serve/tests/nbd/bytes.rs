@@ -278,6 +278,7 @@ fn serving(name: &str, direct: bool, bytes: u64, test: impl FnOnce(Client, &std:
         class: Class(1),
         read_only: false,
         addresses: disk.addresses(),
+        program: 0,
         disk: disk.clone(),
     };
     let socket = folder.join("socket");

@@ -82,6 +82,7 @@ impl Fixture {
                 }
                 _ => disk.addresses(),
             },
+            program: number,
             disk: disk.clone(),
         };
         let exports = vec![

@@ -392,6 +392,7 @@ fn export_names_that_are_not_clear_are_refused() {
         class: Default::default(),
         read_only: false,
         addresses: fixture.disk.addresses(),
+        program: 0,
         disk: fixture.disk.clone(),
     };
     let bind = |names: &[&str]| {

@@ -177,6 +177,7 @@ pub(super) fn exports<T>(
                 class: Class::default(),
                 read_only,
                 range: None,
+                program: 0,
             }])
         }
     }
@@ -304,6 +305,7 @@ fn export(
         class: keys.class,
         read_only,
         range: keys.range.clone(),
+        program: 0,
     })
 }
 

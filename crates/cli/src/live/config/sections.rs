@@ -4,6 +4,7 @@ use super::access::AccessConfig;
 use headtime_config::Placed;
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
+use headtime_qos::Goal;
 use headtime_sched::Class;
 use headtime_serve::disk::Addresses;
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
@@ -117,6 +118,31 @@ pub struct ExportConfig {
     pub read_only: bool,
     /// Bytes of the disk that clients see; all if absent.
     pub range: Option<Placed<ExportRange>>,
+    /// Number of the program that it is of, counted from 1; 0 if of none.
+    pub program: u16,
+}
+
+/// A program that shares disks with others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramConfig {
+    /// Name of the program.
+    pub name: String,
+    /// Names of the program's exports, at least one.
+    pub exports: Vec<String>,
+    /// Goal of the first run.
+    pub goal: Option<Goal>,
+    /// File of the profile; there is one if there is a goal.
+    pub profile: Option<PathBuf>,
+    /// File of a tree that was trained; the server trains one if absent.
+    pub tree: Option<PathBuf>,
+    pub(super) at: Placed<()>,
+}
+
+impl ProgramConfig {
+    /// An error about one of its keys.
+    pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
+        Fault::input(self.at.error_at(key, problem))
+    }
 }
 
 /// Bytes of a disk from `start` up to `end`, at least one. As text two sizes: `0B..100GiB`.
@@ -284,12 +310,17 @@ impl DiskConfig {
             .into_iter()
             .filter_map(|(key, differs)| differs.then_some(key));
         // A scheduler and a gate can be swapped. The depth is what was given, or else the device's.
-        let (one, two) = (entries(&self.stack), entries(&other.stack));
-        let both = one.iter().chain(&two);
-        let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
-        let keys = differing.map(|(key, _)| key.as_str());
-        let keys = keys.filter(|key| !["scheduler", "gate", "depth"].contains(key));
-        let keys: BTreeSet<&str> = keys.chain(own).collect();
-        keys.into_iter().map(str::to_owned).collect()
+        let mut keys = differing_keys(&self.stack, &other.stack);
+        keys.retain(|key| !["scheduler", "gate", "depth"].contains(&key.as_str()));
+        keys.extend(own.map(str::to_owned));
+        keys.into_iter().collect()
     }
+}
+
+/// The keys with different values in two descriptions. A key may be left out in one of them.
+pub fn differing_keys<T: Serialize>(one: &T, two: &T) -> BTreeSet<String> {
+    let (one, two) = (entries(one), entries(two));
+    let both = one.iter().chain(&two);
+    let differing = both.filter(|entry| !(one.contains(entry) && two.contains(entry)));
+    differing.map(|(key, _)| key.clone()).collect()
 }

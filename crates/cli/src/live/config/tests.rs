@@ -1,6 +1,7 @@
 //! Tests of the configuration as a text.
 
 mod exports;
+mod programs;
 
 use super::*;
 use headtime_engine::EngineSpec;
@@ -611,7 +612,7 @@ fn the_documentation_is_of_this() {
     let page = include_str!("../../../../../docs/serve.md");
     let (_, table) = page.split_once("## Keys").expect("a section of keys");
     let (table, _) = table.split_once("\n## ").expect("another section");
-    for line in FULL.lines() {
+    for line in FULL.lines().chain(programs::TEXT.lines()) {
         let key = line.split([' ', '.']).next().unwrap_or_default();
         let key = match key.starts_with('[') {
             true => key.to_owned(),

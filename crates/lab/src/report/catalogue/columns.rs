@@ -15,13 +15,14 @@ const PLACES: i32 = 6;
 /// Decimal places of times and MB of programs: whole nanoseconds and bytes.
 const EXACT: i32 = 9;
 
-/// A value that every row has, by the three forms of a row.
+/// A value that all rows have but those of disks.
 macro_rules! every {
     ($field:ident) => {
         |row: &Row<'_>| match row {
             Row::Whole(run) => run.$field.into(),
             Row::Origin(_, origin) => origin.$field.into(),
             Row::Named(_, named, _) => named.$field.into(),
+            Row::Member(..) => Field::Nothing,
         }
     };
 }
@@ -35,6 +36,7 @@ pub(super) fn columns() -> Vec<Measure> {
             Row::Whole(run) => run.response_ms,
             Row::Origin(_, origin) => origin.response_ms,
             Row::Named(_, named, _) => named.response_ms,
+            Row::Member(..) => return None,
         })
     }));
     all.extend(of_kind("read", Kind::Reads));
@@ -92,7 +94,7 @@ fn measured() -> Vec<Measure> {
         More "reads", "", "reads that were completed", |row| match row {
             Row::Whole(run) => run.reads.into(),
             Row::Named(..) => row.kind(Kind::Reads).map_or(0, |reads| reads.requests).into(),
-            Row::Origin(..) => Field::Nothing,
+            Row::Origin(..) | Row::Member(..) => Field::Nothing,
         };
         Less "failed", "", "requests that failed", whole(|run| run.failed);
         Less "unfinished", "", "requests that had not been completed at the end", every!(unfinished);
@@ -102,7 +104,7 @@ fn measured() -> Vec<Measure> {
         More "iops", "1/s", "requests per second", |row| match row {
             Row::Whole(run) => run.iops.into(),
             Row::Named(_, named, _) => named.iops.into(),
-            Row::Origin(..) => Field::Nothing,
+            Row::Origin(..) | Row::Member(..) => Field::Nothing,
         };
         More "fairness", "", "Jain's index of the origins' throughputs", whole(|run| run.fairness);
         More "bound_share", "%", "least time that any scheduler needs for the same requests, of the time that they took",
@@ -116,7 +118,10 @@ fn measured() -> Vec<Measure> {
 /// Columns of what the engine and the scheduler counted.
 fn counted() -> Vec<Measure> {
     measures! {
-        Neither "issued", "", "commands that went to the drive", whole(|run| run.engine.issued);
+        Neither "issued", "", "commands that went to the drive", |row| match row {
+            Row::Member(_, _, member) => member.issued.into(),
+            row => row.whole().map(|run| run.engine.issued).into(),
+        };
         Neither "merged", "", "requests that joined the command of another", whole(|run| run.engine.merged);
         Neither "held", "", "requests that waited for one that they overlap, or for a flush", whole(|run| run.engine.held);
         Neither "idled", "", "times at which the scheduler held the disk though it had requests", whole(|run| run.engine.idled);
@@ -269,7 +274,7 @@ fn head(
             format!("head_{}_{ending}", key(part)).leak(),
             format!("head time, {}: {what}", part.name()).leak(),
         );
-        let of = whole(move |run| value(&run.head_time, part));
+        let of = move |row: &Row<'_>| row.head_time().map(|time| value(time, part)).into();
         Measure::new(Better::Neither, name, unit, help, of)
     })
 }

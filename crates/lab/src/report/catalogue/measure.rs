@@ -52,7 +52,7 @@ impl PartialEq for Measure {
     }
 }
 
-/// Takes a value of a run as a whole. Rows of names and origins have none.
+/// Takes a value of a run as a whole. Other rows have none.
 pub(super) fn whole<T: Into<Field>>(
     value: impl Fn(&Run) -> T + Send + Sync + 'static,
 ) -> impl Fn(&Row<'_>) -> Field + Send + Sync {
@@ -98,7 +98,7 @@ impl Measure {
     /// Value of a row; [`Field::Nothing`] if the row has none.
     pub fn of(&self, row: &Row<'_>) -> Field {
         match ((self.of)(row), self.places, row) {
-            (Field::Number(number), Some(places), Row::Whole(_)) => {
+            (Field::Number(number), Some(places), Row::Whole(_) | Row::Member(..)) => {
                 Field::Number(round(number, places))
             }
             (field, ..) => field,

@@ -6,6 +6,7 @@ use super::latch::{Latch, Mark};
 use super::steps::Steps;
 use crate::device::{Aborted, Device, Part, Parts};
 use crate::estimate::HeadTimeEstimate;
+use crate::goals::feed::Feed;
 use crate::metrics::{Metrics, op_name};
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::{
@@ -33,6 +34,8 @@ pub(super) struct Pending {
     failed_on: Option<Member>,
     /// What had failed when it came.
     mark: Mark,
+    /// True if the feed knows the request.
+    is_noted: bool,
 }
 
 /// A part that a request has on a member of a volume of several.
@@ -122,6 +125,8 @@ pub(super) struct Live {
     pub steps: Steps,
     pub metrics: Metrics,
     pub latch: Latch,
+    /// Receives a note of each request.
+    feed: Option<Feed>,
     /// Whom to wake at the end of the round.
     pub to_wake: Vec<Arc<dyn Completer>>,
     /// Completions of this round.
@@ -132,7 +137,12 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub fn new(shared: Arc<Shared>, stations: Vec<Station>, unfinished_max: usize) -> Live {
+    pub fn new(
+        shared: Arc<Shared>,
+        stations: Vec<Station>,
+        unfinished_max: usize,
+        feed: Option<Feed>,
+    ) -> Live {
         let steps = Steps::new(shared.geometry.sector_bytes, shared.pool.clone());
         Live {
             clock: shared.clock,
@@ -148,6 +158,7 @@ impl Live {
             next: None,
             steps,
             latch: Latch::default(),
+            feed,
             to_wake: Vec::new(),
             completions: 0,
             stopping: false,
@@ -491,7 +502,7 @@ impl World for Live {
         self.next.as_ref().map(|next| next.arrived)
     }
 
-    fn arrived(&mut self, _now: Time) -> Result<Option<Asked>, Broken> {
+    fn arrived(&mut self, now: Time) -> Result<Option<Asked>, Broken> {
         let Some(submission) = self.next.take() else {
             return Ok(None);
         };
@@ -525,6 +536,10 @@ impl World for Live {
             );
             return Ok(None);
         }
+        let sector_bytes = self.shared.geometry.sector_bytes;
+        let feed = self.feed.as_mut();
+        let is_noted =
+            feed.is_some_and(|feed| feed.asked(now, origin.program, op, extent, sector_bytes));
         let pending = Some(Pending {
             op,
             start: extent.start,
@@ -534,6 +549,7 @@ impl World for Live {
             failure: None,
             failed_on: None,
             mark: self.latch.mark(),
+            is_noted,
         });
         let id = match self.free.pop() {
             Some(id) => {
@@ -665,6 +681,15 @@ impl World for Live {
         let result = self.result(done, pending.mark, pending.failure, pending.failed_on);
         self.metrics
             .finished(&done.request, done.issued, now, result.is_ok());
+        if let Some(feed) = self.feed.as_mut().filter(|_| pending.is_noted) {
+            let moves = result.is_ok() && matches!(done.request.op, Op::Read | Op::Write);
+            let bytes = (done.request.extent.len).bytes(self.shared.geometry.sector_bytes);
+            feed.done(
+                now,
+                done.request.origin.program,
+                if moves { bytes } else { 0 },
+            );
+        }
         self.reply(
             &pending.to,
             Completion {

@@ -38,6 +38,7 @@ impl Thread {
         let made: Vec<Made> = devices.iter().map(|device| device.made()).collect();
         let (clock, exports, real_time) = (options.clock, options.exports, options.real_time);
         let (queue, unfinished) = (options.queue, options.unfinished);
+        let feed = options.feed.take();
         let others_believed = others.iter_mut().map(|other| other.estimate.take());
         let believed: Vec<_> = [options.estimate.take()]
             .into_iter()
@@ -107,7 +108,7 @@ impl Thread {
         let stations = stations.collect();
         Ok(Thread {
             core,
-            live: Live::new(shared, stations, unfinished),
+            live: Live::new(shared, stations, unfinished, feed),
             chosen,
             log_flushed: Time::ZERO,
             steps: 0,

@@ -128,6 +128,7 @@ fn a_scrape_has_every_metric_of_disks_and_of_members_of_an_array() {
         disks,
         silent: vec!["stuck".to_owned()],
         nbd: None,
+        programs: None,
         messages_dropped: 7,
         uptime: Nanos::from_millis(1500),
         version: "1.2.3".to_owned(),
@@ -285,6 +286,7 @@ fn a_scrape_without_disks_is_valid() {
         disks: Vec::new(),
         silent: Vec::new(),
         nbd,
+        programs: None,
         messages_dropped: 0,
         uptime: Nanos::ZERO,
         version: String::new(),
@@ -293,4 +295,56 @@ fn a_scrape_without_disks_is_valid() {
     let counts = Arc::new(Counts::default());
     let with_clients = render(empty(Some(counts)));
     assert_eq!(read(&with_clients).len(), 7);
+}
+
+#[test]
+fn programs_have_states_and_bounds() {
+    let program = |name: &str, state, planned| ProgramStatus {
+        name: name.to_owned(),
+        exports: Vec::new(),
+        goal: None,
+        state,
+        why: None,
+        left_s: (state == "late").then_some(-1.5),
+        planned,
+        recording: false,
+    };
+    let planned = headtime_qos::State {
+        number: 1,
+        lane: 1,
+        bound: headtime_qos::Rate(1000),
+        served: headtime_qos::Rate(2000),
+        required: headtime_qos::Rate(3000),
+        window: Nanos::from_millis(250),
+        lost: Nanos::from_millis(500),
+    };
+    let programs = vec![
+        program("mail", "late", Some(planned)),
+        program("web", "none", None),
+    ];
+    let values = read(&render(Page {
+        disks: Vec::new(),
+        silent: Vec::new(),
+        nbd: None,
+        programs: Some((programs, 3)),
+        messages_dropped: 0,
+        uptime: Nanos::ZERO,
+        version: String::new(),
+    }));
+    for (key, value) in [
+        ("state{program=\"mail\",state=\"late\"}", 1.0),
+        ("state{program=\"mail\",state=\"none\"}", 0.0),
+        ("state{program=\"web\",state=\"none\"}", 1.0),
+        ("left_seconds{program=\"mail\"}", -1.5),
+        ("bound_bytes_per_second{program=\"mail\"}", 1000.0),
+        ("served_bytes_per_second{program=\"mail\"}", 2000.0),
+        ("required_bytes_per_second{program=\"mail\"}", 3000.0),
+        ("window_seconds{program=\"mail\"}", 0.25),
+        ("lost_seconds{program=\"mail\"}", 0.5),
+        ("requests_unseen_total", 3.0),
+    ] {
+        let key = format!("headtime_program_{key}");
+        assert_eq!(values.get(&key), Some(&value), "{key}");
+    }
+    assert!(!values.contains_key("headtime_program_left_seconds{program=\"web\"}"));
 }

@@ -54,6 +54,7 @@ impl Session {
             cut,
             flags,
             origin: Origin {
+                program: self.terms.export.program,
                 export: self.terms.export.number,
                 ..Origin::default()
             },

@@ -4,14 +4,14 @@ use super::folds::Folds;
 use super::prune::{best_first, between, steps, weakest_links};
 use super::sample::Sample;
 use super::split::{Branch, Limits, grow};
-use super::{CartOptions, Scale, Stop};
+use super::{CartOptions, Stop};
 use crate::features::{Feature, FeatureSet, Vector};
 use headtime_units::Millionths;
 use headtime_workload::Random;
 
 const FEATURES: FeatureSet = FeatureSet::of(&[Feature::Distance, Feature::Size, Feature::Reads]);
 
-/// Random samples. Coarse samples have few values, so that there are ties.
+/// Random samples. Coarse samples have few values, which makes ties.
 fn drawn(seed: u64, count: u64, is_coarse: bool) -> Vec<Sample> {
     let mut random = Random::new(seed, 0, 0);
     let sample = |nth: u64| {
@@ -374,29 +374,24 @@ fn noise_alone_gives_a_single_leaf_and_a_step_gives_two() {
         (0..300).map(sample).collect()
     };
     let (noise, step) = (samples(0.0), samples(1.0));
-    for scale in [Scale::Linear, Scale::Log] {
-        let options = CartOptions {
-            scale,
-            ..CartOptions::default()
-        };
-        assert_eq!(super::grow(&noise, &options).unwrap().tree.leaves(), 1);
-        assert_eq!(super::grow(&step, &options).unwrap().tree.leaves(), 2);
-        let stop = |millionths| Stop::Error(Millionths(millionths));
-        let paper = |stop| super::grow(&step, &CartOptions { stop, ..options }).unwrap();
-        assert_eq!(
-            (
-                paper(stop(100_000)).tree.leaves(),
-                paper(stop(100_000)).is_met
-            ),
-            (2, true)
-        );
-        assert_eq!(
-            (
-                paper(stop(900_000)).tree.leaves(),
-                paper(stop(900_000)).is_met
-            ),
-            (1, true)
-        );
-        assert!(!paper(stop(1)).is_met);
-    }
+    let options = CartOptions::default();
+    assert_eq!(super::grow(&noise, &options).unwrap().tree.leaves(), 1);
+    assert_eq!(super::grow(&step, &options).unwrap().tree.leaves(), 2);
+    let stop = |millionths| Stop::Error(Millionths(millionths));
+    let paper = |stop| super::grow(&step, &CartOptions { stop, ..options }).unwrap();
+    assert_eq!(
+        (
+            paper(stop(100_000)).tree.leaves(),
+            paper(stop(100_000)).is_met
+        ),
+        (2, true)
+    );
+    assert_eq!(
+        (
+            paper(stop(900_000)).tree.leaves(),
+            paper(stop(900_000)).is_met
+        ),
+        (1, true)
+    );
+    assert!(!paper(stop(1)).is_met);
 }

@@ -1,0 +1,555 @@
+//! Goals of programs on a server: who has one, and the windows of time that keep them.
+//!
+//! ```text
+//! disks' threads ──notes──> Goals ──> Planner ──orders──> gates of all disks
+//! ```
+//!
+//! A program is a name for exports. A [`Goal`] is for one run of the program: the run starts with the first request after the goal
+//! was set, and is over when the deadline has passed and the program has asked for nothing for three periods. While no run has a
+//! goal there are no windows, and gates serve all programs in turn.
+//!
+//! There is no clock and no disk here: whoever calls [`Goals::tick`] gives the time and passes the orders on.
+
+pub mod feed;
+mod program;
+
+use feed::{Note, Notes, SECTOR_BYTES, What};
+use headtime_engine::{GateOrder, Lane};
+use headtime_qos::{
+    Aim, Alpha, Bounds, Goal, GoalError, Model, Order, Planned, Planner, Planning, Profile, Rate,
+    Service, Setting, SettingError, State, TimeOfDay,
+};
+use headtime_units::{Millionths, Nanos, Time};
+use program::{Program, Run, shown};
+use std::sync::Arc;
+
+/// Periods without a request after which a run is over, once its deadline has passed.
+const IDLE_PERIODS: u64 = 3;
+
+/// Knowledge of a program before a run.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// A run of the program without others.
+    pub profile: Profile,
+    /// Throughputs by locality, trained with the profile.
+    pub model: Arc<Model>,
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct ProgramOptions {
+    /// Name of the program.
+    pub name: String,
+    /// Names of the program's exports.
+    pub exports: Vec<String>,
+    /// Goal of the first run.
+    pub goal: Option<Goal>,
+    /// Basis of bounds; without this the program takes no goal.
+    pub known: Option<Known>,
+}
+
+/// Time of a seek over so many sectors of [`SECTOR_BYTES`].
+pub type SeekTime = dyn Fn(u64) -> Nanos + Send + Sync;
+
+/// Programs of a server, and how windows are planned.
+#[derive(Clone)]
+pub struct GoalsOptions {
+    /// Name of the disks together, as profiles have it.
+    pub site: String,
+    /// Number of disks. A profile is of so many servers.
+    pub servers: u16,
+    /// Periods and windows, as the disks' gates have them.
+    pub planning: Planning,
+    /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
+    pub seek: Option<Arc<SeekTime>>,
+    /// Programs, of which the first has the number 1 in requests.
+    pub programs: Vec<ProgramOptions>,
+}
+
+/// Why something about a program cannot be done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusedGoal {
+    /// There is no such program.
+    #[error("no program has this name; there are {0}")]
+    NoProgram(String),
+    /// The program has no profile.
+    #[error(
+        "program {0}: a goal needs a profile; record one (`headtime control SOCKET qos profile {0} start`), and give it as `profile` of the program"
+    )]
+    NoProfile(String),
+    /// The goal cannot be had.
+    #[error("program {0}: {1}")]
+    Goal(String, GoalError),
+    /// A program is recorded.
+    #[error("the profile of program {0} is being recorded, without windows; stop that first")]
+    Recording(String),
+    /// A program has a goal.
+    #[error(
+        "program {0} has a goal, and a profile is of a run without windows; clear the goal first (`none`)"
+    )]
+    HasGoal(String),
+    /// Nothing is recorded.
+    #[error("program {0}: no profile is being recorded; start that first")]
+    NotRecording(String),
+    /// No profile can be made of what was recorded.
+    #[error("{0}")]
+    Profile(String),
+}
+
+/// State of a program, for whoever looks.
+#[derive(Clone, Debug)]
+pub struct ProgramStatus {
+    /// Name of the program.
+    pub name: String,
+    /// Names of the program's exports.
+    pub exports: Vec<String>,
+    /// Goal of the last run.
+    pub goal: Option<Goal>,
+    /// One of [`STATES`].
+    pub state: &'static str,
+    /// Explanation of the state, for people.
+    pub why: Option<String>,
+    /// Time to the deadline of the run; negative if that has passed, in seconds.
+    pub left_s: Option<f64>,
+    /// Bounds, windows and losses, while any program runs with a goal.
+    pub planned: Option<State>,
+    /// True while a profile is recorded.
+    pub recording: bool,
+}
+
+/// States of a program: `none` has no goal. `waiting` is for the first request of a run. `running` has all that its goal demands,
+/// `behind` had less. `late` runs after its deadline. `met` and `missed` are over. `refused` has a goal that could not be had.
+pub const STATES: [&str; 8] = [
+    "none", "waiting", "running", "behind", "late", "met", "missed", "refused",
+];
+
+/// Time from now to a time of day.
+pub type Until<'a> = &'a dyn Fn(TimeOfDay) -> Nanos;
+
+/// Programs of a server and their goals.
+pub struct Goals {
+    options: GoalsOptions,
+    programs: Vec<Program>,
+    notes: Vec<Notes>,
+    /// Notes of all disks, to be sorted.
+    batch: Vec<(u16, Note)>,
+    /// Time of the last note. Notes of several disks may come out of order.
+    last: Time,
+    /// While any run has a goal.
+    planner: Option<Planner>,
+    /// Lanes of programs.
+    assigned: Vec<GateOrder>,
+    unseen: u64,
+}
+
+impl Goals {
+    /// Goals of programs, by the notes of as many disks as the options say.
+    ///
+    /// # Panics
+    ///
+    /// If there are other numbers of disks, or more than 63 programs.
+    pub fn new(options: GoalsOptions, notes: Vec<Notes>) -> Goals {
+        assert_eq!(
+            notes.len(),
+            usize::from(options.servers),
+            "notes of all disks"
+        );
+        assert!(options.programs.len() < 64, "more programs than lanes");
+        let programs = options.programs.iter();
+        Goals {
+            programs: programs.map(|program| Program::new(program.goal)).collect(),
+            options,
+            notes,
+            batch: Vec::new(),
+            last: Time::ZERO,
+            planner: None,
+            assigned: Vec::new(),
+            unseen: 0,
+        }
+    }
+
+    /// Takes the notes of the disks up to now, and appends orders to the gates of all disks.
+    pub fn tick(&mut self, now: Time, until: Until<'_>, orders: &mut Vec<GateOrder>) {
+        let mut batch = std::mem::take(&mut self.batch);
+        for (server, notes) in (0..).zip(&self.notes) {
+            batch.extend(notes.take().map(|note| (server, note)));
+        }
+        batch.sort_by_key(|(_, note)| note.at);
+        let sent = orders.len();
+        for (server, note) in batch.drain(..) {
+            self.last = self.last.max(note.at);
+            self.plan(self.last, orders);
+            self.note(server, &note, until);
+        }
+        self.batch = batch;
+        self.last = self.last.max(now);
+        self.plan(self.last, orders);
+        // A gate that was swapped knows no lanes.
+        if orders.len() > sent {
+            orders.splice(sent..sent, self.assigned.iter().copied());
+            self.look_after();
+        }
+        let unseen = self.notes.iter().map(Notes::unseen).sum();
+        if unseen > std::mem::replace(&mut self.unseen, unseen) {
+            tracing::warn!(
+                "requests came faster than programs are planned for: {unseen} so far are in no bound"
+            );
+        }
+        self.end_runs();
+    }
+
+    /// Takes what the planner has to order by `now`.
+    fn plan(&mut self, now: Time, orders: &mut Vec<GateOrder>) {
+        let Some(planner) = &mut self.planner else {
+            return;
+        };
+        while let Some(order) = planner.order(now) {
+            let order = match order {
+                Order::Assign { of, lane } => {
+                    let lane = Lane(lane);
+                    let is_of = |order: &GateOrder| matches!(order, GateOrder::Assign { of: other, .. } if *other == of);
+                    self.assigned.retain(|order| !is_of(order));
+                    let order = GateOrder::Assign { of, lane };
+                    self.assigned.push(order);
+                    order
+                }
+                Order::Window { lane, from, span } => GateOrder::Window {
+                    lane: Lane(lane),
+                    from,
+                    span,
+                },
+            };
+            orders.push(order);
+        }
+    }
+
+    fn note(&mut self, server: u16, note: &Note, until: Until<'_>) {
+        let at = self.last;
+        let index = usize::from(note.program).checked_sub(1);
+        match note.what {
+            What::Asked { op, extent } => {
+                if let Some(index) = index {
+                    if matches!(self.programs[index].run, Run::Armed) {
+                        self.start(index, at, until);
+                    }
+                    self.programs[index]
+                        .asked(at, server, op, extent, &|| self.options.setting(index));
+                }
+                if let Some(planner) = &mut self.planner {
+                    planner.asked(at, server, note.program, op, extent);
+                }
+            }
+            What::Done { bytes } => {
+                if let Some(planner) = &mut self.planner {
+                    planner.done(at, server, note.program, bytes);
+                }
+                for (other, program) in self.programs.iter_mut().enumerate() {
+                    match Some(other) == index {
+                        true => program.done(at),
+                        false => program.others += bytes,
+                    }
+                }
+            }
+        }
+    }
+
+    /// A run starts with its first request.
+    fn start(&mut self, index: usize, at: Time, until: Until<'_>) {
+        let name = &self.options.programs[index].name;
+        let goal = self.programs[index].goal;
+        let aim = goal.map(|goal| self.options.aim(index, goal, at, until));
+        match aim {
+            None => {}
+            Some(Err(refused)) => {
+                tracing::error!("{refused}; it is served as best effort");
+                self.programs[index].run = Run::Refused(refused.to_string());
+            }
+            Some(Ok(aim)) => {
+                let deadline = aim.deadline;
+                tracing::info!(
+                    program = name,
+                    "its run starts; {} are left",
+                    shown(deadline - at)
+                );
+                self.programs[index].run = Run::Running {
+                    start: at,
+                    deadline,
+                    hopeless: false,
+                };
+                let programs =
+                    (1..=self.programs.len() as u16).map(|number| Planned { number, goal: None });
+                let planning = self.options.planning;
+                let planner = self.planner.get_or_insert_with(|| {
+                    let planner = Planner::new(planning, programs.collect(), at);
+                    match self.options.seek.clone() {
+                        Some(seek) => planner.with_seeks(Box::new(move |sectors| seek(sectors))),
+                        None => planner,
+                    }
+                });
+                planner.set_goal(index as u16 + 1, Some(aim));
+            }
+        }
+    }
+
+    /// Says when a goal can no longer be met.
+    fn look_after(&mut self) {
+        let states = self.planner.iter().flat_map(Planner::states);
+        for (state, (program, of)) in
+            states.zip(self.programs.iter_mut().zip(&self.options.programs))
+        {
+            if let Run::Running {
+                deadline, hopeless, ..
+            } = &mut program.run
+                && !*hopeless
+                && *deadline > self.last
+                && state.lost > *deadline - self.last
+            {
+                *hopeless = true;
+                tracing::warn!(
+                    program = of.name,
+                    "its goal can no longer be met: it is set back by {}, and {} are left",
+                    shown(state.lost),
+                    shown(*deadline - self.last)
+                );
+            }
+        }
+    }
+
+    fn end_runs(&mut self) {
+        let rest = self.options.planning.period * IDLE_PERIODS;
+        for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
+            let Run::Running {
+                start, deadline, ..
+            } = program.run
+            else {
+                continue;
+            };
+            if self.last < deadline
+                || program.is_busy()
+                || self.last.saturating_since(program.last) < rest
+            {
+                continue;
+            }
+            let (took, late) = (
+                program.last.saturating_since(start),
+                program.last.saturating_since(deadline),
+            );
+            match late.is_zero() {
+                true => tracing::info!(program = of.name, "its goal is met: it ran for {took}"),
+                false => tracing::warn!(
+                    program = of.name,
+                    "its goal is missed by {late}: it ran for {took}"
+                ),
+            }
+            program.run = Run::Over { took, late };
+        }
+        let runs = |program: &Program| matches!(program.run, Run::Running { .. });
+        if !self.programs.iter().any(runs) {
+            self.planner = None;
+        }
+    }
+
+    /// Takes the notes of the disks while no program has a goal, so that there is nothing to order.
+    fn take_notes(&mut self) {
+        self.tick(self.last, &|_| Nanos::ZERO, &mut Vec::new());
+    }
+
+    fn find(&self, name: &str) -> Result<usize, RefusedGoal> {
+        let mut programs = self.options.programs.iter();
+        programs
+            .position(|program| program.name == name)
+            .ok_or_else(|| {
+                let names: Vec<&str> = self
+                    .options
+                    .programs
+                    .iter()
+                    .map(|program| program.name.as_str())
+                    .collect();
+                RefusedGoal::NoProgram(names.join(", "))
+            })
+    }
+
+    /// Sets or clears the goal of a program's next run, which starts with the next request.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, if its goal cannot be had, or if any profile is recorded.
+    pub fn set_goal(&mut self, name: &str, goal: Option<Goal>) -> Result<(), RefusedGoal> {
+        let index = self.find(name)?;
+        if let Some(goal) = goal {
+            if let Some(recording) = self
+                .programs
+                .iter()
+                .position(|program| program.recording.is_some())
+            {
+                return Err(RefusedGoal::Recording(
+                    self.options.programs[recording].name.clone(),
+                ));
+            }
+            self.options.check(index, goal)?;
+        }
+        let program = &mut self.programs[index];
+        program.goal = goal;
+        program.run = if goal.is_some() {
+            Run::Armed
+        } else {
+            Run::None
+        };
+        if let Some(planner) = &mut self.planner {
+            planner.set_goal(index as u16 + 1, None);
+        }
+        Ok(())
+    }
+
+    /// Starts to record a profile of a program: from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, if it is recorded already, or if any program has a goal.
+    pub fn start_profile(&mut self, name: &str) -> Result<(), RefusedGoal> {
+        let index = self.find(name)?;
+        let has_goal = |program: &Program| matches!(program.run, Run::Armed | Run::Running { .. });
+        if let Some(other) = self.programs.iter().position(has_goal) {
+            let other = &self.options.programs[other].name;
+            return Err(RefusedGoal::HasGoal(other.clone()));
+        }
+        self.take_notes();
+        if self.programs[index].recording.is_some() {
+            return Err(RefusedGoal::Recording(name.to_owned()));
+        }
+        self.options
+            .setting(index)
+            .check()
+            .map_err(|error: SettingError| RefusedGoal::Profile(error.to_string()))?;
+        self.programs[index].start_profile();
+        Ok(())
+    }
+
+    /// Ends the recording of a profile with the last request that is over.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program, if none is recorded, or if no request came. The recording has ended then, too.
+    pub fn stop_profile(&mut self, name: &str) -> Result<Profile, RefusedGoal> {
+        let index = self.find(name)?;
+        self.take_notes();
+        let recording = self.programs[index].recording.take();
+        let recording = recording.ok_or_else(|| RefusedGoal::NotRecording(name.to_owned()))?;
+        let others = self.programs[index].others;
+        if others > 0 {
+            tracing::warn!(
+                program = name,
+                "others moved {} bytes while it was recorded: its profile is not of a run alone",
+                others
+            );
+        }
+        let empty = || {
+            format!(
+                "program `{name}`: the profile is empty: no read and no write came; profile a run with I/O"
+            )
+        };
+        let recorder = recording.ok_or_else(|| RefusedGoal::Profile(empty()))?;
+        let profile = self.programs[index].finish(recorder);
+        profile.map_err(|error| RefusedGoal::Profile(error.to_string()))
+    }
+
+    /// Requests that disks' threads had no room to tell of.
+    pub fn unseen(&self) -> u64 {
+        self.unseen
+    }
+
+    /// States of all programs at the last tick.
+    pub fn statuses(&self) -> Vec<ProgramStatus> {
+        let mut planned = self.planner.iter().flat_map(Planner::states);
+        let programs = self.options.programs.iter().zip(&self.programs);
+        let statuses = programs.map(|(of, program)| {
+            let planned = planned.next();
+            let (state, why) = program.state(self.last, planned.as_ref());
+            ProgramStatus {
+                name: of.name.clone(),
+                exports: of.exports.clone(),
+                goal: program.goal,
+                state,
+                why,
+                left_s: match program.run {
+                    Run::Running { deadline, .. } => {
+                        Some(deadline.as_nanos() as f64 / 1e9 - self.last.as_nanos() as f64 / 1e9)
+                    }
+                    _ => None,
+                },
+                planned,
+                recording: program.recording.is_some(),
+            }
+        });
+        statuses.collect()
+    }
+}
+
+impl std::fmt::Debug for Goals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Goals({:?})", self.options.programs)
+    }
+}
+
+impl std::fmt::Debug for GoalsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GoalsOptions({}, {:?})", self.site, self.programs)
+    }
+}
+
+impl GoalsOptions {
+    /// Circumstances of a profile of a program.
+    fn setting(&self, index: usize) -> Setting {
+        Setting {
+            site: self.site.clone(),
+            program: self.programs[index].name.clone(),
+            share: Millionths::ONE,
+            epoch: self.planning.epoch,
+            service: Service::Program,
+            servers: self.servers,
+        }
+    }
+
+    fn known(&self, index: usize) -> Result<&Known, RefusedGoal> {
+        let program = &self.programs[index];
+        let known = program.known.as_ref();
+        known.ok_or_else(|| RefusedGoal::NoProfile(program.name.clone()))
+    }
+
+    /// Checks that a program can have a goal. A goal by a time of day is known when the run starts.
+    ///
+    /// # Errors
+    ///
+    /// If the program has no profile, or if the goal is impossible.
+    pub fn check(&self, index: usize, goal: Goal) -> Result<(), RefusedGoal> {
+        let until = |_| Nanos::from_nanos(u64::MAX);
+        self.aim(index, goal, Time::ZERO, &until).map(|_| ())
+    }
+
+    fn aim(
+        &self,
+        index: usize,
+        goal: Goal,
+        at: Time,
+        until: Until<'_>,
+    ) -> Result<Aim, RefusedGoal> {
+        let Known { profile, model } = self.known(index)?;
+        let wrong = |error| RefusedGoal::Goal(self.programs[index].name.clone(), error);
+        let run_time = goal.run_time(profile.least(), Nanos::ZERO, |time| Ok(until(time)));
+        let run_time = run_time.map_err(wrong)?;
+        let alpha = Alpha::new(run_time, profile).map_err(wrong)?;
+        let bytes: u64 = profile.rows.iter().map(|row| row.sums.bytes).sum();
+        // With all of the servers.
+        let io = profile.least().saturating_sub(profile.compute());
+        let alone = u128::from(bytes) * 1_000_000_000 / u128::from(io.as_nanos().max(1));
+        Ok(Aim {
+            deadline: Time::from_nanos(at.as_nanos().saturating_add(run_time.as_nanos())),
+            alone: Rate(u64::try_from(alone).unwrap_or(u64::MAX)),
+            bounds: Bounds::new(Arc::clone(model), alpha, SECTOR_BYTES),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+//! A program as a server sees it: its run, and the profile that is recorded.
+
+use super::feed::SECTOR_BYTES;
+use headtime_qos::{Goal, Profile, ProfileError, Recorder, Setting, State};
+use headtime_sched::Op;
+use headtime_units::{Extent, Nanos, Time};
+
+/// A run with a goal.
+#[derive(Clone, Debug)]
+pub(super) enum Run {
+    /// There is no goal.
+    None,
+    /// The run starts with the next request.
+    Armed,
+    Running {
+        start: Time,
+        deadline: Time,
+        /// It has been said that the goal cannot be met.
+        hopeless: bool,
+    },
+    Over {
+        took: Nanos,
+        /// Time between the deadline and the end of the last request.
+        late: Nanos,
+    },
+    /// The goal cannot be had, as the text says.
+    Refused(String),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub goal: Option<Goal>,
+    pub run: Run,
+    outstanding: u64,
+    /// Start of the time in which requests have been outstanding.
+    busy_from: Time,
+    /// Time of the last request or of the end of a request.
+    pub last: Time,
+    /// The profile under way, from its first request on.
+    pub recording: Option<Option<Recorder>>,
+    /// Bytes that others moved since the recording began.
+    pub others: u64,
+}
+
+impl Program {
+    pub fn new(goal: Option<Goal>) -> Program {
+        Program {
+            goal,
+            run: if goal.is_some() {
+                Run::Armed
+            } else {
+                Run::None
+            },
+            outstanding: 0,
+            busy_from: Time::ZERO,
+            last: Time::ZERO,
+            recording: None,
+            others: 0,
+        }
+    }
+
+    /// True if a request is outstanding.
+    pub fn is_busy(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    pub fn asked(
+        &mut self,
+        at: Time,
+        server: u16,
+        op: Op,
+        extent: Extent,
+        setting: &dyn Fn() -> Setting,
+    ) {
+        if let Some(recording) = &mut self.recording {
+            if recording.is_none() {
+                let recorder = Recorder::new(setting(), SECTOR_BYTES, at);
+                *recording = Some(recorder.expect("the setting was checked"));
+                (self.busy_from, self.others) = (at, 0);
+            }
+            if let Some(recorder) = recording {
+                recorder.request(at, server, op, extent);
+            }
+        }
+        if self.outstanding == 0 {
+            self.busy_from = at;
+        }
+        self.outstanding += 1;
+        self.last = at;
+    }
+
+    pub fn done(&mut self, at: Time) {
+        self.outstanding -= 1;
+        self.last = at;
+        if self.outstanding == 0
+            && let Some(Some(recorder)) = &mut self.recording
+        {
+            recorder.busy(self.busy_from, at);
+        }
+    }
+
+    pub fn start_profile(&mut self) {
+        self.recording = Some(None);
+        self.others = 0;
+    }
+
+    /// Ends a recording, which is no longer under way.
+    pub fn finish(&self, mut recorder: Recorder) -> Result<Profile, ProfileError> {
+        if self.is_busy() {
+            recorder.busy(self.busy_from, self.last);
+        }
+        recorder.finish(self.last)
+    }
+
+    /// State, and an explanation.
+    pub fn state(&self, now: Time, planned: Option<&State>) -> (&'static str, Option<String>) {
+        match &self.run {
+            Run::None => ("none", None),
+            Run::Armed => (
+                "waiting",
+                Some("the run starts with the next request".to_owned()),
+            ),
+            Run::Running { deadline, .. }
+                if now > *deadline && (self.is_busy() || self.last > *deadline) =>
+            {
+                let late = shown(now - *deadline);
+                let why = planned.and_then(behind).unwrap_or_default();
+                ("late", Some(format!("the deadline passed {late} ago{why}")))
+            }
+            Run::Running { .. } => match planned.and_then(behind) {
+                None => ("running", None),
+                Some(why) => ("behind", Some(why.trim_start_matches("; ").to_owned())),
+            },
+            Run::Over { took, late } if late.is_zero() => {
+                ("met", Some(format!("the run took {}", shown(*took))))
+            }
+            Run::Over { took, late } => (
+                "missed",
+                Some(format!(
+                    "the run took {}, {} too long",
+                    shown(*took),
+                    shown(*late)
+                )),
+            ),
+            Run::Refused(why) => ("refused", Some(why.clone())),
+        }
+    }
+}
+
+/// A time in whole milliseconds, for people.
+pub(super) fn shown(span: Nanos) -> Nanos {
+    Nanos::from_millis(span.as_nanos() / 1_000_000)
+}
+
+/// Why a program is behind, if it is.
+fn behind(state: &State) -> Option<String> {
+    (!state.lost.is_zero()).then(|| {
+        format!(
+            "; set back by {}: in the last period it had {} of {} in a window of {}",
+            shown(state.lost),
+            state.served,
+            state.required,
+            shown(state.window)
+        )
+    })
+}

@@ -1,0 +1,299 @@
+//! Goals of programs, by notes at times that the tests choose.
+
+use super::feed::{Feed, feed};
+use super::*;
+use headtime_qos::TrainOptions;
+use headtime_sched::Op;
+use headtime_units::Extent;
+
+const MS: Nanos = Nanos::from_millis(1);
+const BYTES: u64 = 64 << 10;
+
+fn at(ms: u64) -> Time {
+    Time::ZERO + MS * ms
+}
+
+fn until(_: TimeOfDay) -> Nanos {
+    Nanos::from_secs(5)
+}
+
+fn options(known: &[Option<Known>]) -> GoalsOptions {
+    let programs = known.iter().zip(["mail", "web", "files"]);
+    GoalsOptions {
+        site: "disk0+disk1".to_owned(),
+        servers: 2,
+        planning: Planning::default(),
+        seek: None,
+        programs: programs
+            .map(|(known, name)| ProgramOptions {
+                name: name.to_owned(),
+                exports: vec![name.to_owned()],
+                goal: None,
+                known: known.clone(),
+            })
+            .collect(),
+    }
+}
+
+struct Rig {
+    goals: Goals,
+    feeds: Vec<Feed>,
+    orders: Vec<GateOrder>,
+}
+
+impl Rig {
+    fn new(options: GoalsOptions) -> Rig {
+        let (feeds, notes) = (0..2).map(|_| feed()).unzip();
+        Rig {
+            goals: Goals::new(options, notes),
+            feeds,
+            orders: Vec::new(),
+        }
+    }
+
+    /// A request that a disk needs the millisecond from `ms` on for.
+    fn request(&mut self, ms: u64, server: usize, program: u16) {
+        let feed = &mut self.feeds[server];
+        let extent = Extent::at(ms * 128, BYTES / 512);
+        assert!(feed.asked(at(ms), program, Op::Read, extent, 512));
+        feed.done(at(ms + 1), program, BYTES);
+    }
+
+    fn tick(&mut self, ms: u64) {
+        self.goals.tick(at(ms), &until, &mut self.orders);
+    }
+
+    /// Each disk serves a program in every millisecond of a time.
+    fn serve(&mut self, program: u16, times: std::ops::Range<u64>) {
+        for ms in times {
+            self.request(ms, 0, program);
+            self.request(ms, 1, program);
+            if ms % 20 == 19 {
+                self.tick(ms + 1);
+            }
+        }
+    }
+
+    fn state(&self, program: usize) -> &'static str {
+        self.goals.statuses()[program].state
+    }
+
+    /// Windows of a lane in the orders so far: starts and lengths.
+    fn windows(&self, lane: u8) -> Vec<(Time, Nanos)> {
+        let windows = self.orders.iter().filter_map(|order| match *order {
+            GateOrder::Window {
+                lane: of,
+                from,
+                span,
+            } if of == Lane(lane) => Some((from, span)),
+            _ => None,
+        });
+        windows.collect()
+    }
+}
+
+/// The profile of two seconds in which both disks serve a program, with a pause of a second before the last 100 ms.
+fn recorded() -> Profile {
+    let mut rig = Rig::new(options(&[None, None]));
+    rig.serve(1, 0..40);
+    rig.goals.start_profile("mail").expect("nothing runs");
+    rig.serve(1, 100..2000);
+    rig.serve(1, 3000..3101);
+    // The last notes are taken at the end.
+    rig.goals.stop_profile("mail").expect("there are requests")
+}
+
+fn known() -> Option<Known> {
+    let profile = recorded();
+    let trained = Model::train(
+        std::slice::from_ref(&profile),
+        None,
+        &TrainOptions::default(),
+    );
+    let model = Arc::new(trained.expect("there are epochs").model);
+    Some(Known { profile, model })
+}
+
+#[test]
+fn a_profile_lasts_from_the_first_request_to_the_end_of_the_last() {
+    let profile = recorded();
+    assert_eq!((profile.run, profile.compute()), (MS * 3001, MS * 1000));
+    let bytes: u64 = profile.rows.iter().map(|row| row.sums.bytes).sum();
+    assert_eq!(bytes, 2 * 2001 * BYTES);
+    assert_eq!(
+        (&*profile.setting.site, profile.setting.servers),
+        ("disk0+disk1", 2)
+    );
+    // It is a text that a configuration can name.
+    assert_eq!(Profile::from_text(&profile.to_text()), Ok(profile));
+}
+
+#[test]
+fn without_a_goal_there_are_no_windows() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.serve(1, 0..3000);
+    rig.serve(2, 3000..3100);
+    assert_eq!((rig.orders.len(), rig.state(0)), (0, "none"));
+}
+
+#[test]
+fn a_goal_counts_from_the_first_request_and_is_met() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("2x".parse().unwrap()))
+        .unwrap();
+    rig.serve(2, 0..1000);
+    assert_eq!((rig.orders.len(), rig.state(0)), (0, "waiting"));
+    rig.serve(1, 1000..4000);
+    assert_eq!(rig.state(0), "running");
+    let status = &rig.goals.statuses()[0];
+    // 6.002 s from 1 s on.
+    assert_eq!(status.left_s, Some(3.002));
+    let planned = status.planned.expect("it is planned for");
+    assert!(
+        planned.bound > Rate(0) && planned.served > planned.required,
+        "{planned:?}"
+    );
+    // The first windows begin with the run, and each period has one that was sent a period before.
+    let windows = rig.windows(1);
+    let periods: Vec<u64> = windows
+        .iter()
+        .map(|(from, _)| from.as_nanos() / 1_000_000_000)
+        .collect();
+    assert_eq!(periods, [1, 2, 3, 4, 5]);
+    rig.tick(7002);
+    assert_eq!(rig.state(0), "met");
+    let sent = rig.orders.len();
+    rig.serve(1, 7002..9000);
+    assert_eq!((rig.orders.len(), rig.state(0)), (sent, "met"));
+}
+
+#[test]
+fn a_run_that_goes_on_after_its_deadline_is_late_and_then_missed() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("3100ms".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..3300);
+    assert_eq!(rig.state(0), "late");
+    rig.tick(6299);
+    assert_eq!(rig.state(0), "late");
+    rig.tick(6300);
+    let status = &rig.goals.statuses()[0];
+    assert_eq!(status.state, "missed");
+    assert_eq!(
+        status.why.as_deref(),
+        Some("the run took 3.3s, 200ms too long")
+    );
+}
+
+#[test]
+fn a_program_that_gets_too_little_is_behind() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("4s".parse().unwrap()))
+        .unwrap();
+    // One disk serves it a tenth of the time; a request is always outstanding.
+    for ms in 0..2500 {
+        if ms % 10 == 0 {
+            rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+        }
+        if ms % 10 == 9 {
+            rig.feeds[0].done(at(ms), 1, BYTES);
+        }
+        rig.tick(ms);
+    }
+    let status = &rig.goals.statuses()[0];
+    assert_eq!(status.state, "behind");
+    let why = status.why.as_deref().unwrap();
+    assert!(why.starts_with("set back by "), "{why}");
+}
+
+#[test]
+fn orders_do_not_depend_on_when_notes_are_taken() {
+    let orders = |every: u64| {
+        let mut rig = Rig::new(options(&[known(), None]));
+        rig.goals
+            .set_goal("mail", Some("2x".parse().unwrap()))
+            .unwrap();
+        for ms in 0..4000 {
+            rig.request(ms, 0, 1 + u16::from(ms % 3 == 0));
+            if ms % every == every - 1 {
+                rig.tick(ms + 1);
+            }
+        }
+        [rig.windows(0), rig.windows(1), rig.windows(2)]
+    };
+    assert_eq!(orders(1), orders(50));
+    assert!(!orders(50)[1].is_empty());
+}
+
+#[test]
+fn each_plan_assigns_programs_to_lanes_anew() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("2x".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..1000);
+    let before = rig.orders.len();
+    rig.serve(1, 1000..2000);
+    for (of, lane) in [(1, Lane(1)), (2, Lane(2))] {
+        let assign = GateOrder::Assign { of, lane };
+        assert!(rig.orders[before..].contains(&assign), "{assign:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_program() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    let mut set = |name: &str, goal: &str| {
+        let refused = rig.goals.set_goal(name, Some(goal.parse().unwrap()));
+        refused.map_err(|refused| refused.to_string())
+    };
+    let said = |result: Result<(), String>| result.unwrap_err();
+    assert_eq!(
+        said(set("mali", "2x")),
+        "no program has this name; there are mail, web"
+    );
+    assert!(said(set("web", "2x")).starts_with("program web: a goal needs a profile; "));
+    assert_eq!(
+        said(set("mail", "900ms")),
+        "program mail: the goal of 900ms is shorter than the compute time, 1s; the least possible is 3.001s"
+    );
+    assert!(said(set("mail", "2s")).ends_with("the least possible is 3.001s"));
+    assert_eq!(set("mail", "by 06:00"), Ok(()));
+    assert_eq!(
+        rig.goals.stop_profile("web"),
+        Err(RefusedGoal::NotRecording("web".to_owned()))
+    );
+    let refused = rig.goals.start_profile("web");
+    assert_eq!(refused, Err(RefusedGoal::HasGoal("mail".to_owned())));
+    rig.goals.set_goal("mail", None).unwrap();
+    rig.goals.start_profile("web").unwrap();
+    assert_eq!(
+        rig.goals.start_profile("web"),
+        Err(RefusedGoal::Recording("web".to_owned()))
+    );
+    let refused = rig.goals.set_goal("mail", Some("2x".parse().unwrap()));
+    assert_eq!(refused, Err(RefusedGoal::Recording("web".to_owned())));
+    let refused = rig.goals.stop_profile("web").unwrap_err();
+    assert!(
+        refused.to_string().contains("the profile is empty"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_time_of_day_that_comes_too_soon_is_refused_when_the_run_starts() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("by 06:00".parse().unwrap()))
+        .unwrap();
+    let soon = |_: TimeOfDay| Nanos::from_secs(2);
+    rig.request(0, 0, 1);
+    rig.goals.tick(at(1), &soon, &mut rig.orders);
+    let status = &rig.goals.statuses()[0];
+    assert_eq!((status.state, rig.orders.len()), ("refused", 0));
+    let why = status.why.as_deref().unwrap();
+    assert!(why.ends_with("the least possible is 3.001s"), "{why}");
+}

@@ -1,0 +1,91 @@
+//! Goals of programs over HTTP.
+
+use super::status;
+use crate::goals::{Goals, RefusedGoal};
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Goals of a server that has programs.
+pub type SharedGoals = Option<Arc<Mutex<Goals>>>;
+
+type Refusal = (StatusCode, String);
+
+/// Goals, for a moment.
+pub(super) fn locked(goals: &Mutex<Goals>) -> MutexGuard<'_, Goals> {
+    goals.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn there(goals: &SharedGoals) -> Result<MutexGuard<'_, Goals>, Refusal> {
+    let goals = goals.as_ref().map(|goals| locked(goals));
+    goals.ok_or_else(|| {
+        let problem = "no programs: the configuration has no [[qos.program]]\n".to_owned();
+        (StatusCode::CONFLICT, problem)
+    })
+}
+
+fn refused(refused: RefusedGoal) -> Refusal {
+    let status = match refused {
+        RefusedGoal::NoProgram(_) => StatusCode::NOT_FOUND,
+        RefusedGoal::Goal(..) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::CONFLICT,
+    };
+    (status, format!("{refused}\n"))
+}
+
+async fn state(State(goals): State<SharedGoals>) -> Result<Response, Refusal> {
+    let text = format!("{:#}\n", status::goals(&there(&goals)?.statuses()));
+    Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+async fn set_goal(
+    State(goals): State<SharedGoals>,
+    Path(program): Path<String>,
+    body: String,
+) -> Result<(), Refusal> {
+    let goal = match body.trim() {
+        "none" => None,
+        text => {
+            let goal = text.parse();
+            Some(goal.map_err(|error| (StatusCode::BAD_REQUEST, format!("{error}; or none\n")))?)
+        }
+    };
+    there(&goals)?.set_goal(&program, goal).map_err(refused)?;
+    tracing::info!(program, goal = body.trim(), "the goal is set");
+    Ok(())
+}
+
+async fn profile(
+    State(goals): State<SharedGoals>,
+    Path((program, verb)): Path<(String, String)>,
+) -> Result<String, Refusal> {
+    let mut goals = there(&goals)?;
+    match verb.as_str() {
+        "start" => {
+            goals.start_profile(&program).map_err(refused)?;
+            tracing::info!(program, "its profile is recorded");
+            Ok(String::new())
+        }
+        "stop" => {
+            let profile = goals.stop_profile(&program).map_err(refused)?;
+            tracing::info!(program, run = %profile.run, "its profile is recorded no longer");
+            Ok(profile.to_text())
+        }
+        _ => {
+            let problem = "allowed are start and stop\n".to_owned();
+            Err((StatusCode::NOT_FOUND, problem))
+        }
+    }
+}
+
+/// Requests about programs at a control socket.
+pub(super) fn controlling<S: Clone + Send + Sync + 'static>(goals: SharedGoals) -> Router<S> {
+    Router::new()
+        .route("/qos", get(state))
+        .route("/qos/{program}/goal", post(set_goal))
+        .route("/qos/{program}/profile/{verb}", post(profile))
+        .with_state(goals)
+}

@@ -1,0 +1,5 @@
+//! Goals, profiles of programs, and trees.
+
+#![no_main]
+
+headtime_fuzz::target!("qos");
