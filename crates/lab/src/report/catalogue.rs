@@ -27,6 +27,7 @@ static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
     let further = further.filter(|measure| !named.contains(&measure.name));
     let further: Vec<Measure> = further.collect();
     all.extend(further);
+    all.extend(programs::singles());
     all.extend(learned::learned());
     all
 });

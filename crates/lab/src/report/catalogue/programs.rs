@@ -1,6 +1,7 @@
 //! Values of programs and of their calls, which the NCQ paper calls transactions.
 
 use super::super::{ProgramRun, Run, SpreadValue};
+use super::measure::{Better, Measure, whole};
 
 /// From the start of the first program to the end of the last, in seconds, if all have ended.
 pub(super) fn time(run: &Run) -> Option<f64> {
@@ -47,4 +48,60 @@ pub(super) fn tx_response(run: &Run, value: SpreadValue) -> Option<f64> {
 pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
     let sum: f64 = run.programs.iter().map(value).sum();
     (!run.programs.is_empty()).then_some(sum)
+}
+
+/// A value of one program.
+type OfProgram = fn(&ProgramRun) -> Option<f64>;
+
+/// Values of single programs of a run: better direction, name behind the program's number, unit, meaning.
+const SINGLE: [(Better, &str, &str, &str, OfProgram); 4] = [
+    (
+        Better::Less,
+        "run_s",
+        "s",
+        "time from the start of the N-th program to its end",
+        |one| Some(one.ended_s? - one.started_s),
+    ),
+    (
+        Better::Less,
+        "goal_s",
+        "s",
+        "run time that the goal of the N-th program asks for",
+        |one| one.goal_s,
+    ),
+    (
+        Better::Less,
+        "late",
+        "% of the goal",
+        "run time of the N-th program over its goal; below 0 if the program ended sooner",
+        |one| one.late_percent,
+    ),
+    (
+        Better::More,
+        "mb_s",
+        "MB/s",
+        "bytes that the N-th program read and wrote, over the time of the program",
+        |one| Some(one.throughput_mb_s),
+    ),
+];
+
+/// Programs that have values of their own.
+const PROGRAMS: usize = 8;
+
+/// Values of each of the first programs of a run.
+pub(super) fn singles() -> impl Iterator<Item = Measure> {
+    SINGLE
+        .into_iter()
+        .flat_map(|(better, value, unit, help, of)| {
+            let family: &str = format!("programN_{value}").leak();
+            (0..PROGRAMS).map(move |place| {
+                let number = place + 1;
+                let name = format!("program{number}_{value}").leak();
+                let value = whole(move |run: &Run| of(run.programs.get(place)?));
+                Measure {
+                    family,
+                    ..Measure::new(better, name, unit, help, value)
+                }
+            })
+        })
 }

@@ -254,6 +254,27 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
 }
 
 #[test]
+fn a_program_has_values_by_its_place() {
+    let mut run = Run::default();
+    let of = |name: &str, run: &Run| judged_by_name(name).unwrap().of_run(run);
+    assert_eq!(of("program1_run_s", &run), None, "no programs");
+    let mut late = program(2, &[2]);
+    late.ended_s = Some(12.0);
+    late.goal_s = Some(10.0);
+    late.late_percent = Some(10.0);
+    run.programs = vec![program(1, &[1]), late];
+    assert_eq!(of("program1_run_s", &run), Some(2.5));
+    assert_eq!(of("program1_late", &run), None, "best effort");
+    assert_eq!(of("program2_run_s", &run), Some(11.0));
+    assert_eq!(of("program2_goal_s", &run), Some(10.0));
+    assert_eq!(of("program2_late", &run), Some(10.0));
+    assert_eq!(of("program2_mb_s", &run), Some(2.2));
+    assert_eq!(of("program3_run_s", &run), None, "two programs");
+    run.programs[1].ended_s = None;
+    assert_eq!(of("program2_run_s", &run), None, "running at the end");
+}
+
+#[test]
 fn the_gain_of_high_priority_is_of_the_service_of_the_others() {
     let mut run = Run::default();
     let gain = judged_by_name("service_gain").unwrap();
