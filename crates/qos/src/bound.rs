@@ -68,12 +68,12 @@ impl Alpha {
 pub struct Bounds {
     model: Arc<Model>,
     alpha: Alpha,
-    servers: Vec<Server>,
+    servers: Vec<ServerBound>,
 }
 
 /// Requests of the program on a server.
 #[derive(Clone, Debug)]
-struct Server {
+struct ServerBound {
     epoch: Accumulator,
     /// Throughput by the last epoch with requests; 0 if the program has left the server.
     rate: f64,
@@ -99,7 +99,7 @@ impl Bounds {
             model,
             alpha,
             servers: vec![
-                Server {
+                ServerBound {
                     epoch: Accumulator::new(sector_bytes),
                     rate: 0.0,
                     seen: 0,

@@ -8,13 +8,13 @@ use headtime_units::{Lba, Nanos, Time};
 /// Locality of a program in a period.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Locality {
-    servers: Vec<Server>,
+    servers: Vec<ServerLocality>,
     /// Sum and number of the reuse distances in the program's own windows.
     gaps: (u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Server {
+struct ServerLocality {
     outstanding: u64,
     /// Time at which the server was last done with a request of the program.
     done: Time,
@@ -23,10 +23,10 @@ struct Server {
 }
 
 impl Locality {
-    fn server(&mut self, server: u16) -> &mut Server {
+    fn server(&mut self, server: u16) -> &mut ServerLocality {
         let index = usize::from(server);
         if self.servers.len() <= index {
-            self.servers.resize(index + 1, Server::default());
+            self.servers.resize(index + 1, ServerLocality::default());
         }
         &mut self.servers[index]
     }

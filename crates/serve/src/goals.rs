@@ -18,7 +18,7 @@ use feed::{Note, Notes, What};
 use headtime_engine::{GateOrder, Lane};
 use headtime_qos::{Goal, Order, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
-pub use options::{GoalsOptions, Known, ProgramOptions, RefusedGoal, SeekTime, Until};
+pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, SeekTime, Until};
 use program::{Program, Run, shown};
 
 /// Periods without a request after which a run is over, once its deadline has passed.

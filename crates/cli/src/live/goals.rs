@@ -9,7 +9,7 @@ use headtime_linux::clock::{Clock, until};
 use headtime_qos::{Model, Planning, Profile, Setting, TimeOfDay, TrainOptions};
 use headtime_serve::disk::Disk;
 use headtime_serve::goals::feed::{Notes, SECTOR_BYTES};
-use headtime_serve::goals::{Goals, GoalsOptions, Known, ProgramOptions, SeekTime};
+use headtime_serve::goals::{Goals, GoalsOptions, Profiled, ProgramOptions, SeekTime};
 use headtime_units::Lba;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,7 +82,7 @@ fn seek(disk: &PreparedDisk) -> Option<Arc<SeekTime>> {
     }))
 }
 
-fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Known>, Fault> {
+fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Profiled>, Fault> {
     let Some(path) = &program.profile else {
         return Ok(None);
     };
@@ -121,7 +121,7 @@ fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Known
         }
     };
     let model = Arc::new(model);
-    Ok(Some(Known { profile, model }))
+    Ok(Some(Profiled { profile, model }))
 }
 
 fn read(program: &ProgramConfig, key: &str, path: &Path) -> Result<String, Fault> {

@@ -21,7 +21,7 @@
 //!   is notified of that.
 //! - **Requests** carry the program and class of the client that asked, and the thread as process. Write-back is of
 //!   program 0.
-//! - **Barrier.** All go on together: after the last has come, and ceil(log2(members)) rounds of messages.
+//! - **ClusterBarrier.** All go on together: after the last has come, and ceil(log2(members)) rounds of messages.
 //!
 //! Clients have no cache. Copying data on them costs no time. Metadata, opening files, and processors that are
 //! short of time are left out.

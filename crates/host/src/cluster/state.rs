@@ -25,7 +25,7 @@ pub struct Cluster {
     /// The host of each server.
     pub(super) hosts: Hosts,
     pub(super) clients: Vec<Client>,
-    pub(super) barriers: Vec<Barrier>,
+    pub(super) barriers: Vec<ClusterBarrier>,
     pub(super) files: Vec<Striped>,
     /// The file that each name means.
     pub(super) names: Vec<u32>,
@@ -89,7 +89,7 @@ pub(super) enum Call {
 
 /// A place where processes meet.
 #[derive(Clone, Debug)]
-pub(super) struct Barrier {
+pub(super) struct ClusterBarrier {
     pub members: u32,
     pub come: Vec<u32>,
 }
@@ -198,7 +198,7 @@ impl Cluster {
             .keys()
             .next_back()
             .map_or(0, |last| *last as usize + 1);
-        let barriers = barriers.into_iter().map(|members| Barrier {
+        let barriers = barriers.into_iter().map(|members| ClusterBarrier {
             members,
             come: Vec::with_capacity(members as usize),
         });

@@ -14,7 +14,7 @@ pub type Until<'a> = &'a dyn Fn(TimeOfDay) -> Nanos;
 
 /// Knowledge of a program before a run.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct Profiled {
     /// A run of the program without others.
     pub profile: Profile,
     /// Throughputs by locality, trained with the profile.
@@ -31,7 +31,7 @@ pub struct ProgramOptions {
     /// Goal of the first run.
     pub goal: Option<Goal>,
     /// Basis of bounds; without this the program takes no goal.
-    pub known: Option<Known>,
+    pub known: Option<Profiled>,
 }
 
 /// Time of a seek over so many sectors of [`SECTOR_BYTES`].
@@ -102,7 +102,7 @@ impl GoalsOptions {
         }
     }
 
-    fn known(&self, index: usize) -> Result<&Known, RefusedGoal> {
+    fn known(&self, index: usize) -> Result<&Profiled, RefusedGoal> {
         let program = &self.programs[index];
         let known = program.known.as_ref();
         known.ok_or_else(|| RefusedGoal::NoProfile(program.name.clone()))
@@ -125,7 +125,7 @@ impl GoalsOptions {
         at: Time,
         until: Until<'_>,
     ) -> Result<Aim, RefusedGoal> {
-        let Known { profile, model } = self.known(index)?;
+        let Profiled { profile, model } = self.known(index)?;
         let wrong = |error| RefusedGoal::Goal(self.programs[index].name.clone(), error);
         let run_time = goal.run_time(profile.least(), Nanos::ZERO, |time| Ok(until(time)));
         let run_time = run_time.map_err(wrong)?;

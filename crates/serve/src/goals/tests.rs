@@ -18,7 +18,7 @@ fn until(_: TimeOfDay) -> Nanos {
     Nanos::from_secs(5)
 }
 
-fn options(known: &[Option<Known>]) -> GoalsOptions {
+fn options(known: &[Option<Profiled>]) -> GoalsOptions {
     let programs = known.iter().zip(["mail", "web", "files"]);
     GoalsOptions {
         site: "disk0+disk1".to_owned(),
@@ -104,7 +104,7 @@ fn recorded() -> Profile {
     rig.goals.stop_profile("mail").expect("there are requests")
 }
 
-fn known() -> Option<Known> {
+fn known() -> Option<Profiled> {
     let profile = recorded();
     let trained = Model::train(
         std::slice::from_ref(&profile),
@@ -112,7 +112,7 @@ fn known() -> Option<Known> {
         &TrainOptions::default(),
     );
     let model = Arc::new(trained.expect("there are epochs").model);
-    Some(Known { profile, model })
+    Some(Profiled { profile, model })
 }
 
 #[test]

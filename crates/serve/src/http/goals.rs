@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Goals of a server that has programs.
 pub type SharedGoals = Option<Arc<Mutex<Goals>>>;
 
-type Refusal = (StatusCode, String);
+type GoalRefusal = (StatusCode, String);
 
 /// Goals, for a moment.
 pub(super) fn locked(goals: &Mutex<Goals>) -> MutexGuard<'_, Goals> {
     goals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn there(goals: &SharedGoals) -> Result<MutexGuard<'_, Goals>, Refusal> {
+fn there(goals: &SharedGoals) -> Result<MutexGuard<'_, Goals>, GoalRefusal> {
     let goals = goals.as_ref().map(|goals| locked(goals));
     goals.ok_or_else(|| {
         let problem = "no programs: the configuration has no [[qos.program]]\n".to_owned();
@@ -27,7 +27,7 @@ fn there(goals: &SharedGoals) -> Result<MutexGuard<'_, Goals>, Refusal> {
     })
 }
 
-fn refused(refused: RefusedGoal) -> Refusal {
+fn refused(refused: RefusedGoal) -> GoalRefusal {
     let status = match refused {
         RefusedGoal::NoProgram(_) => StatusCode::NOT_FOUND,
         RefusedGoal::Goal(..) => StatusCode::BAD_REQUEST,
@@ -36,7 +36,7 @@ fn refused(refused: RefusedGoal) -> Refusal {
     (status, format!("{refused}\n"))
 }
 
-async fn state(State(goals): State<SharedGoals>) -> Result<Response, Refusal> {
+async fn state(State(goals): State<SharedGoals>) -> Result<Response, GoalRefusal> {
     let text = format!("{:#}\n", status::goals(&there(&goals)?.statuses()));
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
@@ -45,7 +45,7 @@ async fn set_goal(
     State(goals): State<SharedGoals>,
     Path(program): Path<String>,
     body: String,
-) -> Result<(), Refusal> {
+) -> Result<(), GoalRefusal> {
     let goal = match body.trim() {
         "none" => None,
         text => {
@@ -61,7 +61,7 @@ async fn set_goal(
 async fn profile(
     State(goals): State<SharedGoals>,
     Path((program, verb)): Path<(String, String)>,
-) -> Result<String, Refusal> {
+) -> Result<String, GoalRefusal> {
     let mut goals = there(&goals)?;
     match verb.as_str() {
         "start" => {
