@@ -44,7 +44,7 @@ impl Page {
     const MARKED: u32 = 16;
     const TOUCHED: u32 = 32;
     const TOUCHED_AGAIN: u32 = 64;
-    /// The disk has what was written, or a request is writing it. Stays while the page is not in memory.
+    /// A request has written the page. Stays while the page is not in memory.
     const WRITTEN: u32 = 128;
 
     fn is(self, bits: u32) -> bool {

@@ -293,8 +293,8 @@ impl Host {
         }
     }
 
-    /// Returns true if the disk has nothing of a page of a file: the page lies behind the file's end at the start of the run,
-    /// and was never written to the disk.
+    /// Returns true if the disk has nothing of a page of a file. The page lies behind the file's end at the start of the
+    /// run, and was never written to the disk.
     pub(crate) fn is_hole(&self, data: u32, page: u32) -> bool {
         let file = &self.files.data[data as usize];
         u64::from(page) * PAGE >= file.initial_size && !self.cache.get(file.base + page).written()

@@ -1,6 +1,7 @@
 //! Nothing is allocated per request in steady state: a run three times as long allocates hardly more
 //! often.
 
+use headtime_host::cluster::{Cluster, ClusterSpec};
 use headtime_host::{DiskSize, File, HostBuilder, HostSpec, ProcessSpec, Step};
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::Source;
@@ -11,8 +12,12 @@ static COUNTING: dhat::Alloc = dhat::Alloc;
 
 const PAGES: u64 = 100_000;
 
-/// Reads, writes, metadata and syncs, so many rounds of them.
-fn program(file: headtime_host::FileId, rounds: u64) -> impl FnMut() -> Step + Send {
+/// Reads, writes, metadata if there is any, and syncs, so many rounds of them.
+fn program(
+    file: headtime_host::FileId,
+    rounds: u64,
+    metadata: bool,
+) -> impl FnMut() -> Step + Send {
     let mut step = 0;
     move || {
         step += 1;
@@ -30,6 +35,7 @@ fn program(file: headtime_host::FileId, rounds: u64) -> impl FnMut() -> Step + S
                 offset,
                 len: 5_000,
             },
+            2 | 3 if !metadata => Step::Think(Nanos::from_micros(10)),
             2 => Step::ReadBlock(Lba::new(round % 4096 * 8)),
             3 => Step::DirtyBlock(Lba::new(round % 4096 * 8)),
             4 if round % 50 == 0 => Step::Sync(file),
@@ -44,8 +50,8 @@ fn program(file: headtime_host::FileId, rounds: u64) -> impl FnMut() -> Step + S
     }
 }
 
-/// Allocations of a run of so many rounds in each of four processes.
-fn allocations(rounds: u64) -> (u64, u64) {
+/// Allocations of a run of so many rounds in each of four processes, on a host or a cluster.
+fn allocations(rounds: u64, cluster: Option<ClusterSpec>) -> (u64, u64) {
     let disk = DiskSize {
         capacity: Sectors::new(1 << 24),
         sector_bytes: 512,
@@ -54,7 +60,10 @@ fn allocations(rounds: u64) -> (u64, u64) {
         page_cache: Bytes(16 << 20),
         ..HostSpec::default()
     };
-    let mut builder = HostBuilder::new(spec, disk).unwrap();
+    let volume = cluster
+        .as_ref()
+        .map_or(disk, |cluster| cluster.volume(disk));
+    let mut builder = HostBuilder::new(spec, volume).unwrap();
     let pool = builder.add_pool(3);
     for number in 0..4 {
         let extents = vec![Extent::at(100_000 + number * 1_000_000, PAGES * 8)];
@@ -62,12 +71,15 @@ fn allocations(rounds: u64) -> (u64, u64) {
         let file = builder.add_file(File { extents, size }).unwrap();
         builder.add_process(ProcessSpec {
             program: 1,
-            behaviour: Box::new(program(file, rounds)),
+            behaviour: Box::new(program(file, rounds, cluster.is_none())),
             served_by: (number == 0).then_some(pool),
             start: Time::ZERO,
         });
     }
-    let mut host = builder.build(1).unwrap();
+    let mut host: Box<dyn Source> = match cluster {
+        None => Box::new(builder.build(1).unwrap()),
+        Some(spec) => Box::new(Cluster::new(spec, disk, builder, 1).unwrap()),
+    };
     let mut queue = VecDeque::with_capacity(1024);
     let (mut now, mut requests) = (Time::ZERO, 0);
     let before = dhat::HeapStats::get().total_blocks;
@@ -89,11 +101,17 @@ fn allocations(rounds: u64) -> (u64, u64) {
 #[test]
 fn a_longer_run_allocates_no_more_often() {
     let _profiler = dhat::Profiler::builder().testing().build();
-    let (short, few) = allocations(8_000);
-    let (long, many) = allocations(24_000);
-    assert!(many > few * 2 && few > 20_000, "{few} and {many} requests");
-    assert!(
-        long <= short + 10,
-        "{short} allocations for {few} requests, {long} for {many}"
-    );
+    let three = ClusterSpec {
+        servers: 3,
+        ..ClusterSpec::default()
+    };
+    for cluster in [None, Some(three)] {
+        let (short, few) = allocations(8_000, cluster.clone());
+        let (long, many) = allocations(24_000, cluster);
+        assert!(many > few * 2 && few > 20_000, "{few} and {many} requests");
+        assert!(
+            long <= short + 10,
+            "{short} allocations for {few} requests, {long} for {many}"
+        );
+    }
 }

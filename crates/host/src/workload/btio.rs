@@ -7,14 +7,14 @@ use std::iter::once;
 
 /// `btio`: processes compute, and write the field of a cubic grid after every few steps, row by row (BTIO "simple").
 ///
-/// The processes are a square number q². The grid is cut into q³ cells, of which each process has q, one in each layer: cell
-/// c of process (x, y) is at (x + c, y - c, c), modulo q. A dump has all cells, one behind the other in the file. A call
-/// writes one row of one cell. All processes meet before a dump.
+/// The number of processes is a square q². The grid has q³ cells. Each process has q cells, one in each layer: cell c of
+/// process (x, y) is at (x + c, y - c, c), modulo q. A dump is the whole grid, point by point. A call writes one row of
+/// one cell. All processes meet before a dump.
 ///
-/// Rests on: NPB 3.3, BT/ (layout of cells, order of calls, five numbers of 8 bytes at each point); the U-Shape paper (SC
-/// 2011), section 4.4, for class A (a grid of 64), four processes, and 67 % of 223 s in computing. 40 dumps are every fifth
-/// of 200 steps. Trust: high for the calls, moderate for the times. Left out: reading all back at the end, which is not in
-/// the benchmark's time.
+/// Rests on: NPB 3.3, BT/, for the layout of cells, the order of calls, and five numbers of 8 bytes at each point. The
+/// U-Shape paper (SC 2011), section 4.4, has class A (a grid of 64), four processes, and 67 % of 223 s in computing. 40
+/// dumps are every fifth of 200 steps. Trust: high for the calls, moderate for the times. Left out: reading all back at
+/// the end, which is not in the benchmark's time.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",

@@ -10,10 +10,10 @@ use std::iter::once;
 /// Each process reads its part from beginning to end in small calls. A checkpoint is written as [`FullSeqSpec`](super::FullSeqSpec) reads: process i of P writes block i + jP at call j, and all meet before
 /// each call. The second checkpoint lies behind the first. Nothing is flushed.
 ///
-/// Rests on: the U-Shape paper (Zhang, Davis and Jiang, SC 2011), sections 4.1.2 and 4.3: eight processes, a file of
-/// 2 GB, calls of 32 KiB "at the same relative offset in each process's access scope", checkpoints of 2 GB in sequence on
-/// a partition of their own. Calls are in step by default, as collective calls are: IOR itself has no barrier between
-/// calls. Trust: high for the pattern, low for the step. Open: how the paper copied its checkpoints, and in which calls.
+/// Rests on: the U-Shape paper (Zhang, Davis and Jiang, SC 2011), sections 4.1.2 and 4.3. It has eight processes, a file
+/// of 2 GB, calls of 32 KiB "at the same relative offset in each process's access scope", and checkpoints of 2 GB in
+/// sequence on a partition of their own. Calls are in step by default, as collective calls are. IOR has no barrier
+/// between independent calls. Trust: high for the pattern, low for the step. Open: how the paper copied its checkpoints, and in which calls.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -94,7 +94,7 @@ impl IorSpec {
             };
             let part = |number| self.size.0 * number / processes;
             let (begin, end, read) = (part(process), part(process + 1), self.read.0);
-            // As many rounds for all, since all meet in each.
+            // Processes with a shorter part meet the others to the end.
             let rounds = self.size.0.div_ceil(processes).div_ceil(read);
             let meet = self.in_step.then_some(Step::Barrier(barrier));
             let reads = (0..rounds).flat_map(move |round| {

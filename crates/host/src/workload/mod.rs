@@ -2,8 +2,8 @@
 //!
 //! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
 //! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger
-//! (FAST 2002). The last six have those of the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
-//! The others have those of the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
+//! (FAST 2002). The source of the last six is the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
+//! The source of the others is the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
 //! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
@@ -203,8 +203,8 @@ impl BenchmarkSpec {
         matches!(self, BenchmarkSpec::Backup(_))
     }
 
-    /// Returns true if the benchmark runs on the nodes of a [cluster](crate::cluster). Its files have one extent each.
-    /// Its processes need no metadata and no workers of their own host.
+    /// Returns true if the benchmark runs on the nodes of a [cluster](crate::cluster). Such a benchmark
+    /// has files of one extent, and needs neither metadata nor workers of a host.
     pub fn is_for_clusters(&self) -> bool {
         !matches!(
             self,

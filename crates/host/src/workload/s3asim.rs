@@ -7,7 +7,7 @@ use headtime_workload::Random;
 use std::iter::once;
 use std::sync::Arc;
 
-/// `s3asim`: a master deals parts of a database to workers, which search them and write what they found.
+/// `s3asim`: a master deals parts of a database to workers. Workers search their parts and write results.
 ///
 /// For each query each fragment of the database is one task. Tasks go to the workers in turn. A task reads a run of its
 /// fragment and computes. When all tasks of a query are done, each worker writes the results of its tasks into one shared

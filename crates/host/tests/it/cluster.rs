@@ -290,6 +290,32 @@ fn what_is_written_is_in_the_servers_memory_and_a_sync_asks_each_server() {
 }
 
 #[test]
+fn a_flush_names_the_server_whose_disk_is_flushed() {
+    let spec = spec(3);
+    let host = HostSpec {
+        barriers: true,
+        ..HostSpec::default()
+    };
+    let mut builder = HostBuilder::new(host, spec.volume(DISK)).unwrap();
+    let file = file(&mut builder, 0, 3);
+    // The second server has nothing to flush.
+    let write = |offset| Step::Write {
+        file,
+        offset,
+        len: STRIP,
+    };
+    builder.add_process(process([write(0), write(2 * STRIP), Step::Sync(file)]));
+    let mut cluster = cluster(spec, builder);
+    let served = run(&mut cluster);
+    let flushes = served.iter().filter(|(_, request)| request.op == Op::Flush);
+    let mut places: Vec<u64> = flushes
+        .map(|(_, request)| request.extent.start.get())
+        .collect();
+    places.sort_unstable();
+    assert_eq!(places, [0, 2 * DISK.capacity.get()]);
+}
+
+#[test]
 fn a_barrier_takes_a_round_for_each_doubling_of_its_members() {
     for (members, rounds) in [(1, 0), (2, 1), (5, 3), (8, 3)] {
         let spec = spec(2);
