@@ -110,22 +110,45 @@ check_apart() {
         END { exit bad }' >&2 || fail "the files do not lie as they should"
 }
 
-# stack IMAGE SCHEDULER DEPTH READ_AHEAD: up to the loop device, whose name is in $loop, and whose settings
-# are in the folder $queue. READ_AHEAD is a size, or `default` for the kernel's. `detach` ends it.
+# make_files IMAGE BYTES FILE...: a file of so many zeroes in each of make_image's directories, in their order.
+make_files() {
+    local image=$1 size=$2 file
+    shift 2
+    for file; do
+        march "${file%/*}"
+        fallocate --length "$size" "$work/fs/$file"
+        dd if=/dev/zero of="$work/fs/$file" bs=4M count="$size" iflag=count_bytes oflag=direct conv=notrunc,fsync status=none
+        # Zeroes read as zeroes from a hole: the store need not hold them.
+        fallocate --dig-holes "$image"
+    done
+    check_apart "${@/#/$work/fs/}"
+}
+
+# stack IMAGE SCHEDULER DEPTH READ_AHEAD: one emulated drive, up to the loop device. READ_AHEAD is a size, or `default` for the
+# kernel's. `detach` ends it.
 stack() {
     local ahead=()
     [ "$4" = default ] || ahead=(--read-ahead "$4")
     configure "$2" "$3" "emulate = \"$profile\"
 store = \"$1\"" "control = \"unix:$control\""
-    attach --loop "${ahead[@]}"
-    queue=/sys/block/${loop#/dev/}/queue
+    attach_loop "${ahead[@]}"
     if [ "$4" = default ]; then
         # Told anew that it is a disk with an arm, the kernel sets what it reads ahead on one.
         echo 0 >"$queue/rotational"
         echo 1 >"$queue/rotational"
     fi
-    [ "$4" != 128KiB ] || [ "$(cat "$queue/read_ahead_kb")" = 128 ] || fail "read-ahead is $(cat "$queue/read_ahead_kb") KiB"
+    [ "$4" != 128KiB ] || read_ahead_is 128
+}
+
+# attach_loop OPTION...: the loop device of $work/serve.toml. Its name is in $loop, its settings are in the folder $queue.
+attach_loop() {
+    attach --loop "$@"
+    queue=/sys/block/${loop#/dev/}/queue
     [ "$(cat "$queue/rotational")" = 1 ] || fail "the kernel takes the loop device for a solid-state drive"
+}
+
+read_ahead_is() { # KiB
+    [ "$(cat "$queue/read_ahead_kb")" = "$1" ] || fail "read-ahead is $(cat "$queue/read_ahead_kb") KiB, not $1"
 }
 
 # kernel_scheduler NAME TAGS: what decides on the loop device. TAGS, at least 4, is how many requests
@@ -168,6 +191,34 @@ cold() {
     echo 3 >/proc/sys/vm/drop_caches
 }
 
+# read_files BYTES PLACE...: fio reads each place with a process of its own, for $seconds after $settle, or to the end if $full is `yes`.
+# A place is a file, or DEVICE@OFFSET. Prints "MB/s least most" of the readers.
+read_files() {
+    local size=$1 place jobs=() offset window=(--time_based --runtime="$seconds" --ramp_time="$settle")
+    shift
+    [ "${full:-no}" = no ] || window=()
+    for place; do
+        offset=0
+        [[ $place != *@* ]] || offset=${place##*@}
+        jobs+=(--name="reader$((${#jobs[@]} / 3))" --filename="${place%@*}" --offset="$offset")
+    done
+    (cd "$work" && fio --ioengine=psync --rw=read --bs=8k --direct=0 --invalidate=1 --fadvise_hint=0 --size="$size" \
+        "${window[@]}" --output-format=terse --terse-version=3 "${jobs[@]}") >"$work/fio"
+    # Terse fields: 5 error, 6 KiB read, 9 ms.
+    awk -F';' -v full="${full:-no}" -v readers=$# '
+        $1 == 3 {
+            if ($5 != 0) bad = 1
+            rate = $6 * 1024 / ($9 * 1000)
+            if (n++ == 0 || rate < least) least = rate
+            if (rate > most) most = rate
+            sum += rate; bytes += $6 * 1024; if ($9 > ms) ms = $9
+        }
+        END {
+            if (bad || n != readers) exit 1
+            printf "%.2f %.2f %.2f\n", full == "yes" ? bytes / (ms * 1000) : sum, least, most
+        }' "$work/fio" || fail "fio failed: $(cat "$work/fio")"
+}
+
 # lateness: of the emulated drive, "p99.9 in ms, percent over 0.5 ms", as the server has measured it.
 lateness() {
     "$headtime" control "$control" status >"$work/status.json"
@@ -189,4 +240,30 @@ record_stop() {
     wait $recorder || fail "trace record failed: $(cat "$work/record.out")"
     cat "$work/record.out" >&2
     recorder=
+}
+
+# print_table RESULTS LIMIT: a row for each name, of lines "name;MB/s;least;most;p99.9 ms;percent late". The run with the median
+# throughput stands for a row. `!` marks a row of which a run has more than LIMIT percent late.
+print_table() {
+    awk -F';' -v limit="$2" '
+        { if (!($1 in n)) order[++rows] = $1; line[$1, n[$1]++] = $0; if ($6 > worst[$1]) worst[$1] = $6 }
+        END {
+            print "| row | MB/s | x noop | slowest reader | fastest | range of runs | lateness p99.9 ms | over 0.5 ms |"
+            print "|---|---|---|---|---|---|---|---|"
+            for (r = 1; r <= rows; r++) {
+                name = order[r]; count = n[name]
+                for (i = 1; i < count; i++)
+                    for (j = i; j > 0; j--) {
+                        split(line[name, j], x); split(line[name, j - 1], y)
+                        if (x[2] < y[2]) { t = line[name, j]; line[name, j] = line[name, j - 1]; line[name, j - 1] = t }
+                    }
+                split(line[name, 0], low); split(line[name, count - 1], high)
+                split(line[name, int((count - 1) / 2)], f)
+                # Compared with noop under the same circumstances, which the name tells behind a comma.
+                about = match(name, /, /) ? substr(name, RSTART) : ""
+                if (name == "noop" about) noop[about] = f[2]
+                printf "| `%s` | %.1f | %s | %.1f | %.1f | %.1f to %.1f | %s | %s %%%s |\n", name, f[2],
+                    noop[about] ? sprintf("%.2f", f[2] / noop[about]) : "", f[3], f[4], low[2], high[2], f[5], f[6], (worst[name] > limit ? " !" : "")
+            }
+        }' "$1"
 }

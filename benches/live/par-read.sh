@@ -68,40 +68,8 @@ begin fio jq
 
 files=(a/file b/file c/file d/file)
 make_image "$work/image" a b c d
-for file in "${files[@]}"; do
-    march "${file%/*}"
-    fallocate --length 1GB "$work/fs/$file"
-    dd if=/dev/zero of="$work/fs/$file" bs=4M count=1000000000 iflag=count_bytes oflag=direct conv=notrunc,fsync status=none
-    # Zeroes read as zeroes from a hole: the store need not hold them.
-    fallocate --dig-holes "$work/image"
-done
-check_apart "${files[@]/#/$work/fs/}"
+make_files "$work/image" 1000000000 "${files[@]}"
 close_image
-
-# read_files: one run on the file system; prints "MB/s least most" of the readers.
-read_files() {
-    local window=(--time_based --runtime="$seconds" --ramp_time="$settle") k=0 file jobs=()
-    [ $full = no ] || window=()
-    for file in "${files[@]}"; do
-        jobs+=(--name="reader$k" --filename="$work/fs/$file")
-        k=$((k + 1))
-    done
-    (cd "$work" && fio --ioengine=psync --rw=read --bs=8k --direct=0 --invalidate=1 --fadvise_hint=0 --size=1000000000 \
-        "${window[@]}" --output-format=terse --terse-version=3 "${jobs[@]}") >"$work/fio"
-    # Terse fields: 5 error, 6 KiB read, 9 ms.
-    awk -F';' '
-        $1 == 3 {
-            if ($5 != 0) bad = 1
-            rate = $6 * 1024 / ($9 * 1000)
-            if (n++ == 0 || rate < least) least = rate
-            if (rate > most) most = rate
-            sum += rate; bytes += $6 * 1024; if ($9 > ms) ms = $9
-        }
-        END {
-            if (bad || n != '${#files[@]}') exit 1
-            printf "%.2f %.2f %.2f\n", full == "yes" ? bytes / (ms * 1000) : sum, least, most
-        }' full=$full "$work/fio" || fail "fio failed: $(cat "$work/fio")"
-}
 
 # run_row SCHEDULER DEPTH KERNEL TAGS READ_AHEAD: "MB/s least most p99.9_ms late_percent"
 run_row() {
@@ -111,7 +79,7 @@ run_row() {
     fs_up
     cold
     record_start
-    measured="$(read_files) "
+    measured="$(read_files 1000000000 "${files[@]/#/$work/fs/}") "
     record_stop
     measured+=$(lateness)
     undo_to "$before"
@@ -134,28 +102,7 @@ while IFS=';' read -r name scheduler depth kernel tags ahead; do
 done <<<"$rows"
 [ -s "$results" ] || fail "no such rows; --list prints them"
 
-# The run with the median throughput stands for a row.
-awk -F';' '
-    { if (!($1 in n)) order[++rows] = $1; line[$1, n[$1]++] = $0 }
-    END {
-        print "| row | MB/s | x noop | slowest reader | fastest | range of runs | lateness p99.9 ms | over 0.5 ms |"
-        print "|---|---|---|---|---|---|---|---|"
-        for (r = 1; r <= rows; r++) {
-            name = order[r]; count = n[name]
-            for (i = 1; i < count; i++)
-                for (j = i; j > 0; j--) {
-                    split(line[name, j], x); split(line[name, j - 1], y)
-                    if (x[2] < y[2]) { t = line[name, j]; line[name, j] = line[name, j - 1]; line[name, j - 1] = t }
-                }
-            split(line[name, 0], low); split(line[name, count - 1], high)
-            split(line[name, int((count - 1) / 2)], f)
-            # Compared with noop under the same circumstances, which the name tells behind a comma.
-            about = match(name, /, /) ? substr(name, RSTART) : ""
-            if (name == "noop" about) noop[about] = f[2]
-            printf "| `%s` | %.1f | %s | %.1f | %.1f | %.1f to %.1f | %s | %s %%%s |\n", name, f[2],
-                noop[about] ? sprintf("%.2f", f[2] / noop[about]) : "", f[3], f[4], low[2], high[2], f[5], f[6], (f[6] > 0.5 ? " !" : "")
-        }
-    }' "$results"
+print_table "$results" 0.5
 
 if [ $smoke = yes ]; then
     awk -F';' '$1 == "noop" { a = $2 } $1 == "stream(deadline)" { b = $2 }
