@@ -612,7 +612,7 @@ fn guests_that_cannot_be() {
         (
             "guests = 2",
             "guests = 'two'",
-            "s.toml:4: host.guests: `\"two\"`: allowed is a whole number, 1 to 64",
+            "s.toml:4: host.guests: is the string \"two\", but should be a whole number from 1 to 64",
         ),
         (
             "guests = 2",
