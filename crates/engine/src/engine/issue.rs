@@ -20,6 +20,8 @@ impl<S: Scheduler> Engine<S> {
             return Some(command);
         }
         if self.shared.config.issue == Issue::Late && self.is_early(now) {
+            // The gate is asked again when it is no longer early. Its hold may be over before.
+            self.hold = None;
             return None;
         }
         // The usual case, without a view of the lanes: that would cost more than the rest of this function.
