@@ -160,7 +160,8 @@ impl<P: Passing> Freeblock<P> {
     /// When it has to see to its promises, also if nothing happens: a disk that nobody uses is looked at, too.
     pub fn next_look(&self) -> Option<Time> {
         let promise = self.promise.as_ref()?;
-        match self.wanted.left() > 0 || self.besides.0 > 0 {
+        // As in `look`: a time at which `look` does nothing would come again and again.
+        match self.unread() + self.besides.0 > 0 {
             true => Some(promise.next_look()),
             false => promise.due(),
         }

@@ -389,12 +389,14 @@ fn draw(seed: u64) -> Plan {
     if random.chance(50) {
         gate = draw_gate(&mut random, config.depth);
         for _ in 0..*random.pick(&[0, 0, 1, 4, 12]) {
-            let change = match random.below(10) {
+            let at = within(&mut random);
+            let change = match random.below(15) {
                 0..5 => Change::Gate(draw_gate(&mut random, config.depth)),
                 5..9 => Change::Order(GateOrder::Age(*random.pick(&AGE_TH))),
+                9..14 => Change::Order(draw_order(&mut random, at)),
                 _ => Change::Order(GateOrder::Depth(1 + random.below(32) as u32)),
             };
-            changes.push((within(&mut random), change));
+            changes.push((at, change));
         }
         for _ in 0..*random.pick(&[0, 0, 1, 10]) {
             let mut lane = || Lane(random.below(4) as u8);
@@ -532,10 +534,41 @@ fn draw_firmware(random: &mut Random, queue: &mut QueueSpec) {
 /// Thresholds of age.
 const AGE_TH: [u64; 6] = [0, 1, 5, 30, 90, 1000];
 
+/// An order of a plan, near this time.
+fn draw_order(random: &mut Random, at: Time) -> GateOrder {
+    let lane = Lane(random.below(5) as u8);
+    match random.below(3) {
+        0 => GateOrder::Window {
+            lane,
+            from: at + Nanos::from_millis(random.below(100)),
+            span: Nanos::from_millis(random.below(200)),
+        },
+        1 => GateOrder::Assign {
+            of: random.below(4) as u16,
+            lane,
+        },
+        _ => GateOrder::Rate {
+            lane,
+            rate: random.below(100_000),
+        },
+    }
+}
+
 /// A gate that fits an engine of this depth.
 fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
-    let text = match random.below(6) {
+    let text = match random.below(8) {
+        7 => format!("average:lanes={}:burst=50ms", 1 + random.below(4)),
+        6 => {
+            let inner = random.pick(&[
+                "depth=2",
+                "depth",
+                "rsd:age_th=5",
+                "rsd-priority:queue=single:ranks=0",
+            ]);
+            let [lanes, guard, period] = [4, 30, 900].map(|most| 1 + random.below(most));
+            format!("windows({inner}):lanes={lanes}:guard={guard}ms:period={period}ms")
+        }
         5 => {
             let mut target = || *random.pick(&["0s", "1ms", "20ms", "500ms"]);
             let [best_effort, idle] = [target(), target()];
