@@ -213,6 +213,9 @@ pub trait Gate: core::fmt::Debug {
 
     /// Somebody gives an order. A gate ignores orders of a kind that it does not know.
     fn told(&mut self, _now: Time, _order: &GateOrder) {}
+
+    /// Calls `tell` with each order that is in force, so that a gate in this one's place can obey. Called when the gate is swapped.
+    fn in_force(&self, _tell: &mut dyn FnMut(&GateOrder)) {}
 }
 
 /// A gate, and the schedulers of its lanes after the first.
@@ -386,5 +389,9 @@ impl Gate for AnyGate {
 
     fn told(&mut self, now: Time, order: &GateOrder) {
         either!(self, gate => gate.told(now, order));
+    }
+
+    fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {
+        either!(self, gate => gate.in_force(tell));
     }
 }

@@ -5,28 +5,8 @@ use crate::goal::GoalError;
 use crate::model::Model;
 use crate::profile::Profile;
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos};
-use std::fmt;
+use headtime_units::{Extent, Nanos, Rate};
 use std::sync::Arc;
-
-/// A throughput, in bytes per second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate(pub u64);
-
-impl Rate {
-    /// Bytes in a time, rounded down.
-    pub fn bytes_in(self, span: Nanos) -> u64 {
-        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
-        u64::try_from(bytes).unwrap_or(u64::MAX)
-    }
-}
-
-/// Writes the throughput in MB/s: `102.4 MB/s`.
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} MB/s", self.0 as f64 / 1e6)
-    }
-}
 
 /// Ratio of the I/O times of a goal and of a profile: the paper's alpha. Above 0.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -69,6 +49,8 @@ pub struct Bounds {
     model: Arc<Model>,
     alpha: Alpha,
     servers: Vec<ServerBound>,
+    /// Requests on all servers.
+    requests: u64,
 }
 
 /// Requests of the program on a server.
@@ -79,8 +61,8 @@ struct ServerBound {
     rate: f64,
     /// Requests that were there at the end of the last epoch.
     seen: u64,
-    /// Requests of the program on all servers since the last request here.
-    since: u64,
+    /// Number of the last request here, among those on all servers.
+    last: u64,
 }
 
 /// Requests of a program, for each server, after which a server without any of them is left. A program that uses all servers
@@ -103,10 +85,11 @@ impl Bounds {
                     epoch: Accumulator::new(sector_bytes),
                     rate: 0.0,
                     seen: 0,
-                    since: 0,
+                    last: 0,
                 };
                 servers
             ],
+            requests: 0,
         }
     }
 
@@ -126,14 +109,10 @@ impl Bounds {
     ///
     /// If there is no such server.
     pub fn request(&mut self, server: u16, op: Op, extent: Extent) {
-        for (number, of) in self.servers.iter_mut().enumerate() {
-            of.since = if number == usize::from(server) {
-                0
-            } else {
-                of.since + 1
-            };
-        }
-        self.servers[usize::from(server)].epoch.add(op, extent);
+        self.requests += 1;
+        let of = &mut self.servers[usize::from(server)];
+        of.last = self.requests;
+        of.epoch.add(op, extent);
     }
 
     /// Ends the epoch, whose length is [`Model::epoch`]. Returns the bound of the program for the next epoch: the sum over the
@@ -156,7 +135,7 @@ impl Bounds {
             {
                 server.rate = tree.predict(&sums.vector());
                 server.seen = 0;
-            } else if enough == 1 || server.since > most {
+            } else if enough == 1 || self.requests - server.last > most {
                 server.rate = 0.0;
             }
         }

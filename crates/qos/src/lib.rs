@@ -37,12 +37,12 @@ mod sizes;
 mod text;
 mod training;
 
-pub use bound::{Alpha, Bounds, Rate};
+pub use bound::{Alpha, Bounds};
 pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};
-pub use plan::{Aim, Initial, Order, Planned, Planner, Planning, Seek, State};
+pub use plan::{Aim, Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
 pub use record::Recorder;
 pub use setting::{Differs, Service, Setting, SettingError};

@@ -16,12 +16,17 @@
 //! - A program without requests in a whole period has no window, and gets its last one when it comes back.
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
-use crate::bound::{Bounds, Rate};
+use crate::bound::{Alpha, Bounds};
+use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
+use crate::model::Model;
+use crate::profile::Profile;
 use crate::sizes::{Demand, Size, sizes};
+use headtime_engine::{GateOrder, GateSpec, Lane};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Rate, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// How a planner plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +35,21 @@ pub struct Planning {
     pub period: Nanos,
     /// Length of an epoch; default 100 ms (section 4). At most a period.
     pub epoch: Nanos,
-    /// Shortest window that a lane with requests gets; default 45 ms, three times the guard of the gate.
+    /// Shortest window that a lane with requests gets; default 45 ms.
     pub least: Nanos,
-    /// Sizes of the first windows.
-    pub initial: Initial,
+}
+
+impl Planning {
+    /// The planning for disks with this gate, which is `windows`: its period, and windows of three guards at least. In a shorter
+    /// window nothing would begin.
+    pub fn of(gate: &GateSpec) -> Planning {
+        let options = gate.options();
+        Planning {
+            period: options.duration("period"),
+            least: options.duration("guard") * 3,
+            ..Planning::default()
+        }
+    }
 }
 
 impl Default for Planning {
@@ -42,23 +58,8 @@ impl Default for Planning {
             period: Nanos::from_millis(1000),
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
-            initial: Initial::Demand,
         }
     }
-}
-
-/// Sizes of the first windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Initial {
-    /// What goals demand, and the rest in equal parts for best effort: the default. With the paper's rule a program that moves
-    /// many bytes begins with a short window, and is set back by 2 s in the first two periods.
-    Demand,
-    /// Inversely proportional to the throughput in dedicated service, so that all windows move the same bytes: the paper's rule.
-    Inverse,
-    /// All equal.
-    Equal,
-    /// Proportional to the throughput in dedicated service.
-    Proportional,
 }
 
 /// A program that shares the servers.
@@ -75,31 +76,10 @@ pub struct Planned {
 pub struct Aim {
     /// Time at which the program must have ended.
     pub deadline: Time,
-    /// Throughput of the program with the servers to itself, which sizes its first window.
+    /// Throughput of the program with the servers to itself.
     pub alone: Rate,
     /// Bounds of the program.
     pub bounds: Bounds,
-}
-
-/// Order of a planner to the gates of all servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// A program belongs to a lane.
-    Assign {
-        /// Number of the program.
-        of: u16,
-        /// Number of the lane.
-        lane: u8,
-    },
-    /// A lane has the servers from `from` on, for `span`.
-    Window {
-        /// Number of the lane.
-        lane: u8,
-        /// Start.
-        from: Time,
-        /// Length.
-        span: Nanos,
-    },
 }
 
 /// Time of a seek over so many sectors.
@@ -160,7 +140,7 @@ pub struct Planner {
     planning: Planning,
     /// The first has no number: it stands for requests of unknown programs, in the shared lane.
     programs: Vec<Served>,
-    orders: VecDeque<Order>,
+    orders: VecDeque<GateOrder>,
     epoch_end: Time,
     period_start: Time,
     started: bool,
@@ -256,7 +236,7 @@ impl Planner {
     }
 
     /// The next order that is due at `now`.
-    pub fn order(&mut self, now: Time) -> Option<Order> {
+    pub fn order(&mut self, now: Time) -> Option<GateOrder> {
         if !self.started {
             self.started = true;
             self.start();
@@ -270,13 +250,10 @@ impl Planner {
     /// Returns the state of each program, without those that are unknown.
     pub fn states(&self) -> impl Iterator<Item = State> + '_ {
         let period = self.planning.period;
-        let rate = move |bytes: u64| {
-            let rate = u128::from(bytes) * 1_000_000_000 / u128::from(period.as_nanos());
-            Rate(u64::try_from(rate).unwrap_or(u64::MAX))
-        };
+        let rate = move |bytes: u64| Rate::of(bytes, period);
         self.programs[1..].iter().map(move |program| State {
             number: program.number,
-            lane: program.lane(),
+            lane: program.lane().0,
             bound: program.bound,
             served: rate(program.last.0),
             required: rate(program.last.1),
@@ -288,10 +265,7 @@ impl Planner {
     /// Assigns programs to lanes, and plans the first two periods.
     fn start(&mut self) {
         for program in &self.programs[1..] {
-            self.orders.push_back(Order::Assign {
-                of: program.number,
-                lane: program.lane(),
-            });
+            self.orders.push_back(program.assigned());
         }
         let first = self.initial();
         for (program, window) in self.programs.iter_mut().zip(first) {
@@ -303,30 +277,17 @@ impl Planner {
         }
     }
 
-    /// Sizes of the first windows.
+    /// Sizes of the first windows: what the goals demand, and the rest in equal parts for best effort. The paper's rule, inverse
+    /// to the throughput, sets a program that moves many bytes back by 2 s in the first two periods.
     fn initial(&self) -> Vec<Nanos> {
         let (period, least) = (self.planning.period, self.planning.least);
         let goals = self.programs[1..]
             .iter()
             .map(|program| program.goal.as_ref());
-        let known: Vec<u64> = goals
-            .clone()
-            .flatten()
-            .map(|aim| aim.alone.0.max(1))
-            .collect();
-        let mean = known.iter().sum::<u64>() / (known.len() as u64).max(1);
         let shares: f64 = goals.clone().flatten().map(|aim| aim.bounds.share()).sum();
-        let best_effort = self.programs.len() - 1 - known.len();
-        let weights = goals.map(|aim| {
-            let rate = aim.map_or(mean, |aim| aim.alone.0).max(1) as f64;
-            match (self.planning.initial, aim) {
-                (Initial::Demand, Some(aim)) => aim.bounds.share(),
-                (Initial::Demand, None) => (1.0 - shares).max(0.0) / best_effort as f64,
-                (Initial::Inverse, _) => 1.0 / rate,
-                (Initial::Equal, _) => 1.0,
-                (Initial::Proportional, _) => rate,
-            }
-        });
+        let best_effort = goals.clone().filter(Option::is_none).count();
+        let rest = (1.0 - shares).max(0.0) / best_effort as f64;
+        let weights = goals.map(|aim| aim.map_or(rest, |aim| aim.bounds.share()));
         let weights: Vec<f64> = weights.collect();
         let sum: f64 = weights.iter().sum();
         let (mut left, mut of) = (period - least, sum);
@@ -425,17 +386,14 @@ impl Planner {
             // The window that should serve what the bounds demand.
             let alone = program.goal.as_ref().map_or(0, |aim| aim.alone.0);
             if !program.shares && alone > 0 {
-                let needs = u128::from(program.required) * 1_000_000_000 / u128::from(alone);
-                let needs = Nanos::from_nanos(u64::try_from(needs).unwrap_or(u64::MAX));
-                program.active_window = needs.min(period);
+                program.active_window = Rate(alone).time(program.required).min(period);
                 program.served = program.required;
                 let left = program.active_window;
                 let shared = &mut self.programs[0].active_window;
                 *shared = shared.saturating_sub(left).max(self.planning.least);
             }
             let program = &self.programs[at];
-            let (of, lane) = (program.number, program.lane());
-            self.orders.push_back(Order::Assign { of, lane });
+            self.orders.push_back(program.assigned());
         }
     }
 
@@ -463,13 +421,37 @@ impl Planner {
             if span.is_zero() {
                 continue;
             }
-            self.orders.push_back(Order::Window {
-                lane: program.own,
+            self.orders.push_back(GateOrder::Window {
+                lane: Lane(program.own),
                 from,
                 span,
             });
             from += span;
         }
+    }
+}
+
+impl Aim {
+    /// The goal of a run that starts at `start` and has to take `run_time`, of a program with this profile and a model that was
+    /// trained with the profile. Sectors have `sector_bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// If the program cannot end so early, or the profile has no I/O time.
+    pub fn new(
+        profile: &Profile,
+        model: Arc<Model>,
+        run_time: Nanos,
+        start: Time,
+        sector_bytes: u32,
+    ) -> Result<Aim, GoalError> {
+        let alpha = Alpha::new(run_time, profile)?;
+        let io = profile.least().saturating_sub(profile.compute());
+        Ok(Aim {
+            deadline: Time::from_nanos(start.as_nanos().saturating_add(run_time.as_nanos())),
+            alone: Rate::of(profile.bytes(), io),
+            bounds: Bounds::new(model, alpha, sector_bytes),
+        })
     }
 }
 
@@ -498,14 +480,21 @@ impl Served {
     }
 
     /// Returns the lane of the program's requests.
-    fn lane(&self) -> u8 {
+    fn lane(&self) -> Lane {
         match self.shares {
-            true => 0,
-            false => self.own,
+            true => Lane(0),
+            false => Lane(self.own),
         }
     }
 
-    /// What the period that ends now says of the program.
+    fn assigned(&self) -> GateOrder {
+        GateOrder::Assign {
+            of: self.number,
+            lane: self.lane(),
+        }
+    }
+
+    /// Traffic and demand of the program in the period that ends now.
     fn demand(&self, now: Time) -> Demand {
         let left = self
             .goal
@@ -527,12 +516,9 @@ impl Served {
         self.last = (self.served, self.required);
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
-        if !self.shares {
-            self.lost = size.lost;
-        }
-        self.repaying = size.repays;
-        if self.shares {
-            self.repaying = Nanos::ZERO;
+        match self.shares {
+            true => self.repaying = Nanos::ZERO,
+            false => (self.lost, self.repaying) = (size.lost, size.repays),
         }
     }
 }

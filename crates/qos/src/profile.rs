@@ -83,6 +83,11 @@ impl Profile {
         self.compute() + Nanos::from_nanos(io as u64)
     }
 
+    /// Bytes that the program asked of all servers.
+    pub fn bytes(&self) -> u64 {
+        self.rows.iter().map(|row| row.sums.bytes).sum()
+    }
+
     /// A part of the run with at least so many requests, of whole epochs, drawn by `seed`. The whole run if it has fewer.
     pub fn segment(&self, requests: u64, seed: u64) -> &[Row] {
         let count = |rows: &[Row]| rows.iter().map(|row| row.sums.requests).sum::<u64>();

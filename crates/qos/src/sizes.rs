@@ -9,7 +9,7 @@
 
 use headtime_units::Nanos;
 
-/// What the planner knows of a lane when a period is over.
+/// Traffic and demand of a lane in the period that has ended.
 ///
 /// Symbols of the paper: `window` is T_ushape, `served` is D_ushape, `required` is B_required · T_period, `lost` is T_loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Demand {
         }
     }
 
-    /// Length of window that repays a loss: the reverse of [`Demand::loss`].
+    /// Length of window that repays a loss: the reverse of [`Demand::set_back`].
     fn repays(&self, lost: Nanos, period: Nanos) -> Nanos {
         let (period, window) = (period.as_nanos(), self.window.as_nanos());
         match self.served {

@@ -15,8 +15,8 @@ mod options;
 mod program;
 
 use feed::{Note, Notes, What};
-use headtime_engine::{GateOrder, Lane};
-use headtime_qos::{Goal, Order, Planned, Planner, Profile, SettingError, State};
+use headtime_engine::GateOrder;
+use headtime_qos::{Goal, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
 pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, SeekTime, Until};
 use program::{Program, Run, shown};
@@ -129,21 +129,11 @@ impl Goals {
             return;
         };
         while let Some(order) = planner.order(now) {
-            let order = match order {
-                Order::Assign { of, lane } => {
-                    let lane = Lane(lane);
-                    let is_of = |order: &GateOrder| matches!(order, GateOrder::Assign { of: other, .. } if *other == of);
-                    self.assigned.retain(|order| !is_of(order));
-                    let order = GateOrder::Assign { of, lane };
-                    self.assigned.push(order);
-                    order
-                }
-                Order::Window { lane, from, span } => GateOrder::Window {
-                    lane: Lane(lane),
-                    from,
-                    span,
-                },
-            };
+            if let GateOrder::Assign { of, .. } = order {
+                let is_of = |order: &GateOrder| matches!(order, GateOrder::Assign { of: other, .. } if *other == of);
+                self.assigned.retain(|order| !is_of(order));
+                self.assigned.push(order);
+            }
             orders.push(order);
         }
     }

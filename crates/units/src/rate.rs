@@ -28,6 +28,18 @@ impl Rate {
         let time = u64::try_from(time).map_or(Nanos::LONGEST, Nanos::from_nanos);
         time.min(Nanos::LONGEST)
     }
+
+    /// Bytes in a time at this rate, rounded down.
+    pub fn bytes_in(self, span: Nanos) -> u64 {
+        let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / 1_000_000_000;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
+    /// Rate of so many bytes in a time, rounded down. A time of 0 counts as 1 ns.
+    pub fn of(bytes: u64, span: Nanos) -> Rate {
+        let rate = u128::from(bytes) * 1_000_000_000 / u128::from(span.as_nanos().max(1));
+        Rate(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
 }
 
 impl FromStr for Rate {
@@ -66,6 +78,16 @@ mod tests {
         for text in ["117.7MB", "1/s", "", "/s"] {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn bytes_and_rates_are_rounded_down_and_never_overflow() {
+        let second = Nanos::from_secs(1);
+        assert_eq!(Rate(3).bytes_in(Nanos::from_millis(999)), 2);
+        assert_eq!(Rate(u64::MAX).bytes_in(Nanos::LONGEST), u64::MAX);
+        assert_eq!(Rate::of(2, Nanos::from_secs(3)), Rate(0));
+        assert_eq!(Rate::of(7, second), Rate(7));
+        assert_eq!(Rate::of(u64::MAX, Nanos::ZERO), Rate(u64::MAX));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use headtime_lab::scenario::Scenario;
 use headtime_lab::stock::Stock;
 use headtime_linux::shown::PathShown as _;
 use headtime_qos::{
-    CartOptions, Errors, Feature, Model, Node, Profile, Rate, Stop, TextError, TrainError,
-    TrainOptions, Tree, Vector,
+    CartOptions, Errors, Feature, Model, Node, Profile, Stop, TextError, TrainError, TrainOptions,
+    Tree, Vector,
 };
 use headtime_units::{Bytes, nearest};
 use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ fn path(tree: &Tree, vector: &Vector) -> String {
             )
         }
         Node::Leaf { rate, samples } => {
-            format!("  {} by {samples} epochs\n", Rate(rate.round() as u64))
+            format!("  {:.1} MB/s by {samples} epochs\n", rate / 1e6)
         }
     };
     tree.path(vector).map(line).collect()

@@ -42,17 +42,10 @@ pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOption
             names[names.len() - 1]
         );
     }
-    let gate = first.config.stack.engine.gate.options();
     let mut options = GoalsOptions {
         site,
         servers: u16::try_from(names.len()).expect("there are not so many"),
-        planning: Planning {
-            period: gate.duration("period"),
-            epoch: Setting::EPOCH,
-            // Less is no window, as nothing begins within the guard.
-            least: gate.duration("guard") * 3,
-            ..Planning::default()
-        },
+        planning: Planning::of(&first.config.stack.engine.gate),
         seek: seek(first),
         programs: Vec::with_capacity(config.programs.len()),
     };

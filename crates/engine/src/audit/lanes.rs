@@ -96,4 +96,8 @@ impl Gate for Watched {
     fn told(&mut self, now: Time, order: &GateOrder) {
         self.gate.told(now, order);
     }
+
+    fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {
+        self.gate.in_force(tell);
+    }
 }

@@ -230,7 +230,7 @@ impl<S: Scheduler> Engine<S> {
     /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says, a
     /// merged one to the highest of those of its parts.
     /// The new gate is told of the commands in the drive as if they went there now, in the order in which they did.
-    /// A depth that was ordered stays.
+    /// Orders that the old gate obeys stay in force, and so does a depth that was ordered.
     ///
     /// Returns the old schedulers, empty. [`Engine::poll`] is to be called afterwards.
     ///
@@ -239,6 +239,7 @@ impl<S: Scheduler> Engine<S> {
     /// If there is not one scheduler, empty, for each lane.
     pub fn replace_gate(&mut self, now: Time, gate: Box<dyn Gate>, schedulers: Vec<S>) -> Vec<S> {
         let mut gate = AnyGate::Other(gate);
+        self.gate.in_force(&mut |order| gate.told(now, order));
         let mut old = core::mem::replace(&mut self.lanes, Queue::of_lanes(&gate, schedulers));
         self.follow();
         self.hold = None;

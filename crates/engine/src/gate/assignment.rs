@@ -59,6 +59,13 @@ impl Assignment {
         found.map_or(Lane(0), |(_, lane)| *lane)
     }
 
+    /// Calls `tell` with the order of each lane that is assigned.
+    pub fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {
+        for &(of, lane) in &self.assigned {
+            tell(&GateOrder::Assign { of, lane });
+        }
+    }
+
     /// Obeys an order of assignment. An order for a lane that does not exist means the shared one.
     pub fn told(&mut self, order: &GateOrder) {
         let GateOrder::Assign { of, lane } = *order else {

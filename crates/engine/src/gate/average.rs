@@ -153,4 +153,12 @@ impl Gate for Average {
             _ => self.room.told(now, order),
         }
     }
+
+    fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {
+        self.assignment.in_force(tell);
+        for (lane, rated) in self.assignment.all().zip(&self.rates) {
+            let rate = rated.rate;
+            tell(&GateOrder::Rate { lane, rate });
+        }
+    }
 }

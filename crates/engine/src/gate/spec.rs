@@ -95,11 +95,16 @@ impl GateSpec {
         self.0.values()
     }
 
+    /// Returns the gate inside this one, if one is given.
+    pub fn inner(&self) -> Option<GateSpec> {
+        self.0.inner().cloned().map(GateSpec)
+    }
+
     /// Returns how often a command in the drive may be overtaken before the gate closes, if it ever closes for that.
     pub fn age_th(&self) -> Option<u64> {
         match self.info().option("age_th") {
             Some(option) => Some(self.0.values().count(option.key)),
-            None => GateSpec(self.0.inner()?.clone()).age_th(),
+            None => self.inner()?.age_th(),
         }
     }
 
@@ -115,7 +120,7 @@ impl GateSpec {
 
     /// Builds the gate inside this one, if there is one.
     fn inside(&self, config: &Config) -> Result<Inside, GateProblem> {
-        let Some(inner) = self.0.inner().cloned().map(GateSpec) else {
+        let Some(inner) = self.inner() else {
             return Ok(None);
         };
         let gate = inner

@@ -359,4 +359,12 @@ impl Gate for Windows {
             }
         }
     }
+
+    fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {
+        self.assignment.in_force(tell);
+        for &Window { lane, from, until } in &self.plan {
+            let span = until - from;
+            tell(&GateOrder::Window { lane, from, span });
+        }
+    }
 }

@@ -88,7 +88,7 @@ impl Rig {
         self.event(Event::Ordered(order));
     }
 
-    fn swap(&mut self, gate: &str, scheduler: &str) {
+    pub fn swap(&mut self, gate: &str, scheduler: &str) {
         let gate: GateSpec = gate.parse().unwrap();
         let gate = gate.build(self.engine.config()).unwrap().expect("a gate");
         let schedulers = schedulers(scheduler, gate.lanes());

@@ -209,6 +209,28 @@ fn what_waits_moves_with_its_program_to_another_lane() {
 }
 
 #[test]
+fn lanes_windows_and_rates_outlive_a_swap_of_the_gate() {
+    let mut rig = rig(1, "windows");
+    rig.now = at(110);
+    rig.swap("windows:lend=20ms", "noop");
+    read(&mut rig, 2);
+    let own = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [own], "the window of lane 1");
+
+    let mut rig = Rig::new(config(1), "average", "noop");
+    let lane = Lane(1);
+    rig.order(GateOrder::Assign { of: 1, lane });
+    rig.order(GateOrder::Rate { lane, rate: 8000 });
+    rig.now = at(100);
+    rig.swap("average:burst=50ms", "noop");
+    rig.now = at(110);
+    let first = read(&mut rig, 0);
+    let (_, behind) = (read(&mut rig, 0), read(&mut rig, 1));
+    rig.complete(first);
+    assert_eq!(rig.sent(), [behind], "the lane with a rate");
+}
+
+#[test]
 fn the_gate_inside_decides_within_a_window() {
     let mut rig = rig(4, "windows(depth=2)");
     rig.now = at(110);

@@ -371,7 +371,7 @@ impl Pair {
         self.engine
             .replace_gate(self.time(), gate, schedulers(lanes));
         self.audit.watch(&mut self.engine);
-        // The new gate knows the commands in the drive, but no plan and no mean.
+        // The new gate knows the commands in the drive, lanes and plan, but no mean.
         self.exact = false;
         self.commands()
     }

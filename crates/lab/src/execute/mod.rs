@@ -5,12 +5,14 @@ mod by_name;
 mod goals;
 mod kept;
 mod load;
+mod lone;
 mod queue;
 mod repeat;
 mod requests;
 mod seed;
 mod sums;
 mod training;
+mod windows;
 
 pub use goals::{Demanded, demands, profile};
 pub use kept::{Keep, Mark, Sample};

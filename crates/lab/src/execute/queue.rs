@@ -1,10 +1,16 @@
-//! Schedulers and gate of a cell.
+//! Drives, schedulers and gates of a cell.
 
+use super::seed::mix;
 use crate::fault::Fault;
-use crate::prepare::DriveSet;
+use crate::prepare::{DriveSet, Prepared};
 use crate::scenario::Cell;
+use headtime_disk::Drive;
 use headtime_engine::GateError;
+use headtime_sim::{Setup, Station};
 use headtime_stack::{Builder, Unbuilt};
+use headtime_workload::Source;
+use std::num::NonZero;
+use std::sync::Arc;
 
 /// Builds a cell's schedulers and gate.
 pub(super) fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
@@ -16,4 +22,41 @@ pub(super) fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
         }
         unbuilt => Fault::input(unbuilt),
     })
+}
+
+/// Sets a run up: the cell's disks with schedulers and gates, and a load. Each drive draws from a seed of its own, apart from the
+/// seeds of programs.
+///
+/// # Errors
+///
+/// If a scheduler or gate cannot be built.
+pub(super) fn setup<'a>(
+    prepared: &Prepared,
+    cell: &Cell,
+    seed: u64,
+    load: &'a mut dyn Source,
+) -> Result<Setup<'a>, Fault> {
+    let scenario = &prepared.scenario;
+    let set = &prepared.drives[cell.drive];
+    let drive = |member: u64| {
+        let draws = mix((!seed).wrapping_add(member));
+        Drive::with_layout(&set.profile, Arc::clone(&set.layout), draws)
+    };
+    let config = cell.engine.config(set.profile.geometry.sector_bytes);
+    let queue = queue(set, cell)?;
+    let mut setup = Setup::new(drive(0), config, queue.scheduler(), load);
+    if let Some(map) = set.map() {
+        let further = (1..u64::from(map.members())).map(drive);
+        let station = |drive| Station::new(drive, config, queue.scheduler());
+        setup.stations.extend(further.map(station));
+        setup.map = Some(map);
+        let bus = scenario.array.as_ref().and_then(|array| array.bus);
+        setup.bus = bus.and_then(|bus| NonZero::new(bus.0));
+    }
+    for station in &mut setup.stations {
+        station.gate = queue.gated();
+        station.coalesce = scenario.drives[cell.drive].coalesce();
+    }
+    setup.timeout = scenario.run.timeout.0;
+    Ok(setup)
 }

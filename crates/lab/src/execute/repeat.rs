@@ -4,9 +4,9 @@ use super::bound::{self, KnownBound};
 use super::goals::Goals;
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builders, least, load};
-use super::queue::queue;
+use super::queue::{queue, setup};
 use super::requests::Requests;
-use super::seed::{self, mix};
+use super::seed;
 use crate::fault::Fault;
 use crate::files::Output;
 use crate::prepare::{DriveSet, Prepared};
@@ -15,14 +15,14 @@ use crate::scenario::{Cell, Workload, array};
 use crate::stock::Stock;
 use headtime_array::Coordinator;
 use headtime_bound::{Array, Machine};
+use headtime_disk::Model;
 use headtime_disk::profile::Reference;
-use headtime_disk::{Drive, Model};
 use headtime_engine::conduct::Conductor;
 use headtime_engine::{Command, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sched::StreamConfig;
-use headtime_sim::{RunError, Setup, Station};
+use headtime_sim::RunError;
 use headtime_stack::{Firmware, LogSettings};
 use headtime_units::{Nanos, Time};
 use std::cell::RefCell;
@@ -143,16 +143,9 @@ pub fn make(
     let profile = &set.profile;
     let seed = seed::of_repeat(scenario.seed, repeat);
     let sector_bytes = profile.geometry.sector_bytes;
-    // Each drive draws from a seed of its own, apart from the seeds of programs.
-    let drive = |member: u64| {
-        let draws = mix((!seed).wrapping_add(member));
-        Drive::with_layout(profile, Arc::clone(&set.layout), draws)
-    };
     let config = cell.engine.config(sector_bytes);
-    let queue = queue(set, cell)?;
     let scan = scan(prepared, set)?;
-    let map = set.map();
-    if map.is_some() && (record || requests.is_some()) {
+    if set.map().is_some() && (record || requests.is_some()) {
         let key = match scenario.array {
             Some(_) => "array",
             None => "cluster",
@@ -204,16 +197,7 @@ pub fn make(
             samples.push(Sample::of(now, done));
         }
     };
-    let mut setup = Setup::new(drive(0), config, queue.scheduler(), load.source());
-    let bus = scenario.array.as_ref().and_then(|array| array.bus);
-    let bus = bus.and_then(|bus| NonZero::new(bus.0));
-    if let Some(map) = map {
-        let further = (1..u64::from(map.members())).map(drive);
-        let station = |drive| Station::new(drive, config, queue.scheduler());
-        setup.stations.extend(further.map(station));
-        setup.map = Some(map);
-        setup.bus = bus;
-    }
+    let mut setup = setup(prepared, cell, seed, load.source())?;
     setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
     if let Some(goals) = &goals {
         let windows = goals.conductor(prepared, cell)?;
@@ -221,10 +205,6 @@ pub fn make(
             setup.conductor = Some(Box::new(windows));
         }
         setup.orders = goals.orders(cell)?;
-    }
-    for station in &mut setup.stations {
-        station.gate = queue.gated();
-        station.coalesce = scenario.drives[cell.drive].coalesce();
     }
     if let Some(scan) = &scan {
         setup.stations[0].background = Some(Box::new(Rc::clone(scan)));
@@ -234,7 +214,6 @@ pub fn make(
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
-    setup.timeout = scenario.run.timeout.0;
     setup.record_spans = keep.is_some();
     if logs {
         setup.log_settings = log_settings(prepared, cell, seed);
@@ -281,6 +260,8 @@ pub fn make(
     };
     let mut bound = None;
     if bound::is_there(scenario) {
+        let bus = scenario.array.as_ref().and_then(|array| array.bus);
+        let bus = bus.and_then(|bus| NonZero::new(bus.0));
         let array = set.striped.as_ref().map(|striped| {
             let (members, map) = (striped.members(), striped.clone());
             Array::new(members, bus, move |extent| {

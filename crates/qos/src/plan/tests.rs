@@ -1,9 +1,8 @@
 //! Programs on servers of which each moves bytes at a constant rate, a millisecond at a time.
 
 use super::*;
-use crate::{Alpha, Model, Profile, Recorder, Service, Setting, TrainOptions};
+use crate::{Recorder, Service, Setting, TrainOptions};
 use headtime_units::Millionths;
-use std::sync::Arc;
 
 const SERVERS: u16 = 3;
 const SECTOR: u32 = 512;
@@ -75,24 +74,19 @@ impl Load {
         );
         let model = Arc::new(trained.expect("there are epochs").model);
         let run = Nanos::from_nanos((profile.run.as_nanos() as f64 * goal) as u64);
-        let alpha = Alpha::new(run, &profile).expect("it is possible");
-        Aim {
-            deadline: Time::ZERO + run,
-            alone: Rate(self.sectors * u64::from(SECTOR) * u64::from(SERVERS) * 1000),
-            bounds: Bounds::new(model, alpha, SECTOR),
-        }
+        Aim::new(&profile, model, run, Time::ZERO, SECTOR).expect("it is possible")
     }
 }
 
 /// Runs programs in the windows of a planner. Returns all orders, and the sum of the windows of each period.
-fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<Order>, Planner) {
+fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<GateOrder>, Planner) {
     let programs = loads.iter().zip(goals).map(|(load, goal)| Planned {
         number: load.number,
         goal: goal.map(|goal| load.aim(goal)),
     });
     let mut planner = Planner::new(Planning::default(), programs.collect(), at(0));
     let mut orders = Vec::new();
-    let mut windows: Vec<(u8, Time, Time)> = Vec::new();
+    let mut windows: Vec<(Lane, Time, Time)> = Vec::new();
     for load in loads.iter() {
         for server in 0..SERVERS {
             planner.asked(at(0), server, load.number, Op::Read, load.extent());
@@ -101,7 +95,7 @@ fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<Order>, Pl
     for ms in 0..until {
         let now = at(ms);
         while let Some(order) = planner.order(now) {
-            if let Order::Window { lane, from, span } = order {
+            if let GateOrder::Window { lane, from, span } = order {
                 windows.push((lane, from, from + span));
             }
             orders.push(order);
@@ -110,7 +104,7 @@ fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<Order>, Pl
         let Some((lane, ..)) = windows.iter().find(|(_, from, _)| *from <= now) else {
             continue;
         };
-        let Some(load) = loads.get_mut(usize::from(*lane).wrapping_sub(1)) else {
+        let Some(load) = loads.get_mut(usize::from(lane.0).wrapping_sub(1)) else {
             continue;
         };
         if load.ended.is_some() {
@@ -164,8 +158,8 @@ fn windows_of_a_period_sum_to_the_period_and_follow_each_other() {
     let mut loads = [Load::new(1, 64, 3_000, false), Load::new(2, 8, 5_000, true)];
     let (orders, _) = run(&mut loads, &[Some(3.0), None], 9_000);
     let windows = orders.iter().filter_map(|order| match order {
-        Order::Window { from, span, .. } => Some((*from, *span)),
-        Order::Assign { .. } => None,
+        GateOrder::Window { from, span, .. } => Some((*from, *span)),
+        _ => None,
     });
     let mut next = at(0);
     for (from, span) in windows {
@@ -213,8 +207,8 @@ fn a_program_without_requests_gives_up_its_window() {
     ];
     let (orders, _) = run(&mut loads, &[Some(2.0), None], 12_000);
     let last = orders.iter().rev().find_map(|order| match order {
-        Order::Window { lane, span, .. } => Some((*lane, *span)),
-        Order::Assign { .. } => None,
+        GateOrder::Window { lane, span, .. } => Some((*lane, *span)),
+        _ => None,
     });
-    assert_eq!(last, Some((2, Nanos::from_millis(1000))));
+    assert_eq!(last, Some((Lane(2), Nanos::from_millis(1000))));
 }

@@ -1,9 +1,9 @@
 //! The formulas of section 3.1 again, from the list of all requests, on random runs.
 
 use crate::recorder::{at, recorder, setting};
-use headtime_qos::{Alpha, Bounds, Feature, Model, Profile, Rate, Service, TrainOptions, Vector};
+use headtime_qos::{Alpha, Bounds, Feature, Model, Profile, Service, TrainOptions, Vector};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Rate, Time};
 use headtime_workload::Random;
 use std::sync::Arc;
 

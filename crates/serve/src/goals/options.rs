@@ -1,10 +1,7 @@
 //! Programs of a server, and what their goals take.
 
 use super::feed::SECTOR_BYTES;
-use headtime_qos::{
-    Aim, Alpha, Bounds, Goal, GoalError, Model, Planning, Profile, Rate, Service, Setting,
-    TimeOfDay,
-};
+use headtime_qos::{Aim, Goal, GoalError, Model, Planning, Profile, Service, Setting, TimeOfDay};
 use headtime_units::{Millionths, Nanos, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -129,15 +126,6 @@ impl GoalsOptions {
         let wrong = |error| RefusedGoal::Goal(self.programs[index].name.clone(), error);
         let run_time = goal.run_time(profile.least(), Nanos::ZERO, |time| Ok(until(time)));
         let run_time = run_time.map_err(wrong)?;
-        let alpha = Alpha::new(run_time, profile).map_err(wrong)?;
-        let bytes: u64 = profile.rows.iter().map(|row| row.sums.bytes).sum();
-        // With all of the servers.
-        let io = profile.least().saturating_sub(profile.compute());
-        let alone = u128::from(bytes) * 1_000_000_000 / u128::from(io.as_nanos().max(1));
-        Ok(Aim {
-            deadline: Time::from_nanos(at.as_nanos().saturating_add(run_time.as_nanos())),
-            alone: Rate(u64::try_from(alone).unwrap_or(u64::MAX)),
-            bounds: Bounds::new(Arc::clone(model), alpha, SECTOR_BYTES),
-        })
+        Aim::new(profile, Arc::clone(model), run_time, at, SECTOR_BYTES).map_err(wrong)
     }
 }

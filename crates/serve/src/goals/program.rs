@@ -3,7 +3,7 @@
 use super::feed::SECTOR_BYTES;
 use headtime_qos::{Goal, Profile, ProfileError, Recorder, Setting, State};
 use headtime_sched::Op;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Rate, Time};
 
 /// A run with a goal.
 #[derive(Clone, Debug)]
@@ -171,14 +171,18 @@ pub(super) fn shown(span: Nanos) -> Nanos {
     Nanos::from_millis(span.as_nanos() / 1_000_000)
 }
 
-/// Why a program is behind, if it is.
+fn mb_s(rate: Rate) -> String {
+    format!("{:.1} MB/s", rate.0 as f64 / 1e6)
+}
+
+/// Explanation of a program that is behind; `None` for others.
 fn behind(state: &State) -> Option<String> {
     (!state.lost.is_zero()).then(|| {
         format!(
             "; set back by {}: in the last period it had {} of {} in a window of {}",
             shown(state.lost),
-            state.served,
-            state.required,
+            mb_s(state.served),
+            mb_s(state.required),
             shown(state.window)
         )
     })

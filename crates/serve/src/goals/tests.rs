@@ -2,9 +2,10 @@
 
 use super::feed::{Feed, feed};
 use super::*;
-use headtime_qos::{Model, Planning, Rate, TimeOfDay, TrainOptions};
+use headtime_engine::Lane;
+use headtime_qos::{Model, Planning, TimeOfDay, TrainOptions};
 use headtime_sched::Op;
-use headtime_units::Extent;
+use headtime_units::{Extent, Rate};
 use std::sync::Arc;
 
 const MS: Nanos = Nanos::from_millis(1);
@@ -346,18 +347,8 @@ fn orders_are_those_of_a_planner_that_sees_each_request() {
         }
     }
     rig.tick(5000);
-    let windows: Vec<GateOrder> = expected
-        .iter()
-        .filter_map(|order| match *order {
-            Order::Window { lane, from, span } => Some(GateOrder::Window {
-                lane: Lane(lane),
-                from,
-                span,
-            }),
-            Order::Assign { .. } => None,
-        })
-        .collect();
     let is_window = |order: &&GateOrder| matches!(order, GateOrder::Window { .. });
+    let windows: Vec<GateOrder> = expected.iter().filter(is_window).copied().collect();
     let live: Vec<GateOrder> = rig.orders.iter().filter(is_window).copied().collect();
     assert!(windows.len() > 12, "{windows:?}");
     assert_eq!(live[..windows.len()], windows);

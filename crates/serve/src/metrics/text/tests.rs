@@ -312,9 +312,9 @@ fn programs_have_states_and_bounds() {
     let planned = headtime_qos::State {
         number: 1,
         lane: 1,
-        bound: headtime_qos::Rate(1000),
-        served: headtime_qos::Rate(2000),
-        required: headtime_qos::Rate(3000),
+        bound: headtime_units::Rate(1000),
+        served: headtime_units::Rate(2000),
+        required: headtime_units::Rate(3000),
         window: Nanos::from_millis(250),
         lost: Nanos::from_millis(500),
     };

@@ -1,0 +1,207 @@
+//! Runs of one program without the others: profiles and models of programs with goals.
+
+use super::goals::{GoalOf, Sharing};
+use super::load::{Called, builder};
+use super::queue::setup;
+use super::seed::mix;
+use super::training;
+use crate::fault::Fault;
+use crate::prepare::Prepared;
+use crate::scenario::{Cell, Programs, Workload};
+use crate::stock::Stock;
+use headtime_engine::{EngineSpec, Event, GateSpec, Member, Seen};
+use headtime_host::HostBuilder;
+use headtime_host::cluster::Cluster;
+use headtime_qos::{
+    Alpha, Goal, GoalError, Model, Profile, Recorder, Service, Setting, TrainOptions,
+};
+use headtime_sim::RunError;
+use headtime_units::{Millionths, Nanos, Time};
+use std::sync::Arc;
+
+/// Name of the site in profiles of simulated runs.
+const SITE: &str = "simulation";
+
+/// Name of the training workload.
+pub(super) const TRAINING: &str = "training";
+
+/// Why there are no bounds for a program.
+pub(super) enum Refused {
+    Goal(GoalError),
+    Run(Fault),
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Refused {
+        Refused::Run(fault)
+    }
+}
+
+/// Runs of one program with all servers to itself.
+pub(super) struct Lone<'a> {
+    prepared: &'a Prepared,
+    /// The cell, with the gate of a program alone.
+    cell: Cell,
+    sharing: Sharing,
+    pub programs: &'a Programs,
+    stock: &'a Stock,
+    pub servers: u16,
+}
+
+impl<'a> Lone<'a> {
+    /// Lone runs of programs on a cluster; `None` for other workloads.
+    pub fn of(prepared: &'a Prepared, cell: &'a Cell, stock: &'a Stock) -> Option<Lone<'a>> {
+        let Workload::Programs(programs) = &prepared.scenario.workload else {
+            return None;
+        };
+        Some(Lone {
+            prepared,
+            cell: Cell {
+                engine: EngineSpec {
+                    gate: alone(&cell.engine.gate),
+                    ..cell.engine.clone()
+                },
+                ..cell.clone()
+            },
+            sharing: Sharing::of(cell),
+            programs,
+            stock,
+            servers: programs.cluster.as_ref()?.servers,
+        })
+    }
+
+    pub fn goal(&self, number: u16, called: &Called, goal: Goal) -> Result<GoalOf, Refused> {
+        let key = format!("{number} {}", self.key());
+        let take = || self.lone(number, called).map(Arc::new);
+        let profile = self.stock.profiled(key.clone(), take)?;
+        let no_days = |_| Err(GoalError::NoDays);
+        let run_time = goal.run_time(profile.run, Nanos::ZERO, no_days);
+        let run_time = run_time.map_err(Refused::Goal)?;
+        let alpha = Alpha::new(run_time, &profile).map_err(Refused::Goal)?;
+        let model = match self.sharing {
+            Sharing::Windows => Some(self.stock.trained(key, || self.train(&profile))?),
+            Sharing::Average | Sharing::None => None,
+        };
+        Ok(GoalOf {
+            number,
+            run_time,
+            profile,
+            alpha,
+            model,
+        })
+    }
+
+    /// Seed of lone runs, whose draws are others than in the run with all programs.
+    pub fn seed(&self) -> u64 {
+        mix(self.prepared.scenario.seed ^ 1)
+    }
+
+    /// All that a lone run depends on.
+    fn key(&self) -> String {
+        let Lone { prepared, cell, .. } = self;
+        let of = (
+            &cell.scheduler,
+            &cell.engine,
+            cell.drive,
+            prepared.scenario.seed,
+        );
+        format!("{of:?} {} {:?}", prepared.hash, self.programs)
+    }
+
+    /// Takes the profile of a program.
+    pub fn lone(&self, number: u16, called: &Called) -> Result<Profile, Fault> {
+        let set = &self.prepared.drives[self.cell.drive];
+        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock, 1)?;
+        builder.silence(|program| program != u32::from(number));
+        self.profile(&called.name, number, self.seed(), builder)
+    }
+
+    /// Trains a model with the whole profile: a program's locality may change in the course of its run.
+    fn train(&self, profile: &Profile) -> Result<Arc<Model>, Fault> {
+        let reads = (profile.rows.iter()).all(|row| row.sums.reads == row.sums.pieces);
+        let key = format!("training {reads} {}", self.key());
+        let synthetic =
+            (self.stock).profiled(key, || self.synthetic(self.seed(), reads).map(Arc::new))?;
+        let profiles = std::slice::from_ref(profile);
+        let trained = Model::train(profiles, Some(&synthetic), &TrainOptions::default());
+        let trained = trained.map_err(|error| Fault::Input(error.to_string()))?;
+        Ok(Arc::new(trained.model))
+    }
+
+    /// The profile of the training workload, which reads only if the program does.
+    pub fn synthetic(&self, seed: u64, reads: bool) -> Result<Profile, Fault> {
+        let set = &self.prepared.drives[self.cell.drive];
+        let fault = |error: headtime_host::HostError| Fault::Input(format!("training: {error}"));
+        let host = self.programs.host.clone();
+        let mut builder = HostBuilder::new(host, set.disk()).map_err(fault)?;
+        training::add(&mut builder, seed, reads)
+            .map_err(|error| Fault::Input(error.to_string()))?;
+        self.profile(TRAINING, 1, seed, builder)
+    }
+
+    /// Takes the profile of a run.
+    fn profile(
+        &self,
+        name: &str,
+        number: u16,
+        seed: u64,
+        builder: HostBuilder,
+    ) -> Result<Profile, Fault> {
+        let Lone { prepared, cell, .. } = self;
+        let set = &prepared.drives[cell.drive];
+        let sector_bytes = set.profile.geometry.sector_bytes;
+        let fault =
+            |error: &dyn std::fmt::Display| Fault::Input(format!("profile of {name}: {error}"));
+        let setting = Setting {
+            site: SITE.to_owned(),
+            program: name.replace(' ', "-"),
+            share: Millionths::ONE,
+            epoch: Setting::EPOCH,
+            service: Service::Program,
+            servers: self.servers,
+        };
+        let epoch = setting.epoch;
+        let recorder = Recorder::new(setting, sector_bytes, Time::ZERO);
+        let mut recorder = recorder.map_err(|error| fault(&error))?;
+        let spec = self
+            .programs
+            .cluster
+            .clone()
+            .expect("programs with goals are on a cluster");
+        let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
+        let mut cluster = cluster.map_err(|error| fault(&error))?;
+        cluster.keep_epochs(epoch);
+        let mut note = |now, member: Member, seen: Seen<'_>| {
+            if let Seen::Event(Event::Arrived(arrival)) = seen
+                && arrival.origin.program == number
+            {
+                recorder.request(now, member.0, arrival.op, arrival.extent);
+            }
+        };
+        let mut setup = setup(prepared, cell, seed, &mut cluster)?;
+        setup.observer = Some(&mut note);
+        headtime_sim::run(setup).map_err(|error: RunError| fault(&error))?;
+        let outcomes = cluster.outcome();
+        let outcome = outcomes.iter().find(|one| one.program == u32::from(number));
+        let outcome = outcome.ok_or_else(|| fault(&"it has no processes"))?;
+        for (epochs, span) in (0..).zip(&outcome.io_epochs) {
+            let from = Time::ZERO + epoch * epochs;
+            recorder.busy(from, from + *span);
+        }
+        let end = outcome
+            .ended
+            .ok_or_else(|| fault(&"it does not end by itself"))?;
+        let last = Time::ZERO + epoch * outcome.io_epochs.len() as u64;
+        recorder
+            .finish(end.max(last))
+            .map_err(|error| fault(&error))
+    }
+}
+
+/// Gate of a program without others: the gate inside, if this gate shares disks among programs.
+fn alone(gate: &GateSpec) -> GateSpec {
+    match Sharing::by(gate) {
+        Sharing::None => gate.clone(),
+        Sharing::Windows | Sharing::Average => gate.inner().unwrap_or_default(),
+    }
+}
