@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run-time goals on a live server: three emulated disks, a sequential program, a random one, and a backup, over NBD. Takes the profiles of both programs,
-# then runs all together with goals, with windows and without. Prints a table, and how often a command of a window ended in the next window.
+# then runs all together with goals: by windows, by constant rates, and without either. Prints a table, and how often a command of a window ended in the next window.
 #
 #   benches/live/goals.sh [--goal TIMES] [--seconds N] [--repeat N]
 #
@@ -44,7 +44,7 @@ settings() {
         printf '[[disk.export]]\nname = "backup%s"\nrange = "100GiB..120GiB"\n' $disk
     done
     printf '[listen]\nnbd = "unix:%s"\ncontrol = "unix:%s"\n' "$socket" "$control"
-    [ "$1" = windows ] || return 0
+    [ "$1" != depth ] || return 0
     for name in "${programs[@]}" backup; do
         printf '[[qos.program]]\nname = "%s"\nexports = ["%s0", "%s1", "%s2"]\n' $name $name $name $name
         [ ! -s "$work/$name.profile" ] || printf 'profile = "%s"\n' "$work/$name.profile"
@@ -103,7 +103,7 @@ stop
 row() {
     local name=$1 late='' reader=() values=() program started=$EPOCHREALTIME
     start "$2" "$3" --log "$work/events.log"
-    if [ "$2" = windows ]; then
+    if [ "$2" != depth ]; then
         for program in "${programs[@]}"; do ask qos goal $program "${goal}x" >/dev/null; done
     fi
     backup 600 &
@@ -136,5 +136,6 @@ PYTHON
 printf '%-20s %9s %8s %7s %9s %8s %7s %9s %8s\n' '' 'seq s' 'goal s' 'late %' 'random s' 'goal s' 'late %' 'backup' 'of left'
 for ((i = 0; i < repeat; i++)); do
     row 'cfq alone' depth cfq
+    row average average cfq
     row windows windows cfq
 done

@@ -4,9 +4,9 @@
 //! asked, done ──> Planner ──> Assign, Window    for the gate `windows` of every server
 //! ```
 //!
-//! Time is divided into periods, and these into epochs. At the end of an epoch each program gets the bound for the next one.
-//! At the end of a period, what was served is compared with what the bounds demanded, and the plan for the period after the next
-//! is made: a plan is sent a whole period before its first window.
+//! Time is divided into periods, and a period into epochs. At the end of an epoch each program gets the bound for the next
+//! epoch. At the end of a period the planner compares the bytes served with the bytes that the bounds demanded. Then the planner
+//! sends the plan of the period after the next: a whole period before the first window of that plan.
 //!
 //! # Readings
 //!

@@ -21,7 +21,7 @@
 //!
 //! # Bound
 //!
-//! None of its own: the plan has to give each lane windows.
+//! The gate promises nothing by itself: the plan has to give each lane windows.
 //!
 //! # Source
 //!
