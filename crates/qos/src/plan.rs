@@ -17,6 +17,7 @@
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
 use crate::bound::{Alpha, Bounds};
+use crate::course::Course;
 use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
@@ -37,6 +38,9 @@ pub struct Planning {
     pub epoch: Nanos,
     /// Shortest window that a lane with requests gets; default 45 ms.
     pub least: Nanos,
+    /// True if a loss is at least the time by which a program is behind the course of its profile; default true. The paper has
+    /// losses by bounds alone.
+    pub course: bool,
 }
 
 impl Planning {
@@ -47,6 +51,7 @@ impl Planning {
         Planning {
             period: options.duration("period"),
             least: options.duration("guard") * 3,
+            course: options.choice("losses") == "course",
             ..Planning::default()
         }
     }
@@ -58,6 +63,7 @@ impl Default for Planning {
             period: Nanos::from_millis(1000),
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
+            course: true,
         }
     }
 }
@@ -80,6 +86,8 @@ pub struct Aim {
     pub alone: Rate,
     /// Bounds of the program.
     pub bounds: Bounds,
+    start: Time,
+    course: Course,
 }
 
 /// Time of a seek over so many sectors.
@@ -100,7 +108,8 @@ pub struct State {
     pub required: Rate,
     /// Window in the last plan.
     pub window: Nanos,
-    /// Time by which cuts have set the program back so far, less what was repaid.
+    /// Time by which cuts have set the program back so far, less what was repaid. At least the time by which the program is behind
+    /// the course of its run.
     pub lost: Nanos,
 }
 
@@ -128,6 +137,10 @@ struct Served {
     /// Last window that traffic was measured in.
     active_window: Nanos,
     lost: Nanos,
+    /// Time by which the program was behind its course at the end of the last period.
+    behind: Nanos,
+    /// Bytes served since the goal was set.
+    progress: u64,
     /// Part of `lost` that the plan of the next period repays.
     repaying: Nanos,
     /// True if the program had no request in the last period.
@@ -211,6 +224,7 @@ impl Planner {
         program.outstanding = program.outstanding.saturating_sub(1);
         program.busy = true;
         program.served += bytes;
+        program.progress += bytes;
         program.locality.done(now, server);
     }
 
@@ -221,7 +235,8 @@ impl Planner {
             return false;
         }
         let program = &mut self.programs[at];
-        (program.goal, program.bound, program.lost) = (goal, Rate(0), Nanos::ZERO);
+        (program.goal, program.bound) = (goal, Rate(0));
+        (program.lost, program.behind, program.progress) = (Nanos::ZERO, Nanos::ZERO, 0);
         true
     }
 
@@ -258,7 +273,7 @@ impl Planner {
             served: rate(program.last.0),
             required: rate(program.last.1),
             window: program.windows[1],
-            lost: program.lost,
+            lost: program.lost.max(program.behind),
         })
     }
 
@@ -333,6 +348,11 @@ impl Planner {
             .any(|program| program.shares && program.served > 0);
         for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
+            let goal = program.goal.as_ref().filter(|_| self.planning.course);
+            let due = goal.map_or(Time::NEVER, |aim| {
+                aim.start + aim.course.time_of(program.progress)
+            });
+            program.behind = now.saturating_since(due);
             if program.served > 0 && !program.shares || at == 0 && shared {
                 program.active_window = program.windows[0];
             }
@@ -451,6 +471,8 @@ impl Aim {
             deadline: Time::from_nanos(start.as_nanos().saturating_add(run_time.as_nanos())),
             alone: Rate::of(profile.bytes(), io),
             bounds: Bounds::new(model, alpha, sector_bytes),
+            start,
+            course: Course::new(profile, alpha),
         })
     }
 }
@@ -473,6 +495,8 @@ impl Served {
             starts: [Time::ZERO; 2],
             active_window: Nanos::ZERO,
             lost: Nanos::ZERO,
+            behind: Nanos::ZERO,
+            progress: 0,
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
@@ -506,6 +530,7 @@ impl Served {
             served: self.served,
             required: self.required,
             lost: self.lost,
+            behind: self.behind,
             repaying: self.repaying,
             must: !self.idle,
         }

@@ -24,6 +24,8 @@ pub struct Demand {
     pub required: u64,
     /// Time by which the program was set back before this period.
     pub lost: Nanos,
+    /// Time by which the program is behind the course of its run. A loss counts as this much at least: bounds may be too low.
+    pub behind: Nanos,
     /// Part of `lost` that the plan of the next period repays, which was made before.
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
@@ -66,6 +68,7 @@ impl Demand {
         self.served += other.served;
         self.required += other.required;
         self.lost = self.lost.max(other.lost);
+        self.behind = self.behind.max(other.behind);
         self.repaying = self.repaying.max(other.repaying);
         self.must |= other.must;
     }
@@ -162,12 +165,13 @@ fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&
 /// Lengthens windows by what repays losses, the most urgent program first.
 fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size]) {
     let mut urgent: Vec<usize> = (0..demands.len())
-        .filter(|at| demands[*at].left.is_some() && !sizes[*at].lost.is_zero())
+        .filter(|at| demands[*at].left.is_some())
         .collect();
     urgent.sort_by_key(|at| demands[*at].left);
     for at in urgent {
         let (demand, size) = (&demands[at], &mut sizes[at]);
-        let due = size.lost.saturating_sub(demand.repaying);
+        let due = size.lost.max(demand.behind);
+        let due = due.saturating_sub(demand.repaying);
         let all = demand.repays(due, period);
         let extra = all.min(*under);
         size.window += extra;
@@ -215,6 +219,7 @@ mod tests {
             served,
             required,
             lost: Nanos::ZERO,
+            behind: Nanos::ZERO,
             repaying: Nanos::ZERO,
             must: true,
         }
@@ -226,6 +231,7 @@ mod tests {
         served: 0,
         required: 0,
         lost: Nanos::ZERO,
+        behind: Nanos::ZERO,
         repaying: Nanos::ZERO,
         must: true,
     };
@@ -309,6 +315,15 @@ mod tests {
     }
 
     #[test]
+    fn a_program_behind_its_course_is_repaid_if_bounds_ask_for_less() {
+        let behind = Demand {
+            behind: ms(500),
+            ..goal(10, 300, 100, 100)
+        };
+        assert_eq!(windows(&[behind, BEST_EFFORT]), [450, 550]);
+    }
+
+    #[test]
     fn a_lane_without_traffic_has_the_window_that_it_had() {
         let demands = [goal(10, 300, 0, 100), goal(10, 200, 10, 0), BEST_EFFORT];
         assert_eq!(windows(&demands), [300, 200, 500]);
@@ -338,6 +353,7 @@ mod tests {
                     served: draw(1_000_000),
                     required: draw(3_000_000),
                     lost: ms(draw(2000)),
+                    behind: ms(draw(2000)),
                     repaying: ms(draw(1000)),
                     must: draw(2) > 0,
                 })

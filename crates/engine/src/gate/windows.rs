@@ -72,6 +72,12 @@ const INFO: PolicyInfo = PolicyInfo {
             Nanos::from_millis(1000),
             "length of a plan, which is repeated three times if no other one comes",
         ),
+        OptionInfo::choice(
+            "losses",
+            &["course", "bounds"],
+            "for whoever plans. bounds: a program is paid back what its bounds demanded and it was not served, as in the paper; \
+             course: at least the time by which the program is behind its profile",
+        ),
     ],
     inner: Some("depth"),
     waits: true,

@@ -94,7 +94,8 @@ fn formulas(demands: &[Demand]) -> Formulas {
         let bound = demand.required as f64 / period;
         let throughput = demand.served as f64 / number(demand.window);
         // The plan before, which counts in the next period, repays a part.
-        let due = (lost[at] - number(demand.repaying)).max(0.0);
+        let due = lost[at].max(number(demand.behind));
+        let due = (due - number(demand.repaying)).max(0.0);
         let given = (due * bound / throughput).min(slack);
         slack -= given;
         windows[at] += given;
@@ -128,6 +129,7 @@ fn demand(goal: bool) -> impl Strategy<Value = Demand> {
             served,
             required,
             lost,
+            behind: if must { lost * 2 } else { lost / 2 },
             repaying: lost / 3,
             must,
         },
@@ -152,6 +154,7 @@ fn extreme() -> impl Strategy<Value = Demand> {
             served,
             required,
             lost,
+            behind: window,
             repaying: lost / 2,
             must,
         })
