@@ -353,7 +353,9 @@ impl Planner {
                 aim.start + aim.course.time_of(program.progress)
             });
             program.behind = now.saturating_since(due);
-            if program.served > 0 && !program.shares || at == 0 && shared {
+            // A program that came from the shared window has had no window of its own yet.
+            let own = program.served > 0 && !program.shares && !program.windows[0].is_zero();
+            if own || at == 0 && shared {
                 program.active_window = program.windows[0];
             }
         }

@@ -175,7 +175,10 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
         let all = demand.repays(due, period);
         let extra = all.min(*under);
         size.window += extra;
-        size.repays = scaled(due, [extra.as_nanos()], [all.as_nanos()]);
+        size.repays = match all.is_zero() {
+            true => Nanos::ZERO,
+            false => scaled(due, [extra.as_nanos()], [all.as_nanos()]),
+        };
         *under -= extra;
     }
 }
@@ -321,6 +324,16 @@ mod tests {
             ..goal(10, 300, 100, 100)
         };
         assert_eq!(windows(&[behind, BEST_EFFORT]), [450, 550]);
+    }
+
+    #[test]
+    fn a_loss_without_traffic_to_repay_it_by_is_not_repaid() {
+        let lost = Demand {
+            lost: ms(500),
+            ..goal(10, 0, 0, 100)
+        };
+        let sizes = sizes(PERIOD, LEAST, &[lost, BEST_EFFORT]);
+        assert_eq!(sizes[0].repays, Nanos::ZERO);
     }
 
     #[test]
