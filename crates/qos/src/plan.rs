@@ -256,10 +256,33 @@ impl Planner {
             self.started = true;
             self.start();
         }
+        if self.orders.is_empty() && self.is_idle() {
+            return None;
+        }
+        self.skip(now);
         while self.orders.is_empty() && now >= self.epoch_end {
             self.epoch_ends();
         }
         self.orders.pop_front()
+    }
+
+    /// True if nobody has a request outstanding or was served in this period. Nothing is planned until a request comes.
+    fn is_idle(&self) -> bool {
+        let idle = |program: &Served| program.outstanding == 0 && program.served == 0;
+        self.programs.iter().all(idle)
+    }
+
+    /// Leaves out the periods in which nothing was planned, if there are several. The last plan counts until the next one.
+    fn skip(&mut self, now: Time) {
+        let period = self.planning.period;
+        let passed = now.saturating_since(self.period_start).as_nanos() / period.as_nanos();
+        if passed > 2 && self.orders.is_empty() {
+            self.period_start += period * passed;
+            self.epoch_end = self.period_start + self.planning.epoch;
+            for ahead in 0..2 {
+                self.send(self.period_start + period * ahead);
+            }
+        }
     }
 
     /// Returns the state of each program, without those that are unknown.
