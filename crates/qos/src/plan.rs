@@ -120,8 +120,8 @@ struct Served {
     goal: Option<Aim>,
     /// Lane that nobody shares.
     own: u8,
-    /// True if the program has the shared lane.
-    shares: bool,
+    /// True if the program has the shared lane: in the period that was measured, in this period, and in the next plan.
+    shares: [bool; 3],
     votes: Votes,
     outstanding: u64,
     /// True if the program had a request outstanding in this epoch.
@@ -205,7 +205,7 @@ impl Planner {
         let shared = &self.programs[0];
         let shared = (shared.starts[0], shared.windows[0]);
         let program = &mut self.programs[at];
-        let window = match program.shares {
+        let window = match program.shares[1] {
             true => shared,
             false => (program.starts[0], program.windows[0]),
         };
@@ -236,7 +236,8 @@ impl Planner {
         }
         let program = &mut self.programs[at];
         (program.goal, program.bound) = (goal, Rate(0));
-        (program.lost, program.behind, program.progress) = (Nanos::ZERO, Nanos::ZERO, 0);
+        (program.lost, program.repaying) = (Nanos::ZERO, Nanos::ZERO);
+        (program.behind, program.progress) = (Nanos::ZERO, 0);
         true
     }
 
@@ -296,7 +297,7 @@ impl Planner {
             served: rate(program.last.0),
             required: rate(program.last.1),
             window: program.windows[1],
-            lost: program.lost.max(program.behind),
+            lost: program.loss(),
         })
     }
 
@@ -315,30 +316,20 @@ impl Planner {
         }
     }
 
-    /// Sizes of the first windows: what the goals demand, and the rest in equal parts for best effort. The paper's rule, inverse
+    /// Sizes of the first windows: the demand of each goal, and the rest in equal parts for best effort. The paper's rule, inverse
     /// to the throughput, sets a program that moves many bytes back by 2 s in the first two periods.
-    fn initial(&self) -> Vec<Nanos> {
+    fn initial(&self) -> impl Iterator<Item = Nanos> + use<> {
         let (period, least) = (self.planning.period, self.planning.least);
-        let goals = self.programs[1..]
-            .iter()
-            .map(|program| program.goal.as_ref());
-        let shares: f64 = goals.clone().flatten().map(|aim| aim.bounds.share()).sum();
-        let best_effort = goals.clone().filter(Option::is_none).count();
-        let rest = (1.0 - shares).max(0.0) / best_effort as f64;
-        let weights = goals.map(|aim| aim.map_or(rest, |aim| aim.bounds.share()));
-        let weights: Vec<f64> = weights.collect();
-        let sum: f64 = weights.iter().sum();
-        let (mut left, mut of) = (period - least, sum);
-        let windows = weights.iter().map(|weight| {
-            let part = left.as_nanos() as f64 * (weight / of).min(1.0);
-            let window = match weight < &of {
-                true => Nanos::from_nanos(part as u64).max(least).min(left),
-                false => left,
-            };
-            (left, of) = (left - window, of - weight);
-            window
+        let demands = self.programs[1..].iter().map(|program| {
+            let share = program.goal.as_ref().map_or(0.0, |aim| aim.bounds.share());
+            Demand {
+                window: Nanos::from_nanos((period.as_nanos() as f64 * share) as u64),
+                must: true,
+                ..program.demand(self.period_start)
+            }
         });
-        std::iter::once(least).chain(windows).collect()
+        let sizes = sizes(period - least, least, &demands.collect::<Vec<_>>());
+        std::iter::once(least).chain(sizes.into_iter().map(|size| size.window))
     }
 
     fn epoch_ends(&mut self) {
@@ -365,10 +356,8 @@ impl Planner {
     fn period_ends(&mut self) {
         let now = self.period_start + self.planning.period;
         self.period_start = now;
-        let shared = self
-            .programs
-            .iter()
-            .any(|program| program.shares && program.served > 0);
+        let uses_shared = |program: &Served| program.shares[1] && program.served > 0;
+        let shared = self.programs.iter().any(uses_shared);
         for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
             let goal = program.goal.as_ref().filter(|_| self.planning.course);
@@ -376,70 +365,92 @@ impl Planner {
                 aim.start + aim.course.time_of(program.progress)
             });
             program.behind = now.saturating_since(due);
-            // A program that came from the shared window has had no window of its own yet.
-            let own = program.served > 0 && !program.shares && !program.windows[0].is_zero();
-            if own || at == 0 && shared {
+            let used = program.served > 0 || at == 0 && shared;
+            if used && !program.windows[0].is_zero() {
                 program.active_window = program.windows[0];
+            }
+            let [_, measured, begins] = program.shares;
+            program.shares = [measured, begins, begins];
+            if measured != begins {
+                self.orders.push_back(program.assigned());
             }
         }
         self.regroup();
-        let mut demands: Vec<Demand> = self
-            .programs
-            .iter()
-            .map(|program| program.demand(now))
-            .collect();
-        let (shared, own) = demands.split_first_mut().expect("the shared lane");
-        for (program, demand) in self.programs[1..].iter().zip(own) {
-            if program.shares {
-                shared.add(&std::mem::take(demand));
-            }
-        }
+        let demands = self.demands(now);
         let sizes = sizes(self.planning.period, self.planning.least, &demands);
+        let shared = sizes[0].repays;
         for (program, size) in self.programs.iter_mut().zip(sizes) {
-            program.plan(size);
+            program.plan(size, shared);
         }
         self.send(now + self.planning.period);
     }
 
-    /// Moves programs to windows of their own, or to the shared one.
+    /// Moves programs to windows of their own, or to the shared one, from the next plan on.
     fn regroup(&mut self) {
         for at in 1..self.programs.len() {
             let wants = self.wants_own(at);
-            let (period, program) = (self.planning.period, &mut self.programs[at]);
-            let short = program.goal.is_some() && program.served < program.required;
+            let program = &mut self.programs[at];
+            let [measured, _, shares] = program.shares;
+            let short = measured && program.goal.is_some() && program.served < program.required;
             let own = match wants.map(|own| program.votes.vote(own)) {
-                _ if program.shares && short => Some(true),
+                _ if shares && short => Some(true),
                 Some(voted) => voted,
                 None => None,
             };
-            if own != Some(program.shares) {
-                continue;
+            if own == Some(shares) {
+                program.shares[2] = !shares;
+                program.votes = Votes::after(shares && short);
             }
-            program.shares = !program.shares;
-            program.votes = Votes::after(short && !program.shares);
-            let window = program.active_window;
-            if program.shares {
-                // The shared window has to serve one program more, and repays the program's loss.
-                let lost = std::mem::take(&mut program.lost);
-                self.programs[0].active_window += window;
-                self.programs[0].lost += lost;
-            } else {
-                let lost = std::mem::take(&mut self.programs[0].lost);
-                self.programs[at].lost = lost;
-            }
-            let program = &mut self.programs[at];
-            // The window that should serve what the bounds demand.
-            let alone = program.goal.as_ref().map_or(0, |aim| aim.alone.0);
-            if !program.shares && alone > 0 {
-                program.active_window = Rate(alone).time(program.required).min(period);
-                program.served = program.required;
-                let left = program.active_window;
-                let shared = &mut self.programs[0].active_window;
-                *shared = shared.saturating_sub(left).max(self.planning.least);
-            }
-            let program = &self.programs[at];
-            self.orders.push_back(program.assigned());
         }
+    }
+
+    /// Adds up losses, and returns traffic and demand of each lane in the period that ends at `now`.
+    fn demands(&mut self, now: Time) -> Vec<Demand> {
+        let period = self.planning.period;
+        let demands = self.programs.iter().map(|program| program.demand(now));
+        let mut demands: Vec<Demand> = demands.collect();
+        let (shared, own) = demands.split_first_mut().expect("the shared lane");
+        let stays = |program: &Served| {
+            let [measured, _, shares] = program.shares;
+            measured && shares && program.goal.is_some() && !program.idle
+        };
+        let stays = self.programs.iter().any(stays);
+        let shared_window = self.programs[0].windows[0];
+        // Best effort demands nothing. Its bytes in the shared window do not count.
+        shared.served = 0;
+        if !stays {
+            shared.window = Nanos::ZERO;
+        }
+        for (program, demand) in self.programs[1..].iter_mut().zip(own) {
+            if program.goal.is_some() {
+                program.lost = demand.set_back(period);
+                demand.lost = program.loss();
+            }
+            let [measured, _, shares] = program.shares;
+            let window = if measured {
+                shared_window
+            } else {
+                program.windows[0]
+            };
+            if window.is_zero() {
+                // Other lanes lent their windows. The throughput in a window is not known.
+                demand.served = 0;
+            }
+            if measured {
+                demand.window = Nanos::ZERO;
+            }
+            if shares {
+                shared.add(&std::mem::take(demand));
+            } else if let (true, Some(aim)) = (measured, &program.goal) {
+                if stays {
+                    shared.served += demand.served;
+                }
+                // Window that serves the demand at the lone throughput.
+                demand.window = aim.alone.time(demand.required).min(period);
+                demand.served = demand.required;
+            }
+        }
+        demands
     }
 
     /// True if seeks between the program's data and that of others cost more than waiting for the program's next request.
@@ -508,7 +519,7 @@ impl Served {
             number,
             goal,
             own,
-            shares: false,
+            shares: [false; 3],
             votes: Votes::default(),
             outstanding: 0,
             busy: false,
@@ -530,7 +541,7 @@ impl Served {
 
     /// Returns the lane of the program's requests.
     fn lane(&self) -> Lane {
-        match self.shares {
+        match self.shares[1] {
             true => Lane(0),
             false => Lane(self.own),
         }
@@ -555,21 +566,25 @@ impl Served {
             served: self.served,
             required: self.required,
             lost: self.lost,
-            behind: self.behind,
             repaying: self.repaying,
             must: !self.idle,
         }
     }
 
-    /// Takes the size of the window in the period after the next.
-    fn plan(&mut self, size: Size) {
+    /// Loss that windows repay: by the bounds, and at least the time by which the program is behind its course.
+    fn loss(&self) -> Nanos {
+        self.lost.max(self.behind)
+    }
+
+    /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.
+    fn plan(&mut self, size: Size, shared: Nanos) {
         self.last = (self.served, self.required);
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
-        match self.shares {
-            true => self.repaying = Nanos::ZERO,
-            false => (self.lost, self.repaying) = (size.lost, size.repays),
-        }
+        self.repaying = match self.shares[2] {
+            true => shared.min(self.loss()),
+            false => size.repays,
+        };
     }
 }
 

@@ -22,10 +22,8 @@ pub struct Demand {
     pub served: u64,
     /// Bytes that the bounds demand of that period.
     pub required: u64,
-    /// Time by which the program was set back before this period.
+    /// Loss at the end of that period.
     pub lost: Nanos,
-    /// Time by which the program is behind the course of its run. A loss counts as this much at least: bounds may be too low.
-    pub behind: Nanos,
     /// Part of `lost` that the plan of the next period repays, which was made before.
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
@@ -37,8 +35,6 @@ pub struct Demand {
 pub struct Size {
     /// Length of the window.
     pub window: Nanos,
-    /// Time by which the program has been set back, with this period and without what plans repay.
-    pub lost: Nanos,
     /// Part of `lost` that this plan repays.
     pub repays: Nanos,
     /// Part of the window that the lane was short of: T_cut.
@@ -62,15 +58,21 @@ fn scaled<const N: usize>(value: Nanos, times: [u64; N], by: [u64; N]) -> Nanos 
 }
 
 impl Demand {
-    /// Adds the demand of a program that shares the lane.
+    /// Adds the demand of a program that shares the lane. The loss is the mean by demand.
     pub(crate) fn add(&mut self, other: &Demand) {
-        self.left = self.left.into_iter().chain(other.left).min();
-        self.served += other.served;
-        self.required += other.required;
-        self.lost = self.lost.max(other.lost);
-        self.behind = self.behind.max(other.behind);
-        self.repaying = self.repaying.max(other.repaying);
         self.must |= other.must;
+        if other.left.is_none() {
+            return;
+        }
+        let all = self.required + other.required;
+        let mean =
+            |one, two| scaled(one, [self.required], [all]) + scaled(two, [other.required], [all]);
+        self.lost = mean(self.lost, other.lost);
+        self.repaying = mean(self.repaying, other.repaying);
+        self.left = self.left.into_iter().chain(other.left).min();
+        self.window += other.window;
+        self.served += other.served;
+        self.required = all;
     }
 
     /// T_ushape + T_adjust: the window in which the lane would have served what was required. The paper divides by
@@ -84,8 +86,8 @@ impl Demand {
         }
     }
 
-    /// T_loss when the period is over: `lost`, plus what was served too little, less what was served too much.
-    fn set_back(&self, period: Nanos) -> Nanos {
+    /// T_loss at the end of the period: `lost` before the period, plus the shortfall of the period, less the surplus.
+    pub(crate) fn set_back(&self, period: Nanos) -> Nanos {
         let (served, required) = (self.served, self.required);
         let time = |bytes: u64| scaled(period, [bytes], [required]);
         match (required, served < required) {
@@ -120,7 +122,6 @@ pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
         .iter()
         .map(|demand| Size {
             window: demand.adjusted(period).max(least_of(demand)),
-            lost: demand.left.map_or(Nanos::ZERO, |_| demand.set_back(period)),
             repays: Nanos::ZERO,
             cut: Nanos::ZERO,
         })
@@ -170,15 +171,14 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
     urgent.sort_by_key(|at| demands[*at].left);
     for at in urgent {
         let (demand, size) = (&demands[at], &mut sizes[at]);
-        let due = size.lost.max(demand.behind);
-        let due = due.saturating_sub(demand.repaying);
+        let due = demand.lost.saturating_sub(demand.repaying);
         let all = demand.repays(due, period);
+        if all.is_zero() {
+            continue;
+        }
         let extra = all.min(*under);
         size.window += extra;
-        size.repays = match all.is_zero() {
-            true => Nanos::ZERO,
-            false => scaled(due, [extra.as_nanos()], [all.as_nanos()]),
-        };
+        size.repays = scaled(due, [extra.as_nanos()], [all.as_nanos()]);
         *under -= extra;
     }
 }
@@ -222,7 +222,6 @@ mod tests {
             served,
             required,
             lost: Nanos::ZERO,
-            behind: Nanos::ZERO,
             repaying: Nanos::ZERO,
             must: true,
         }
@@ -234,7 +233,6 @@ mod tests {
         served: 0,
         required: 0,
         lost: Nanos::ZERO,
-        behind: Nanos::ZERO,
         repaying: Nanos::ZERO,
         must: true,
     };
@@ -249,8 +247,12 @@ mod tests {
 
     #[test]
     fn a_window_becomes_as_long_as_its_bound_demands() {
-        // Half of what is required, which is made up for in one period, and twice as much.
-        let demands = [goal(10, 100, 50, 100), goal(10, 400, 200, 100), BEST_EFFORT];
+        // Half of the demand, whose loss is repaid in one period, and twice the demand.
+        let half = Demand {
+            lost: ms(500),
+            ..goal(10, 100, 50, 100)
+        };
+        let demands = [half, goal(10, 400, 200, 100), BEST_EFFORT];
         assert_eq!(windows(&demands), [300, 200, 500]);
     }
 
@@ -318,22 +320,29 @@ mod tests {
     }
 
     #[test]
-    fn a_program_behind_its_course_is_repaid_if_bounds_ask_for_less() {
-        let behind = Demand {
-            behind: ms(500),
-            ..goal(10, 300, 100, 100)
+    fn a_loss_is_not_repaid_by_a_window_of_unknown_throughput() {
+        let unserved = Demand {
+            lost: ms(500),
+            ..goal(10, 300, 0, 100)
         };
-        assert_eq!(windows(&[behind, BEST_EFFORT]), [450, 550]);
+        let given = sizes(PERIOD, LEAST, &[unserved, BEST_EFFORT]);
+        assert_eq!(given[0].repays, Nanos::ZERO);
     }
 
     #[test]
-    fn a_loss_without_traffic_to_repay_it_by_is_not_repaid() {
-        let lost = Demand {
-            lost: ms(500),
-            ..goal(10, 0, 0, 100)
+    fn programs_that_share_are_one_with_the_mean_of_their_losses_and_best_effort_adds_no_bytes() {
+        let mut shared = goal(10, 300, 100, 100);
+        shared.lost = ms(1000);
+        shared.add(&goal(5, 0, 200, 300));
+        shared.add(&Demand {
+            served: 1000,
+            ..BEST_EFFORT
+        });
+        let expected = Demand {
+            lost: ms(250),
+            ..goal(5, 300, 300, 400)
         };
-        let sizes = sizes(PERIOD, LEAST, &[lost, BEST_EFFORT]);
-        assert_eq!(sizes[0].repays, Nanos::ZERO);
+        assert_eq!(shared, expected);
     }
 
     #[test]
@@ -366,7 +375,6 @@ mod tests {
                     served: draw(1_000_000),
                     required: draw(3_000_000),
                     lost: ms(draw(2000)),
-                    behind: ms(draw(2000)),
                     repaying: ms(draw(1000)),
                     must: draw(2) > 0,
                 })

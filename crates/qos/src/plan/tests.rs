@@ -78,13 +78,23 @@ impl Load {
     }
 }
 
-/// Runs programs in the windows of a planner. Returns all orders, and the sum of the windows of each period.
-fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<GateOrder>, Planner) {
+/// A planner of these programs.
+fn planner(loads: &[Load], goals: &[Option<f64>]) -> Planner {
     let programs = loads.iter().zip(goals).map(|(load, goal)| Planned {
         number: load.number,
         goal: goal.map(|goal| load.aim(goal)),
     });
-    let mut planner = Planner::new(Planning::default(), programs.collect(), at(0));
+    Planner::new(Planning::default(), programs.collect(), at(0))
+}
+
+/// All orders that are due.
+fn orders(planner: &mut Planner, now: Time) -> Vec<GateOrder> {
+    std::iter::from_fn(|| planner.order(now)).collect()
+}
+
+/// Runs programs in the windows of a planner. Returns all orders.
+fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<GateOrder>, Planner) {
+    let mut planner = planner(loads, goals);
     let mut orders = Vec::new();
     let mut windows: Vec<(Lane, Time, Time)> = Vec::new();
     for load in loads.iter() {
@@ -230,4 +240,80 @@ fn nothing_is_planned_while_nobody_asks_and_a_pause_is_left_out() {
     assert_eq!(starts.first(), Some(&at(3_600_000)));
     assert!(starts.last() < Some(&at(3_602_000)), "{starts:?}");
     assert!(starts.len() <= 4, "{starts:?}");
+}
+
+#[test]
+fn all_lanes_have_the_least_window_at_first_even_if_the_goals_demand_more_than_there_is() {
+    let loads = [1, 2, 3, 4].map(|number| Load::new(number, 64, 1_000, false));
+    let mut planner = planner(&loads, &[Some(1.2), Some(10.0), Some(1.2), None]);
+    let least = planner.planning.least;
+    let spans = orders(&mut planner, at(0)).into_iter();
+    let spans = spans.filter_map(|order| match order {
+        GateOrder::Window { from, span, .. } if from < at(1000) => Some(span),
+        _ => None,
+    });
+    let spans: Vec<Nanos> = spans.collect();
+    assert_eq!(spans.iter().copied().sum::<Nanos>(), MS * 1000);
+    assert!(
+        spans.len() == 5 && spans.iter().all(|span| *span >= least),
+        "{spans:?}"
+    );
+}
+
+#[test]
+fn a_loss_outlives_a_pause_and_ends_with_the_goal() {
+    let load = Load::new(1, 64, 1_000, false);
+    let mut planner = planner(&[load], &[Some(2.0)]);
+    (planner.programs[1].lost, planner.programs[1].repaying) = (MS * 700, MS * 300);
+    orders(&mut planner, at(3_000));
+    assert_eq!(planner.programs[1].lost, MS * 700);
+    planner.programs[1].repaying = MS * 300;
+    planner.set_goal(1, None);
+    let of = &planner.programs[1];
+    assert_eq!((of.lost, of.repaying), (Nanos::ZERO, Nanos::ZERO));
+}
+
+#[test]
+fn a_program_that_comes_back_in_a_window_that_was_lent_gets_its_last_window() {
+    let loads = [1, 2].map(|number| Load::new(number, 64, 1_000, false));
+    let mut planner = planner(&loads, &[Some(2.0), None]);
+    planner.asked(at(0), 0, 2, Op::Read, loads[1].extent());
+    orders(&mut planner, at(3_050));
+    for ms in [3_100, 3_110] {
+        planner.asked(at(ms), 0, 1, Op::Read, loads[0].extent());
+        planner.done(at(ms + 5), 0, 1, 32_768);
+    }
+    let lane = |order: &GateOrder| matches!(order, GateOrder::Window { lane: Lane(1), .. });
+    let found = orders(&mut planner, at(4_000)).into_iter().find(lane);
+    let (lane, from, span) = (Lane(1), at(5_000), MS * 500);
+    assert_eq!(found, Some(GateOrder::Window { lane, from, span }));
+}
+
+/// A program that is assigned to a lane without windows is not served.
+#[test]
+fn a_program_changes_its_lane_when_the_lane_has_the_first_window() {
+    let loads = [1, 2].map(|number| Load::new(number, 64, 1_000, false));
+    // A seek takes no time: the programs should share a window.
+    let mut planner =
+        planner(&loads, &[Some(4.0), Some(4.0)]).with_seeks(Box::new(|_| Nanos::ZERO));
+    let (mut moves, mut windows) = (Vec::new(), Vec::new());
+    for now in (0..6_000).map(at) {
+        for order in orders(&mut planner, now) {
+            match order {
+                GateOrder::Assign { lane, .. } if now > at(0) => moves.push((lane, now)),
+                GateOrder::Window { lane, from, .. } => windows.push((lane, from)),
+                _ => {}
+            }
+        }
+        for load in &loads {
+            planner.asked(now, 0, load.number, Op::Read, load.extent());
+            planner.done(now, 0, load.number, 32_768);
+        }
+    }
+    assert!(!moves.is_empty());
+    for (to, now) in moves {
+        let within =
+            |(lane, from): &(Lane, Time)| *lane == to && (now..now + MS * 1000).contains(from);
+        assert!(windows.iter().any(within), "{to:?} at {now:?}: {windows:?}");
+    }
 }

@@ -5,5 +5,7 @@ mod formulas;
 mod model;
 mod planner;
 mod recorder;
+mod second;
 mod simulated;
 mod training;
+mod twice;

@@ -12,13 +12,6 @@ fn number(span: Nanos) -> f64 {
     span.as_nanos() as f64
 }
 
-/// Window and loss of each lane, in nanoseconds.
-#[derive(Clone, Debug)]
-struct Formulas {
-    windows: Vec<f64>,
-    lost: Vec<f64>,
-}
-
 /// Takes `all` from `windows`, in parts proportional to `weights`, and leaves `floors`. Returns what could not be taken.
 fn take(windows: &mut [f64], floors: &[f64], weights: &[f64], mut all: f64) -> f64 {
     let mut open: Vec<usize> = (0..windows.len()).filter(|at| weights[*at] > 0.0).collect();
@@ -45,16 +38,15 @@ fn take(windows: &mut [f64], floors: &[f64], weights: &[f64], mut all: f64) -> f
     all.max(0.0)
 }
 
-/// The rule of section 3.2.2. The period has room for the least window of each lane that must have one, a lane is of best
+/// The rule of section 3.2.2: the window of each lane, in nanoseconds. The period has room for the least window of each lane that must have one, a lane is of best
 /// effort, and a deadline is ahead.
-fn formulas(demands: &[Demand]) -> Formulas {
+fn formulas(demands: &[Demand]) -> Vec<f64> {
     let period = number(PERIOD);
     let floors: Vec<f64> = demands
         .iter()
         .map(|demand| if demand.must { number(LEAST) } else { 0.0 })
         .collect();
     let mut windows = floors.clone();
-    let mut lost = vec![0.0; demands.len()];
     let goals: Vec<usize> = (0..demands.len())
         .filter(|at| demands[*at].left.is_some())
         .collect();
@@ -67,12 +59,6 @@ fn formulas(demands: &[Demand]) -> Formulas {
             window += (required - served) / (served / window);
         }
         windows[*at] = window.min(period).max(floors[*at]);
-        lost[*at] = number(demand.lost);
-        if demand.required > 0 {
-            // Measured: too little adds to the loss, and too much repays.
-            lost[*at] += (required - served) / (required / period);
-            lost[*at] = lost[*at].max(0.0);
-        }
     }
     let left = |at: usize| demands[at].left.map_or(0.0, number);
     let sum: f64 = windows.iter().sum();
@@ -80,7 +66,7 @@ fn formulas(demands: &[Demand]) -> Formulas {
         let weights: Vec<f64> = (0..demands.len()).map(left).collect();
         let more = take(&mut windows, &floors, &weights, sum - period);
         assert!(more < 1.0, "a deadline is ahead, and all floors fit");
-        return Formulas { windows, lost };
+        return windows;
     }
     let mut slack = period - sum;
     let mut urgent = goals.clone();
@@ -94,8 +80,7 @@ fn formulas(demands: &[Demand]) -> Formulas {
         let bound = demand.required as f64 / period;
         let throughput = demand.served as f64 / number(demand.window);
         // The plan before, which counts in the next period, repays a part.
-        let due = lost[at].max(number(demand.behind));
-        let due = (due - number(demand.repaying)).max(0.0);
+        let due = (number(demand.lost) - number(demand.repaying)).max(0.0);
         let given = (due * bound / throughput).min(slack);
         slack -= given;
         windows[at] += given;
@@ -108,7 +93,7 @@ fn formulas(demands: &[Demand]) -> Formulas {
     for (at, takes) in rest.enumerate() {
         windows[at] += if takes { slack / count as f64 } else { 0.0 };
     }
-    Formulas { windows, lost }
+    windows
 }
 
 fn demand(goal: bool) -> impl Strategy<Value = Demand> {
@@ -129,7 +114,6 @@ fn demand(goal: bool) -> impl Strategy<Value = Demand> {
             served,
             required,
             lost,
-            behind: if must { lost * 2 } else { lost / 2 },
             repaying: lost / 3,
             must,
         },
@@ -154,7 +138,6 @@ fn extreme() -> impl Strategy<Value = Demand> {
             served,
             required,
             lost,
-            behind: window,
             repaying: lost / 2,
             must,
         })
@@ -184,17 +167,11 @@ proptest! {
         let sizes = sizes(PERIOD, LEAST, &demands);
         let close = |one: f64, other: f64| (one - other).abs() < 2_000.0;
         for (at, size) in sizes.iter().enumerate() {
-            let (window, lost) = (by_hand.windows[at], by_hand.lost[at]);
+            let window = by_hand[at];
             prop_assert!(
                 close(number(size.window), window),
                 "window of {at}: {} by hand {window}\n{demands:#?}\n{sizes:#?}\n{by_hand:#?}", number(size.window)
             );
-            if demands[at].left.is_some() {
-                prop_assert!(
-                    close(number(size.lost), lost),
-                    "loss of {at}: {} by hand {lost}\n{demands:#?}\n{sizes:#?}\n{by_hand:#?}", number(size.lost)
-                );
-            }
         }
     }
 
