@@ -441,7 +441,7 @@ fn draw(seed: u64) -> Plan {
         timeout: Nanos::from_micros(*random.pick(&[1, 100, 5_000, 100_000])),
     });
     let scans = crowd.is_none() && random.chance(33);
-    let scan = scans.then(|| ScanPlan::draw(&mut random, &requests, capacity));
+    let scan = scans.then(|| ScanPlan::draw(&mut random, &requests, capacity, config.plug));
     let scan = scan.flatten();
     let mut drawn = format!(
         "{name}, drive depth {drive_depth} {}, cache {}, noise {}, {config:?}, {scheduler}, gate {gate}",

@@ -3,7 +3,7 @@
 use super::random::Random;
 use headtime_disk::Model;
 use headtime_engine::{
-    Approach, Arrival, Background, BackgroundLayer, Engine, Finished, Join, Lane, Outcome,
+    Approach, Arrival, Background, BackgroundLayer, Engine, Finished, Join, Lane, Outcome, Plug,
     RequestId,
 };
 use headtime_gaps::{
@@ -33,6 +33,7 @@ impl ScanPlan {
         random: &mut Random,
         requests: &[(Time, NewRequest)],
         capacity: u64,
+        plug: Option<Plug>,
     ) -> Option<ScanPlan> {
         let (_, near) = requests.get(random.below(requests.len().max(1) as u64) as usize)?;
         // An account by sector of a drive of terabytes takes gigabytes.
@@ -71,7 +72,8 @@ impl ScanPlan {
         });
         // A run of years would have more looks at its promises than anybody waits for.
         let last = requests.last().map_or(Time::ZERO, |(at, _)| *at) - Time::ZERO;
-        let is_short = last < Nanos::from_secs(100);
+        let plugged = plug.map_or(Nanos::ZERO, |plug| plug.timeout);
+        let is_short = last.max(plugged) < Nanos::from_secs(100);
         let promised = Promised {
             finish_within: random.chance(70).then(|| {
                 Nanos::from_secs(1) + Nanos::from_nanos(random.below(2 * last.as_nanos() + 1))
