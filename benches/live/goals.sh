@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run-time goals on a live server: three emulated disks, a sequential program, a random one, and a backup, over NBD. Takes the profiles of both programs,
-# then runs all together with goals, with windows and without. Prints a table, and how often a command of a window ended in the next window.
+# then runs all together with goals: by windows, by constant rates, and without either. Prints a table, and how often a command of a window ended in the next window.
 #
 #   benches/live/goals.sh [--goal TIMES] [--seconds N] [--repeat N]
 #
@@ -44,7 +44,7 @@ settings() {
         printf '[[disk.export]]\nname = "backup%s"\nrange = "100GiB..120GiB"\n' $disk
     done
     printf '[listen]\nnbd = "unix:%s"\ncontrol = "unix:%s"\n' "$socket" "$control"
-    [ "$1" = windows ] || return 0
+    [ "$1" != depth ] || return 0
     for name in "${programs[@]}" backup; do
         printf '[[qos.program]]\nname = "%s"\nexports = ["%s0", "%s1", "%s2"]\n' $name $name $name $name
         [ ! -s "$work/$name.profile" ] || printf 'profile = "%s"\n' "$work/$name.profile"
@@ -103,7 +103,7 @@ stop
 row() {
     local name=$1 late='' reader=() values=() program started=$EPOCHREALTIME
     start "$2" "$3" --log "$work/events.log"
-    if [ "$2" = windows ]; then
+    if [ "$2" != depth ]; then
         for program in "${programs[@]}"; do ask qos goal $program "${goal}x" >/dev/null; done
     fi
     backup 600 &
@@ -133,8 +133,43 @@ print(f"{name:20}", *cells, f"{moved / span:9.1f} {moved / left:8.2f}", flush=Tr
 PYTHON
 }
 
+# switches: how many changes from a window to one of another program there were, and in how many no command of the old window ended in the new one.
+switches() {
+    python3 - "$work"/events.log* <<'PYTHON'
+import sys
+
+changes = clean = 0
+for path in sys.argv[1:]:
+    lane_of, program_of, lane_at, plan, ended = {}, {}, {}, [], []
+    for line in open(path, errors="replace"):
+        kind, *of = line.split()
+        if kind == "A":
+            program_of[of[2], of[3]] = int(of[7])
+        elif kind == "I":
+            lane_at[of[1]] = (int(of[0]), lane_of.get(program_of.get((of[2], of[3]), 0), 0))
+        elif kind == "C" and of[1] in lane_at:
+            ended.append((*lane_at.pop(of[1]), int(of[0])))
+        elif kind == "O" and of[1] == "assign":
+            lane_of[int(of[2])] = int(of[3])
+        elif kind == "O" and of[1] == "window":
+            lane, start, length = map(int, of[2:5])
+            plan = [window for window in plan if window[0] < start] + [(start, start + length, lane)]
+    late, at = set(), 0
+    for issued, lane, end in sorted(ended):
+        while at + 1 < len(plan) and plan[at + 1][0] <= issued:
+            at += 1
+        if at + 1 < len(plan) and plan[at][2] == lane and plan[at][1] == plan[at + 1][0] < end and plan[at + 1][2] != lane:
+            late.add(at)
+    of_disk = sum(one[2] != two[2] and one[1] == two[0] for one, two in zip(plan, plan[1:]))
+    changes, clean = changes + of_disk, clean + of_disk - len(late)
+print(f"{clean} of {changes} changes of window were clean ({100 * clean / max(changes, 1):.1f} %)", flush=True)
+PYTHON
+}
+
 printf '%-20s %9s %8s %7s %9s %8s %7s %9s %8s\n' '' 'seq s' 'goal s' 'late %' 'random s' 'goal s' 'late %' 'backup' 'of left'
 for ((i = 0; i < repeat; i++)); do
     row 'cfq alone' depth cfq
+    row average average cfq
     row windows windows cfq
+    switches
 done

@@ -23,7 +23,7 @@ pub struct Conducted {
     pub dedicated: Nanos,
 }
 
-/// What a conductor orders a member to do.
+/// Order of a conductor to a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conduct {
     /// A directive to the schedulers of a member.

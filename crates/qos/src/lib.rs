@@ -25,6 +25,7 @@
 
 mod bound;
 mod cart;
+mod course;
 mod features;
 mod goal;
 mod group;

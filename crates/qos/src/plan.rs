@@ -4,9 +4,9 @@
 //! asked, done ──> Planner ──> Assign, Window    for the gate `windows` of every server
 //! ```
 //!
-//! Time is divided into periods, and these into epochs. At the end of an epoch each program gets the bound for the next one.
-//! At the end of a period, what was served is compared with what the bounds demanded, and the plan for the period after the next
-//! is made: a plan is sent a whole period before its first window.
+//! Time is divided into periods, and a period into epochs. At the end of an epoch each program gets the bound for the next
+//! epoch. At the end of a period the planner compares the bytes served with the bytes that the bounds demanded. Then the planner
+//! sends the plan of the period after the next: a whole period before the first window of that plan.
 //!
 //! # Readings
 //!
@@ -17,6 +17,7 @@
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
 use crate::bound::{Alpha, Bounds};
+use crate::course::Course;
 use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
@@ -37,6 +38,9 @@ pub struct Planning {
     pub epoch: Nanos,
     /// Shortest window that a lane with requests gets; default 45 ms.
     pub least: Nanos,
+    /// True if a loss is at least the time by which a program is behind the course of its profile; default true. The paper has
+    /// losses by bounds alone.
+    pub course: bool,
 }
 
 impl Planning {
@@ -47,6 +51,7 @@ impl Planning {
         Planning {
             period: options.duration("period"),
             least: options.duration("guard") * 3,
+            course: options.choice("losses") == "course",
             ..Planning::default()
         }
     }
@@ -58,6 +63,7 @@ impl Default for Planning {
             period: Nanos::from_millis(1000),
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
+            course: true,
         }
     }
 }
@@ -80,6 +86,8 @@ pub struct Aim {
     pub alone: Rate,
     /// Bounds of the program.
     pub bounds: Bounds,
+    start: Time,
+    course: Course,
 }
 
 /// Time of a seek over so many sectors.
@@ -100,7 +108,8 @@ pub struct State {
     pub required: Rate,
     /// Window in the last plan.
     pub window: Nanos,
-    /// Time by which cuts have set the program back so far, less what was repaid.
+    /// Time by which cuts have set the program back so far, less what was repaid. At least the time by which the program is behind
+    /// the course of its run.
     pub lost: Nanos,
 }
 
@@ -128,6 +137,10 @@ struct Served {
     /// Last window that traffic was measured in.
     active_window: Nanos,
     lost: Nanos,
+    /// Time by which the program was behind its course at the end of the last period.
+    behind: Nanos,
+    /// Bytes served since the goal was set.
+    progress: u64,
     /// Part of `lost` that the plan of the next period repays.
     repaying: Nanos,
     /// True if the program had no request in the last period.
@@ -211,6 +224,7 @@ impl Planner {
         program.outstanding = program.outstanding.saturating_sub(1);
         program.busy = true;
         program.served += bytes;
+        program.progress += bytes;
         program.locality.done(now, server);
     }
 
@@ -223,6 +237,7 @@ impl Planner {
         let program = &mut self.programs[at];
         (program.goal, program.bound) = (goal, Rate(0));
         (program.lost, program.repaying) = (Nanos::ZERO, Nanos::ZERO);
+        (program.behind, program.progress) = (Nanos::ZERO, 0);
         true
     }
 
@@ -259,7 +274,7 @@ impl Planner {
             served: rate(program.last.0),
             required: rate(program.last.1),
             window: program.windows[1],
-            lost: program.lost,
+            lost: program.lost.max(program.behind),
         })
     }
 
@@ -322,6 +337,11 @@ impl Planner {
         let shared = self.programs.iter().any(uses_shared);
         for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
+            let goal = program.goal.as_ref().filter(|_| self.planning.course);
+            let due = goal.map_or(Time::NEVER, |aim| {
+                aim.start + aim.course.time_of(program.progress)
+            });
+            program.behind = now.saturating_since(due);
             let used = program.served > 0 || at == 0 && shared;
             if used && !program.windows[0].is_zero() {
                 program.active_window = program.windows[0];
@@ -380,8 +400,8 @@ impl Planner {
         }
         for (program, demand) in self.programs[1..].iter_mut().zip(own) {
             if program.goal.is_some() {
-                demand.lost = demand.set_back(period);
-                program.lost = demand.lost;
+                program.lost = demand.set_back(period);
+                demand.lost = program.lost.max(program.behind);
             }
             let [measured, _, shares] = program.shares;
             let window = if measured {
@@ -464,6 +484,8 @@ impl Aim {
             deadline: Time::from_nanos(start.as_nanos().saturating_add(run_time.as_nanos())),
             alone: Rate::of(profile.bytes(), io),
             bounds: Bounds::new(model, alpha, sector_bytes),
+            start,
+            course: Course::new(profile, alpha),
         })
     }
 }
@@ -486,6 +508,8 @@ impl Served {
             starts: [Time::ZERO; 2],
             active_window: Nanos::ZERO,
             lost: Nanos::ZERO,
+            behind: Nanos::ZERO,
+            progress: 0,
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
@@ -530,7 +554,7 @@ impl Served {
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
         self.repaying = match self.shares[2] {
-            true => shared.min(self.lost),
+            true => shared.min(self.lost.max(self.behind)),
             false => size.repays,
         };
     }

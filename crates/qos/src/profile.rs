@@ -3,7 +3,7 @@
 use crate::features::Sums;
 use crate::setting::{Setting, SettingError};
 use crate::text::{Lines, TextError, finite, first_line, seal};
-use headtime_units::Nanos;
+use headtime_units::{Nanos, Rate};
 use headtime_workload::Random;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -86,6 +86,13 @@ impl Profile {
     /// Bytes that the program asked of all servers.
     pub fn bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.sums.bytes).sum()
+    }
+
+    /// Constant rate at which each server has to serve the program for a run of this time, in sectors a second: case (a) of
+    /// section 2.
+    pub fn constant_rate(&self, run_time: Nanos, sector_bytes: u32) -> u64 {
+        let sectors = self.bytes() / u64::from(sector_bytes) / u64::from(self.setting.servers);
+        Rate::of(sectors, run_time).0
     }
 
     /// A part of the run with at least so many requests, of whole epochs, drawn by `seed`. The whole run if it has fewer.

@@ -6,7 +6,8 @@
 //!
 //! A program is a name for exports. A [`Goal`] is for one run of the program: the run starts with the first request after the goal
 //! was set, and is over when the deadline has passed and the program has asked for nothing for three periods. While no run has a
-//! goal there are no windows, and gates serve all programs in turn.
+//! goal there are no windows, and gates serve all programs in turn. Under gates `average` a goal becomes a constant rate, and there
+//! is no planner.
 //!
 //! There is no clock and no disk here: whoever calls [`Goals::tick`] gives the time and passes the orders on.
 
@@ -15,7 +16,7 @@ mod options;
 mod program;
 
 use feed::{Note, Notes, What};
-use headtime_engine::GateOrder;
+use headtime_engine::{GateOrder, Lane};
 use headtime_qos::{Goal, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
 pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, SeekTime, Until};
@@ -64,6 +65,8 @@ pub struct Goals {
     planner: Option<Planner>,
     /// Lanes of programs.
     assigned: Vec<GateOrder>,
+    /// Constant rates that the gates do not have yet.
+    rates: Vec<GateOrder>,
     unseen: u64,
 }
 
@@ -89,6 +92,7 @@ impl Goals {
             last: Time::ZERO,
             planner: None,
             assigned: Vec::new(),
+            rates: Vec::new(),
             unseen: 0,
         }
     }
@@ -121,6 +125,18 @@ impl Goals {
             );
         }
         self.end_runs();
+        orders.append(&mut self.rates);
+    }
+
+    /// Serves a program at a constant rate, for a run of this time; `None`: with what others leave.
+    fn set_rate(&mut self, index: usize, run_time: Option<Nanos>) {
+        if self.options.rates {
+            let of = index as u16 + 1;
+            let lane = Lane(of as u8);
+            let rate = run_time.map_or(0, |run_time| self.options.rate(index, run_time));
+            self.rates.push(GateOrder::Assign { of, lane });
+            self.rates.push(GateOrder::Rate { lane, rate });
+        }
     }
 
     /// Takes what the planner has to order by `now`.
@@ -191,6 +207,9 @@ impl Goals {
                     deadline,
                     hopeless: false,
                 };
+                if self.options.rates {
+                    return self.set_rate(index, Some(deadline - at));
+                }
                 let programs =
                     (1..=self.programs.len() as u16).map(|number| Planned { number, goal: None });
                 let planning = self.options.planning;
@@ -240,7 +259,8 @@ impl Goals {
 
     fn end_runs(&mut self) {
         let rest = self.rest();
-        for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
+        for index in 0..self.programs.len() {
+            let (program, of) = (&mut self.programs[index], &self.options.programs[index]);
             let Run::Running {
                 start, deadline, ..
             } = program.run
@@ -262,6 +282,7 @@ impl Goals {
                 ),
             }
             program.run = Run::Over { took, late };
+            self.set_rate(index, None);
         }
         let runs = |program: &Program| matches!(program.run, Run::Running { .. });
         if !self.programs.iter().any(runs) {
@@ -318,6 +339,7 @@ impl Goals {
         if let Some(planner) = &mut self.planner {
             planner.set_goal(index as u16 + 1, None);
         }
+        self.set_rate(index, None);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use super::config::{Config, ProgramConfig};
 use super::disk::PreparedDisk;
 use super::disks::{Prepared, Running};
-use headtime_engine::Member;
+use headtime_engine::{GateOrder, Member};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::{Clock, until};
 use headtime_qos::{Model, Planning, Profile, Setting, TimeOfDay, TrainOptions};
@@ -42,10 +42,17 @@ pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOption
             names[names.len() - 1]
         );
     }
+    let gate = &first.config.stack.engine.gate;
+    let rates = gate.info().name == "average";
     let mut options = GoalsOptions {
         site,
         servers: u16::try_from(names.len()).expect("there are not so many"),
-        planning: Planning::of(&first.config.stack.engine.gate),
+        planning: if rates {
+            Planning::default()
+        } else {
+            Planning::of(gate)
+        },
+        rates,
         seek: seek(first),
         programs: Vec::with_capacity(config.programs.len()),
     };
@@ -154,11 +161,23 @@ impl Kept {
             drop(goals);
             for order in orders.drain(..) {
                 for disk in &self.disks {
+                    let order = in_sectors(order, disk.sector_bytes());
                     let members = (0..disk.members() as u16).map(Member);
                     members.for_each(|member| disk.order_gate(member, order));
                 }
             }
         }
+    }
+}
+
+/// The order with a rate in sectors of a disk.
+fn in_sectors(order: GateOrder, sector_bytes: u32) -> GateOrder {
+    match order {
+        GateOrder::Rate { lane, rate } => GateOrder::Rate {
+            lane,
+            rate: rate * u64::from(SECTOR_BYTES) / u64::from(sector_bytes),
+        },
+        other => other,
     }
 }
 

@@ -227,8 +227,8 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Swaps the gate in flight, and with it the lanes: every request moves to the lane that the new gate says, a
-    /// merged one to the highest of those of its parts.
+    /// Swaps the gate in flight, and with it the lanes. Each request moves to the lane that the new gate says. A merged
+    /// request moves to the highest lane of its parts.
     /// The new gate is told of the commands in the drive as if they went there now, in the order in which they did.
     /// Orders that the old gate obeys stay in force, and so does a depth that was ordered.
     ///

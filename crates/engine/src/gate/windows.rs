@@ -10,7 +10,8 @@
 //! An order [assigns](GateOrder::Assign) a program or an export to a lane. A plan gives lanes windows of time
 //! ([`GateOrder::Window`]); a later order replaces all that begins at its start or after. During a window only its lane's
 //! requests go to the drive, as the gate inside allows. A request goes only if the drive should be done with everything by
-//! the end of the window: `guard` at least, or as many mean services of the lane as commands are in the drive then. The first
+//! the end of the window: `guard` at least, or as many mean services of the lane as commands are in the drive then, and three
+//! deviations of their sum. The first
 //! request of a window waits until the drive is empty of other lanes.
 //!
 //! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
@@ -21,7 +22,7 @@
 //!
 //! # Bound
 //!
-//! None of its own: the plan has to give each lane windows.
+//! The gate promises nothing by itself: the plan has to give each lane windows.
 //!
 //! # Source
 //!
@@ -71,6 +72,12 @@ const INFO: PolicyInfo = PolicyInfo {
             Nanos::from_millis(1000),
             "length of a plan, which is repeated three times if no other one comes",
         ),
+        OptionInfo::choice(
+            "losses",
+            &["course", "bounds"],
+            "for whoever plans. bounds: a program is paid back what its bounds demanded and it was not served, as in the paper; \
+             course: at least the time by which the program is behind its profile",
+        ),
     ],
     inner: Some("depth"),
     waits: true,
@@ -80,8 +87,15 @@ const INFO: PolicyInfo = PolicyInfo {
 /// Times that the last plan is repeated if no other one comes.
 const REPEATS: u64 = 3;
 
-/// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP. The first one is the mean.
+/// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP (RFC 6298). The first one is the mean.
 const MEAN_SHARE: u64 = 8;
+
+/// Share of a new difference from the mean in the mean deviation: 1/4 (RFC 6298). The first one is half of the first mean.
+const DEVIATION_SHARE: u64 = 4;
+
+/// Mean deviations of services that their sum may exceed its mean by. Three are 2.4 standard deviations of a normal distribution, which
+/// one sum in 120 exceeds.
+const DEVIATIONS: u64 = 3;
 
 /// A window of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,8 +151,8 @@ struct Windows {
     served_from: Time,
     /// Time at which each lane last had a command in the drive.
     used: Vec<Time>,
-    /// Mean service time of a lane's command.
-    means: Vec<Nanos>,
+    /// Mean service time of a lane's command, and the mean deviation.
+    services: Vec<(Nanos, Nanos)>,
 }
 
 impl Windows {
@@ -146,7 +160,7 @@ impl Windows {
     fn new(options: Options<'_>, inner: Box<dyn Gate>) -> Windows {
         let assignment = Assignment::of(options);
         Windows {
-            means: vec![Nanos::ZERO; assignment.lanes()],
+            services: vec![(Nanos::ZERO, Nanos::ZERO); assignment.lanes()],
             used: vec![Time::ZERO; assignment.lanes()],
             held: vec![0; assignment.lanes()],
             assignment,
@@ -206,7 +220,13 @@ impl Windows {
 
     /// True if the drive should be done by the end of the turn with what it has and one command more of the lane.
     fn fits(&self, now: Time, lane: Lane, until: Option<Time>) -> bool {
-        let services = self.means[lane.index()] * u64::from(self.in_drive + 1);
+        let count = u64::from(self.in_drive + 1);
+        let (mean, deviation) = self.services[lane.index()];
+        // Deviations of services add up by their squares.
+        let deviation = u128::from(deviation.as_nanos());
+        let deviation = (deviation * deviation * u128::from(count)).isqrt();
+        let deviation = Nanos::from_nanos(u64::try_from(deviation).unwrap_or(u64::MAX));
+        let services = mean * count + deviation * DEVIATIONS;
         until.is_none_or(|until| now + services.max(self.guard) <= until)
     }
 
@@ -331,12 +351,16 @@ impl Gate for Windows {
         let lane = self.lane_of[tag.index()].index();
         self.held[lane] -= 1;
         self.used[lane] = now;
-        let (service, mean) = (now - self.served_from, self.means[lane]);
-        let longer = service.saturating_sub(mean) / MEAN_SHARE;
-        let shorter = mean.saturating_sub(service) / MEAN_SHARE;
-        self.means[lane] = match mean {
-            Nanos::ZERO => service,
-            mean => mean + longer - shorter,
+        let service = now - self.served_from;
+        let (mean, deviation) = self.services[lane];
+        let longer = service.saturating_sub(mean);
+        let shorter = mean.saturating_sub(service);
+        self.services[lane] = match mean {
+            Nanos::ZERO => (service, service / 2),
+            mean => (
+                mean + longer / MEAN_SHARE - shorter / MEAN_SHARE,
+                deviation - deviation / DEVIATION_SHARE + (longer + shorter) / DEVIATION_SHARE,
+            ),
         };
         self.served_from = now;
     }

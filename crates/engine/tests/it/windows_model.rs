@@ -67,7 +67,8 @@ struct Model {
     in_drive: Vec<InDrive>,
     /// Time at which a command of the lane was last in the drive.
     last: BTreeMap<u8, u64>,
-    mean: BTreeMap<u8, f64>,
+    /// Mean and mean deviation of the lane's services.
+    mean: BTreeMap<u8, (f64, f64)>,
     /// Start of the service of the command that returns next: the drive was empty before, or the last one returned.
     served_from: u64,
     /// Client's number: program.
@@ -131,8 +132,9 @@ impl Model {
 
     /// True if the drive can end all its commands, and another command of the lane, by `end`. `slack` decides on a tie.
     fn in_time(&self, now: u64, lane: u8, end: Option<u64>, slack: f64) -> bool {
-        let mean = self.mean.get(&lane).copied().unwrap_or(0.0);
-        let needed = (GUARD as f64).max(mean * (self.in_drive.len() + 1) as f64);
+        let (mean, deviation) = self.mean.get(&lane).copied().unwrap_or_default();
+        let count = (self.in_drive.len() + 1) as f64;
+        let needed = (GUARD as f64).max(mean * count + 3.0 * deviation * count.sqrt());
         end.is_none_or(|end| now as f64 + needed <= end as f64 + slack)
     }
 
@@ -199,8 +201,13 @@ impl Model {
         self.last.insert(done.lane, now);
         let service = (now - self.served_from) as f64;
         self.served_from = now;
-        let mean = self.mean.entry(done.lane).or_insert(service);
-        *mean += (service - *mean) / 8.0;
+        match self.mean.get_mut(&done.lane) {
+            None => _ = self.mean.insert(done.lane, (service, service / 2.0)),
+            Some((mean, deviation)) => {
+                *deviation += ((service - *mean).abs() - *deviation) / 4.0;
+                *mean += (service - *mean) / 8.0;
+            }
+        }
         done.tag
     }
 }

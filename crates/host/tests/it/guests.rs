@@ -153,7 +153,7 @@ fn cookies_name_the_guest() {
     assert!((1..=64).all(|guest| of(guest) == of(1)));
 }
 
-/// What is written back for one guest has the guest's number, and the guest that ended first does not end the other.
+/// Requests of write-back have the number of their guest. One guest's end does not end the other.
 #[test]
 fn a_guest_that_ends_does_not_end_the_others() {
     let mut writer = builder(2);
@@ -181,7 +181,7 @@ fn a_guest_that_ends_does_not_end_the_others() {
     assert_eq!(BTreeSet::from_iter(written), [flusher].into());
 }
 
-/// What is foretold comes from the place and the process that it is foretold of.
+/// A request comes at the place and from the process that were foretold.
 #[test]
 fn what_is_foretold_of_a_guest_comes() {
     let mut guests = guests(vec![reader(2, 1, 64), reader(2, 2, 64)]);

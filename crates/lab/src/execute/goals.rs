@@ -160,9 +160,7 @@ impl Goals {
         self.check_lanes(cell, self.goals.len())?;
         let mut orders = Vec::new();
         for (lane, goal) in (1..).map(Lane).zip(&self.goals) {
-            let sectors =
-                goal.profile.bytes() / u64::from(self.sector_bytes) / u64::from(self.servers);
-            let rate = (sectors as f64 / goal.run_time.as_secs_f64()) as u64;
+            let rate = (goal.profile).constant_rate(goal.run_time, self.sector_bytes);
             let of = goal.number;
             for member in (0..self.servers).map(Member) {
                 for order in [

@@ -20,8 +20,12 @@ pub struct Program {
     votes: Vec<bool>,
     /// Votes that do not count yet.
     keeps: u32,
-    /// Seconds by which the program is set back.
-    pub lost: f64,
+    /// Loss by the bounds, in seconds.
+    lost: f64,
+    /// Delay behind the course, in seconds.
+    behind: f64,
+    /// Bytes served since the goal was set.
+    progress: f64,
     /// Last window that bytes were served in, in seconds.
     last: f64,
     bound: f64,
@@ -31,9 +35,34 @@ pub struct Program {
 
 pub struct Goal {
     pub deadline: f64,
+    /// Start of the run.
+    pub start: f64,
     /// Bytes per second with the servers to itself.
     pub alone: f64,
     pub bounds: Bounds,
+    /// Bytes of the profile so far, and the second of the run at which they are due.
+    pub course: Vec<(f64, f64)>,
+}
+
+impl Goal {
+    /// Second of the run at which so many bytes are due. Points of the course are joined by straight lines.
+    fn due(&self, bytes: f64) -> f64 {
+        let mut before = (0.0, 0.0);
+        for &(to, end) in &self.course {
+            if bytes < to {
+                return before.1 + (bytes - before.0) / (to - before.0) * (end - before.1);
+            }
+            before = (to, end);
+        }
+        before.1
+    }
+}
+
+impl Program {
+    /// Seconds of loss that a plan repays.
+    pub fn loss(&self) -> f64 {
+        self.lost.max(self.behind)
+    }
 }
 
 /// What is seen of a program in a period.
@@ -89,6 +118,8 @@ impl Second {
             votes: Vec::new(),
             keeps: 0,
             lost: 0.0,
+            behind: 0.0,
+            progress: 0.0,
             last: 0.0,
             bound: 0.0,
             servers: vec![Server::default(); servers],
@@ -103,7 +134,7 @@ impl Second {
             epochs: 0,
             plans: Vec::new(),
         };
-        // First windows: what the goals demand, and the rest in equal parts for best effort. Two periods begin so. Unknown
+        // First windows: the demand of each goal, and the rest in equal parts for best effort. Two periods begin so. Unknown
         // programs have the least window.
         let mut lanes: Vec<Lane> = (1..second.programs.len())
             .map(|i| second.lane(i, vec![i]))
@@ -134,6 +165,7 @@ impl Second {
     pub fn set_goal(&mut self, i: usize, goal: Option<Goal>) {
         let program = &mut self.programs[i];
         (program.goal, program.bound, program.lost) = (goal, 0.0, 0.0);
+        (program.behind, program.progress) = (0.0, 0.0);
     }
 
     /// A request arrives.
@@ -163,6 +195,7 @@ impl Second {
         at.outstanding -= 1;
         at.done = Some(now.as_secs_f64());
         program.seen.served += bytes as f64;
+        program.progress += bytes as f64;
     }
 
     /// The window of a program at a time.
@@ -308,8 +341,8 @@ impl Second {
         let observed = self.plans[self.plans.len() - 2].clone();
         let coming = self.plans[self.plans.len() - 1].clone();
         self.regroup();
-        // Losses: bytes that were demanded and not served, over what a second demands. A surplus pays back.
-        let before: Vec<f64> = self.programs.iter().map(|p| p.lost).collect();
+        // Losses: demand less service, over the demand of a second. A surplus pays back.
+        let before: Vec<f64> = self.programs.iter().map(Program::loss).collect();
         for p in self
             .programs
             .iter_mut()
@@ -317,6 +350,12 @@ impl Second {
         {
             p.lost =
                 (p.lost + (p.seen.required - p.seen.served) / p.seen.required * PERIOD).max(0.0);
+        }
+        let now = self.epochs as f64 / EPOCHS as f64;
+        for p in &mut self.programs {
+            p.behind = p.goal.as_ref().map_or(0.0, |goal| {
+                (now - goal.start - goal.due(p.progress)).max(0.0)
+            });
         }
         // Last windows that bytes were served in.
         for window in &observed.windows {
@@ -336,7 +375,7 @@ impl Second {
             lanes.push(self.lane(0, group));
         }
         for lane in lanes.iter_mut().filter(|lane| lane.left.is_some()) {
-            // Members' losses, by what they require. What the coming plan repays is not repaid twice.
+            // Mean of the members' losses, by demand. What the coming plan repays is not repaid twice.
             let (mut lost, mut repaid) = (0.0, 0.0);
             for &i in lane
                 .members
@@ -350,7 +389,7 @@ impl Second {
                     .filter(|w| w.lane == coming.lanes[i])
                     .map(|w| w.repays)
                     .sum();
-                lost += part * self.programs[i].lost;
+                lost += part * self.programs[i].loss();
                 repaid += part * repays.min(before[i]);
             }
             lane.owed = (lost - repaid).max(0.0);

@@ -43,6 +43,8 @@ pub struct GoalsOptions {
     pub servers: u16,
     /// Periods and windows, as the disks' gates have them.
     pub planning: Planning,
+    /// True if the disks' gates are `average`: goals become constant rates, and no windows are planned.
+    pub rates: bool,
     /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
     pub seek: Option<Arc<SeekTime>>,
     /// Programs, of which the first has the number 1 in requests.
@@ -113,6 +115,14 @@ impl GoalsOptions {
     pub fn check(&self, index: usize, goal: Goal) -> Result<(), RefusedGoal> {
         let until = |_| Nanos::from_nanos(u64::MAX);
         self.aim(index, goal, Time::ZERO, &until).map(|_| ())
+    }
+
+    /// Constant rate of a run of a program that has a profile, in sectors of [`SECTOR_BYTES`] a second and disk.
+    pub(super) fn rate(&self, index: usize, run_time: Nanos) -> u64 {
+        let known = self.programs[index].known.as_ref();
+        known.map_or(0, |known| {
+            known.profile.constant_rate(run_time, SECTOR_BYTES)
+        })
     }
 
     pub(super) fn aim(

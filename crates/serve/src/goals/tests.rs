@@ -25,6 +25,7 @@ fn options(known: &[Option<Profiled>]) -> GoalsOptions {
         site: "disk0+disk1".to_owned(),
         servers: 2,
         planning: Planning::default(),
+        rates: false,
         seek: None,
         programs: programs
             .map(|(known, name)| ProgramOptions {
@@ -267,6 +268,28 @@ fn each_plan_assigns_programs_to_lanes_anew() {
         let assign = GateOrder::Assign { of, lane };
         assert!(rig.orders[before..].contains(&assign), "{assign:?}");
     }
+}
+
+#[test]
+fn with_gates_of_constant_rates_a_run_has_a_rate_until_it_is_over() {
+    let mut rig = Rig::new(GoalsOptions {
+        rates: true,
+        ..options(&[known(), None])
+    });
+    let goal = "6s".parse().unwrap();
+    rig.goals.set_goal("mail", Some(goal)).unwrap();
+    rig.serve(2, 0..100);
+    let lane = Lane(1);
+    let rate = known().unwrap().profile.bytes() / 512 / 2 / 6;
+    let assign = GateOrder::Assign { of: 1, lane };
+    let clear = GateOrder::Rate { lane, rate: 0 };
+    assert_eq!(rig.orders, [assign, clear], "no run has started");
+    rig.serve(1, 100..3000);
+    assert_eq!(rig.orders[2..], [assign, GateOrder::Rate { lane, rate }]);
+    assert_eq!(rig.state(0), "running");
+    rig.tick(9500);
+    assert_eq!(rig.state(0), "met");
+    assert_eq!(rig.orders[4..], [assign, clear]);
 }
 
 #[test]

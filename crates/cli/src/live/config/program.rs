@@ -161,18 +161,20 @@ fn gates(places: &[Place<'_>], programs: usize) -> Result<(), Error> {
                 .disk
                 .error_at("gate", format!("programs share {name}; {problem}")))
         };
-        if gate.info().name != "windows" || gate.options().choice("by") != "program" {
-            return wrong("give gate = \"windows\"".to_owned());
+        let kind = gate.info().name;
+        let apart = ["windows", "average"].contains(&kind);
+        if !apart || gate.options().choice("by") != "program" {
+            return wrong("give gate = \"windows\" (or \"average\")".to_owned());
         }
         let lanes = gate.options().count("lanes");
         if lanes <= programs as u64 {
             let needs = programs + 1;
             return wrong(format!(
-                "{programs} programs take {needs} lanes, one for each and one for others, and the gate has {lanes}; give \"windows:lanes={needs}\""
+                "{programs} programs take {needs} lanes, one for each and one for others, and the gate has {lanes}; give \"{kind}:lanes={needs}\""
             ));
         }
-        let period = gate.options().duration("period");
-        if period < Setting::EPOCH {
+        let period = (kind == "windows").then(|| gate.options().duration("period"));
+        if let Some(period) = period.filter(|period| *period < Setting::EPOCH) {
             return wrong(format!(
                 "its period is {period}; allowed is {} or more",
                 Setting::EPOCH

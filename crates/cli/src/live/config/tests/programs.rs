@@ -129,17 +129,22 @@ fn programs_that_do_not_fit_are_refused_by_key() {
         (
             "gate = \"windows\"",
             "gate = \"depth\"",
-            "c.toml:6: disk[0].gate: programs share one; give gate = \"windows\"",
+            "c.toml:6: disk[0].gate: programs share one; give gate = \"windows\" (or \"average\")",
         ),
         (
             "gate = \"windows\"\n",
             "",
-            "c.toml:1: disk[0].gate: programs share one; give gate = \"windows\"",
+            "c.toml:1: disk[0].gate: programs share one; give gate = \"windows\" (or \"average\")",
         ),
         (
             "gate = \"windows\"",
             "gate = \"windows:by=export\"",
             "c.toml:6: disk[0].gate: programs share one; give gate",
+        ),
+        (
+            "gate = \"windows\"",
+            "gate = \"average:lanes=2\"",
+            "c.toml:6: disk[0].gate: programs share one; 2 programs take 3 lanes, one for each and one for others, and the gate has 2; give \"average:lanes=3\"",
         ),
         (
             "gate = \"windows\"",
