@@ -3,6 +3,9 @@
 //! Everything is as plain as it can be: seconds and bytes are floating-point numbers, and a period is planned in one function
 //! from top to bottom. Nothing is shared with the product but the bounds of programs, which are an input here.
 
+mod divide;
+
+use divide::Lane;
 use headtime_qos::Bounds;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
@@ -20,8 +23,12 @@ pub struct Program {
     votes: Vec<bool>,
     /// Votes that do not count yet.
     keeps: u32,
-    /// Seconds by which the program is set back.
-    pub lost: f64,
+    /// Loss by the bounds, in seconds.
+    lost: f64,
+    /// Delay behind the course, in seconds.
+    behind: f64,
+    /// Bytes served since the goal was set.
+    progress: f64,
     /// Last window that bytes were served in, in seconds.
     last: f64,
     bound: f64,
@@ -31,9 +38,34 @@ pub struct Program {
 
 pub struct Goal {
     pub deadline: f64,
+    /// Start of the run.
+    pub start: f64,
     /// Bytes per second with the servers to itself.
     pub alone: f64,
     pub bounds: Bounds,
+    /// Bytes of the profile so far, and the second of the run at which they are due.
+    pub course: Vec<(f64, f64)>,
+}
+
+impl Goal {
+    /// Second of the run at which so many bytes are due. Points of the course are joined by straight lines.
+    fn due(&self, bytes: f64) -> f64 {
+        let mut before = (0.0, 0.0);
+        for &(to, end) in &self.course {
+            if bytes < to {
+                return before.1 + (bytes - before.0) / (to - before.0) * (end - before.1);
+            }
+            before = (to, end);
+        }
+        before.1
+    }
+}
+
+impl Program {
+    /// Seconds of loss that a plan repays.
+    pub fn loss(&self) -> f64 {
+        self.lost.max(self.behind)
+    }
 }
 
 /// What is seen of a program in a period.
@@ -89,6 +121,8 @@ impl Second {
             votes: Vec::new(),
             keeps: 0,
             lost: 0.0,
+            behind: 0.0,
+            progress: 0.0,
             last: 0.0,
             bound: 0.0,
             servers: vec![Server::default(); servers],
@@ -103,7 +137,7 @@ impl Second {
             epochs: 0,
             plans: Vec::new(),
         };
-        // First windows: what the goals demand, and the rest in equal parts for best effort. Two periods begin so. Unknown
+        // First windows: the demand of each goal, and the rest in equal parts for best effort. Two periods begin so. Unknown
         // programs have the least window.
         let mut lanes: Vec<Lane> = (1..second.programs.len())
             .map(|i| second.lane(i, vec![i]))
@@ -134,6 +168,7 @@ impl Second {
     pub fn set_goal(&mut self, i: usize, goal: Option<Goal>) {
         let program = &mut self.programs[i];
         (program.goal, program.bound, program.lost) = (goal, 0.0, 0.0);
+        (program.behind, program.progress) = (0.0, 0.0);
     }
 
     /// A request arrives.
@@ -163,6 +198,7 @@ impl Second {
         at.outstanding -= 1;
         at.done = Some(now.as_secs_f64());
         program.seen.served += bytes as f64;
+        program.progress += bytes as f64;
     }
 
     /// The window of a program at a time.
@@ -308,8 +344,8 @@ impl Second {
         let observed = self.plans[self.plans.len() - 2].clone();
         let coming = self.plans[self.plans.len() - 1].clone();
         self.regroup();
-        // Losses: bytes that were demanded and not served, over what a second demands. A surplus pays back.
-        let before: Vec<f64> = self.programs.iter().map(|p| p.lost).collect();
+        // Losses: demand less service, over the demand of a second. A surplus pays back.
+        let before: Vec<f64> = self.programs.iter().map(Program::loss).collect();
         for p in self
             .programs
             .iter_mut()
@@ -317,6 +353,12 @@ impl Second {
         {
             p.lost =
                 (p.lost + (p.seen.required - p.seen.served) / p.seen.required * PERIOD).max(0.0);
+        }
+        let now = self.epochs as f64 / EPOCHS as f64;
+        for p in &mut self.programs {
+            p.behind = p.goal.as_ref().map_or(0.0, |goal| {
+                (now - goal.start - goal.due(p.progress)).max(0.0)
+            });
         }
         // Last windows that bytes were served in.
         for window in &observed.windows {
@@ -336,7 +378,7 @@ impl Second {
             lanes.push(self.lane(0, group));
         }
         for lane in lanes.iter_mut().filter(|lane| lane.left.is_some()) {
-            // Members' losses, by what they require. What the coming plan repays is not repaid twice.
+            // Mean of the members' losses, by demand. What the coming plan repays is not repaid twice.
             let (mut lost, mut repaid) = (0.0, 0.0);
             for &i in lane
                 .members
@@ -350,7 +392,7 @@ impl Second {
                     .filter(|w| w.lane == coming.lanes[i])
                     .map(|w| w.repays)
                     .sum();
-                lost += part * self.programs[i].lost;
+                lost += part * self.programs[i].loss();
                 repaid += part * repays.min(before[i]);
             }
             lane.owed = (lost - repaid).max(0.0);
@@ -381,122 +423,4 @@ impl Second {
         }
         plan
     }
-
-    /// Makes the sizes fit the period.
-    fn divide(&self, mut lanes: Vec<Lane>, apart: f64) -> Plan {
-        let period = PERIOD - apart;
-        if lanes.is_empty() {
-            // Nobody has a request: equal parts for all.
-            lanes = (0..self.programs.len())
-                .map(|i| self.lane(i, vec![i]))
-                .collect();
-            lanes.iter_mut().for_each(|lane| lane.left = None);
-        }
-        let best = lanes.iter().filter(|lane| lane.left.is_none()).count() as f64;
-        for lane in lanes.iter_mut().filter(|lane| lane.left.is_none()) {
-            lane.size = LEAST;
-        }
-        let sum: f64 = lanes.iter().map(|lane| lane.size).sum();
-        if sum > period {
-            // T_cut: by the time to the deadline. A window keeps its least, and the others give more.
-            let mut over = sum - period;
-            while over > 1e-12 {
-                let free: Vec<usize> = (0..lanes.len())
-                    .filter(|&n| lanes[n].left.is_some() && lanes[n].size > LEAST + 1e-12)
-                    .collect();
-                if free.is_empty() {
-                    break;
-                }
-                let total: f64 = free.iter().map(|&n| lanes[n].left.unwrap()).sum();
-                let part = |lane: &Lane| {
-                    if total > 0.0 {
-                        lane.left.unwrap() / total
-                    } else {
-                        1.0 / free.len() as f64
-                    }
-                };
-                let cuts: Vec<f64> = free.iter().map(|&n| over * part(&lanes[n])).collect();
-                let short: Vec<usize> = (0..free.len())
-                    .filter(|&n| lanes[free[n]].size - cuts[n] < LEAST)
-                    .collect();
-                for &n in &short {
-                    over -= lanes[free[n]].size - LEAST;
-                    lanes[free[n]].size = LEAST;
-                }
-                if short.is_empty() {
-                    for (n, cut) in free.iter().zip(cuts) {
-                        lanes[*n].size -= cut;
-                    }
-                    break;
-                }
-            }
-        } else {
-            // Slack repays losses, the most urgent first, and then goes to best effort in equal parts.
-            let mut slack = period - sum;
-            let mut order: Vec<usize> = (0..lanes.len())
-                .filter(|&n| lanes[n].left.is_some())
-                .collect();
-            order.sort_by(|&a, &b| {
-                lanes[a]
-                    .left
-                    .unwrap()
-                    .total_cmp(&lanes[b].left.unwrap())
-                    .then(lanes[a].number.cmp(&lanes[b].number))
-            });
-            for n in order {
-                let lane = &mut lanes[n];
-                if lane.owed > 0.0 && lane.served > 0.0 && lane.window > 0.0 {
-                    // Seconds of window for each second of loss.
-                    let price = lane.required / PERIOD / (lane.served / lane.window);
-                    let span = (lane.owed * price).min(slack);
-                    lane.size += span;
-                    lane.repays = span / price;
-                    slack -= span;
-                }
-            }
-            let heirs: Vec<usize> = (0..lanes.len())
-                .filter(|&n| best == 0.0 || lanes[n].left.is_none())
-                .collect();
-            for &n in &heirs {
-                lanes[n].size += slack / heirs.len() as f64;
-            }
-        }
-        // Windows one after the other, by lane.
-        lanes.sort_by_key(|lane| lane.number);
-        let mut from = self.plans.len() as f64 * PERIOD + apart;
-        let mut windows = Vec::new();
-        for lane in &lanes {
-            windows.push(Window {
-                lane: lane.number,
-                from,
-                length: lane.size,
-                repays: lane.repays,
-            });
-            from += lane.size;
-        }
-        Plan {
-            lanes: self.lanes(),
-            windows,
-        }
-    }
-
-    fn lanes(&self) -> Vec<usize> {
-        (0..self.programs.len())
-            .map(|i| if self.programs[i].shared { 0 } else { i })
-            .collect()
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Lane {
-    number: usize,
-    members: Vec<usize>,
-    /// Time to the earliest deadline; `None`: best effort.
-    left: Option<f64>,
-    required: f64,
-    served: f64,
-    window: f64,
-    size: f64,
-    owed: f64,
-    repays: f64,
 }

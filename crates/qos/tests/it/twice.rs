@@ -1,16 +1,18 @@
 //! The planner and its second version ([`second`](crate::second)) plan the same random runs, and decide the same: windows, their
 //! order, lanes and losses. Programs obey the orders of the planner.
 
-use crate::recorder::profile;
+use crate::recorder::{at, recorder};
 use crate::second::{Goal, Second};
 use headtime_engine::GateOrder;
-use headtime_qos::{Aim, Model, Planned, Planner, Planning, TrainOptions};
+use headtime_qos::{
+    Aim, Alpha, Bounds, Model, Planned, Planner, Planning, Profile, Service, TrainOptions,
+};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
 use headtime_workload::Random;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 const SERVERS: usize = 2;
 /// Nanoseconds of a step. No step falls on the border of an epoch.
@@ -109,7 +111,7 @@ fn program(goal: impl Strategy<Value = Option<Wish>>) -> impl Strategy<Value = P
     )
 }
 
-/// Runs of 2 to 8 programs, up to 3 of them of best effort, whose goals demand 0.3 to 2.0 of the servers' time.
+/// Runs of 2 to 8 programs, up to 3 of them of best effort. Goals demand 0.3 to 2.0 of the servers' time.
 fn run() -> impl Strategy<Value = Run> {
     let programs = (1_usize..=8, 0_usize..=3, 0_usize..=1)
         .prop_filter("2 to 8", |(goals, best, _)| {
@@ -232,11 +234,12 @@ impl Both {
             let states = self.planner.states().zip(&self.second.programs[1..]);
             for (state, second) in states {
                 self.counts.losses += 1;
-                if (state.lost.as_secs_f64() - second.lost).abs() > 1e-4 {
+                if (state.lost.as_secs_f64() - second.loss()).abs() > 1e-4 {
                     let (of, end) = (state.number, self.periods);
                     return Err(format!(
                         "{end} s, loss of {of}: {:?}, second {}",
-                        state.lost, second.lost
+                        state.lost,
+                        second.loss()
                     ));
                 }
             }
@@ -279,26 +282,18 @@ impl Both {
     }
 }
 
-/// The aim of a goal that is so many times the I/O time of the profile.
-type Aims<'a> = &'a dyn Fn(f64) -> Aim;
-
-fn both(run: &Run, aims: Aims<'_>) -> Both {
+fn both(run: &Run, site: &Site) -> Both {
     let known = run.programs.len() - 1;
     let wishes = || run.programs[..known].iter().map(|program| program.goal);
     let planned = wishes().zip(1..).map(|(wish, number)| Planned {
         number,
-        goal: wish.map(|wish| aim(wish, aims)),
+        goal: wish.map(|wish| site.aim(wish, Time::ZERO)),
     });
-    // The paper's losses, by bounds alone.
-    let planning = Planning {
-        course: false,
-        ..Planning::default()
-    };
-    let mut planner = Planner::new(planning, planned.collect(), Time::ZERO);
+    let mut planner = Planner::new(Planning::default(), planned.collect(), Time::ZERO);
     if run.seeks {
         planner = planner.with_seeks(Box::new(seek));
     }
-    let goals = wishes().map(|wish| wish.map(|wish| goal(wish, aims)));
+    let goals = wishes().map(|wish| wish.map(|wish| site.goal(wish, Time::ZERO)));
     Both {
         planner,
         second: Second::new(goals.collect(), SERVERS, run.seeks.then_some(seek)),
@@ -309,37 +304,82 @@ fn both(run: &Run, aims: Aims<'_>) -> Both {
     }
 }
 
-fn aim((multiple, deadline): Wish, aims: Aims<'_>) -> Aim {
-    let mut aim = aims(multiple);
-    aim.deadline = Time::from_nanos((deadline * 1e9) as u64);
-    aim.alone = Rate(ALONE);
-    aim
+static SITE: LazyLock<Site> = LazyLock::new(Site::new);
+
+/// Goals of programs with this profile: a second of sequential requests, a second of random ones, and so on.
+struct Site {
+    profile: Profile,
+    model: Arc<Model>,
 }
 
-fn goal((multiple, deadline): Wish, aims: Aims<'_>) -> Goal {
-    Goal {
-        deadline,
-        alone: ALONE as f64,
-        bounds: aims(multiple).bounds,
+impl Site {
+    fn new() -> Site {
+        let mut random = Random::new(1, 9, 0);
+        let mut recorder = recorder(SERVERS as u16, Service::Program);
+        let mut micros = 0;
+        for nth in 0.. {
+            let sequential = micros / 1_000_000 % 2 == 0;
+            let start = if sequential {
+                nth * SECTORS
+            } else {
+                random.below(1 << 31)
+            };
+            let took = if sequential { 1_000 } else { 9_500 };
+            let server = (nth % SERVERS as u64) as u16;
+            recorder.request(at(micros), server, Op::Read, Extent::at(start, SECTORS));
+            recorder.busy(at(micros), at(micros + took));
+            micros += took + 200;
+            if micros > 20_000_000 {
+                break;
+            }
+        }
+        let profile = recorder.finish(at(micros)).expect("there are requests");
+        let options = TrainOptions {
+            enough: 1,
+            ..TrainOptions::default()
+        };
+        let trained = Model::train(std::slice::from_ref(&profile), None, &options);
+        let model = Arc::new(trained.expect("there are epochs").model);
+        Site { profile, model }
+    }
+
+    fn run_time(&self, multiple: f64) -> Nanos {
+        let io = self.profile.io.as_nanos() as f64 * multiple;
+        self.profile.compute() + Nanos::from_nanos(io as u64)
+    }
+
+    fn aim(&self, (multiple, deadline): Wish, start: Time) -> Aim {
+        let (model, run_time) = (Arc::clone(&self.model), self.run_time(multiple));
+        let mut aim = Aim::new(&self.profile, model, run_time, start, 512).expect("it is possible");
+        aim.deadline = Time::from_nanos((deadline * 1e9) as u64);
+        aim.alone = Rate(ALONE);
+        aim
+    }
+
+    fn goal(&self, wish: Wish, start: Time) -> Goal {
+        let alpha = Alpha::new(self.run_time(wish.0), &self.profile).expect("it is possible");
+        // Compute time passes as in the profile. I/O time is stretched.
+        let (mut bytes, mut io) = (0.0, 0.0);
+        let mut course: Vec<(f64, f64)> = Vec::new();
+        for epoch in self.profile.rows.chunk_by(|a, b| a.epoch == b.epoch) {
+            bytes += epoch.iter().map(|row| row.sums.bytes as f64).sum::<f64>();
+            io += epoch[0].busy.as_secs_f64();
+            let end = ((epoch[0].epoch + 1) as f64 / 10.0).min(self.profile.run.as_secs_f64());
+            course.push((bytes, (end - io).max(0.0) + io * alpha.get()));
+        }
+        Goal {
+            deadline: wish.1,
+            start: start.as_secs_f64(),
+            alone: ALONE as f64,
+            bounds: Bounds::new(Arc::clone(&self.model), alpha, 512),
+            course,
+        }
     }
 }
 
 /// Lets both planners follow a run. Returns the numbers of decisions, or the first difference.
 fn compare(run: &Run) -> Result<Counts, String> {
-    let profile = profile(1);
-    let options = TrainOptions {
-        enough: 1,
-        ..TrainOptions::default()
-    };
-    let trained = Model::train(std::slice::from_ref(&profile), None, &options);
-    let model = Arc::new(trained.expect("there are epochs").model);
-    let aims = |multiple: f64| {
-        let io = Nanos::from_nanos((profile.io.as_nanos() as f64 * multiple) as u64);
-        let run_time = profile.compute() + io;
-        let aim = Aim::new(&profile, Arc::clone(&model), run_time, Time::ZERO, 512);
-        aim.expect("it is possible")
-    };
-    let mut both = both(run, &aims);
+    let mut both = both(run, &SITE);
     let unknown = run.programs.len() - 1;
     let mut random = Random::new(run.seed, 0, 0);
     let mut processes = Vec::new();
@@ -361,8 +401,10 @@ fn compare(run: &Run) -> Result<Counts, String> {
         let now = Time::from_nanos(step * STEP + 7);
         both.advance(now)?;
         if let Some((_, wish)) = run.change.filter(|(at, _)| *at == step) {
-            both.planner.set_goal(1, wish.map(|wish| aim(wish, &aims)));
-            both.second.set_goal(1, wish.map(|wish| goal(wish, &aims)));
+            both.planner
+                .set_goal(1, wish.map(|wish| SITE.aim(wish, now)));
+            both.second
+                .set_goal(1, wish.map(|wish| SITE.goal(wish, now)));
         }
         let plan = &both.decided[&(now.as_nanos() / SECOND)];
         let has =
