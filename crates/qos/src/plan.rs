@@ -257,10 +257,33 @@ impl Planner {
             self.started = true;
             self.start();
         }
+        if self.orders.is_empty() && self.is_idle() {
+            return None;
+        }
+        self.skip(now);
         while self.orders.is_empty() && now >= self.epoch_end {
             self.epoch_ends();
         }
         self.orders.pop_front()
+    }
+
+    /// True if nobody has a request outstanding or was served in this period. Nothing is planned until a request comes.
+    fn is_idle(&self) -> bool {
+        let idle = |program: &Served| program.outstanding == 0 && program.served == 0;
+        self.programs.iter().all(idle)
+    }
+
+    /// Leaves out the periods in which nothing was planned, if there are several. The last plan counts until the next one.
+    fn skip(&mut self, now: Time) {
+        let period = self.planning.period;
+        let passed = now.saturating_since(self.period_start).as_nanos() / period.as_nanos();
+        if passed > 2 && self.orders.is_empty() {
+            self.period_start += period * passed;
+            self.epoch_end = self.period_start + self.planning.epoch;
+            for ahead in 0..2 {
+                self.send(self.period_start + period * ahead);
+            }
+        }
     }
 
     /// Returns the state of each program, without those that are unknown.
@@ -274,7 +297,7 @@ impl Planner {
             served: rate(program.last.0),
             required: rate(program.last.1),
             window: program.windows[1],
-            lost: program.lost.max(program.behind),
+            lost: program.loss(),
         })
     }
 
@@ -401,7 +424,7 @@ impl Planner {
         for (program, demand) in self.programs[1..].iter_mut().zip(own) {
             if program.goal.is_some() {
                 program.lost = demand.set_back(period);
-                demand.lost = program.lost.max(program.behind);
+                demand.lost = program.loss();
             }
             let [measured, _, shares] = program.shares;
             let window = if measured {
@@ -548,13 +571,18 @@ impl Served {
         }
     }
 
+    /// Loss that windows repay: by the bounds, and at least the time by which the program is behind its course.
+    fn loss(&self) -> Nanos {
+        self.lost.max(self.behind)
+    }
+
     /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.
     fn plan(&mut self, size: Size, shared: Nanos) {
         self.last = (self.served, self.required);
         (self.served, self.required) = (0, 0);
         self.windows = [self.windows[1], size.window];
         self.repaying = match self.shares[2] {
-            true => shared.min(self.lost.max(self.behind)),
+            true => shared.min(self.loss()),
             false => size.repays,
         };
     }

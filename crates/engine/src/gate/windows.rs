@@ -11,8 +11,7 @@
 //! ([`GateOrder::Window`]); a later order replaces all that begins at its start or after. During a window only its lane's
 //! requests go to the drive, as the gate inside allows. A request goes only if the drive should be done with everything by
 //! the end of the window: `guard` at least, or as many mean services of the lane as commands are in the drive then, and three
-//! deviations of their sum. The first
-//! request of a window waits until the drive is empty of other lanes.
+//! deviations of their sum. The first request of a window needs `guard` alone, and waits until the drive is empty of other lanes.
 //!
 //! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
 //! has a request again.
@@ -194,32 +193,51 @@ impl Windows {
             Some(window) if window.from + shift <= now => self.joined(next),
             window => Turn::shared(window.map(|window| window.from)),
         };
+        // The last period alone is repeated.
+        let begin = match back {
+            0 => Time::ZERO,
+            _ => last.until.saturating_sub(self.period),
+        };
         Turn {
             lane: turn.lane,
-            from: turn.from + shift,
+            from: turn.from.max(begin) + shift,
             until: turn.until.map(|until| until + shift),
         }
     }
 
-    /// A window of the plan with those of the same lane that follow without a gap.
+    /// A window of the plan with those of the same lane around it, without a gap.
     fn joined(&self, at: usize) -> Turn {
-        let first = self.plan[at];
-        let mut until = first.until;
+        let Window {
+            lane,
+            mut from,
+            mut until,
+        } = self.plan[at];
+        for before in self.plan[..at].iter().rev() {
+            if before.lane != lane || before.until != from {
+                break;
+            }
+            from = before.from;
+        }
         for next in &self.plan[at + 1..] {
-            if next.lane != first.lane || next.from != until {
+            if next.lane != lane || next.from != until {
                 break;
             }
             until = next.until;
         }
         Turn {
-            lane: Some(first.lane),
-            from: first.from,
+            lane: Some(lane),
+            from,
             until: Some(until),
         }
     }
 
-    /// True if the drive should be done by the end of the turn with what it has and one command more of the lane.
-    fn fits(&self, now: Time, lane: Lane, until: Option<Time>) -> bool {
+    /// True if the drive should be done by the end of the turn with what it has and one command more of the lane. The first command
+    /// of a window needs no more than `guard`: a lane whose services take longer than its windows would never be served.
+    fn fits(&self, now: Time, lane: Lane, turn: Turn) -> bool {
+        let is_first = turn.lane == Some(lane) && self.in_drive == 0;
+        if is_first && self.used[lane.index()] < turn.from {
+            return turn.until.is_none_or(|until| now + self.guard <= until);
+        }
         let count = u64::from(self.in_drive + 1);
         let (mean, deviation) = self.services[lane.index()];
         // Deviations of services add up by their squares.
@@ -227,7 +245,8 @@ impl Windows {
         let deviation = (deviation * deviation * u128::from(count)).isqrt();
         let deviation = Nanos::from_nanos(u64::try_from(deviation).unwrap_or(u64::MAX));
         let services = mean * count + deviation * DEVIATIONS;
-        until.is_none_or(|until| now + services.max(self.guard) <= until)
+        let needs = services.max(self.guard);
+        turn.until.is_none_or(|until| now + needs <= until)
     }
 
     /// Replaces what the plan has from the start of a window on.
@@ -293,11 +312,12 @@ impl Gate for Windows {
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        let turn = self.turn(now);
         let Turn {
             lane: own,
             from,
             until,
-        } = self.turn(now);
+        } = turn;
         let lent = own.filter(|own| !lanes.is_ready(*own));
         if let Some(own) = lent {
             let from = self.used[own.index()].max(from) + self.lend;
@@ -311,7 +331,7 @@ impl Gate for Windows {
             return Next::Hold(until);
         };
         let foreign = own.is_some() && self.held[lane.index()] < self.in_drive;
-        if foreign || !self.fits(now, lane, until) {
+        if foreign || !self.fits(now, lane, turn) {
             return Next::Hold(until);
         }
         self.tries = lane;

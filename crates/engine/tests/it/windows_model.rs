@@ -132,6 +132,11 @@ impl Model {
 
     /// True if the drive can end all its commands, and another command of the lane, by `end`. `slack` decides on a tie.
     fn in_time(&self, now: u64, lane: u8, end: Option<u64>, slack: f64) -> bool {
+        let (owner, from, _) = self.turn(now);
+        let before = self.last.get(&lane).is_none_or(|last| *last < from);
+        if owner == Some(lane) && self.in_drive.is_empty() && before {
+            return end.is_none_or(|end| now + GUARD <= end);
+        }
         let (mean, deviation) = self.mean.get(&lane).copied().unwrap_or_default();
         let count = (self.in_drive.len() + 1) as f64;
         let needed = (GUARD as f64).max(mean * count + 3.0 * deviation * count.sqrt());

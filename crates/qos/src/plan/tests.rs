@@ -224,6 +224,25 @@ fn a_program_without_requests_gives_up_its_window() {
 }
 
 #[test]
+fn nothing_is_planned_while_nobody_asks_and_a_pause_is_left_out() {
+    let mut loads = [Load::new(1, 64, 1_000, false)];
+    let (_, mut planner) = run(&mut loads, &[Some(2.0)], 4_000);
+    assert_eq!(planner.order(at(5_000)), None, "the run has ended");
+    assert_eq!(planner.next_wakeup(), None);
+    assert_eq!(planner.order(at(3_600_000)), None);
+    planner.asked(at(3_600_500), 0, 1, Op::Read, loads[0].extent());
+    let orders: Vec<GateOrder> = std::iter::from_fn(|| planner.order(at(3_600_500))).collect();
+    let starts = orders.iter().filter_map(|order| match order {
+        GateOrder::Window { from, .. } => Some(*from),
+        _ => None,
+    });
+    let starts: Vec<Time> = starts.collect();
+    assert_eq!(starts.first(), Some(&at(3_600_000)));
+    assert!(starts.last() < Some(&at(3_602_000)), "{starts:?}");
+    assert!(starts.len() <= 4, "{starts:?}");
+}
+
+#[test]
 fn all_lanes_have_the_least_window_at_first_even_if_the_goals_demand_more_than_there_is() {
     let loads = [1, 2, 3, 4].map(|number| Load::new(number, 64, 1_000, false));
     let mut planner = planner(&loads, &[Some(1.2), Some(10.0), Some(1.2), None]);

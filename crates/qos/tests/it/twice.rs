@@ -125,6 +125,14 @@ fn run() -> impl Strategy<Value = Run> {
         .prop_map(|(mut programs, best, mut last, unknown)| {
             last.processes *= unknown;
             programs.extend(best);
+            // Nothing is planned while all are idle: the last known program never is.
+            let busy = programs.last_mut().expect("2 or more");
+            busy.phases.retain(|phase| phase.pattern != Pattern::Idle);
+            busy.phases.push(Phase {
+                until: u64::MAX,
+                pattern: Pattern::Sequential,
+                think: 0,
+            });
             programs.push(last);
             programs
         })
