@@ -16,6 +16,8 @@ mod check;
 mod common;
 #[path = "serve/control.rs"]
 mod control;
+#[path = "serve/coordinate.rs"]
+mod coordinate;
 #[path = "serve/copies.rs"]
 mod copies;
 #[path = "serve/file.rs"]

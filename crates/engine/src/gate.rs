@@ -139,6 +139,19 @@ impl core::fmt::Display for GateOrder {
     }
 }
 
+impl core::str::FromStr for GateOrder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GateOrder, String> {
+        let mut fields = Fields(text.split_ascii_whitespace());
+        let order = GateOrder::read(&mut fields)?;
+        match fields.0.next() {
+            None => Ok(order),
+            Some(word) => Err(format!("\"{word}\" stands behind the order")),
+        }
+    }
+}
+
 impl GateOrder {
     /// Reads what [`GateOrder`]'s [`Display`](core::fmt::Display) writes.
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<GateOrder, String> {

@@ -11,7 +11,12 @@
 //!
 //! There is no clock and no disk here: whoever calls [`Goals::tick`] gives the time and passes the orders on.
 
+mod coordinated;
+pub mod coordinator;
+pub mod exchange;
 pub mod feed;
+mod lease;
+mod offset;
 mod options;
 mod program;
 
@@ -19,11 +24,10 @@ use feed::{Note, Notes, What};
 use headtime_engine::{GateOrder, Lane};
 use headtime_qos::{Goal, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
-pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, SeekTime, Until};
+use lease::Lease;
+use options::IDLE_PERIODS;
+pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until};
 use program::{Program, Run, shown};
-
-/// Periods without a request after which a run is over, once its deadline has passed.
-const IDLE_PERIODS: u64 = 3;
 
 /// State of a program, for whoever looks.
 #[derive(Clone, Debug)]
@@ -65,23 +69,21 @@ pub struct Goals {
     planner: Option<Planner>,
     /// Lanes of programs.
     assigned: Vec<GateOrder>,
-    /// Constant rates that the gates do not have yet.
-    rates: Vec<GateOrder>,
+    /// Orders that the next tick passes on.
+    orders: Vec<GateOrder>,
+    /// While a coordinator plans.
+    lease: Option<Lease>,
     unseen: u64,
 }
 
 impl Goals {
-    /// Goals of programs, by the notes of as many disks as the options say.
+    /// Goals of programs, by the notes of disks. Disks without notes are elsewhere: [`Goals::bring`] has theirs.
     ///
     /// # Panics
     ///
-    /// If there are other numbers of disks, or more than 63 programs.
+    /// If there are notes of more disks than the options have, or more than 63 programs.
     pub fn new(options: GoalsOptions, notes: Vec<Notes>) -> Goals {
-        assert_eq!(
-            notes.len(),
-            usize::from(options.servers),
-            "notes of all disks"
-        );
+        assert!(notes.len() <= options.disks.len(), "notes of other disks");
         assert!(options.programs.len() < 64, "more programs than lanes");
         let programs = options.programs.iter();
         Goals {
@@ -92,9 +94,15 @@ impl Goals {
             last: Time::ZERO,
             planner: None,
             assigned: Vec::new(),
-            rates: Vec::new(),
+            orders: Vec::new(),
+            lease: None,
             unseen: 0,
         }
+    }
+
+    /// Brings a note of a disk for the next tick.
+    pub(crate) fn bring(&mut self, disk: u16, note: Note) {
+        self.batch.push((disk, note));
     }
 
     /// Takes the notes of the disks up to now, and appends orders to the gates of all disks.
@@ -104,6 +112,7 @@ impl Goals {
             batch.extend(notes.take().map(|note| (server, note)));
         }
         batch.sort_by_key(|(_, note)| note.at);
+        self.pass_on(now, &batch);
         let sent = orders.len();
         for (server, note) in batch.drain(..) {
             self.last = self.last.max(note.at);
@@ -125,17 +134,17 @@ impl Goals {
             );
         }
         self.end_runs();
-        orders.append(&mut self.rates);
+        orders.append(&mut self.orders);
     }
 
     /// Serves a program at a constant rate, for a run of this time; `None`: with what others leave.
     fn set_rate(&mut self, index: usize, run_time: Option<Nanos>) {
-        if self.options.rates {
+        if self.options.rates() {
             let of = index as u16 + 1;
             let lane = Lane(of as u8);
             let rate = run_time.map_or(0, |run_time| self.options.rate(index, run_time));
-            self.rates.push(GateOrder::Assign { of, lane });
-            self.rates.push(GateOrder::Rate { lane, rate });
+            self.orders.push(GateOrder::Assign { of, lane });
+            self.orders.push(GateOrder::Rate { lane, rate });
         }
     }
 
@@ -207,7 +216,7 @@ impl Goals {
                     deadline,
                     hopeless: false,
                 };
-                if self.options.rates {
+                if self.options.rates() {
                     return self.set_rate(index, Some(deadline - at));
                 }
                 let programs =
@@ -216,7 +225,9 @@ impl Goals {
                 let planner = self.planner.get_or_insert_with(|| {
                     let planner = Planner::new(planning, programs.collect(), at);
                     match self.options.seek.clone() {
-                        Some(seek) => planner.with_seeks(Box::new(move |sectors| seek(sectors))),
+                        Some(seek) => {
+                            planner.with_seeks(Box::new(move |sectors| seek.time(sectors)))
+                        }
                         None => planner,
                     }
                 });
@@ -290,9 +301,11 @@ impl Goals {
         }
     }
 
-    /// Takes the notes of the disks while no program has a goal, so that there is nothing to order.
-    fn take_notes(&mut self) {
-        self.tick(self.last, &|_| Nanos::ZERO, &mut Vec::new());
+    /// Takes the notes of the disks while no program has a goal, so that no plan is made.
+    fn take_notes(&mut self, now: Time) {
+        let mut orders = Vec::new();
+        self.tick(now, &|_| Nanos::ZERO, &mut orders);
+        self.orders = orders;
     }
 
     fn find(&self, name: &str) -> Result<usize, RefusedGoal> {
@@ -317,6 +330,7 @@ impl Goals {
     /// If there is no such program, if its goal cannot be had, or if any profile is recorded.
     pub fn set_goal(&mut self, name: &str, goal: Option<Goal>) -> Result<(), RefusedGoal> {
         let index = self.find(name)?;
+        self.alone()?;
         if let Some(goal) = goal {
             if let Some(recording) = self
                 .programs
@@ -350,12 +364,12 @@ impl Goals {
     /// If there is no such program, if it is recorded already, or if any program has a goal.
     pub fn start_profile(&mut self, name: &str) -> Result<(), RefusedGoal> {
         let index = self.find(name)?;
-        let has_goal = |program: &Program| matches!(program.run, Run::Armed | Run::Running { .. });
-        if let Some(other) = self.programs.iter().position(has_goal) {
+        self.alone()?;
+        if let Some(other) = self.programs.iter().position(Program::has_goal) {
             let other = &self.options.programs[other].name;
             return Err(RefusedGoal::HasGoal(other.clone()));
         }
-        self.take_notes();
+        self.take_notes(self.last);
         if self.programs[index].recording.is_some() {
             return Err(RefusedGoal::Recording(name.to_owned()));
         }
@@ -374,7 +388,7 @@ impl Goals {
     /// If there is no such program, if none is recorded, or if no request came. The recording has ended then, too.
     pub fn stop_profile(&mut self, name: &str) -> Result<Profile, RefusedGoal> {
         let index = self.find(name)?;
-        self.take_notes();
+        self.take_notes(self.last);
         let recording = self.programs[index].recording.take();
         let recording = recording.ok_or_else(|| RefusedGoal::NotRecording(name.to_owned()))?;
         let others = self.programs[index].others;
@@ -407,7 +421,10 @@ impl Goals {
         let programs = self.options.programs.iter().zip(&self.programs);
         let statuses = programs.map(|(of, program)| {
             let planned = planned.next();
-            let (state, why) = program.state(self.last, rest, planned.as_ref());
+            let (state, mut why) = program.state(self.last, rest, planned.as_ref());
+            if let Err(coordinated) = self.alone() {
+                why = Some(coordinated.to_string());
+            }
             ProgramStatus {
                 name: of.name.clone(),
                 exports: of.exports.clone(),

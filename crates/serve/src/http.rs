@@ -15,6 +15,7 @@
 //! | `GET /qos` | control | JSON: the programs, their goals and what they have |
 //! | `POST /qos/PROGRAM/goal` | control | sets the goal of the next run; the body is its text, or `none` |
 //! | `POST /qos/PROGRAM/profile/VERB` | control | `start`, or `stop`: the profile as text |
+//! | `POST /qos/coordinate` | control | a [coordinator](crate::goals::coordinator) of several servers asks for requests and gives orders |
 //! | `POST /disks/NAME/scrub/VERB` | control | `pause`, `resume` or `stop` |
 //!
 //! NAME is a disk, an array with all its members, or one disk of an array.
@@ -56,7 +57,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-pub use goals::SharedGoals;
+pub use goals::{SharedGoals, coordinating};
 pub use sockets::{HttpLimits, Sockets};
 
 /// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
@@ -469,6 +470,7 @@ fn watching() -> Router<Arc<Site>> {
 fn controlling(site: &Site) -> Router<Arc<Site>> {
     watching()
         .merge(goals::controlling(site.goals.clone()))
+        .merge(goals::coordinated(site.goals.clone(), site.clock))
         .route("/disks/{name}/power-cut", post(power_cut))
         .route("/disks/{name}/power-on", post(power_on))
         .route("/disks/{name}/fault", post(inject))

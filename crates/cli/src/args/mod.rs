@@ -29,7 +29,7 @@ pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
-pub use qos::{QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
+pub use qos::{QosCoordinate, QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{

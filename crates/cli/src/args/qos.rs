@@ -16,7 +16,34 @@ pub enum QosVerb {
     Explain(QosExplain),
     /// Say what the goals of a scenario demand, and whether all can be kept
     Plan(QosPlan),
+    /// Keep goals of programs on several servers, over their control sockets
+    Coordinate(QosCoordinate),
 }
+
+/// `headtime qos coordinate`
+///
+/// Plans windows of time for programs whose data are on several servers, as one server does for its disks. Prints a line when all
+/// servers have answered, and runs until SIGTERM or SIGINT. A server that falls silent keeps its last plan for three periods; then its programs share its disks. It joins again by
+/// itself. docs/qos.md explains what servers need.
+#[derive(Debug, Args)]
+#[command(after_help = COORDINATE_HELP)]
+pub struct QosCoordinate {
+    /// Control sockets of the servers; a server of another machine has a forwarded socket
+    #[arg(value_name = "SOCKET", required = true)]
+    pub servers: Vec<PathBuf>,
+    /// The programs: a file with [[qos.program]], as in a server's configuration, without exports
+    #[arg(long, value_name = "FILE.toml")]
+    pub programs: PathBuf,
+    /// Listen at a control socket of its own, for `headtime control SOCKET qos` and `status`
+    #[arg(long, value_name = "SOCKET")]
+    pub control: Option<PathBuf>,
+}
+
+const COORDINATE_HELP: &str = "\
+Examples:
+  headtime qos coordinate a.sock b.sock --programs goals.toml --control goals.sock
+  headtime control goals.sock qos goal report 110s
+  ssh -N -L b.sock:/run/headtime/control.sock server-b      # a server of another machine";
 
 /// `headtime qos profile`
 #[derive(Debug, Args)]

@@ -6,6 +6,7 @@ mod attach;
 mod compare;
 mod context;
 mod control;
+mod coordinate;
 mod drive;
 mod examples;
 mod generate;

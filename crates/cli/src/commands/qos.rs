@@ -1,6 +1,7 @@
 //! `headtime qos`
 
 use super::context::Context;
+use super::coordinate::coordinate;
 use super::sim::{open, set_all};
 use crate::args::{QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
 use headtime_lab::execute::{self, Demanded};
@@ -26,6 +27,7 @@ pub(super) fn qos(verb: &QosVerb, context: &mut Context<'_>) -> Result<(), Fault
         QosVerb::Explain(args) => explain(args, context),
         QosVerb::Profile(args) => profile(args, context),
         QosVerb::Plan(args) => plan(args, context),
+        QosVerb::Coordinate(args) => coordinate(args),
     }
 }
 

@@ -62,13 +62,7 @@ impl Config {
     ///
     /// If it cannot be read, or says what does not fit together: with file, line and key.
     pub fn open(path: &Path) -> Result<Config, Fault> {
-        let file = path.shown().to_string();
-        let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
-        let text = String::from_utf8(content).map_err(|_| {
-            Fault::Input(format!(
-                "{file}: is not text in UTF-8; a configuration is TOML"
-            ))
-        })?;
+        let (file, text) = text(path)?;
         Config::parse(&file, &text).map_err(Fault::input)
     }
 
@@ -132,6 +126,39 @@ impl Config {
     pub fn disk(&self, name: &str) -> Option<&DiskConfig> {
         self.disks.iter().find(|disk| disk.name == name)
     }
+}
+
+/// Name and text of a file.
+fn text(path: &Path) -> Result<(String, String), Fault> {
+    let file = path.shown().to_string();
+    let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
+    match String::from_utf8(content) {
+        Ok(text) => Ok((file, text)),
+        Err(_) => Err(Fault::Input(format!(
+            "{file}: is not text in UTF-8; a configuration is TOML"
+        ))),
+    }
+}
+
+/// The file of a coordinator of several servers.
+#[derive(Deserialize)]
+struct CoordinatorKeys {
+    qos: Placed<program::QosKeys>,
+}
+
+/// Reads the programs of a coordinator. The servers name the exports.
+///
+/// # Errors
+///
+/// If the file cannot be read, or says what does not fit together: with file, line and key.
+pub fn programs(path: &Path) -> Result<Vec<ProgramConfig>, Fault> {
+    let (file, text) = text(path)?;
+    let read = || {
+        let table = Table::parse(&file, &text)?;
+        let keys: CoordinatorKeys = headtime_config::read(&table, &Place::line(&file, 1))?;
+        program::listed(&keys.qos, None)
+    };
+    read().map_err(Fault::input)
 }
 
 #[cfg(test)]

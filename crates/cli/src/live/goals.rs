@@ -6,20 +6,16 @@ use super::disks::{Prepared, Running};
 use headtime_engine::{GateOrder, Member};
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::{Clock, until};
-use headtime_qos::{Model, Planning, Profile, Setting, TimeOfDay, TrainOptions};
+use headtime_qos::{Model, Profile, Setting, TimeOfDay, TrainOptions};
 use headtime_serve::disk::Disk;
 use headtime_serve::goals::feed::{Notes, SECTOR_BYTES};
-use headtime_serve::goals::{Goals, GoalsOptions, Profiled, ProgramOptions, SeekTime};
-use headtime_units::Lba;
+use headtime_serve::goals::{Goals, GoalsOptions, Profiled, ProgramOptions, Seeks};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time between two looks at the notes of the disks.
 const TICK: Duration = Duration::from_millis(20);
-
-/// Longest name of disks together.
-const SITE_MAX: usize = 200;
 
 /// Reads the files of the programs of a configuration; `None` if there are no programs.
 ///
@@ -32,54 +28,41 @@ pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOption
     }
     let disks: Vec<&Prepared> = disks.iter().filter(|disk| disk.has_programs()).collect();
     let first = &disks[0].members[0];
-    let names: Vec<&str> = disks.iter().map(|disk| disk.name()).collect();
-    let mut site = names.join("+");
-    if site.len() > SITE_MAX {
-        site = format!(
-            "{} disks, {} to {}",
-            names.len(),
-            names[0],
-            names[names.len() - 1]
-        );
-    }
+    let names = disks.iter().map(|disk| disk.name().to_owned()).collect();
     let gate = &first.config.stack.engine.gate;
-    let rates = gate.info().name == "average";
-    let mut options = GoalsOptions {
-        site,
-        servers: u16::try_from(names.len()).expect("there are not so many"),
-        planning: if rates {
-            Planning::default()
-        } else {
-            Planning::of(gate)
-        },
-        rates,
-        seek: seek(first),
-        programs: Vec::with_capacity(config.programs.len()),
-    };
-    for program in &config.programs {
+    let mut options = GoalsOptions::new(names, gate, seek(first));
+    read_programs(&mut options, &config.programs)?;
+    Ok(Some(options))
+}
+
+/// Reads the files of programs, and checks their goals.
+///
+/// # Errors
+///
+/// If a file cannot be read, is damaged or of something else, or if a goal is impossible.
+pub fn read_programs(options: &mut GoalsOptions, programs: &[ProgramConfig]) -> Result<(), Fault> {
+    for program in programs {
         options.programs.push(ProgramOptions {
             name: program.name.clone(),
             exports: program.exports.clone(),
             goal: program.goal,
-            known: known(program, &options)?,
+            known: known(program, options)?,
         });
     }
-    for (index, program) in config.programs.iter().enumerate() {
+    for (index, program) in programs.iter().enumerate() {
         if let Some(goal) = program.goal {
             let possible = options.check(index, goal);
             possible.map_err(|refused| program.error("goal", refused.to_string()))?;
         }
     }
-    Ok(Some(options))
+    Ok(())
 }
 
 /// Time of seeks of a disk's drive, if any is believed.
-fn seek(disk: &PreparedDisk) -> Option<Arc<SeekTime>> {
+fn seek(disk: &PreparedDisk) -> Option<Seeks> {
     let (curve, belief) = (disk.known.curve()?, disk.known.belief()?);
-    let scale = u64::from(belief.geometry.sector_bytes / SECTOR_BYTES).max(1);
-    Some(Arc::new(move |sectors| {
-        curve.service(Lba::ZERO, Lba::new(sectors / scale))
-    }))
+    let scale = belief.geometry.sector_bytes / SECTOR_BYTES;
+    Some(Seeks::new(curve, scale.into()))
 }
 
 fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Profiled>, Fault> {
@@ -91,14 +74,14 @@ fn known(program: &ProgramConfig, options: &GoalsOptions) -> Result<Option<Profi
     let profile = Profile::from_text(&read(program, "profile", path)?);
     let profile = profile.map_err(|error| wrong("profile", error.to_string()))?;
     let wanted = Setting {
-        site: options.site.clone(),
+        site: options.site(),
         program: program.name.clone(),
         epoch: options.planning.epoch,
-        servers: options.servers,
+        servers: options.servers(),
         ..profile.setting.clone()
     };
     let fits = |setting: &Setting| {
-        setting.expect(&options.site, &program.name)?;
+        setting.expect(&options.site(), &program.name)?;
         setting.expect_like(&wanted)
     };
     fits(&profile.setting).map_err(|differs| wrong("profile", differs.to_string()))?;

@@ -26,6 +26,7 @@ fn short_help() {
         ("qos-explain", vec!["qos", "explain", "-h"]),
         ("qos-plan", vec!["qos", "plan", "-h"]),
         ("qos-profile", vec!["qos", "profile", "-h"]),
+        ("qos-coordinate", vec!["qos", "coordinate", "-h"]),
         ("reproduce", vec!["reproduce", "-h"]),
         ("drive-validate", vec!["drive", "validate", "-h"]),
     ] {

@@ -5,7 +5,7 @@ use super::nbd::{Ask, Client};
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const CONFIG: &str = r#"
+pub const CONFIG: &str = r#"
 [[disk]]
 name = "disk0"
 emulate = "atlas10k"
@@ -31,7 +31,7 @@ exports = ["web"]
 "#;
 
 /// Reads an export, so many pages at places far apart.
-fn read(server: &Server, export: &str, pages: u64, end: &AtomicBool) {
+pub fn read(server: &Server, export: &str, pages: u64, end: &AtomicBool) {
     let mut client = Client::connect(&server.path("nbd.sock"), export).unwrap();
     let mut data = [0; 4096];
     for page in (0..pages).take_while(|_| !end.load(Ordering::Relaxed)) {

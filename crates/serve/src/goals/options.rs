@@ -1,13 +1,18 @@
 //! Programs of a server, and what their goals take.
 
 use super::feed::SECTOR_BYTES;
+use headtime_engine::GateSpec;
 use headtime_qos::{Aim, Goal, GoalError, Model, Planning, Profile, Service, Setting, TimeOfDay};
-use headtime_units::{Millionths, Nanos, Time};
+use headtime_sched::ServiceCurve;
+use headtime_units::{Millionths, Nanos, Sectors, Time};
 use std::fmt;
 use std::sync::Arc;
 
 /// Time from now to a time of day.
 pub type Until<'a> = &'a dyn Fn(TimeOfDay) -> Nanos;
+
+/// Periods without a request after which a run is over, once its deadline has passed. The gates repeat a plan for as many periods.
+pub(super) const IDLE_PERIODS: u64 = 3;
 
 /// Knowledge of a program before a run.
 #[derive(Clone, Debug)]
@@ -31,25 +36,48 @@ pub struct ProgramOptions {
     pub known: Option<Profiled>,
 }
 
-/// Time of a seek over so many sectors of [`SECTOR_BYTES`].
-pub type SeekTime = dyn Fn(u64) -> Nanos + Send + Sync;
+/// Time of seeks, by the curve of the first disk with programs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seeks {
+    curve: Arc<ServiceCurve>,
+    /// Sectors of [`SECTOR_BYTES`] in a sector of the disk, 1 or more.
+    scale: u64,
+}
+
+impl Seeks {
+    /// Seeks of a disk with this curve, whose sectors are `scale` sectors of [`SECTOR_BYTES`].
+    pub fn new(curve: Arc<ServiceCurve>, scale: u64) -> Seeks {
+        let scale = scale.max(1);
+        Seeks { curve, scale }
+    }
+
+    /// Time of a seek over so many sectors of [`SECTOR_BYTES`].
+    pub fn time(&self, sectors: u64) -> Nanos {
+        self.curve.forward(Sectors::new(sectors / self.scale))
+    }
+
+    pub(super) fn parts(&self) -> (&ServiceCurve, u64) {
+        (&self.curve, self.scale)
+    }
+}
 
 /// Programs of a server, and how windows are planned.
 #[derive(Clone)]
 pub struct GoalsOptions {
-    /// Name of the disks together, as profiles have it.
-    pub site: String,
-    /// Number of disks. A profile is of so many servers.
-    pub servers: u16,
-    /// Periods and windows, as the disks' gates have them.
+    /// Names of the disks that programs share. A profile is of so many servers.
+    pub disks: Vec<String>,
+    /// Gate of these disks: `windows`; or `average`, where goals become constant rates and no windows are planned.
+    pub gate: GateSpec,
+    /// Periods and windows, as the gate has them.
     pub planning: Planning,
-    /// True if the disks' gates are `average`: goals become constant rates, and no windows are planned.
-    pub rates: bool,
     /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
-    pub seek: Option<Arc<SeekTime>>,
+    pub seek: Option<Seeks>,
     /// Programs, of which the first has the number 1 in requests.
     pub programs: Vec<ProgramOptions>,
 }
+
+/// Longest name of disks together, in bytes.
+const SITE_MAX: usize = 200;
 
 /// Why something about a program cannot be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -77,6 +105,14 @@ pub enum RefusedGoal {
     /// Nothing is recorded.
     #[error("program {0}: no profile is being recorded; start that first")]
     NotRecording(String),
+    /// A coordinator plans for several servers.
+    #[error(
+        "a coordinator plans the windows of this server's programs; ask the coordinator (`headtime control` with its socket), or end the coordinator and wait for {0}"
+    )]
+    Coordinated(Nanos),
+    /// A coordinator asks for what this server cannot do.
+    #[error("{0}")]
+    Uncoordinated(String),
     /// No profile can be made of what was recorded.
     #[error("{0}")]
     Profile(String),
@@ -84,20 +120,60 @@ pub enum RefusedGoal {
 
 impl fmt::Debug for GoalsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "GoalsOptions({}, {:?})", self.site, self.programs)
+        write!(f, "GoalsOptions({}, {:?})", self.site(), self.programs)
     }
 }
 
 impl GoalsOptions {
+    /// Options of disks with the same gate, without programs so far.
+    pub fn new(disks: Vec<String>, gate: &GateSpec, seek: Option<Seeks>) -> GoalsOptions {
+        let mut options = GoalsOptions {
+            disks,
+            gate: gate.clone(),
+            planning: Planning::default(),
+            seek,
+            programs: Vec::new(),
+        };
+        if !options.rates() {
+            options.planning = Planning::of(gate);
+        }
+        options
+    }
+
+    /// Name of the disks together, as profiles have it.
+    pub fn site(&self) -> String {
+        let site = self.disks.join("+");
+        match &self.disks[..] {
+            [first, .., last] if site.len() > SITE_MAX => {
+                format!("{} disks, {first} to {last}", self.disks.len())
+            }
+            _ => site,
+        }
+    }
+
+    /// Number of the disks.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 65,535.
+    pub fn servers(&self) -> u16 {
+        u16::try_from(self.disks.len()).expect("there are not so many")
+    }
+
+    /// True if the gates serve programs at constant rates.
+    pub(super) fn rates(&self) -> bool {
+        self.gate.info().name == "average"
+    }
+
     /// Circumstances of a profile of a program.
     pub(super) fn setting(&self, index: usize) -> Setting {
         Setting {
-            site: self.site.clone(),
+            site: self.site(),
             program: self.programs[index].name.clone(),
             share: Millionths::ONE,
             epoch: self.planning.epoch,
             service: Service::Program,
-            servers: self.servers,
+            servers: self.servers(),
         }
     }
 

@@ -59,6 +59,11 @@ impl Program {
         }
     }
 
+    /// True if the program has a goal for its next run, or runs with a goal.
+    pub fn has_goal(&self) -> bool {
+        matches!(self.run, Run::Armed | Run::Running { .. })
+    }
+
     /// True if a request is outstanding.
     pub fn is_busy(&self) -> bool {
         self.outstanding > 0

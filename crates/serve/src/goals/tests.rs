@@ -2,31 +2,28 @@
 
 use super::feed::{Feed, feed};
 use super::*;
+use headtime_engine::GateSpec;
 use headtime_engine::Lane;
 use headtime_qos::{Model, Planning, TimeOfDay, TrainOptions};
 use headtime_sched::Op;
 use headtime_units::{Extent, Rate};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-const MS: Nanos = Nanos::from_millis(1);
-const BYTES: u64 = 64 << 10;
+pub(super) const MS: Nanos = Nanos::from_millis(1);
+pub(super) const BYTES: u64 = 64 << 10;
 
-fn at(ms: u64) -> Time {
+pub(super) fn at(ms: u64) -> Time {
     Time::ZERO + MS * ms
 }
 
-fn until(_: TimeOfDay) -> Nanos {
+pub(super) fn until(_: TimeOfDay) -> Nanos {
     Nanos::from_secs(5)
 }
 
-fn options(known: &[Option<Profiled>]) -> GoalsOptions {
+pub(super) fn options(known: &[Option<Profiled>]) -> GoalsOptions {
     let programs = known.iter().zip(["mail", "web", "files"]);
+    let disks = vec!["disk0".to_owned(), "disk1".to_owned()];
     GoalsOptions {
-        site: "disk0+disk1".to_owned(),
-        servers: 2,
-        planning: Planning::default(),
-        rates: false,
-        seek: None,
         programs: programs
             .map(|(known, name)| ProgramOptions {
                 name: name.to_owned(),
@@ -35,18 +32,23 @@ fn options(known: &[Option<Profiled>]) -> GoalsOptions {
                 known: known.clone(),
             })
             .collect(),
+        ..GoalsOptions::new(disks, &gate("windows"), None)
     }
 }
 
-struct Rig {
-    goals: Goals,
-    feeds: Vec<Feed>,
-    orders: Vec<GateOrder>,
+pub(super) fn gate(text: &str) -> GateSpec {
+    text.parse().expect("a gate")
+}
+
+pub(super) struct Rig {
+    pub(super) goals: Goals,
+    pub(super) feeds: Vec<Feed>,
+    pub(super) orders: Vec<GateOrder>,
 }
 
 impl Rig {
-    fn new(options: GoalsOptions) -> Rig {
-        let (feeds, notes) = (0..2).map(|_| feed()).unzip();
+    pub(super) fn new(options: GoalsOptions) -> Rig {
+        let (feeds, notes) = options.disks.iter().map(|_| feed()).unzip();
         Rig {
             goals: Goals::new(options, notes),
             feeds,
@@ -62,7 +64,7 @@ impl Rig {
         feed.done(at(ms + 1), program, BYTES);
     }
 
-    fn tick(&mut self, ms: u64) {
+    pub(super) fn tick(&mut self, ms: u64) {
         self.goals.tick(at(ms), &until, &mut self.orders);
     }
 
@@ -106,15 +108,16 @@ fn recorded() -> Profile {
     rig.goals.stop_profile("mail").expect("there are requests")
 }
 
-fn known() -> Option<Profiled> {
-    let profile = recorded();
-    let trained = Model::train(
-        std::slice::from_ref(&profile),
-        None,
-        &TrainOptions::default(),
-    );
-    let model = Arc::new(trained.expect("there are epochs").model);
-    Some(Profiled { profile, model })
+pub(super) fn known() -> Option<Profiled> {
+    static KNOWN: OnceLock<Profiled> = OnceLock::new();
+    let known = KNOWN.get_or_init(|| {
+        let profile = recorded();
+        let profiles = std::slice::from_ref(&profile);
+        let trained = Model::train(profiles, None, &TrainOptions::default());
+        let model = Arc::new(trained.expect("there are epochs").model);
+        Profiled { profile, model }
+    });
+    Some(known.clone())
 }
 
 #[test]
@@ -273,7 +276,7 @@ fn each_plan_assigns_programs_to_lanes_anew() {
 #[test]
 fn with_gates_of_constant_rates_a_run_has_a_rate_until_it_is_over() {
     let mut rig = Rig::new(GoalsOptions {
-        rates: true,
+        gate: gate("average"),
         ..options(&[known(), None])
     });
     let goal = "6s".parse().unwrap();

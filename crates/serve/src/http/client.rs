@@ -30,10 +30,29 @@ pub struct Answer {
 ///
 /// If method or target have blanks or line ends: callers make them of what cannot.
 pub fn ask(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
+    ask_within(PATIENCE, socket, method, target, body)
+}
+
+/// As [`ask`], of a server that sends something at least once in `patience`.
+///
+/// # Errors
+///
+/// As [`ask`], and if the server says nothing for so long.
+///
+/// # Panics
+///
+/// As [`ask`], and if `patience` is zero.
+pub fn ask_within(
+    patience: Duration,
+    socket: &Path,
+    method: &str,
+    target: &str,
+    body: &str,
+) -> io::Result<Answer> {
     assert!(!method.contains(char::is_whitespace) && !target.contains(char::is_whitespace));
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     let len = body.len();
     let question = format!(
         "{method} {target} HTTP/1.1\r\nHost: headtime\r\nConnection: close\r\n\

@@ -1,12 +1,15 @@
 //! Goals of programs over HTTP.
 
 use super::status;
+use crate::goals::coordinator::Coordinator;
+use crate::goals::exchange::Question;
 use crate::goals::{Goals, RefusedGoal};
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use headtime_linux::clock::Clock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Goals of a server that has programs.
@@ -88,4 +91,59 @@ pub(super) fn controlling<S: Clone + Send + Sync + 'static>(goals: SharedGoals) 
         .route("/qos/{program}/goal", post(set_goal))
         .route("/qos/{program}/profile/{verb}", post(profile))
         .with_state(goals)
+}
+
+/// Longest question of a coordinator: 63 programs in a few periods, with room to spare.
+const QUESTION_MAX: usize = 256 << 10;
+
+async fn coordinate(
+    State((goals, clock)): State<(SharedGoals, Clock)>,
+    body: String,
+) -> Result<Response, GoalRefusal> {
+    let malformed = |problem| (StatusCode::BAD_REQUEST, format!("{problem}\n"));
+    let question = Question::from_text(&body).map_err(malformed)?;
+    let mut goals = there(&goals)?;
+    let answer = goals.coordinate(clock.now(), question).map_err(refused)?;
+    drop(goals);
+    Ok((
+        [(header::CONTENT_TYPE, "application/json")],
+        answer.to_text(),
+    )
+        .into_response())
+}
+
+/// Questions of a coordinator at a server's control socket.
+pub(super) fn coordinated<S: Clone + Send + Sync + 'static>(
+    goals: SharedGoals,
+    clock: Clock,
+) -> Router<S> {
+    Router::new()
+        .route("/qos/coordinate", post(coordinate))
+        .layer(DefaultBodyLimit::max(QUESTION_MAX))
+        .with_state((goals, clock))
+}
+
+/// A coordinator that is watched.
+type Coordinating = (Arc<Mutex<Coordinator>>, Clock);
+
+async fn servers(State((coordinator, clock)): State<Coordinating>) -> Response {
+    let coordinator = coordinator.lock().unwrap_or_else(PoisonError::into_inner);
+    let (servers, goals) = (coordinator.statuses(clock.now()), coordinator.goals());
+    drop(coordinator);
+    let text = format!(
+        "{:#}\n",
+        status::servers(&servers, &locked(&goals).statuses())
+    );
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// Requests at the control socket of a coordinator: those about programs, and `GET /status` for its servers.
+pub fn coordinating(coordinator: &Arc<Mutex<Coordinator>>, clock: Clock) -> Router {
+    let locked = coordinator.lock().unwrap_or_else(PoisonError::into_inner);
+    let goals = Some(locked.goals());
+    drop(locked);
+    Router::new()
+        .route("/status", get(servers))
+        .with_state((Arc::clone(coordinator), clock))
+        .merge(controlling(goals))
 }

@@ -207,6 +207,15 @@ impl Sockets {
     }
 }
 
+impl Sockets {
+    /// Serves something else than a site at the socket for those who control, until `ended`.
+    pub async fn serve_control(self, app: Router, ended: watch::Receiver<bool>) {
+        if let Some(place) = self.control {
+            place.serve(app, self.limits, ended).await;
+        }
+    }
+}
+
 async fn over(mut ended: watch::Receiver<bool>) {
     // An error is that nobody is left to end it.
     let _ = ended.wait_for(|ended| *ended).await;

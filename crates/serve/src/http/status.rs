@@ -1,6 +1,7 @@
 //! The state of a server as JSON.
 
 use crate::goals::ProgramStatus;
+use crate::goals::coordinator::ServerStatus;
 use crate::metrics::{CLASS_NAMES, Labelled, MemberSnapshot, OPS, Page, Times};
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
 use headtime_linux::clock::Wall;
@@ -51,6 +52,22 @@ pub(super) fn goals(programs: &[ProgramStatus]) -> Value {
 
 /// So many reads of a scrub that fail in a row say that none succeeds.
 const FAILING: u32 = 3;
+
+/// The state of a coordinator.
+pub(super) fn servers(servers: &[ServerStatus], programs: &[ProgramStatus]) -> Value {
+    let servers = servers.iter().map(|server| {
+        json!({
+            "name": server.name,
+            "joined": server.joined,
+            "why": server.why,
+            "offset_s": server.offset.map(|(nanos, _)| nanos as f64 / 1e9),
+            "offset_error_s": server.offset.map(|(_, error)| error.as_secs_f64()),
+            "silent_s": server.silent.map(Nanos::as_secs_f64),
+            "unseen": server.unseen,
+        })
+    });
+    json!({ "servers": servers.collect::<Vec<_>>(), "programs": goals(programs) })
+}
 
 fn disk(labelled: &Labelled) -> Value {
     let snapshot = &labelled.snapshot;

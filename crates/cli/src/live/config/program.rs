@@ -22,7 +22,7 @@ pub(super) struct QosKeys {
 struct ProgramKeys {
     #[serde(deserialize_with = "disk_name")]
     name: String,
-    exports: Vec<String>,
+    exports: Option<Vec<String>>,
     #[serde(default, deserialize_with = "goal")]
     goal: Option<Goal>,
     profile: Option<PathBuf>,
@@ -38,7 +38,7 @@ fn goal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Goal>, D::Error> {
 }
 
 /// A disk or an array whose exports programs may have.
-struct Place<'a> {
+pub(super) struct Place<'a> {
     exports: &'a mut [ExportConfig],
     gate: &'a GateSpec,
     /// For errors about the gate.
@@ -52,12 +52,6 @@ pub(super) fn programs(
     disks: &mut [DiskConfig],
     arrays: &mut [ArrayConfig],
 ) -> Result<Vec<ProgramConfig>, Error> {
-    let Some(OneOrList(programs)) = &keys.program else {
-        return Err(keys.error_at("program", "missing; give at least one [[qos.program]]"));
-    };
-    if programs.is_empty() {
-        return Err(keys.error_at("program", "is an empty list; give at least one"));
-    }
     // The gate of an array is that of its first disk, as all have it alike.
     let of_arrays: Vec<(GateSpec, Placed<()>)> = arrays
         .iter()
@@ -81,6 +75,22 @@ pub(super) fn programs(
         name: &array.name,
     });
     let mut places: Vec<Place<'_>> = alone.chain(of_arrays).collect();
+    let read = listed(keys, Some(&mut places))?;
+    gates(&places, read.len())?;
+    Ok(read)
+}
+
+/// Checks programs, whose exports are on servers elsewhere if there are no places.
+pub(super) fn listed(
+    keys: &Placed<QosKeys>,
+    mut places: Option<&mut [Place<'_>]>,
+) -> Result<Vec<ProgramConfig>, Error> {
+    let Some(OneOrList(programs)) = &keys.program else {
+        return Err(keys.error_at("program", "missing; give at least one [[qos.program]]"));
+    };
+    if programs.is_empty() {
+        return Err(keys.error_at("program", "is an empty list; give at least one"));
+    }
     let mut names = BTreeMap::new();
     let mut read = Vec::with_capacity(programs.len());
     for (number, program) in (1..).zip(programs) {
@@ -91,22 +101,35 @@ pub(super) fn programs(
             "name",
             &format!("there is a program \"{}\" already", program.name),
         )?;
-        read.push(one(program, number, &mut places, &read)?);
+        let exports = program.exports.as_deref();
+        match (exports, &mut places) {
+            (Some(exports), Some(places)) => {
+                number_exports(program, exports, number, places, &read)?
+            }
+            (None, Some(_)) => return Err(program.error_at("exports", "missing")),
+            (Some(_), None) => {
+                let problem = "is for servers, whose configurations name the exports of this program; remove the key";
+                return Err(program.error_at("exports", problem));
+            }
+            (None, None) => {}
+        }
+        read.push(one(program, exports.unwrap_or_default())?);
     }
-    gates(&places, read.len())?;
     Ok(read)
 }
 
-fn one(
+/// Gives the exports of a program its number.
+fn number_exports(
     program: &Placed<ProgramKeys>,
+    exports: &[String],
     number: u16,
     places: &mut [Place<'_>],
     before: &[ProgramConfig],
-) -> Result<ProgramConfig, Error> {
-    if program.exports.is_empty() {
+) -> Result<(), Error> {
+    if exports.is_empty() {
         return Err(program.error_at("exports", "is an empty list; give at least one"));
     }
-    for name in &program.exports {
+    for name in exports {
         let wrong = |problem: String| program.error_at("exports", format!("{name}: {problem}"));
         let mut exports = places.iter_mut().flat_map(|place| place.exports.iter_mut());
         let Some(export) = exports.find(|export| export.name == *name) else {
@@ -128,6 +151,10 @@ fn one(
             }
         }
     }
+    Ok(())
+}
+
+fn one(program: &Placed<ProgramKeys>, exports: &[String]) -> Result<ProgramConfig, Error> {
     for (key, needs) in [
         ("goal", program.goal.is_some()),
         ("tree", program.tree.is_some()),
@@ -142,7 +169,7 @@ fn one(
     }
     Ok(ProgramConfig {
         name: program.name.clone(),
-        exports: program.exports.clone(),
+        exports: exports.to_vec(),
         goal: program.goal,
         profile: program.profile.clone(),
         tree: program.tree.clone(),
