@@ -1,43 +1,16 @@
 //! Run-time goals of programs on a cluster: profiles of lone runs become bounds, and bounds become orders to gates.
 
 use super::load::{Called, builder};
-use super::lone::{Lone, Refused, TRAINING};
+use super::lone::{GoalOf, Lone, Refused, Sharing, TRAINING};
 use super::windows::Windows;
 use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::scenario::{Cell, Workload, cells};
 use crate::stock::Stock;
-use headtime_engine::{GateOrder, GateSpec, Lane, Member, Order};
-use headtime_qos::{Aim, Alpha, Model, Planned, Planner, Planning, Profile};
+use headtime_engine::{GateOrder, Lane, Member, Order};
+use headtime_qos::{Planned, Planner, Planning, Profile};
 use headtime_units::{Lba, Nanos, Time};
 use std::sync::Arc;
-
-/// A program with a goal.
-#[derive(Clone, Debug)]
-pub(super) struct GoalOf {
-    /// Number of the program.
-    pub number: u16,
-    /// Run time that the goal asks for.
-    pub run_time: Nanos,
-    pub profile: Arc<Profile>,
-    pub alpha: Alpha,
-    /// Model of the program, for a gate that obeys a planner.
-    pub model: Option<Arc<Model>>,
-}
-
-impl GoalOf {
-    fn aim(&self, sector_bytes: u32) -> Option<Aim> {
-        let model = Arc::clone(self.model.as_ref()?);
-        let aim = Aim::new(
-            &self.profile,
-            model,
-            self.run_time,
-            Time::ZERO,
-            sector_bytes,
-        );
-        Some(aim.expect("the goal has an alpha"))
-    }
-}
 
 /// Goals of the programs of a cell.
 #[derive(Debug)]
@@ -47,31 +20,6 @@ pub(super) struct Goals {
     pub goals: Vec<GoalOf>,
     servers: u16,
     sector_bytes: u32,
-}
-
-/// How the gate of a cell shares the servers among programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
-    /// By windows.
-    Windows,
-    /// By constant rates.
-    Average,
-    /// Not at all.
-    None,
-}
-
-impl Sharing {
-    pub fn of(cell: &Cell) -> Sharing {
-        Sharing::by(&cell.engine.gate)
-    }
-
-    pub fn by(gate: &GateSpec) -> Sharing {
-        match gate.info().name {
-            "windows" => Sharing::Windows,
-            "average" => Sharing::Average,
-            _ => Sharing::None,
-        }
-    }
 }
 
 impl Goals {

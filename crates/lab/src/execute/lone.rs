@@ -1,6 +1,5 @@
 //! Runs of one program without the others: profiles and models of programs with goals.
 
-use super::goals::{GoalOf, Sharing};
 use super::load::{Called, builder};
 use super::queue::setup;
 use super::seed::mix;
@@ -13,7 +12,7 @@ use headtime_engine::{EngineSpec, Event, GateSpec, Member, Seen};
 use headtime_host::HostBuilder;
 use headtime_host::cluster::Cluster;
 use headtime_qos::{
-    Alpha, Goal, GoalError, Model, Profile, Recorder, Service, Setting, TrainOptions,
+    Aim, Alpha, Goal, GoalError, Model, Profile, Recorder, Service, Setting, TrainOptions,
 };
 use headtime_sim::RunError;
 use headtime_units::{Millionths, Nanos, Time};
@@ -24,6 +23,58 @@ const SITE: &str = "simulation";
 
 /// Name of the training workload.
 pub(super) const TRAINING: &str = "training";
+
+/// A program with a goal.
+#[derive(Clone, Debug)]
+pub(super) struct GoalOf {
+    /// Number of the program.
+    pub number: u16,
+    /// Run time that the goal asks for.
+    pub run_time: Nanos,
+    pub profile: Arc<Profile>,
+    pub alpha: Alpha,
+    /// Model of the program, for a gate that obeys a planner.
+    pub model: Option<Arc<Model>>,
+}
+
+impl GoalOf {
+    pub fn aim(&self, sector_bytes: u32) -> Option<Aim> {
+        let model = Arc::clone(self.model.as_ref()?);
+        let aim = Aim::new(
+            &self.profile,
+            model,
+            self.run_time,
+            Time::ZERO,
+            sector_bytes,
+        );
+        Some(aim.expect("the goal has an alpha"))
+    }
+}
+
+/// How the gate of a cell shares the servers among programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// By windows.
+    Windows,
+    /// By constant rates.
+    Average,
+    /// Not at all.
+    None,
+}
+
+impl Sharing {
+    pub fn of(cell: &Cell) -> Sharing {
+        Sharing::by(&cell.engine.gate)
+    }
+
+    pub fn by(gate: &GateSpec) -> Sharing {
+        match gate.info().name {
+            "windows" => Sharing::Windows,
+            "average" => Sharing::Average,
+            _ => Sharing::None,
+        }
+    }
+}
 
 /// Why there are no bounds for a program.
 pub(super) enum Refused {
