@@ -107,7 +107,7 @@ pub enum GateOrder {
         /// How long it lasts.
         span: Nanos,
     },
-    /// Requests of a program, or of an export, belong to a lane from now on. Its requests in other lanes move.
+    /// Requests of a program, or of an export, belong to a lane from now on. Requests that wait move to this lane.
     Assign {
         /// Number of the program or export.
         of: u16,

@@ -1,4 +1,4 @@
-//! Course of a run: the time at which a program should have been served so many bytes.
+//! Course of a run: bytes that a program should have been served by a time.
 
 use crate::bound::Alpha;
 use crate::profile::Profile;
@@ -41,7 +41,7 @@ impl Course {
         }
     }
 
-    /// Time since the start at which so many bytes should have been served.
+    /// Time since the start by which this number of bytes should have been served.
     pub fn time_of(&self, bytes: u64) -> Nanos {
         let next = self.points.partition_point(|(point, _)| *point <= bytes);
         let before = next.checked_sub(1).map(|last| self.points[last]);

@@ -10,8 +10,8 @@
 //! An order [assigns](GateOrder::Assign) a program or an export to a lane. A plan gives lanes windows of time
 //! ([`GateOrder::Window`]); a later order replaces all that begins at its start or after. During a window only its lane's
 //! requests go to the drive, as the gate inside allows. A request goes only if the drive should be done with everything by
-//! the end of the window: `guard` at least, or as many mean services of the lane as commands are in the drive then, and three
-//! deviations of their sum. The first request of a window needs `guard` alone, and waits until the drive is empty of other lanes.
+//! the end of the window. The estimate is the sum of mean services of the lane, and three deviations of the sum; `guard` at least.
+//! The first request of a window needs `guard` alone, and waits until the drive is empty of other lanes.
 //!
 //! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
 //! has a request again.
@@ -205,7 +205,7 @@ impl Windows {
         }
     }
 
-    /// A window of the plan with those of the same lane around it, without a gap.
+    /// A window of the plan, joined with its neighbours of the same lane.
     fn joined(&self, at: usize) -> Turn {
         let Window {
             lane,
@@ -231,7 +231,7 @@ impl Windows {
         }
     }
 
-    /// True if the drive should be done by the end of the turn with what it has and one command more of the lane. The first command
+    /// True if the drive should be done with one command more of the lane by the end of the turn. The first command
     /// of a window needs no more than `guard`: a lane whose services take longer than its windows would never be served.
     fn fits(&self, now: Time, lane: Lane, turn: Turn) -> bool {
         let is_first = turn.lane == Some(lane) && self.in_drive == 0;

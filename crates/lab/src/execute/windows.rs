@@ -17,7 +17,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// A conductor of so many servers.
+    /// A conductor of this number of servers.
     pub fn new(planner: Planner, servers: u16, sector_bytes: u32) -> Windows {
         Windows {
             planner,

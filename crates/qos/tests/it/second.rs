@@ -68,7 +68,7 @@ impl Program {
     }
 }
 
-/// What is seen of a program in a period.
+/// Traffic of a program in a period.
 #[derive(Default)]
 struct Seen {
     /// True if a request was outstanding in this epoch, in this period.
@@ -263,7 +263,7 @@ impl Second {
         (!seeks.is_empty()).then_some(mean > gap)
     }
 
-    /// What is known of a lane with these members.
+    /// Traffic and demand of a lane with these members.
     fn lane(&self, number: usize, members: Vec<usize>) -> Lane {
         let now = self.epochs as f64 / EPOCHS as f64;
         let is_goal = |i: &usize| self.programs[*i].goal.is_some();
@@ -378,7 +378,7 @@ impl Second {
             lanes.push(self.lane(0, group));
         }
         for lane in lanes.iter_mut().filter(|lane| lane.left.is_some()) {
-            // Mean of the members' losses, by demand. What the coming plan repays is not repaid twice.
+            // Mean of the members' losses, by demand. A loss that the coming plan repays is not repaid twice.
             let (mut lost, mut repaid) = (0.0, 0.0);
             for &i in lane
                 .members
