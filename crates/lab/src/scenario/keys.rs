@@ -180,13 +180,9 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     let mut workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
     let has_cluster =
         matches!(&workload, Workload::Programs(programs) if programs.cluster.is_some());
-    if has_cluster {
-        if array.is_some() {
-            return error(
-                "array",
-                "each server has one disk; leave out [cluster] or this",
-            );
-        }
+    if has_cluster && array.is_some() {
+        let problem = "each server has one disk; leave out [cluster] or this";
+        return error("array", problem);
     }
     let promise = freeblock.as_ref().and_then(ScanSpec::promises);
     if let Some(key) = promise.filter(|_| has_cluster || array.is_some()) {
