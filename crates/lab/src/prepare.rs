@@ -359,7 +359,7 @@ pub fn traced(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Trace
     let mut by_device = vec![Vec::new(); devices.len()];
     for request in script.requests() {
         if matches!(request.op, Op::Read | Op::Write) {
-            // A request without a device has export 0, and the only one that there is.
+            // Export 0 says that the trace has no devices. All requests are of one process then.
             let device = usize::from(request.origin.export).saturating_sub(1);
             by_device[device].push((request.op, request.extent));
         }

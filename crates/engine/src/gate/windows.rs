@@ -271,7 +271,7 @@ impl Windows {
         }
     }
 
-    /// Lane of urgent requests. Its number follows the lanes that orders assign.
+    /// Lane of urgent requests. The lanes that orders assign have lower numbers.
     fn urgent(&self) -> Lane {
         Lane(self.assignment.lanes() as u8)
     }

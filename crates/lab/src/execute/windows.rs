@@ -19,7 +19,7 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// A conductor of so many servers, beside the coordinator of their schedulers.
+    /// A conductor of `servers` servers. `streams` coordinates their schedulers.
     pub fn new(
         planner: Planner,
         streams: Option<Box<dyn Conductor>>,
