@@ -88,6 +88,36 @@ picture=no
 replay disksim-ascii-array "$data" disksim-ascii.trace wd5000aaks $waiting --closed 32 --depth 1 --fit wrap \
     --set array.members=5 --set 'array.coordinate=[false,true]'
 
+# A trace as a program with a goal, beside a program that reads a file again and again.
+ln -s "$data/wsrch-small.trace" "$work/wsrch-small.trace"
+cat >"$work/wsrch-goal.toml" <<'SCENARIO'
+title = "A search engine with a goal, beside a scan"
+schedulers = "cfq"
+drive.profile = "wd5000aaks"
+
+[engine]
+depth = 2
+gate = ["depth", "average", "windows"]
+
+[[program]]
+name = "search"
+benchmark = "replay"
+trace = "wsrch-small.trace"
+goal = "1.5x"
+
+[[program]]
+name = "scan"
+benchmark = "backup"
+start = "200GB"
+SCENARIO
+{
+    printf '\n## wsrch-goal\n\n```toml\n'
+    cat "$work/wsrch-goal.toml"
+    printf '```\n\n```console\n$ headtime sim run wsrch-goal.toml\n'
+    (cd "$work" && "$headtime" sim run wsrch-goal.toml 2>/dev/null)
+    printf '```\n'
+} >>"$out/tables.md"
+
 for trace in wsrch-small tpcc-small disksim-ascii; do
     per_device $trace
 done

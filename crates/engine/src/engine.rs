@@ -67,6 +67,8 @@ pub struct Engine<S = Box<dyn Scheduler>> {
     /// The depth that was last ordered, and the one that the gate was last told.
     depth_ordered: u32,
     depth: u32,
+    /// End of the dedication that was ordered last, for the lanes of marked requests if there are several lanes.
+    dedicated: Time,
     tags: DriveTags,
     outbox: VecDeque<Command>,
     /// Nothing is chosen before, since the drive will not be free for it so soon.
@@ -166,6 +168,7 @@ impl<S: Scheduler> Engine<S> {
             in_flight: 0,
             depth_ordered: config.depth,
             depth: config.depth,
+            dedicated: Time::ZERO,
             tags: DriveTags::default(),
             outbox: VecDeque::new(),
             late_until: None,
@@ -240,10 +243,23 @@ impl<S: Scheduler> Engine<S> {
                 };
                 let lane = &mut self.lanes[self.shared.slots[tag].lane.index()];
                 lane.ask = true;
+                if now < self.dedicated {
+                    let until = self.dedicated;
+                    let dedicate = Directive::Dedicate { until };
+                    lane.scheduler.directed(now, &dedicate);
+                }
                 return lane.scheduler.directed(now, &Directive::Mark(tag));
             }
+            // A lane without a request of the stream, such as an urgent one, goes on.
+            Directive::Dedicate { until } if self.lanes.only().is_none() => {
+                self.dedicated = until;
+                return;
+            }
             Directive::Dedicate { until } => Directive::Dedicate { until },
-            Directive::Release => Directive::Release,
+            Directive::Release => {
+                self.dedicated = Time::ZERO;
+                Directive::Release
+            }
         };
         for lane in &mut self.lanes {
             lane.ask = true;

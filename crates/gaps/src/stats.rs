@@ -1,5 +1,7 @@
 //! What was done in gaps, and what looking for it took.
 
+use core::ops::AddAssign;
+
 /// What was done in gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeblockStats {
@@ -23,6 +25,43 @@ pub struct FreeblockStats {
     pub blocks: u64,
     /// Blocks that others read.
     pub read_by_others: u64,
+}
+
+impl AddAssign for FreeblockStats {
+    fn add_assign(&mut self, other: FreeblockStats) {
+        let FreeblockStats {
+            gaps,
+            spared,
+            before,
+            with,
+            alone,
+            blocks_alone,
+            demanded,
+            blocks_demanded,
+            blocks,
+            read_by_others,
+        } = other;
+        self.gaps += gaps;
+        self.spared += spared;
+        self.before += before;
+        self.with += with;
+        self.alone += alone;
+        self.blocks_alone += blocks_alone;
+        self.demanded += demanded;
+        self.blocks_demanded += blocks_demanded;
+        self.blocks += blocks;
+        self.read_by_others += read_by_others;
+    }
+}
+
+impl AddAssign for Steps {
+    fn add_assign(&mut self, other: Steps) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+    }
 }
 
 /// How many searches took how many steps.

@@ -8,6 +8,8 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
 use headtime_engine::{Concat, Map, Striped};
 use headtime_host::DiskSize;
+use headtime_host::workload::{BenchmarkSpec, Traced};
+use headtime_sched::Op;
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
     CsvColumns, Fitter, Part, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
@@ -96,6 +98,14 @@ impl DriveSet {
 pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut notes = Vec::new();
     let mut sources = Vec::new();
+    let mut traces = Vec::new();
+    for file in scenario.program_traces() {
+        let replay = Replay::of_program(file);
+        let (trace, hash) = stock.trace(&replay, || read(&replay))?;
+        notes.extend(reading_notes(&trace));
+        sources.push((file.to_owned(), hash.clone()));
+        traces.push(hash);
+    }
     let trace = match &scenario.workload {
         Workload::Replay(replay) => {
             let (trace, hash) = stock.trace(replay, || read(replay))?;
@@ -111,6 +121,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut set = Vec::new();
     let mut hash = Hash::default();
     hash.text(&portable(&scenario).to_toml());
+    traces.iter().for_each(|trace| hash.text(trace));
     let deepest = scenario.engines.iter().map(|engine| engine.depth).max();
     let deepest = deepest.unwrap_or(1);
     for (number, drive) in scenario.drives.iter().enumerate() {
@@ -187,7 +198,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let script = match &trace {
             None => None,
             Some((replay, trace)) => {
-                let make = || script(replay, trace, &devices, &profile, disk);
+                let make = || script(replay, trace, &devices, &profile.name, disk);
                 let script = stock.script(replay, &devices, disk, make)?;
                 note_changes(&mut notes, &script, &profile);
                 Some(script)
@@ -326,17 +337,34 @@ fn script(
     replay: &Replay,
     trace: &Trace,
     devices: &[u32],
-    profile: &Profile,
+    drive: &str,
     disk: DiskSize,
 ) -> Result<Script, Fault> {
     let fitter = Fitter::new(disk.capacity, disk.sector_bytes, replay.fit);
-    Script::new(trace, devices, &fitter).map_err(|error| {
-        Fault::Input(format!(
-            "{}: on drive {}: {error}",
-            replay.name(),
-            profile.name
-        ))
-    })
+    Script::new(trace, devices, &fitter)
+        .map_err(|error| Fault::Input(format!("{}: on drive {drive}: {error}", replay.name())))
+}
+
+/// The reads and writes of a program's trace on a disk, by device.
+///
+/// # Errors
+///
+/// If the trace cannot be read.
+pub fn traced(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced>>, Fault> {
+    let replay = Replay::of_program(file);
+    let (trace, _) = stock.trace(&replay, || read(&replay))?;
+    let devices = chosen(&replay, &trace)?;
+    let make = || script(&replay, &trace, &devices, "", disk);
+    let script = stock.script(&replay, &devices, disk, make)?;
+    let mut by_device = vec![Vec::new(); devices.len()];
+    for request in script.requests() {
+        if matches!(request.op, Op::Read | Op::Write) {
+            // Export 0 says that the trace has no devices. All requests are of one process then.
+            let device = usize::from(request.origin.export).saturating_sub(1);
+            by_device[device].push((request.op, request.extent));
+        }
+    }
+    Ok(by_device)
 }
 
 fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
@@ -452,10 +480,20 @@ fn portable(scenario: &Scenario) -> Scenario {
         believed.belief = believed.belief.as_ref().map(file_name);
         believed.curve = believed.curve.as_ref().map(file_name);
     });
-    if let Workload::Replay(replay) = &mut portable.workload {
-        for file in &mut replay.file.0 {
-            *file = file_name(file);
+    match &mut portable.workload {
+        Workload::Replay(replay) => {
+            for file in &mut replay.file.0 {
+                *file = file_name(file);
+            }
         }
+        Workload::Programs(programs) => {
+            for entry in &mut programs.entries {
+                if let BenchmarkSpec::Replay(spec) = &mut entry.benchmark {
+                    spec.trace = file_name(&spec.trace);
+                }
+            }
+        }
+        Workload::Synthetic(_) => {}
     }
     portable
 }

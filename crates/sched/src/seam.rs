@@ -154,7 +154,8 @@ pub enum Directive<N> {
     /// The queued request belongs to the stream that the disk serves while it is dedicated.
     Mark(N),
     /// Until this time, or [`Directive::Release`], serve marked requests only, in the order of their marks, and wait for
-    /// them. Expired requests go at once. A flush ends the wait for as long as it waits itself.
+    /// them. Expired requests go at once. A flush ends the wait for as long as it waits itself. If the engine has several
+    /// lanes, then this concerns the lanes of marked requests, and other lanes go on.
     Dedicate {
         /// Time at which the scheduler decides for itself again.
         until: Time,

@@ -305,10 +305,16 @@ fn extent_of(
 }
 
 impl ScanSpec {
+    /// The key of a promise that the scan makes, if the scan makes any.
+    pub fn promises(&self) -> Option<&'static str> {
+        let date = self.finish_within.map(|_| "finish_within");
+        date.or_else(|| self.p99.map(|_| "p99"))
+    }
+
     /// What is promised of it, if anything is.
     fn promised(&self) -> Result<Option<Promised>, ScanError> {
         let error = refused::<Option<Promised>>;
-        if self.finish_within.is_none() && self.p99.is_none() {
+        if self.promises().is_none() {
             return match self.cycle {
                 Some(_) => error("cycle", "is for scans with finish_within or p99"),
                 None => Ok(None),

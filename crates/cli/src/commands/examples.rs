@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 /// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), an array, a sweep, a server's configuration, programs with goals, and a job of fio.
-const FILES: [(&str, &[u8]); 6] = [
+/// (docs/replays/live), an array, a sweep, a server's configuration, programs with goals, a job of fio, and all promises together.
+const FILES: [(&str, &[u8]); 7] = [
     ("array.toml", ARRAY.as_bytes()),
     (
         "database.csv.gz",
@@ -17,6 +17,7 @@ const FILES: [(&str, &[u8]); 6] = [
     ("disk.toml", DISK.as_bytes()),
     ("goals.toml", GOALS.as_bytes()),
     ("job.fio", JOB.as_bytes()),
+    ("together.toml", TOGETHER.as_bytes()),
 ];
 
 const ARRAY: &str = "\
@@ -61,6 +62,55 @@ start = \"200GiB\"
 [[program]]
 benchmark = \"backup\"
 start = \"400GiB\"
+";
+
+const TOGETHER: &str = "\
+title = \"Two programs with goals, urgent and bulk requests and a scrub on three disks\"
+schedulers = \"deadline,stream\"
+drive.profile = \"barracuda-7200.10-160\"
+
+[engine]
+depth = 2
+gate = [
+    \"depth\",
+    \"rsd-priority:ranks=0/1\",
+    \"windows\",
+    \"windows(rsd-priority:ranks=0/1:queue=single)\",
+]
+
+[array]
+members = 3
+coordinate = true
+
+[[program]]
+name = \"report\"
+benchmark = \"full-seq\"
+size = \"1GiB\"
+goal = \"4x\"
+
+[[program]]
+name = \"index\"
+benchmark = \"seq-rand\"
+size = \"300MiB\"
+phase = \"50MiB\"
+start = \"100GiB\"
+goal = \"4x\"
+
+[[program]]
+name = \"urgent\"
+class = \"real-time\"
+benchmark = \"transactions\"
+processes = 4
+transactions = 150
+think = \"exponential(200ms)\"
+
+[[program]]
+name = \"bulk\"
+benchmark = \"backup\"
+start = \"200GiB\"
+
+[freeblock]
+block = \"64KiB\"
 ";
 
 const DEPTHS: &str = "\

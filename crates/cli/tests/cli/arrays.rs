@@ -141,13 +141,56 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.bus=400MB", "allowed is 1MB/s to 1TB/s"),
         ("array.bus=999kB/s", "allowed is 1MB/s to 1TB/s"),
         ("array.level=raid5", "Allowed are \"raid0\""),
-        ("freeblock.block=64KiB", "freeblock: is for one drive"),
+        (
+            "freeblock.p99=5",
+            "freeblock.p99: is a promise of one drive",
+        ),
         ("array.coordinate=true", "add `stream` to schedulers"),
     ] {
         let (code, error) = ended(&with(&["--set", setting]));
         assert_eq!(code, 2, "{setting}: {error}");
         assert!(error.contains(problem), "{setting}: {error}");
     }
+}
+
+#[test]
+fn a_scan_reads_each_disk_and_its_results_are_of_all() {
+    let scan = |range: &str| {
+        let range = format!("freeblock.range={range}");
+        let settings = [
+            "-s",
+            "noop",
+            "--set",
+            "run.requests=200",
+            "--set",
+            "engine.depth=1",
+        ];
+        let end = [
+            "--set",
+            "freeblock.to_end=true",
+            "--set",
+            "freeblock.idle_after=1ms",
+        ];
+        let mut args = with(&settings);
+        args.extend(end);
+        args.extend([
+            "--set",
+            "freeblock.block=64KiB",
+            "--set",
+            &range,
+            "--format",
+            "json",
+        ]);
+        json(&args)["runs"][0]["freeblock"].clone()
+    };
+    let of = |scan: &serde_json::Value, key: &str| scan[key].as_f64().expect("a number");
+    let all = scan("0B..30MiB");
+    assert_eq!(of(&all, "left_percent"), 0.0);
+    let read = of(&all, "mb_s") * of(&all, "ended_s");
+    assert!(
+        (read / (3.0 * 30.0 * 1.048_576) - 1.0).abs() < 1e-3,
+        "{read} MB"
+    );
 }
 
 /// A line of the host in the printed scenario of an array.

@@ -116,19 +116,93 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
         assert_eq!(code, exit, "{setting}: {error}");
         assert!(error.contains(expected), "{setting}: {error}");
     }
-    let (code, error) = ended(&[
+    for (setting, expected) in [
+        (
+            "program.0.class=real-time",
+            "leave out the goal or the class",
+        ),
+        ("host.guests=2", "leave out the goal or host.guests"),
+    ] {
+        let goal = "program.0.goal=2x";
+        let (code, error) = ended(&["sim", "run", "--set", goal, "--set", setting]);
+        assert_eq!(code, 2, "{error}");
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+/// A reader with a goal, a reader without a goal, and urgent requests.
+const ARRAY: &str = r#"
+schedulers = "stream"
+drive.profile = "barracuda-7200.10-160"
+engine.depth = 2
+
+[array]
+members = 2
+coordinate = true
+
+[[program]]
+name = "report"
+benchmark = "seq-rand"
+size = "120MB"
+phase = "20MB"
+goal = "3x"
+
+[[program]]
+name = "urgent"
+class = "real-time"
+benchmark = "transactions"
+processes = 2
+transactions = 40
+think = "exponential(100ms)"
+
+[[program]]
+name = "bulk"
+benchmark = "backup"
+start = "50GB"
+"#;
+
+#[test]
+fn on_a_coordinated_array_windows_keep_a_goal_and_urgent_requests_wait_for_none() {
+    let file = scratch("goals-array").join("array.toml");
+    std::fs::write(&file, ARRAY).expect("a file");
+    let gates = "engine.gate=[\"depth\", \"windows(rsd-priority:ranks=0/1:queue=single)\"]";
+    let file = file.to_str().expect("a name");
+    let report = json(&["sim", "run", file, "--set", gates, "--format", "json"]);
+    let late = |run: usize| {
+        let late = &report["runs"][run]["programs"][0]["late_percent"];
+        late.as_f64().expect("a goal")
+    };
+    assert!(late(0) > 50.0 && late(1) < 5.0, "{} {}", late(0), late(1));
+    let run = &report["runs"][1];
+    assert!(run["coordinated"]["slices"].as_u64() > Some(0), "{run}");
+    let urgent = &run["by_name"].as_array().expect("names")[1];
+    let longest = urgent["response_ms"]["max"].as_f64().expect("a time");
+    // A window of another program lasts for hundreds of milliseconds.
+    assert!(urgent["name"] == "urgent" && longest < 100.0, "{urgent}");
+}
+
+#[test]
+fn a_log_of_an_array_with_a_planner_and_a_coordinator_repeats_without_them() {
+    let directory = scratch("goals-array-log");
+    let [file, log] = ["array.toml", "array.log"].map(|name| directory.join(name));
+    std::fs::write(&file, ARRAY).expect("a file");
+    let [file, log] = [&file, &log].map(|path| path.to_str().expect("a name"));
+    let gate = "engine.gate=windows";
+    stdout(&[
         "sim",
         "run",
+        file,
         "--set",
-        "program.0.benchmark=par-read",
+        gate,
+        "--log",
+        log,
         "--set",
-        "program.0.goal=2x",
+        "program.0.size=30MB",
     ]);
-    assert_eq!(code, 2, "{error}");
-    assert!(
-        error.contains("leave out the goal or add [cluster]"),
-        "{error}"
-    );
+    let text = std::fs::read_to_string(log).expect("a log");
+    assert!(text.contains(" dedicate ") && text.contains(" window 1 "));
+    let replayed = stdout(&["sim", "replay-log", log]);
+    assert_eq!(replayed.matches("identical").count(), 2, "{replayed}");
 }
 
 #[test]
@@ -163,4 +237,33 @@ fn profiles_train_a_tree_and_a_plan_says_what_goals_demand() {
     let (code, error) = ended(&["qos", "profile", &scenario, "seqrand", "--out", &profile]);
     assert_eq!(code, 2);
     assert!(error.contains("did you mean \"seq-rand\"?"), "{error}");
+}
+
+#[test]
+fn a_trace_beside_its_scenario_is_a_program_with_a_process_for_each_device() {
+    let directory = scratch("goals-trace");
+    let [file, trace] = ["traced.toml", "t.csv"].map(|name| directory.join(name));
+    let scenario = "schedulers = 'noop'\ndrive.profile = 'atlas10k'\n\
+                    [[program]]\nbenchmark = 'replay'\ntrace = 't.csv'\ngoal = '2x'\n";
+    std::fs::write(&file, scenario).expect("a file");
+    let heading = "arrival_ns,completion_ns,device,op,address_sectors,size_sectors,process,flags\n";
+    let rows = "0,1,3,read,100,8,0,0\n5,6,7,write,5000,16,0,0\n9,10,3,read,90000,8,0,0\n";
+    std::fs::write(&trace, format!("{heading}{rows}")).expect("a trace");
+    let args = [
+        "sim",
+        "run",
+        file.to_str().expect("a name"),
+        "--format",
+        "json",
+    ];
+    let report = json(&args);
+    let program = &report["runs"][0]["programs"][0];
+    assert_eq!(program["processes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(program["calls"].as_f64(), Some(3.0), "{program}");
+    assert!(program["late_percent"].as_f64() < Some(0.0), "{program}");
+    std::fs::write(&trace, format!("{heading}{rows}20,21,7,read,7,8,0,0\n")).expect("a trace");
+    assert_ne!(json(&args)["scenario_hash"], report["scenario_hash"]);
+    std::fs::remove_file(&trace).expect("it is there");
+    let (code, error) = ended(&args);
+    assert!(code != 0 && error.contains("t.csv"), "{code} {error}");
 }

@@ -16,6 +16,9 @@
 //! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
 //! has a request again.
 //!
+//! Requests of class `real-time` have a lane of their own. The urgent lane goes first in every window. Urgent requests do not wait
+//! for a window, and the window's lane loses the time that they take.
+//!
 //! If no new plan comes, the windows of the last `period` are served three more times. Then, and before the first window,
 //! all lanes share the drive and go in turn.
 //!
@@ -47,7 +50,7 @@ pub(super) const ENTRY: Registration = Registration {
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "windows",
-    idea: "serves one program at a time, by a plan",
+    idea: "serves one program at a time, by a plan, and urgent requests at any time",
     bound: "none; the plan gives each lane windows",
     source: "U-Shape (SC'11), 3.2",
     avoid: "nobody gives it a plan",
@@ -141,6 +144,8 @@ struct Windows {
     serves: Lane,
     /// Lane of which the gate inside was asked last. It may have to see what the lane's scheduler chooses.
     tries: Lane,
+    /// Lane whose prefix went last. The request after the prefix goes next.
+    behind_prefix: Option<Lane>,
     in_drive: u32,
     /// Commands of each lane in the drive.
     held: Vec<u32>,
@@ -158,10 +163,11 @@ impl Windows {
     /// A gate without a plan; `inner` has one lane.
     fn new(options: Options<'_>, inner: Box<dyn Gate>) -> Windows {
         let assignment = Assignment::of(options);
+        let lanes = assignment.lanes() + 1;
         Windows {
-            services: vec![(Nanos::ZERO, Nanos::ZERO); assignment.lanes()],
-            used: vec![Time::ZERO; assignment.lanes()],
-            held: vec![0; assignment.lanes()],
+            services: vec![(Nanos::ZERO, Nanos::ZERO); lanes],
+            used: vec![Time::ZERO; lanes],
+            held: vec![0; lanes],
             assignment,
             inner,
             guard: options.duration("guard"),
@@ -170,6 +176,7 @@ impl Windows {
             plan: Vec::new(),
             serves: Lane(0),
             tries: Lane(0),
+            behind_prefix: None,
             in_drive: 0,
             lane_of: [Lane(0); DriveTag::DEPTH_MAX as usize],
             served_from: Time::ZERO,
@@ -264,6 +271,20 @@ impl Windows {
         }
     }
 
+    /// Lane of urgent requests. The lanes that orders assign have lower numbers.
+    fn urgent(&self) -> Lane {
+        Lane(self.assignment.lanes() as u8)
+    }
+
+    /// Asks the gate inside for a command of a lane; without one, holds until `until` at the latest.
+    fn take(&mut self, now: Time, lanes: &dyn Lanes, lane: Lane, until: Option<Time>) -> Next {
+        self.tries = lane;
+        match self.inner.next(now, &Only { lanes, lane }) {
+            Next::Take(_) => Next::Take(lane),
+            Next::Hold(inner) => Next::Hold(earlier(inner, until)),
+        }
+    }
+
     /// The next ready lane behind the one that was served last.
     fn in_turn(&self, lanes: &dyn Lanes) -> Option<Lane> {
         let count = self.assignment.lanes();
@@ -304,14 +325,37 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 
 impl Gate for Windows {
     fn lanes(&self) -> usize {
-        self.assignment.lanes()
+        self.assignment.lanes() + 1
     }
 
-    fn lane(&self, origin: Origin, _: Class) -> Lane {
-        self.assignment.lane(origin)
+    fn lane(&self, origin: Origin, class: Class) -> Lane {
+        match class {
+            Class::REAL_TIME => self.urgent(),
+            _ => self.assignment.lane(origin),
+        }
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        lane == self.urgent() && other != lane
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
+        // Prefix and request take the drive no longer than the request alone. The window had room for the request.
+        if lanes.is_behind_prefix(self.tries) {
+            self.behind_prefix = Some(self.tries);
+        }
+        if let Some(lane) = self.behind_prefix.filter(|lane| lanes.staged(*lane) > 0) {
+            return self.take(now, lanes, lane, None);
+        }
+        let urgent = self.urgent();
+        if lanes.is_ready(urgent) {
+            let next = self.take(now, lanes, urgent, None);
+            let LaneState { queued, staged, .. } = lanes.state(urgent);
+            // A flush lends the lane to earlier requests. A gate inside may have to see a chosen request of their lanes first.
+            if next == Next::Take(urgent) || queued + staged > 0 {
+                return next;
+            }
+        }
         let turn = self.turn(now);
         let Turn {
             lane: own,
@@ -330,18 +374,16 @@ impl Gate for Windows {
         let Some(lane) = own.or_else(|| self.in_turn(lanes)) else {
             return Next::Hold(until);
         };
-        let foreign = own.is_some() && self.held[lane.index()] < self.in_drive;
+        let in_window = self.held[lane.index()] + self.held[urgent.index()];
+        let foreign = own.is_some() && in_window < self.in_drive;
         if foreign || !self.fits(now, lane, turn) {
             return Next::Hold(until);
         }
-        self.tries = lane;
-        match self.inner.next(now, &Only { lanes, lane }) {
-            Next::Take(_) => {
-                self.serves = lane;
-                Next::Take(lane)
-            }
-            Next::Hold(inner) => Next::Hold(earlier(inner, until)),
+        let next = self.take(now, lanes, lane, until);
+        if next == Next::Take(lane) {
+            self.serves = lane;
         }
+        next
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
@@ -363,6 +405,7 @@ impl Gate for Windows {
         self.held[lane.index()] += 1;
         self.lane_of[command.tag.index()] = lane;
         self.used[lane.index()] = now;
+        self.behind_prefix = None;
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {

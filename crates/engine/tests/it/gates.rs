@@ -6,8 +6,9 @@ use headtime_engine::{
     Arrival, Command, Config, DriveTag, Engine, Event, GateOrder, GateSpec, Gating, Join, Lane,
     Outcome, RequestId,
 };
-use headtime_sched::{Backlog, Class, NoPositioning, Op, Scheduler, Spec};
-use headtime_units::{Nanos, Time};
+use headtime_sched::{Backlog, Class, Knowledge, NoPositioning, Op, Scheduler, ServiceCurve, Spec};
+use headtime_units::{Nanos, Sectors, Time};
+use std::sync::Arc;
 
 /// An engine behind a gate, and the requests that it sent, by drive tag.
 pub struct Rig {
@@ -19,7 +20,16 @@ pub struct Rig {
 
 fn schedulers(text: &str, count: usize) -> Vec<Box<dyn Scheduler>> {
     let spec: Spec = text.parse().unwrap();
-    let build = || spec.build(None::<NoPositioning>).unwrap();
+    let ms = Nanos::from_millis;
+    let points = vec![(Sectors::ZERO, ms(1)), (Sectors::new(1_000_000), ms(9))];
+    let curve = ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve");
+    let build = || {
+        let knowledge = Knowledge::<NoPositioning> {
+            curve: Some(Arc::new(curve.clone())),
+            ..Knowledge::default()
+        };
+        spec.build(knowledge).unwrap()
+    };
     std::iter::repeat_with(build).take(count).collect()
 }
 

@@ -2,8 +2,9 @@
 
 use crate::gates::Rig;
 use crate::rig::{at, config};
-use headtime_engine::{Event, GateOrder, GateSpec, Lane};
-use headtime_sched::Class;
+use crate::world::arrival;
+use headtime_engine::{Arrival, Event, GateOrder, GateSpec, Join, Lane, RequestId};
+use headtime_sched::{Class, Directive, Op};
 use headtime_units::{Nanos, Time};
 
 const MS: Nanos = Nanos::from_millis(1);
@@ -304,4 +305,79 @@ fn a_gate_inside_sees_what_the_lane_chooses_that_may_go() {
     rig.complete(first);
     let next = read(&mut rig, 2);
     assert_eq!(rig.sent(), [next]);
+}
+
+#[test]
+fn an_urgent_request_goes_first_in_the_window_of_another_lane() {
+    let mut rig = rig(1, "windows");
+    rig.now = at(110);
+    let first = read(&mut rig, 1);
+    let own = read(&mut rig, 1);
+    let urgent = rig.read_by(2, Class::REAL_TIME, 8);
+    rig.complete(first);
+    assert_eq!(rig.sent(), [urgent]);
+    rig.complete(urgent);
+    assert_eq!(rig.sent(), [own]);
+    // Where no other request would be done in time, too.
+    rig.now = at(199);
+    rig.complete(own);
+    let urgent = rig.read_by(0, Class::REAL_TIME, 8);
+    assert_eq!(rig.sent(), [urgent]);
+}
+
+#[test]
+fn an_urgent_command_in_the_drive_keeps_no_window_closed() {
+    let mut rig = rig(2, "windows");
+    rig.now = at(110);
+    let urgent = rig.read_by(2, Class::REAL_TIME, 8);
+    let own = read(&mut rig, 1);
+    assert_eq!(rig.sent(), [urgent, own]);
+}
+
+/// A gap read took the last room of a window, and its request waited for the next window.
+#[test]
+fn a_request_follows_the_prefix_before_it_at_the_end_of_a_window() {
+    let mut rig = rig(1, "windows(rsd-priority:queue=single:ranks=0)");
+    rig.now = at(183);
+    let first = read(&mut rig, 1);
+    let next = read(&mut rig, 1);
+    rig.event(Event::Joined {
+        arrival: Arrival {
+            id: RequestId::Background(1),
+            class: Class::IDLE,
+            ..arrival(0, Op::Read, 5_000, 8, 0)
+        },
+        lane: Lane(1),
+        join: Join::Before,
+    });
+    rig.now = at(184);
+    rig.complete(first);
+    assert_eq!(rig.sent(), [1_000_001]);
+    rig.now = at(187);
+    rig.complete(1_000_001);
+    assert_eq!(rig.sent(), [next]);
+}
+
+/// A slice of an array's coordinator blocked urgent requests, and the windows of other programs.
+#[test]
+fn a_dedication_concerns_the_lanes_of_marked_requests_alone() {
+    let mut rig = Rig::new(config(1), "rsd-priority:ranks=0/0", "stream(noop)");
+    let first = read(&mut rig, 0);
+    let marked = read(&mut rig, 0);
+    rig.event(Event::Directed(Directive::Dedicate { until: at(100) }));
+    rig.event(Event::Directed(Directive::Mark(RequestId::Client(marked))));
+    let urgent = rig.read_by(0, Class::REAL_TIME, 8);
+    let other = read(&mut rig, 0);
+    rig.complete(first);
+    assert_eq!(rig.sent(), [urgent]);
+    rig.complete(urgent);
+    assert_eq!(rig.sent(), [marked]);
+    rig.complete(marked);
+    assert_eq!(
+        rig.sent(),
+        [],
+        "the lane of the stream waits for its next request"
+    );
+    rig.event(Event::Directed(Directive::Release));
+    assert_eq!(rig.sent(), [other]);
 }

@@ -6,7 +6,7 @@ use headtime_engine::audit::Audit;
 use headtime_engine::{
     Command, Config, DriveTag, Engine, Event, GateOrder, GateSpec, Lane, Outcome, RequestId, log,
 };
-use headtime_sched::{Op, Scheduler};
+use headtime_sched::{Class, Op, Scheduler};
 use headtime_units::{Nanos, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +18,8 @@ const LEND: u64 = 10 * MS;
 /// Length of a plan in these runs.
 const PERIOD: u64 = 200 * MS;
 const LANES: u8 = 4;
+/// Lane of urgent requests, and the program that makes them.
+const URGENT: (u8, u16) = (LANES, 5);
 const REPEATS: u64 = 3;
 
 #[derive(Clone, Debug)]
@@ -37,8 +39,10 @@ enum Move {
 
 fn moves(flushes: u32, swaps: u32) -> impl Strategy<Value = Vec<Move>> {
     let parts = prop::collection::vec((0..LANES, 1..10_u64), 1..5);
+    // An urgent request hands its rank on to those before a flush.
+    let programs = if flushes == 0 { 6_u16 } else { 5 };
     let step = prop_oneof![
-        24 => (0..5_u16, any::<bool>()).prop_map(|(of, write)| Move::Ask(of, write)),
+        24 => (0..programs, any::<bool>()).prop_map(|(of, write)| Move::Ask(of, write)),
         16 => any::<prop::sample::Index>().prop_map(Move::Complete),
         20 => (0..12_000_u64).prop_map(Move::Pass),
         2 => (20_000..400_000_u64).prop_map(Move::Pass),
@@ -79,6 +83,9 @@ struct Model {
 
 impl Model {
     fn lane(&self, program: u16) -> u8 {
+        if program == URGENT.1 {
+            return URGENT.0;
+        }
         self.lanes.get(&program).copied().unwrap_or(0)
     }
 
@@ -150,8 +157,20 @@ impl Model {
         ready.any(|(_, of)| self.lane(*of) == lane)
     }
 
+    /// True if the drive has a command of a lane beside this one and the urgent one.
+    fn others_in_drive(&self, lane: u8) -> bool {
+        let mut lanes = self.in_drive.iter().map(|sent| sent.lane);
+        lanes.any(|of| of != lane && of != URGENT.0)
+    }
+
     /// Says why a command of this lane must not go now.
     fn forbids(&self, now: u64, lane: u8) -> Option<String> {
+        if lane == URGENT.0 {
+            return None;
+        }
+        if self.waits(URGENT.0) {
+            return Some("an urgent request waits".to_owned());
+        }
         let (owner, from, end) = self.turn(now);
         let Some(owner) = owner else {
             return (!self.in_time(now, lane, end, 2e3))
@@ -164,7 +183,7 @@ impl Model {
             ));
         }
         if owner == lane {
-            let others = self.in_drive.iter().any(|sent| sent.lane != lane);
+            let others = self.others_in_drive(lane);
             return others.then(|| format!("commands of others in the window of {owner}"));
         }
         let idle = now - from.max(self.last.get(&owner).copied().unwrap_or(0));
@@ -178,8 +197,11 @@ impl Model {
         let (owner, _, end) = self.turn(now);
         let waits = |lane: u8| self.waits(lane);
         let free = self.in_drive.len() < depth;
+        if waits(URGENT.0) {
+            return free.then_some(URGENT.0);
+        }
         let may = |lane: &u8| {
-            let others = self.in_drive.iter().any(|sent| sent.lane != *lane);
+            let others = self.others_in_drive(*lane);
             let own = owner.is_none() || owner == Some(*lane) && !others;
             own && free && self.in_time(now, *lane, end, -2e3)
         };
@@ -319,6 +341,9 @@ impl Pair {
         let len = if op == Op::Flush { 0 } else { 8 };
         let mut new = arrival(id, op, 1000 * id, len, 0);
         new.origin.program = program;
+        if program == URGENT.1 {
+            new.class = Class::REAL_TIME;
+        }
         match op {
             Op::Flush => _ = self.model.flushes.insert(id),
             _ => _ = self.model.waiting.insert(id, program),

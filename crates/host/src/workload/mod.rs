@@ -2,7 +2,7 @@
 //!
 //! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
 //! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger
-//! (FAST 2002). The source of the last six is the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
+//! (FAST 2002). The source of the six before `replay` is the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
 //! The source of the others is the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
 //! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
 //!
@@ -27,6 +27,7 @@
 //! | `ior-mpi-io` | [`IorSpec`] | one |
 //! | `btio` | [`BtioSpec`] | one |
 //! | `s3asim` | [`S3aSimSpec`] | one |
+//! | `replay` | [`ReplaySpec`] | one, a process for each device of a trace |
 //!
 //! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
 //! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
@@ -47,6 +48,7 @@ mod passes;
 mod planned;
 mod postmark;
 mod proftpd;
+mod replay;
 mod s3asim;
 mod site;
 mod small_files;
@@ -67,6 +69,7 @@ pub use multi_threads::MultiThreadsSpec;
 pub use par_read::ParReadSpec;
 pub use postmark::PostMarkSpec;
 pub use proftpd::ProFtpdSpec;
+pub use replay::{ReplaySpec, Traced};
 pub use s3asim::S3aSimSpec;
 pub use site::BenchmarkError;
 pub use small_files::SmallFilesSpec;
@@ -133,10 +136,12 @@ pub enum BenchmarkSpec {
     /// A database searched in parallel.
     #[cfg_attr(feature = "serde", serde(rename = "s3asim"))]
     S3aSim(S3aSimSpec),
+    /// A recorded trace.
+    Replay(ReplaySpec),
 }
 
 impl BenchmarkSpec {
-    /// The names of all benchmarks.
+    /// The names of all benchmarks that need numbers alone: all but `replay`, which needs a trace.
     pub const NAMES: [&'static str; 19] = NAMES;
 
     /// The benchmark with this name and the numbers of the paper.
@@ -195,6 +200,7 @@ impl BenchmarkSpec {
             BenchmarkSpec::Ior(_) => "ior-mpi-io",
             BenchmarkSpec::Btio(_) => "btio",
             BenchmarkSpec::S3aSim(_) => "s3asim",
+            BenchmarkSpec::Replay(_) => "replay",
         }
     }
 
@@ -213,6 +219,7 @@ impl BenchmarkSpec {
                 | BenchmarkSpec::KernelCompile(_)
                 | BenchmarkSpec::SmallFiles(_)
                 | BenchmarkSpec::MpiIo(_)
+                | BenchmarkSpec::Replay(_)
         )
     }
 
@@ -255,6 +262,8 @@ impl BenchmarkSpec {
             | BenchmarkSpec::Ior(_)
             | BenchmarkSpec::Btio(_)
             | BenchmarkSpec::S3aSim(_) => Lay::Soon(seed),
+            // Without the trace there is nothing to do.
+            BenchmarkSpec::Replay(_) => Lay::Traced(Vec::new().into()),
         }))
     }
 
@@ -311,6 +320,9 @@ impl BenchmarkSpec {
             (BenchmarkSpec::Ior(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::Btio(spec), Lay::Soon(_)) => spec.add(builder, program),
             (BenchmarkSpec::S3aSim(spec), Lay::Soon(seed)) => spec.add(builder, *seed, program),
+            (BenchmarkSpec::Replay(_), Lay::Traced(devices)) => {
+                ReplaySpec::add(devices, builder, program)
+            }
             _ => panic!("laid for another benchmark than {}", self.name()),
         }
     }
@@ -326,6 +338,8 @@ enum Lay {
     Grep(Arc<[Part<grep::GrepJob>]>),
     /// Of the benchmark with this name.
     Planned(&'static str, Arc<[Part<planned::Job>]>),
+    /// Requests of each device of a trace.
+    Traced(Arc<[Arc<[Traced]>]>),
     /// Nothing that takes time.
     Soon(u64),
 }

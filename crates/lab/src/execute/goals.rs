@@ -1,4 +1,4 @@
-//! Run-time goals of programs on a cluster: profiles of lone runs become bounds, and bounds become orders to gates.
+//! Run-time goals of programs: profiles of lone runs become bounds, and bounds become orders to gates.
 
 use super::load::{Called, builder};
 use super::lone::{GoalOf, Lone, Refused, Sharing, TRAINING};
@@ -7,15 +7,17 @@ use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::scenario::{Cell, Workload, cells};
 use crate::stock::Stock;
+use headtime_engine::conduct::Conductor;
 use headtime_engine::{GateOrder, Lane, Member, Order};
 use headtime_qos::{Planned, Planner, Planning, Profile};
+use headtime_sched::Class;
 use headtime_units::{Lba, Nanos, Time};
 use std::sync::Arc;
 
 /// Goals of the programs of a cell.
 #[derive(Debug)]
 pub(super) struct Goals {
-    /// Numbers of all programs.
+    /// Numbers of all programs that share windows: all but urgent ones.
     all: Vec<u16>,
     pub goals: Vec<GoalOf>,
     servers: u16,
@@ -56,7 +58,9 @@ impl Goals {
                 Refused::Run(fault) => fault,
             })?);
         }
-        let all = (1..).take(names.len()).collect();
+        let numbers = (1..).zip(names);
+        let shares = numbers.filter(|(_, of)| programs.entries[of.entry].class != Class::REAL_TIME);
+        let all = shares.map(|(number, _)| number).collect();
         Ok(Some(Goals {
             all,
             goals,
@@ -70,14 +74,19 @@ impl Goals {
         self.goals.iter().map(|goal| (goal.number, goal.run_time))
     }
 
-    /// Who gives orders to the gates of all servers in a run, if anybody does.
+    /// Conductor that gives orders to the gates of all servers in a run. `streams` coordinates their schedulers.
     ///
     /// # Errors
     ///
     /// If the gate has too few lanes.
-    pub fn conductor(&self, prepared: &Prepared, cell: &Cell) -> Result<Option<Windows>, Fault> {
+    pub fn conductor(
+        &self,
+        prepared: &Prepared,
+        cell: &Cell,
+        streams: Option<Box<dyn Conductor>>,
+    ) -> Result<Option<Box<dyn Conductor>>, Fault> {
         if Sharing::of(cell) != Sharing::Windows {
-            return Ok(None);
+            return Ok(streams);
         }
         self.check_lanes(cell, self.all.len())?;
         let programs = self.all.iter().map(|number| {
@@ -93,7 +102,8 @@ impl Goals {
             let seek = move |sectors| curve.service(Lba::ZERO, Lba::new(sectors));
             planner = planner.with_seeks(Box::new(seek));
         }
-        Ok(Some(Windows::new(planner, self.servers, self.sector_bytes)))
+        let windows = Windows::new(planner, streams, self.servers, self.sector_bytes);
+        Ok(Some(Box::new(windows)))
     }
 
     /// Orders that give each program with a goal its constant rate, for the gate `average`.
@@ -123,12 +133,7 @@ impl Goals {
     }
 
     fn check_lanes(&self, cell: &Cell, programs: usize) -> Result<(), Fault> {
-        let gate = cell
-            .engine
-            .gate
-            .build(&cell.engine.config(self.sector_bytes));
-        let gate = gate.map_err(|error| Fault::Input(format!("engine.gate: {error}")))?;
-        let lanes = gate.map_or(1, |gate| gate.lanes());
+        let lanes = cell.engine.gate.options().count("lanes") as usize;
         match programs < lanes {
             true => Ok(()),
             false => Err(Fault::Input(format!(
@@ -183,9 +188,8 @@ pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<Vec<Demanded>, Faul
 /// If no program has this name, or its run cannot be.
 pub fn profile(prepared: &Prepared, program: &str, stock: &Stock) -> Result<Profile, Fault> {
     let (cell, names) = first(prepared, stock)?;
-    let lone = Lone::of(prepared, &cell, stock).ok_or_else(|| {
-        Fault::Input("cluster: missing; profiles are of programs on a [cluster]".to_owned())
-    })?;
+    let lone = Lone::of(prepared, &cell, stock)
+        .ok_or_else(|| Fault::Input("program: missing; profiles are of programs".to_owned()))?;
     if program == TRAINING {
         return lone.synthetic(lone.seed(), false);
     }

@@ -2,7 +2,7 @@
 
 use super::seed::mix;
 use crate::fault::Fault;
-use crate::prepare::{Prepared, synthetic};
+use crate::prepare::{DriveSet, Prepared, synthetic, traced};
 use crate::progress::Goal;
 use crate::scenario::{Cell, Group, Pace, Program, Programs, Workload, of_programs};
 use crate::stock::Stock;
@@ -10,7 +10,7 @@ use headtime_bound::{Bound, Machine};
 use headtime_config::{Error, Place, Table};
 use headtime_host::cluster::Cluster;
 use headtime_host::guests::Guests;
-use headtime_host::workload::BenchmarkError;
+use headtime_host::workload::{BenchmarkError, BenchmarkSpec};
 use headtime_host::{DiskSize, Host, HostBuilder, HostError, ProgramOutcome};
 use headtime_units::Bytes;
 use headtime_workload::{
@@ -41,7 +41,28 @@ pub(super) enum Load {
     Guests(Guests, Vec<Called>),
 }
 
+fn host_fault(error: HostError) -> Fault {
+    Fault::Input(format!("host: {error}"))
+}
+
 impl Load {
+    /// Processes of a builder on one host, or on the nodes of the scenario's cluster.
+    pub fn of(
+        programs: &Programs,
+        set: &DriveSet,
+        builder: HostBuilder,
+        names: Vec<Called>,
+        seed: u64,
+    ) -> Result<Load, Fault> {
+        Ok(match programs.cluster.clone() {
+            None => Load::Programs(Box::new(builder.build(seed).map_err(host_fault)?), names),
+            Some(spec) => {
+                let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
+                Load::Cluster(Box::new(cluster.map_err(host_fault)?), names)
+            }
+        })
+    }
+
     pub fn source(&mut self) -> &mut dyn Source {
         match self {
             Load::Plain(source) => source.as_mut(),
@@ -59,13 +80,22 @@ impl Load {
         }
     }
 
+    /// Returns what each program achieved.
+    pub fn outcome(&self) -> Vec<ProgramOutcome> {
+        match self {
+            Load::Plain(_) => Vec::new(),
+            Load::Programs(host, _) => host.outcome(),
+            Load::Cluster(cluster, _) => cluster.outcome(),
+            Load::Guests(guests, _) => guests.outcome(),
+        }
+    }
+
     /// Returns what each program achieved, with its names, and drops the host, which may be large.
     pub fn programs(self) -> Vec<(Called, ProgramOutcome)> {
-        let (names, outcome) = match self {
-            Load::Plain(_) => return Vec::new(),
-            Load::Programs(host, names) => (names, host.outcome()),
-            Load::Cluster(cluster, names) => (names, cluster.outcome()),
-            Load::Guests(guests, names) => (names, guests.outcome()),
+        let outcome = self.outcome();
+        let names = match self {
+            Load::Plain(_) => Vec::new(),
+            Load::Programs(_, names) | Load::Cluster(_, names) | Load::Guests(_, names) => names,
         };
         names.into_iter().zip(outcome).collect()
     }
@@ -130,17 +160,11 @@ pub(super) fn load(
         }
         Workload::Programs(programs) => {
             let (mut builders, names) = builders(programs, set.disk(), seed, stock)?;
-            let fault = |error: HostError| Fault::Input(format!("host: {error}"));
-            let load = if programs.guests.is_some() {
-                Load::Guests(Guests::new(builders, seed).map_err(fault)?, names)
-            } else {
-                let builder = builders.pop().expect("there is one host");
-                match programs.cluster.clone() {
-                    None => Load::Programs(Box::new(builder.build(seed).map_err(fault)?), names),
-                    Some(spec) => {
-                        let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
-                        Load::Cluster(Box::new(cluster.map_err(fault)?), names)
-                    }
+            let load = match programs.guests {
+                Some(_) => Load::Guests(Guests::new(builders, seed).map_err(host_fault)?, names),
+                None => {
+                    let builder = builders.pop().expect("there is one host");
+                    Load::of(programs, set, builder, names, seed)?
                 }
             };
             Ok((load, goal(None)))
@@ -229,8 +253,7 @@ pub(super) fn builder(
     stock: &Stock,
     mut first: u32,
 ) -> Result<(HostBuilder, Vec<Called>), Fault> {
-    let fault = |error: HostError| Fault::Input(format!("host: {error}"));
-    let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(fault)?;
+    let mut builder = HostBuilder::new(programs.host.clone(), disk).map_err(host_fault)?;
     let mut entries = Vec::new();
     for Program {
         name,
@@ -240,9 +263,12 @@ pub(super) fn builder(
     } in &programs.entries
     {
         let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
-        let laid = stock
-            .laid(benchmark, disk, mix(seed ^ u64::from(first)))
-            .map_err(fault)?;
+        let laid = match benchmark {
+            BenchmarkSpec::Replay(spec) => spec.lay(traced(&spec.trace, disk, stock)?),
+            _ => stock
+                .laid(benchmark, disk, mix(seed ^ u64::from(first)))
+                .map_err(fault)?,
+        };
         builder.set_class(*class);
         let next = benchmark
             .add_laid(&laid, &mut builder, first)

@@ -1,6 +1,6 @@
 //! Runs of one program without the others: profiles and models of programs with goals.
 
-use super::load::{Called, builder};
+use super::load::{Called, Load, builder};
 use super::queue::setup;
 use super::seed::mix;
 use super::training;
@@ -8,9 +8,8 @@ use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::scenario::{Cell, Programs, Workload};
 use crate::stock::Stock;
-use headtime_engine::{EngineSpec, Event, GateSpec, Member, Seen};
+use headtime_engine::{Command, EngineSpec, Event, GateSpec, Member, Seen};
 use headtime_host::HostBuilder;
-use headtime_host::cluster::Cluster;
 use headtime_qos::{
     Aim, Alpha, Goal, GoalError, Model, Profile, Recorder, Service, Setting, TrainOptions,
 };
@@ -100,7 +99,7 @@ pub(super) struct Lone<'a> {
 }
 
 impl<'a> Lone<'a> {
-    /// Lone runs of programs on a cluster; `None` for other workloads.
+    /// Lone runs of programs; `None` for other workloads.
     pub fn of(prepared: &'a Prepared, cell: &'a Cell, stock: &'a Stock) -> Option<Lone<'a>> {
         let Workload::Programs(programs) = &prepared.scenario.workload else {
             return None;
@@ -117,7 +116,7 @@ impl<'a> Lone<'a> {
             sharing: Sharing::of(cell),
             programs,
             stock,
-            servers: programs.cluster.as_ref()?.servers,
+            servers: (prepared.drives[cell.drive].map()).map_or(1, |map| map.members()),
         })
     }
 
@@ -152,6 +151,7 @@ impl<'a> Lone<'a> {
         let Lone { prepared, cell, .. } = self;
         let of = (
             &cell.scheduler,
+            cell.coordinate,
             &cell.engine,
             cell.drive,
             prepared.scenario.seed,
@@ -214,35 +214,48 @@ impl<'a> Lone<'a> {
         let epoch = setting.epoch;
         let recorder = Recorder::new(setting, sector_bytes, Time::ZERO);
         let mut recorder = recorder.map_err(|error| fault(&error))?;
-        let spec = self
-            .programs
-            .cluster
-            .clone()
-            .expect("programs with goals are on a cluster");
-        let cluster = Cluster::new(spec, set.one_disk(), builder, seed);
-        let mut cluster = cluster.map_err(|error| fault(&error))?;
-        cluster.keep_epochs(epoch);
-        let mut note = |now, member: Member, seen: Seen<'_>| {
-            if let Seen::Event(Event::Arrived(arrival)) = seen
-                && arrival.origin.program == number
-            {
-                recorder.request(now, member.0, arrival.op, arrival.extent);
+        let mut load = Load::of(self.programs, set, builder, Vec::new(), seed)?;
+        // A host has no network: its programs wait for disks alone.
+        let is_host = match &mut load {
+            Load::Cluster(cluster, _) => {
+                cluster.keep_epochs(epoch);
+                false
             }
+            _ => true,
         };
-        let mut setup = setup(prepared, cell, seed, &mut cluster)?;
+        // The last intervals may end behind the program: a host reads ahead, and epochs are whole.
+        let (mut outstanding, mut since, mut last) = (0, Time::ZERO, Time::ZERO);
+        let mut note = |now, member: Member, seen: Seen<'_>| match seen {
+            Seen::Event(Event::Arrived(arrival)) if arrival.origin.program == number => {
+                recorder.request(now, member.0, arrival.op, arrival.extent);
+                if outstanding == 0 {
+                    since = now;
+                }
+                outstanding += 1;
+            }
+            Seen::Command(Command::Finish(done)) if done.request.origin.program == number => {
+                outstanding -= 1;
+                if is_host && outstanding == 0 {
+                    recorder.busy(since, now);
+                    last = now;
+                }
+            }
+            _ => {}
+        };
+        let mut setup = setup(prepared, cell, seed, load.source())?;
         setup.observer = Some(&mut note);
         headtime_sim::run(setup).map_err(|error: RunError| fault(&error))?;
-        let outcomes = cluster.outcome();
+        let outcomes = load.outcome();
         let outcome = outcomes.iter().find(|one| one.program == u32::from(number));
         let outcome = outcome.ok_or_else(|| fault(&"it has no processes"))?;
         for (epochs, span) in (0..).zip(&outcome.io_epochs) {
             let from = Time::ZERO + epoch * epochs;
             recorder.busy(from, from + *span);
+            last = from + epoch;
         }
         let end = outcome
             .ended
             .ok_or_else(|| fault(&"it does not end by itself"))?;
-        let last = Time::ZERO + epoch * outcome.io_epochs.len() as u64;
         recorder
             .finish(end.max(last))
             .map_err(|error| fault(&error))

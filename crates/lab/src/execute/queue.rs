@@ -1,11 +1,14 @@
-//! Drives, schedulers and gates of a cell.
+//! Drives, schedulers and gates of a cell, and the coordinator of its disks.
 
 use super::seed::mix;
 use crate::fault::Fault;
 use crate::prepare::{DriveSet, Prepared};
 use crate::scenario::Cell;
+use headtime_array::Coordinator;
 use headtime_disk::Drive;
-use headtime_engine::GateError;
+use headtime_engine::conduct::Conductor;
+use headtime_engine::{GateError, Map as _};
+use headtime_sched::StreamConfig;
 use headtime_sim::{Setup, Station};
 use headtime_stack::{Builder, Unbuilt};
 use headtime_workload::Source;
@@ -24,7 +27,7 @@ pub(super) fn queue(set: &DriveSet, cell: &Cell) -> Result<Builder, Fault> {
     })
 }
 
-/// Sets a run up: the cell's disks with schedulers and gates, and a load. Each drive draws from a seed of its own, apart from the
+/// Sets a run up: the cell's disks with schedulers and gates, their coordinator, and a load. Each drive draws from a seed of its own, apart from the
 /// seeds of programs.
 ///
 /// # Errors
@@ -57,6 +60,14 @@ pub(super) fn setup<'a>(
         station.gate = queue.gated();
         station.coalesce = scenario.drives[cell.drive].coalesce();
     }
+    setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
     setup.timeout = scenario.run.timeout.0;
     Ok(setup)
+}
+
+/// The coordinator of an array's disks, if the cell has one.
+fn coordinator(set: &DriveSet, cell: &Cell) -> Option<Coordinator> {
+    let members = set.striped.as_ref().filter(|_| cell.coordinate)?.members();
+    let config = StreamConfig::of(&cell.scheduler)?;
+    Some(Coordinator::new(members, &config, set.known.curve()?))
 }

@@ -13,15 +13,12 @@ use crate::prepare::{DriveSet, Prepared};
 use crate::progress::Progress;
 use crate::scenario::{Cell, Workload, array};
 use crate::stock::Stock;
-use headtime_array::Coordinator;
 use headtime_bound::{Array, Machine};
 use headtime_disk::Model;
 use headtime_disk::profile::Reference;
-use headtime_engine::conduct::Conductor;
 use headtime_engine::{Command, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
-use headtime_sched::StreamConfig;
 use headtime_sim::RunError;
 use headtime_stack::{Firmware, LogSettings};
 use headtime_units::{Nanos, Time};
@@ -86,12 +83,12 @@ impl KeptPromise {
     }
 }
 
-/// What came of a scan in the background.
+/// Results of the scans in the background, over all disks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanned {
     pub stats: FreeblockStats,
     pub steps: Steps,
-    /// When each tenth was first read.
+    /// Time at which each tenth was first read, on the slowest disk.
     pub tenths: [Time; 10],
     /// Blocks that were not read, and those that cannot be.
     pub left: u64,
@@ -112,6 +109,19 @@ impl Scanned {
             blocks: scan.wanted_at_first(),
             block_bytes: scan.wanted().block() * u64::from(sector_bytes),
         }
+    }
+
+    /// Results of this scan and of another disk's scan together.
+    fn with(mut self, other: Scanned) -> Scanned {
+        self.stats += other.stats;
+        self.steps += other.steps;
+        for (tenth, other) in self.tenths.iter_mut().zip(other.tenths) {
+            *tenth = other.max(*tenth);
+        }
+        self.left += other.left;
+        self.unreadable += other.unreadable;
+        self.blocks += other.blocks;
+        self
     }
 }
 
@@ -144,7 +154,7 @@ pub fn make(
     let seed = seed::of_repeat(scenario.seed, repeat);
     let sector_bytes = profile.geometry.sector_bytes;
     let config = cell.engine.config(sector_bytes);
-    let scan = scan(prepared, set)?;
+    let scans = scans(prepared, set)?;
     if set.map().is_some() && (record || requests.is_some()) {
         let key = match scenario.array {
             Some(_) => "array",
@@ -198,19 +208,16 @@ pub fn make(
         }
     };
     let mut setup = setup(prepared, cell, seed, load.source())?;
-    setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
     if let Some(goals) = &goals {
-        let windows = goals.conductor(prepared, cell)?;
-        if let Some(windows) = windows {
-            setup.conductor = Some(Box::new(windows));
-        }
+        let streams = setup.conductor.take();
+        setup.conductor = goals.conductor(prepared, cell, streams)?;
         setup.orders = goals.orders(cell)?;
     }
-    if let Some(scan) = &scan {
-        setup.stations[0].background = Some(Box::new(Rc::clone(scan)));
-        let spec = scenario.freeblock.as_ref();
-        setup.until_jobs = spec.is_some_and(|spec| spec.to_end);
+    for (station, scan) in setup.stations.iter_mut().zip(&scans) {
+        station.background = Some(Box::new(Rc::clone(scan)));
     }
+    let spec = scenario.freeblock.as_ref();
+    setup.until_jobs = spec.is_some_and(|spec| spec.to_end);
     setup.tell_ahead = cell.scheduler.needs().foresight;
     setup.warm_up = scenario.run.warm_up;
     setup.limit = scenario.run.duration;
@@ -294,34 +301,29 @@ pub fn make(
         programs,
         goals: goals.iter().flat_map(Goals::run_times).collect(),
         bound,
-        promise: scan
-            .as_ref()
-            .and_then(|scan| KeptPromise::of(&scan.borrow())),
-        freeblock: scan
-            .as_ref()
-            .map(|scan| Scanned::of(&scan.borrow(), sector_bytes)),
+        promise: (scans.first()).and_then(|scan| KeptPromise::of(&scan.borrow())),
+        freeblock: (scans.iter())
+            .map(|scan| Scanned::of(&scan.borrow(), sector_bytes))
+            .reduce(Scanned::with),
     })
-}
-
-/// The coordinator of an array's disks, if the cell has one.
-fn coordinator(set: &DriveSet, cell: &Cell) -> Option<Coordinator> {
-    let members = set.striped.as_ref().filter(|_| cell.coordinate)?.members();
-    let config = StreamConfig::of(&cell.scheduler)?;
-    Some(Coordinator::new(members, &config, set.known.curve()?))
 }
 
 /// A scan that can be looked at when the run is over.
 type SharedScan = Rc<RefCell<Freeblock<Arc<Model>>>>;
 
-/// The scan of a scenario, if the scenario has one.
-fn scan(prepared: &Prepared, set: &DriveSet) -> Result<Option<SharedScan>, Fault> {
+/// The scan of each disk, if the scenario has scans.
+fn scans(prepared: &Prepared, set: &DriveSet) -> Result<Vec<SharedScan>, Fault> {
     let Some(spec) = &prepared.scenario.freeblock else {
-        return Ok(None);
+        return Ok(Vec::new());
     };
     let geometry = &set.profile.geometry;
-    let scan = spec.build(&set.known, geometry.capacity, geometry.sector_bytes);
-    let scan = scan.map_err(|error| Fault::Input(format!("freeblock.{error}")))?;
-    Ok(Some(Rc::new(RefCell::new(scan))))
+    let fault = |error| Fault::Input(format!("freeblock.{error}"));
+    let scan = |_| {
+        let scan = spec.build(&set.known, geometry.capacity, geometry.sector_bytes);
+        Ok(Rc::new(RefCell::new(scan.map_err(fault)?)))
+    };
+    let disks = set.map().map_or(1, |map| map.members());
+    (0..disks).map(scan).collect()
 }
 
 /// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
@@ -368,7 +370,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
     queue(set, cell)?;
-    scan(prepared, set)?;
+    scans(prepared, set)?;
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builders(programs, set.disk(), prepared.scenario.seed, stock).map(|_| ())

@@ -1,15 +1,17 @@
 //! The planner of windows as the conductor of all servers.
 
-use headtime_engine::conduct::{Conduct, Conductor};
+use headtime_engine::conduct::{Conduct, Conducted, Conductor};
 use headtime_engine::{Command, Engine, Event, Few, GateOrder, Member, Part, Seen};
 use headtime_qos::Planner;
-use headtime_sched::Request;
+use headtime_sched::{Class, Request};
 use headtime_units::Time;
 use std::collections::VecDeque;
 
 /// Passes on what servers see to a planner, and its orders to the gates of all servers.
 pub(super) struct Windows {
     planner: Planner,
+    /// Coordinator of the servers' schedulers, if they have one.
+    streams: Option<Box<dyn Conductor>>,
     servers: u16,
     sector_bytes: u32,
     /// Orders that have not been given.
@@ -17,10 +19,16 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// A conductor of this number of servers.
-    pub fn new(planner: Planner, servers: u16, sector_bytes: u32) -> Windows {
+    /// A conductor of this number of servers. `streams` coordinates their schedulers.
+    pub fn new(
+        planner: Planner,
+        streams: Option<Box<dyn Conductor>>,
+        servers: u16,
+        sector_bytes: u32,
+    ) -> Windows {
         Windows {
             planner,
+            streams,
             servers,
             sector_bytes,
             waiting: VecDeque::new(),
@@ -29,16 +37,31 @@ impl Windows {
 }
 
 impl Conductor for Windows {
-    fn asked(&mut self, _: Time, _: &Request<()>, _: Member, _: &Part, _: &Engine) {}
+    fn asked(
+        &mut self,
+        now: Time,
+        whole: &Request<()>,
+        member: Member,
+        part: &Part,
+        engine: &Engine,
+    ) {
+        if let Some(streams) = &mut self.streams {
+            streams.asked(now, whole, member, part, engine);
+        }
+    }
 
-    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, _: &Engine) {
+    fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
+        if let Some(streams) = &mut self.streams {
+            streams.seen(now, member, seen, engine);
+        }
         match seen {
-            Seen::Event(Event::Arrived(arrival)) => {
+            // Urgent requests have no window.
+            Seen::Event(Event::Arrived(arrival)) if arrival.class != Class::REAL_TIME => {
                 let (number, op) = (arrival.origin.program, arrival.op);
                 self.planner
                     .asked(now, member.0, number, op, arrival.extent);
             }
-            Seen::Command(Command::Finish(done)) => {
+            Seen::Command(Command::Finish(done)) if done.request.class != Class::REAL_TIME => {
                 let request = &done.request;
                 let bytes = request.extent.len.bytes(self.sector_bytes);
                 self.planner
@@ -49,10 +72,19 @@ impl Conductor for Windows {
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.planner.next_wakeup()
+        let streams = self.streams.as_ref().and_then(|all| all.next_wakeup());
+        self.planner.next_wakeup().into_iter().chain(streams).min()
     }
 
-    fn order(&mut self, now: Time, _: &Few<Engine>) -> Option<(Member, Conduct)> {
+    fn conducted(&self) -> Option<Conducted> {
+        self.streams.as_ref()?.conducted()
+    }
+
+    fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {
+        let streams = self.streams.as_mut();
+        if let Some(order) = streams.and_then(|all| all.order(now, engines)) {
+            return Some(order);
+        }
         if self.waiting.is_empty()
             && let Some(order) = self.planner.order(now)
         {

@@ -130,6 +130,16 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     }
     let mut found = table.clone();
     beside_scenario(&mut found, &[("trace.file", false)])?;
+    let traces = match found.get("program").map(|node| &node.value) {
+        Some(Value::List(programs)) => (0..programs.len())
+            .map(|at| format!("program.{at}.trace"))
+            .collect(),
+        Some(_) => vec!["program.trace".to_owned()],
+        None => Vec::new(),
+    };
+    for key in traces {
+        beside_scenario(&mut found, &[(&key, false)])?;
+    }
     let ScenarioKeys {
         title,
         seed,
@@ -170,16 +180,14 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     let mut workload = Workload::try_from(loads).map_err(|error| error.within(table, &place))?;
     let has_cluster =
         matches!(&workload, Workload::Programs(programs) if programs.cluster.is_some());
-    if has_cluster {
+    if has_cluster && array.is_some() {
         let problem = "each server has one disk; leave out [cluster] or this";
-        for (key, given) in [
-            ("array", array.is_some()),
-            ("freeblock", freeblock.is_some()),
-        ] {
-            if given {
-                return error(key, problem);
-            }
-        }
+        return error("array", problem);
+    }
+    let promise = freeblock.as_ref().and_then(ScanSpec::promises);
+    if let Some(key) = promise.filter(|_| has_cluster || array.is_some()) {
+        let problem = "is a promise of one drive; leave it out, or [array] and [cluster]";
+        return error(&format!("freeblock.{key}"), problem);
     }
     // A guest knows its own disk, and not the host's.
     let mut has_guests = false;
@@ -190,9 +198,6 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         }
     }
     if let Some(array) = &array {
-        if freeblock.is_some() {
-            return error("freeblock", "is for one drive; leave out [array]");
-        }
         // A figure names its schedulers point by point.
         let are_named = table.get("schedulers").is_some();
         let obey = !are_named || schedulers.iter().any(obeys);

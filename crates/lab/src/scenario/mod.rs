@@ -11,6 +11,7 @@ mod runs;
 mod spec;
 
 use headtime_config::{Node, Place, Table, to_text};
+use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Needs, Spec};
 use headtime_stack::asks_for_arm;
 
@@ -100,6 +101,18 @@ impl Scenario {
     /// equal scenario.
     pub fn to_toml(&self) -> String {
         to_text(self)
+    }
+
+    /// Files of the traces that programs replay.
+    pub fn program_traces(&self) -> impl Iterator<Item = &str> {
+        let entries = match &self.workload {
+            Workload::Programs(programs) => programs.entries.as_slice(),
+            Workload::Synthetic(_) | Workload::Replay(_) => &[],
+        };
+        entries.iter().filter_map(|entry| match &entry.benchmark {
+            BenchmarkSpec::Replay(spec) => Some(spec.trace.as_str()),
+            _ => None,
+        })
     }
 
     /// What the schedulers that are compared must know.

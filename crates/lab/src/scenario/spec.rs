@@ -266,6 +266,17 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Replay {
+    /// The trace of a program: all devices, addresses modulo the capacity.
+    pub fn of_program(file: &str) -> Replay {
+        Replay {
+            file: OneOrList(vec![file.to_owned()]),
+            reading: Reading::default(),
+            devices: OneOrList(Vec::new()),
+            pace: Pace::Closed(1),
+            fit: Fit::Wrap,
+        }
+    }
+
     /// The names of the files, for messages.
     pub fn name(&self) -> String {
         self.file.join(", ")
@@ -376,8 +387,9 @@ impl TryFrom<Loads> for Workload {
                         return error("host.guests", problem);
                     }
                     Some(cluster) => fit_cluster(cluster, &host, &entries)?,
-                    None => no_goals(&entries)?,
+                    None => {}
                 }
+                fit_goals(guests, &entries)?;
                 if entries.iter().all(|entry| entry.benchmark.is_endless()) {
                     let problem = "every program goes on until the others have ended; add another";
                     return error("program", problem);
@@ -438,12 +450,22 @@ fn fit_cluster(
     }
 }
 
-/// Refuses goals of programs that share no servers.
-fn no_goals(entries: &[Program]) -> Result<(), KeyError> {
-    match entries.iter().position(|entry| entry.goal.is_some()) {
+/// Refuses goals of programs that no planner knows of.
+fn fit_goals(guests: Option<u16>, entries: &[Program]) -> Result<(), KeyError> {
+    let is_refused = |entry: &Program| {
+        entry.goal.is_some() && (guests.is_some() || entry.class == Class::REAL_TIME)
+    };
+    match entries.iter().position(is_refused) {
         None => Ok(()),
         Some(at) => {
-            let problem = "is for programs on a [cluster]; leave out the goal or add [cluster]";
+            let problem = match guests {
+                Some(_) => {
+                    "is for programs on one host or a [cluster]; leave out the goal or host.guests"
+                }
+                None => {
+                    "a program of class real-time is served before all others; leave out the goal or the class"
+                }
+            };
             Err(KeyError::new(format!("program[{at}].goal"), problem))
         }
     }

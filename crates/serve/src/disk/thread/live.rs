@@ -14,7 +14,7 @@ use headtime_engine::{
     Late, Member, Outcome, Part as MemberPart, RequestId, World, earliest,
 };
 use headtime_linux::clock::Clock;
-use headtime_sched::{Backlog, Flags, Op, Request};
+use headtime_sched::{Backlog, Class, Flags, Op, Request};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -537,7 +537,8 @@ impl World for Live {
             return Ok(None);
         }
         let sector_bytes = self.shared.geometry.sector_bytes;
-        let feed = self.feed.as_mut();
+        // Urgent requests have no window.
+        let feed = self.feed.as_mut().filter(|_| class != Class::REAL_TIME);
         let is_noted =
             feed.is_some_and(|feed| feed.asked(now, origin.program, op, extent, sector_bytes));
         let pending = Some(Pending {
