@@ -19,7 +19,7 @@ enum When {
 }
 
 /// Commands that are not run each time, by a part of their text, with the reason. Each is printed somewhere.
-const NOT_RUN: [(&str, When, &str); 13] = [
+const NOT_RUN: [(&str, When, &str); 15] = [
     (
         "headtime serve disk.toml &",
         When::Never,
@@ -29,6 +29,16 @@ const NOT_RUN: [(&str, When, &str); 13] = [
         "headtime control control.sock",
         When::Never,
         "needs a server; tests/serve.rs has one",
+    ),
+    (
+        "headtime qos coordinate ",
+        When::Never,
+        "needs servers; tests/serve/coordinate.rs has some",
+    ),
+    (
+        "headtime control goals.sock",
+        When::Never,
+        "needs a coordinator; tests/serve/coordinate.rs has one",
     ),
     (
         "headtime scrub control.sock",
