@@ -5,6 +5,7 @@ use super::sections::{ArrayConfig, DiskConfig, ExportConfig, ProgramConfig};
 use headtime_config::{Error, OneOrList, Placed, parse};
 use headtime_engine::GateSpec;
 use headtime_qos::{Goal, Setting};
+use headtime_sched::Class;
 use headtime_units::nearest;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -140,6 +141,12 @@ fn number_exports(
             });
             return Err(wrong(format!("there is no export of this name{guess}")));
         };
+        if export.class == Class::REAL_TIME && (program.goal.is_some() || program.profile.is_some())
+        {
+            return Err(wrong(
+                "has the class real-time, whose requests wait for no window; give the export another class, or the program no goal".to_owned(),
+            ));
+        }
         match export.program {
             0 => export.program = number,
             own if own == number => return Err(wrong("is there twice".to_owned())),

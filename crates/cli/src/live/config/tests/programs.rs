@@ -92,6 +92,11 @@ fn programs_that_do_not_fit_are_refused_by_key() {
             "c.toml:34: qos.program[1].exports: mail2: is an export of the program mail already",
         ),
         (
+            "name = \"mail1\"\n",
+            "name = \"mail1\"\nclass = \"real-time\"\n",
+            "c.toml:29: qos.program[0].exports: mail1: has the class real-time, whose requests wait for no window; give the export another class, ",
+        ),
+        (
             "[\"web1\"]",
             "[\"web1\", \"web1\"]",
             "c.toml:34: qos.program[1].exports: web1: is there twice",
