@@ -72,6 +72,8 @@ pub const SHIPPED: &[Shipped] = shipped![
     "probe-in-place",
     "probe-tracking",
     "predict-nearline",
+    "ushape-fig1",
+    "ushape-table1",
 ];
 
 /// Keys of scenarios that several figures share: what a figure names as its `base`.
