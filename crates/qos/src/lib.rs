@@ -42,10 +42,10 @@ pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, gro
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};
-pub use plan::{Aim, Planned, Planner, Planning, Seek, State};
+pub use plan::{Aim, Periods, Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
 pub use record::Recorder;
 pub use setting::{Differs, Service, Setting, SettingError};
-pub use sizes::{Demand, Size, sizes};
+pub use sizes::{Demand, Shortage, Size, sizes};
 pub use text::TextError;
 pub use training::{Training, TrainingOptions, TrainingRequest};

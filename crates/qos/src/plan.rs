@@ -21,7 +21,7 @@ use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
 use crate::profile::Profile;
-use crate::sizes::{Demand, Size, sizes};
+use crate::sizes::{Demand, Shortage, Size, sizes};
 use headtime_engine::{GateOrder, GateSpec, Lane};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
@@ -37,16 +37,22 @@ pub struct Planning {
     pub epoch: Nanos,
     /// Shortest window that a lane with requests gets; default 45 ms.
     pub least: Nanos,
+    /// Who gives time if goals demand more than a period; default by deadline.
+    pub shortage: Shortage,
 }
 
 impl Planning {
-    /// The planning for disks with this gate, which is `windows`: its period, and windows of three guards at least. In a shorter
-    /// window nothing would begin.
+    /// The planning for disks with this gate, which is `windows`: its period and rule for shortages, and windows of three guards at
+    /// least. In a shorter window nothing would begin.
     pub fn of(gate: &GateSpec) -> Planning {
         let options = gate.options();
         Planning {
             period: options.duration("period"),
             least: options.duration("guard") * 3,
+            shortage: match options.choice("shortage") {
+                "even" => Shortage::Even,
+                _ => Shortage::Deadline,
+            },
             ..Planning::default()
         }
     }
@@ -58,6 +64,7 @@ impl Default for Planning {
             period: Nanos::from_millis(1000),
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
+            shortage: Shortage::Deadline,
         }
     }
 }
@@ -85,6 +92,19 @@ pub struct Aim {
 /// Time of a seek over so many sectors.
 pub type Seek = Box<dyn Fn(u64) -> Nanos + Send>;
 
+/// Periods of a program so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Periods {
+    /// Periods in which the program was served.
+    pub served: u64,
+    /// Of these, periods with the shared window.
+    pub shared: u64,
+    /// Periods in which the seek to other programs' data and the reuse distance are known.
+    pub compared: u64,
+    /// Of these, periods in which the mean seek was longer.
+    pub far: u64,
+}
+
 /// State of a program, for whoever looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
@@ -102,6 +122,8 @@ pub struct State {
     pub window: Nanos,
     /// Time by which cuts have set the program back so far, less what was repaid.
     pub lost: Nanos,
+    /// Periods so far.
+    pub periods: Periods,
 }
 
 /// Lane of a program, or the shared one.
@@ -133,6 +155,7 @@ struct Served {
     /// True if the program had no request in the last period.
     idle: bool,
     locality: Locality,
+    periods: Periods,
 }
 
 /// Plans the windows of programs.
@@ -259,6 +282,7 @@ impl Planner {
             required: rate(program.last.1),
             window: program.windows[1],
             lost: program.lost,
+            periods: program.periods,
         })
     }
 
@@ -333,6 +357,8 @@ impl Planner {
             .any(|program| program.shares && program.served > 0);
         for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
+            program.periods.served += u64::from(program.served > 0);
+            program.periods.shared += u64::from(program.served > 0 && program.shares);
             if program.served > 0 && !program.shares || at == 0 && shared {
                 program.active_window = program.windows[0];
             }
@@ -349,7 +375,13 @@ impl Planner {
                 shared.add(&std::mem::take(demand));
             }
         }
-        let sizes = sizes(self.planning.period, self.planning.least, &demands);
+        let Planning {
+            period,
+            least,
+            shortage,
+            ..
+        } = self.planning;
+        let sizes = sizes(period, least, shortage, &demands);
         for (program, size) in self.programs.iter_mut().zip(sizes) {
             program.plan(size);
         }
@@ -361,6 +393,8 @@ impl Planner {
         for at in 1..self.programs.len() {
             let wants = self.wants_own(at);
             let (period, program) = (self.planning.period, &mut self.programs[at]);
+            program.periods.compared += u64::from(wants.is_some());
+            program.periods.far += u64::from(wants == Some(true));
             let short = program.goal.is_some() && program.served < program.required;
             let own = match wants.map(|own| program.votes.vote(own)) {
                 _ if program.shares && short => Some(true),
@@ -476,6 +510,7 @@ impl Served {
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
+            periods: Periods::default(),
         }
     }
 
@@ -518,6 +553,8 @@ impl Served {
         self.windows = [self.windows[1], size.window];
         match self.shares {
             true => self.repaying = Nanos::ZERO,
+            // What a program lost before a pause is still owed.
+            false if self.idle => self.repaying = Nanos::ZERO,
             false => (self.lost, self.repaying) = (size.lost, size.repays),
         }
     }

@@ -71,6 +71,12 @@ const INFO: PolicyInfo = PolicyInfo {
             Nanos::from_millis(1000),
             "length of a plan, which is repeated three times if no other one comes",
         ),
+        OptionInfo::choice(
+            "shortage",
+            &["deadline", "even"],
+            "for the planner: who gives time if goals demand more than a period. `deadline`: each program in proportion to \
+             the time to its deadline. `even`: all programs the same time",
+        ),
     ],
     inner: Some("depth"),
     waits: true,

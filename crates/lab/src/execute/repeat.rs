@@ -21,6 +21,7 @@ use headtime_engine::conduct::Conductor;
 use headtime_engine::{Command, Map as _, Member, Seen};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
+use headtime_qos::State;
 use headtime_sched::StreamConfig;
 use headtime_sim::RunError;
 use headtime_stack::{Firmware, LogSettings};
@@ -66,6 +67,8 @@ pub struct MadeRepeat {
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
     /// Run times that the goals ask for, by program's number.
     pub(super) goals: Vec<(u16, Nanos)>,
+    /// Programs at the end of a run with a planner.
+    pub(super) planned: Vec<State>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
     pub(super) promise: Option<KeptPromise>,
@@ -199,10 +202,14 @@ pub fn make(
     };
     let mut setup = setup(prepared, cell, seed, load.source())?;
     setup.conductor = coordinator(set, cell).map(|all| Box::new(all) as Box<dyn Conductor>);
+    let mut windows = None;
     if let Some(goals) = &goals {
-        let windows = goals.conductor(prepared, cell)?;
-        if let Some(windows) = windows {
-            setup.conductor = Some(Box::new(windows));
+        windows = goals
+            .conductor(prepared, cell)?
+            .map(RefCell::new)
+            .map(Rc::new);
+        if let Some(windows) = &windows {
+            setup.conductor = Some(Box::new(Rc::clone(windows)));
         }
         setup.orders = goals.orders(cell)?;
     }
@@ -293,6 +300,7 @@ pub fn make(
         samples,
         programs,
         goals: goals.iter().flat_map(Goals::run_times).collect(),
+        planned: windows.map_or_else(Vec::new, |all| all.borrow().states().collect()),
         bound,
         promise: scan
             .as_ref()

@@ -6,14 +6,15 @@ use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun, HeadTime, MemberRun,
-    OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run,
-    Spread, TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms,
-    round,
+    OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, ProgramWindows,
+    PromiseRun, Run, Spread, TransactionsRun, VerdictChange, WaitCounts, catalogue,
+    mean_of_repeats, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
 use headtime_gaps::{FreeblockStats, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
+use headtime_qos::State;
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
 use headtime_stack::Firmware;
@@ -363,6 +364,21 @@ fn origins(
         .collect()
 }
 
+/// What the planner of windows counted of a program.
+fn windows(states: &[State]) -> ProgramWindows {
+    let percent = |part: fn(&State) -> u64, whole: fn(&State) -> u64| {
+        let sum = |of: fn(&State) -> u64| states.iter().map(of).sum::<u64>();
+        let (part, whole) = (sum(part), sum(whole));
+        (whole > 0).then(|| round(100.0 * part as f64 / whole as f64, 6))
+    };
+    let lost = states.iter().map(|state| state.lost.as_secs_f64());
+    ProgramWindows {
+        lost_s: round(lost.sum::<f64>() / states.len() as f64, 9),
+        shared_percent: percent(|of| of.periods.shared, |of| of.periods.served),
+        far_percent: percent(|of| of.periods.far, |of| of.periods.compared),
+    }
+}
+
 /// What the programs achieved, averaged over the repeats.
 fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
     let count = made.len() as f64;
@@ -395,6 +411,15 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                     .map(|(_, goal)| *goal)
             };
             let goals = made.iter().map(|made| Some(goal(made)?.as_secs_f64()));
+            let planned: Option<Vec<State>> = made
+                .iter()
+                .map(|made| {
+                    let mut states = made.planned.iter();
+                    states
+                        .find(|state| u32::from(state.number) == number)
+                        .copied()
+                })
+                .collect();
             let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
                 let run = one.ended?.saturating_since(one.started).as_secs_f64();
                 Some((run / goal? - 1.0) * 100.0)
@@ -434,6 +459,7 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 io_s: all(io_times.collect()),
                 goal_s: all(goals.clone().collect()),
                 late_percent: all(late.collect()),
+                windows: planned.map(|states| windows(&states)),
                 processes: processes.collect(),
             }
         })

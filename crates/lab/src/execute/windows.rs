@@ -2,7 +2,7 @@
 
 use headtime_engine::conduct::{Conduct, Conductor};
 use headtime_engine::{Command, Engine, Event, Few, GateOrder, Member, Part, Seen};
-use headtime_qos::Planner;
+use headtime_qos::{Planner, State};
 use headtime_sched::Request;
 use headtime_units::Time;
 use std::collections::VecDeque;
@@ -17,6 +17,11 @@ pub(super) struct Windows {
 }
 
 impl Windows {
+    /// State of each program.
+    pub fn states(&self) -> impl Iterator<Item = State> + '_ {
+        self.planner.states()
+    }
+
     /// A conductor of so many servers.
     pub fn new(planner: Planner, servers: u16, sector_bytes: u32) -> Windows {
         Windows {

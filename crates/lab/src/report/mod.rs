@@ -606,8 +606,23 @@ pub struct ProgramRun {
     /// Run time over the goal, in percent of the goal: above 0 if the program was late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_percent: Option<f64>,
+    /// What the planner of windows counted; under the gate `windows`, of programs with goals or beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub windows: Option<ProgramWindows>,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
+}
+
+/// What the planner of windows counted of a program, over the repeats.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProgramWindows {
+    /// Time by which windows had set the program back at its end, less what was repaid, in seconds; mean.
+    pub lost_s: f64,
+    /// Periods with the shared window, in percent of the periods in which the program was served.
+    pub shared_percent: Option<f64>,
+    /// Periods in which the mean seek to other programs' data was longer than the mean reuse distance, in percent of those in
+    /// which both are known.
+    pub far_percent: Option<f64>,
 }
 
 /// What a process of a program achieved; means over the repeats.

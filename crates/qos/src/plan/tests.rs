@@ -191,6 +191,35 @@ fn with_too_little_for_all_the_urgent_program_loses_least() {
 }
 
 #[test]
+fn the_loss_of_a_program_that_has_ended_is_the_time_by_which_it_was_late() {
+    let mut loads = [
+        Load::new(1, 64, 10_000, false),
+        Load::new(2, 64, 30_000, false),
+    ];
+    let (_, planner) = run(&mut loads, &[Some(1.8), Some(1.35)], 50_000);
+    let states: Vec<State> = planner.states().collect();
+    for (at, goal) in [(0, 18_000), (1, 40_500)] {
+        let late = loads[at].ended.expect("it ends").saturating_sub(goal) as f64 / 1e3;
+        let lost = states[at].lost.as_secs_f64();
+        assert!(late > 0.5, "{late}");
+        assert!((lost - late).abs() < 1.0, "to a period: {lost} {late}");
+    }
+}
+
+#[test]
+fn periods_are_counted_while_a_program_is_served() {
+    let mut loads = [
+        Load::new(1, 64, 2_000, false),
+        Load::new(2, 64, 30_000, false),
+    ];
+    let (_, planner) = run(&mut loads, &[Some(2.0), None], 12_000);
+    let ended = loads[0].ended.expect("it ends") / 1_000 + 1;
+    let periods = planner.states().next().expect("a program").periods;
+    assert_eq!((periods.served, periods.shared), (ended, 0));
+    assert_eq!(periods.compared, 0, "without a curve of seeks");
+}
+
+#[test]
 fn same_events_give_the_same_plan() {
     let plan = || {
         let mut loads = [Load::new(1, 64, 3_000, false), Load::new(2, 8, 5_000, true)];

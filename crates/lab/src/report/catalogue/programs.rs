@@ -54,7 +54,7 @@ pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
 type OfProgram = fn(&ProgramRun) -> Option<f64>;
 
 /// Values of single programs of a run: better direction, name behind the program's number, unit, meaning.
-const SINGLE: [(Better, &str, &str, &str, OfProgram); 4] = [
+const SINGLE: [(Better, &str, &str, &str, OfProgram); 7] = [
     (
         Better::Less,
         "run_s",
@@ -82,6 +82,28 @@ const SINGLE: [(Better, &str, &str, &str, OfProgram); 4] = [
         "MB/s",
         "bytes that the N-th program read and wrote, over the time of the program",
         |one| Some(one.throughput_mb_s),
+    ),
+    (
+        Better::Less,
+        "lost_s",
+        "s",
+        "time by which windows had set the N-th program back at its end, less what was repaid",
+        |one| Some(one.windows?.lost_s),
+    ),
+    (
+        Better::More,
+        "shared",
+        "% of periods",
+        "periods in which the N-th program had the shared window, of those in which it was served",
+        |one| one.windows?.shared_percent,
+    ),
+    (
+        Better::Less,
+        "far",
+        "% of periods",
+        "periods in which the mean seek to other programs' data was longer than the mean wait for the N-th program's next \
+         request, of those in which both are known",
+        |one| one.windows?.far_percent,
     ),
 ];
 

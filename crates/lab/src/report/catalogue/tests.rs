@@ -5,7 +5,9 @@ use crate::report::PERCENTS;
 use crate::report::Run;
 use crate::report::field::Field;
 use crate::report::row::Row;
-use crate::report::{HeadTime, KindRun, NamedRun, OriginRun, ProcessRun, ProgramRun, key};
+use crate::report::{
+    HeadTime, KindRun, NamedRun, OriginRun, ProcessRun, ProgramRun, ProgramWindows, key,
+};
 use headtime_disk::Part;
 
 #[test]
@@ -109,6 +111,7 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        windows: None,
         processes: processes.iter().map(process).collect(),
     }
 }
@@ -195,6 +198,7 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        windows: None,
         processes: Vec::new(),
     });
     let share = |name, run: &Run| judged_by_name(name).unwrap().share_of_bound(run);
@@ -228,6 +232,7 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        windows: None,
         processes: Vec::new(),
     };
     let mut run = Run {
@@ -265,6 +270,15 @@ fn a_program_has_values_by_its_place() {
     run.programs = vec![program(1, &[1]), late];
     assert_eq!(of("program1_run_s", &run), Some(2.5));
     assert_eq!(of("program1_late", &run), None, "best effort");
+    assert_eq!(of("program2_lost_s", &run), None, "no windows");
+    run.programs[1].windows = Some(ProgramWindows {
+        lost_s: 0.5,
+        shared_percent: Some(25.0),
+        far_percent: None,
+    });
+    assert_eq!(of("program2_lost_s", &run), Some(0.5));
+    assert_eq!(of("program2_shared", &run), Some(25.0));
+    assert_eq!(of("program2_far", &run), None, "never compared");
     assert_eq!(of("program2_run_s", &run), Some(11.0));
     assert_eq!(of("program2_goal_s", &run), Some(10.0));
     assert_eq!(of("program2_late", &run), Some(10.0));
