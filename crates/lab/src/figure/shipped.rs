@@ -74,7 +74,6 @@ pub const SHIPPED: &[Shipped] = shipped![
     "probe-tracking",
     "predict-nearline",
     "ushape-fig1",
-    "ushape-fig5",
     "ushape-fig6",
     "ushape-fig7",
     "ushape-overload",
