@@ -47,6 +47,6 @@ pub use plan::{Aim, Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
 pub use record::Recorder;
 pub use setting::{Differs, Service, Setting, SettingError};
-pub use sizes::{Demand, Size, sizes};
+pub use sizes::{Demand, Shortage, Size, sizes};
 pub use text::TextError;
 pub use training::{Training, TrainingOptions, TrainingRequest};

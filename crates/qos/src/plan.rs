@@ -22,7 +22,7 @@ use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
 use crate::profile::Profile;
-use crate::sizes::{Demand, Size, sizes};
+use crate::sizes::{Demand, Shortage, Size, sizes};
 use headtime_engine::{GateOrder, GateSpec, Lane};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
@@ -41,6 +41,8 @@ pub struct Planning {
     /// True if a loss is at least the time by which a program is behind the course of its profile; default true. The paper has
     /// losses by bounds alone.
     pub course: bool,
+    /// Who gives time if goals demand more than a period; default by deadline.
+    pub shortage: Shortage,
 }
 
 impl Planning {
@@ -52,6 +54,10 @@ impl Planning {
             period: options.duration("period"),
             least: options.duration("guard") * 3,
             course: options.choice("losses") == "course",
+            shortage: match options.choice("shortage") {
+                "even" => Shortage::Even,
+                _ => Shortage::Deadline,
+            },
             ..Planning::default()
         }
     }
@@ -64,6 +70,7 @@ impl Default for Planning {
             epoch: Nanos::from_millis(100),
             least: Nanos::from_millis(45),
             course: true,
+            shortage: Shortage::Deadline,
         }
     }
 }
@@ -328,7 +335,8 @@ impl Planner {
                 ..program.demand(self.period_start)
             }
         });
-        let sizes = sizes(period - least, least, &demands.collect::<Vec<_>>());
+        let demands: Vec<Demand> = demands.collect();
+        let sizes = sizes(period - least, least, self.planning.shortage, &demands);
         std::iter::once(least).chain(sizes.into_iter().map(|size| size.window))
     }
 
@@ -377,7 +385,13 @@ impl Planner {
         }
         self.regroup();
         let demands = self.demands(now);
-        let sizes = sizes(self.planning.period, self.planning.least, &demands);
+        let Planning {
+            period,
+            least,
+            shortage,
+            ..
+        } = self.planning;
+        let sizes = sizes(period, least, shortage, &demands);
         let shared = sizes[0].repays;
         for (program, size) in self.programs.iter_mut().zip(sizes) {
             program.plan(size, shared);

@@ -9,6 +9,16 @@
 
 use headtime_units::Nanos;
 
+/// Who gives time if programs with goals demand more than a period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shortage {
+    /// Each program in proportion to the time to its deadline: T_cut of the paper.
+    #[default]
+    Deadline,
+    /// All programs the same time.
+    Even,
+}
+
 /// Traffic and demand of a lane in the period that has ended.
 ///
 /// Symbols of the paper: `window` is T_ushape, `served` is D_ushape, `required` is B_required · T_period, `lost` is T_loss.
@@ -112,7 +122,7 @@ impl Demand {
 ///
 /// `least` is the shortest window that makes sense; a lane that [must](Demand::must) have a window gets that at least, if the
 /// period has room for all of those.
-pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
+pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]) -> Vec<Size> {
     let must = demands.iter().filter(|demand| demand.must).count() as u64;
     let least_of = |demand: &Demand| match demand.must {
         true => least.min(period / must),
@@ -128,30 +138,40 @@ pub fn sizes(period: Nanos, least: Nanos, demands: &[Demand]) -> Vec<Size> {
         .collect();
     let total = |sizes: &[Size]| sizes.iter().map(|size| size.window).sum::<Nanos>();
     let over = total(&sizes).saturating_sub(period);
-    cut(over, demands, &mut sizes, &least_of);
+    let weights = demands.iter().map(|demand| match shortage {
+        Shortage::Deadline => demand.left.map_or(0, |left| left.as_nanos().max(1)),
+        Shortage::Even => u64::from(demand.left.is_some()),
+    });
+    let weights: Vec<u64> = weights.collect();
+    cut(over, demands, &weights, &mut sizes, &least_of);
     let mut under = period.saturating_sub(total(&sizes));
     repay(&mut under, period, demands, &mut sizes);
     share(under, demands, &mut sizes);
     sizes
 }
 
-/// Shortens the windows of programs with goals by `over` in all, in proportion to the time to their deadlines. A window is not
-/// cut below its least; what it cannot give, the others do.
-fn cut(mut over: Nanos, demands: &[Demand], sizes: &mut [Size], least: &dyn Fn(&Demand) -> Nanos) {
+/// Shortens windows by `over` in all, in proportion to `weights`, which are 0 for best effort. A window is not cut below its
+/// least; what it cannot give, the others do.
+fn cut(
+    mut over: Nanos,
+    demands: &[Demand],
+    weights: &[u64],
+    sizes: &mut [Size],
+    least: &dyn Fn(&Demand) -> Nanos,
+) {
     while !over.is_zero() {
         let room = |at: usize| sizes[at].window.saturating_sub(least(&demands[at]));
-        let weight = |at: usize| demands[at].left.map_or(0, |left| left.as_nanos().max(1));
         let able: Vec<(usize, Nanos, u64)> = (0..demands.len())
-            .map(|at| (at, room(at), weight(at)))
+            .map(|at| (at, room(at), weights[at]))
             .filter(|(_, room, weight)| !room.is_zero() && *weight > 0)
             .collect();
-        let weights: u128 = able.iter().map(|(.., weight)| u128::from(*weight)).sum();
+        let sum: u128 = able.iter().map(|(.., weight)| u128::from(*weight)).sum();
         if able.is_empty() {
             break;
         }
         let mut left = over;
         for (at, room, weight) in &able {
-            let share = u128::from(over.as_nanos()) * u128::from(*weight) / weights;
+            let share = u128::from(over.as_nanos()) * u128::from(*weight) / sum;
             // No weight exceeds the sum of weights: a share is at most `over`.
             let share = Nanos::from_nanos(share.max(1) as u64);
             let cut = share.min(*room).min(left);
@@ -238,7 +258,7 @@ mod tests {
     };
 
     fn windows(demands: &[Demand]) -> Vec<u64> {
-        let sizes = sizes(PERIOD, LEAST, demands);
+        let sizes = sizes(PERIOD, LEAST, Shortage::Deadline, demands);
         let windows = sizes.iter().map(|size| size.window);
         windows
             .map(|window| window.as_nanos() / 1_000_000)
@@ -268,13 +288,26 @@ mod tests {
     }
 
     #[test]
+    fn an_even_shortage_takes_the_same_time_from_each_goal() {
+        // 340 ms too many beside the least of best effort.
+        let demands = [
+            goal(10, 500, 100, 100),
+            goal(30, 800, 100, 100),
+            BEST_EFFORT,
+        ];
+        let sizes = sizes(PERIOD, LEAST, Shortage::Even, &demands);
+        let cuts: Vec<Nanos> = sizes.iter().map(|size| size.cut).collect();
+        assert_eq!(cuts, [ms(170), ms(170), ms(0)]);
+    }
+
+    #[test]
     fn the_loss_that_is_measured_is_that_of_the_formula() {
         let (served, required) = (1_000_000, 1_000_000);
         let demands = [
             goal(10, 500, served, required),
             goal(30, 800, served, required),
         ];
-        let cuts = sizes(PERIOD, LEAST, &demands);
+        let cuts = sizes(PERIOD, LEAST, Shortage::Deadline, &demands);
         for (size, demand) in cuts.iter().zip(&demands) {
             // D · (T_cut / T) / B.
             let share = size.cut.as_secs_f64() / demand.window.as_secs_f64();
@@ -325,7 +358,7 @@ mod tests {
             lost: ms(500),
             ..goal(10, 300, 0, 100)
         };
-        let given = sizes(PERIOD, LEAST, &[unserved, BEST_EFFORT]);
+        let given = sizes(PERIOD, LEAST, Shortage::Deadline, &[unserved, BEST_EFFORT]);
         assert_eq!(given[0].repays, Nanos::ZERO);
     }
 
@@ -379,7 +412,8 @@ mod tests {
                     must: draw(2) > 0,
                 })
                 .collect();
-            let sizes = sizes(PERIOD, LEAST, &demands);
+            let shortage = [Shortage::Deadline, Shortage::Even][draw(2) as usize];
+            let sizes = sizes(PERIOD, LEAST, shortage, &demands);
             let sum: Nanos = sizes.iter().map(|size| size.window).sum();
             assert_eq!(sum, PERIOD, "{demands:?}");
             for (size, demand) in sizes.iter().zip(&demands) {

@@ -793,6 +793,23 @@ fn no_figure_is_tuned() {
                 (host.read_ahead, host.chunk) = (programs.host.read_ahead, Some(array.chunk));
             }
             assert_eq!(programs.host, host, "{name}");
+            if programs.cluster.is_some() {
+                // Copies of one program, each with a file of its own.
+                for program in &programs.entries {
+                    let BenchmarkSpec::FullSeq(spec) = &program.benchmark else {
+                        panic!("{name} runs {}", program.benchmark.name());
+                    };
+                    let usual = headtime_host::workload::FullSeqSpec {
+                        size: spec.size,
+                        start: spec.start,
+                        ..Default::default()
+                    };
+                    assert_eq!(*spec, usual, "{name}");
+                }
+                assert_eq!(drive.profile, "barracuda-7200.10-160", "{name}");
+                seen += 1;
+                continue;
+            }
             let [program] = &programs.entries[..] else {
                 panic!("{name} runs several benchmarks");
             };

@@ -80,6 +80,12 @@ const INFO: PolicyInfo = PolicyInfo {
             "for whoever plans. bounds: a program is paid back what its bounds demanded and it was not served, as in the paper; \
              course: at least the time by which the program is behind its profile",
         ),
+        OptionInfo::choice(
+            "shortage",
+            &["deadline", "even"],
+            "for whoever plans: who gives time if goals demand more than a period. `deadline`: each program in proportion to \
+             the time to its deadline. `even`: all programs the same time",
+        ),
     ],
     inner: Some("depth"),
     waits: true,

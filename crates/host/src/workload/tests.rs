@@ -477,7 +477,7 @@ fn small() -> impl Iterator<Item = BenchmarkSpec> {
             BenchmarkSpec::SeqRand(spec) => {
                 (spec.size, spec.phase) = (Bytes(10 << 20), Bytes(2 << 20));
             }
-            BenchmarkSpec::Backup(_) => {}
+            BenchmarkSpec::Backup(_) | BenchmarkSpec::Replay(_) => {}
             BenchmarkSpec::Ior(spec) => {
                 (spec.size, spec.checkpoint) = (Bytes(1 << 20), Bytes(1 << 20));
             }

@@ -26,6 +26,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-fig4",
     "stream-fig5",
     "stream-fig5-guests",
+    "stream-fig5-servers",
     "stream-fig6",
     "stream-fig7",
     "stream-array-disks",
@@ -72,6 +73,12 @@ pub const SHIPPED: &[Shipped] = shipped![
     "probe-in-place",
     "probe-tracking",
     "predict-nearline",
+    "ushape-fig1",
+    "ushape-fig6",
+    "ushape-fig7",
+    "ushape-overload",
+    "ushape-table1",
+    "ushape-table2",
 ];
 
 /// Keys of scenarios that several figures share: what a figure names as its `base`.

@@ -1,6 +1,6 @@
 //! The windows of a period once more, in floating point, from section 3.2.2 and the readings of the design note.
 
-use headtime_qos::{Demand, Size, sizes};
+use headtime_qos::{Demand, Shortage, Size, sizes};
 use headtime_units::Nanos;
 use proptest::prelude::*;
 
@@ -164,7 +164,7 @@ proptest! {
         let passed = |demand: &Demand| demand.left == Some(Nanos::ZERO);
         prop_assume!(!goals().any(passed));
         let by_hand = formulas(&demands);
-        let sizes = sizes(PERIOD, LEAST, &demands);
+        let sizes = sizes(PERIOD, LEAST, Shortage::Deadline, &demands);
         let close = |one: f64, other: f64| (one - other).abs() < 2_000.0;
         for (at, size) in sizes.iter().enumerate() {
             let window = by_hand[at];
@@ -179,7 +179,7 @@ proptest! {
     fn any_windows_sum_to_the_period_and_leave_out_nobody_who_must_have_one(
         demands in prop::collection::vec(extreme(), 1..64),
     ) {
-        let given = sizes(PERIOD, LEAST, &demands);
+        let given = sizes(PERIOD, LEAST, Shortage::Deadline, &demands);
         prop_assert_eq!(given.len(), demands.len());
         prop_assert_eq!(sum(&given), u128::from(PERIOD.as_nanos()), "{:#?}", given);
         let must = demands.iter().filter(|demand| demand.must).count() as u64;
@@ -190,7 +190,7 @@ proptest! {
                 "{:?} {:?} of {} that must", demand, size, must
             );
         }
-        prop_assert_eq!(sizes(PERIOD, LEAST, &demands), given, "equal demands give equal windows");
+        prop_assert_eq!(sizes(PERIOD, LEAST, Shortage::Deadline, &demands), given, "equal demands give equal windows");
     }
 
     /// If all goals together ask for too much, those with a deadline that has passed give last.
@@ -199,7 +199,7 @@ proptest! {
         mut demands in prop::collection::vec(demand(true), 2..7),
     ) {
         demands[0].left = Some(Nanos::ZERO);
-        let given = sizes(PERIOD, LEAST, &demands);
+        let given = sizes(PERIOD, LEAST, Shortage::Deadline, &demands);
         let passed = |demand: &Demand| demand.left == Some(Nanos::ZERO);
         let mut both = demands.iter().zip(&given);
         if !both.any(|(demand, size)| passed(demand) && size.cut > Nanos::from_micros(10)) {
@@ -228,7 +228,7 @@ fn programs_whose_deadlines_have_passed_give_equal_parts_at_once() {
         must: true,
         ..Demand::default()
     };
-    let given = sizes(PERIOD, LEAST, &[late, late]);
+    let given = sizes(PERIOD, LEAST, Shortage::Deadline, &[late, late]);
     assert!(
         given
             .iter()
@@ -254,6 +254,6 @@ fn the_least_window_depends_on_the_lanes_that_must_have_one_only() {
     };
     let mut demands = vec![Demand::default(); 62];
     demands.extend([busy, goal]);
-    let given = sizes(PERIOD, LEAST, &demands);
+    let given = sizes(PERIOD, LEAST, Shortage::Deadline, &demands);
     assert_eq!(given[62].window, LEAST);
 }
