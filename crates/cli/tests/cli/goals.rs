@@ -96,7 +96,7 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
         (
             3,
             "program.0.goal=0.5x",
-            "program[1].goal: full-seq: the goal of ",
+            "program[0].goal: full-seq: the goal of ",
         ),
         (3, "program.0.goal=0.5x", "the least possible is "),
         (

@@ -49,7 +49,7 @@ impl Goals {
         let mut goals = Vec::new();
         for (number, called, goal) in with_goal {
             let refused = |problem: String| {
-                let key = format!("program[{}].goal", called.entry + 1);
+                let key = format!("program[{}].goal", called.entry);
                 Fault::Input(format!("{key}: {}: {problem}", called.name))
             };
             let of = lone.goal(number, called, goal);
