@@ -19,7 +19,7 @@ enum When {
 }
 
 /// Commands that are not run each time, by a part of their text, with the reason. Each is printed somewhere.
-const NOT_RUN: [(&str, When, &str); 15] = [
+const NOT_RUN: [(&str, When, &str); 16] = [
     (
         "headtime serve disk.toml &",
         When::Never,
@@ -63,6 +63,11 @@ const NOT_RUN: [(&str, When, &str); 15] = [
     ),
     (
         "headtime reproduce stream-",
+        When::Never,
+        "part of `reproduce all`",
+    ),
+    (
+        "headtime reproduce ushape-",
         When::Never,
         "part of `reproduce all`",
     ),
