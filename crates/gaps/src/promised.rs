@@ -157,11 +157,15 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
+    /// True if reads remain that are not under way. Otherwise there is nothing to forecast, and the date alone is watched.
+    fn has_more(&self) -> bool {
+        self.wanted.left() > 0 || self.besides.0 > 0
+    }
+
     /// When it has to see to its promises, also if nothing happens: a disk that nobody uses is looked at, too.
     pub fn next_look(&self) -> Option<Time> {
         let promise = self.promise.as_ref()?;
-        // As in `look`: a time at which `look` does nothing would come again and again.
-        match self.unread() + self.besides.0 > 0 {
+        match self.has_more() {
             true => Some(promise.next_look()),
             false => promise.due(),
         }
@@ -181,10 +185,10 @@ impl<P: Passing> Freeblock<P> {
     /// Sees to its promises. Returns true if it was time for that. A scan that `rests` is not asked for anything else at present, while the time goes on.
     pub fn look(&mut self, now: Time, rests: bool) -> bool {
         let (blocks, each) = self.besides;
-        let left = self.unread() + blocks;
-        if left == 0 {
+        if !self.has_more() {
             return self.overdue(now);
         }
+        let left = self.unread() + blocks;
         let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
         else {
             return false;
