@@ -8,8 +8,8 @@ use headtime_lab::fault::Fault;
 use headtime_linux::clock::{Clock, Wall, until};
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_qos::TimeOfDay;
-use headtime_serve::goals::coordinator::{Coordinator, Unanswered, check_alike};
-use headtime_serve::goals::exchange::{About, Answer, Question};
+use headtime_serve::goals::coordinator::{Coordinator, NoAnswer, check_alike};
+use headtime_serve::goals::exchange::{About, Question, ServerAnswer};
 use headtime_serve::goals::{Goals, GoalsOptions};
 use headtime_serve::http::client::ask_within;
 use headtime_serve::http::{Sockets, coordinating};
@@ -74,7 +74,7 @@ fn meet(path: &Path, number: u64, clock: &Clock) -> Result<About, Fault> {
         (
             _,
             _,
-            Ok(Answer {
+            Ok(ServerAnswer {
                 started: Some(about),
                 ..
             }),
@@ -83,8 +83,8 @@ fn meet(path: &Path, number: u64, clock: &Clock) -> Result<About, Fault> {
             "does not say what it serves; use the same version of headtime on both sides"
                 .to_owned(),
         )),
-        (_, _, Err(Unanswered::Refused(why))) => Err(Fault::Check(why)),
-        (_, _, Err(Unanswered::Silent(why))) => Err(Fault::File(why)),
+        (_, _, Err(NoAnswer::Refused(why))) => Err(Fault::Check(why)),
+        (_, _, Err(NoAnswer::Silent(why))) => Err(Fault::File(why)),
     }
 }
 
@@ -94,22 +94,22 @@ fn ask(
     question: &Question,
     clock: &Clock,
     patience: Duration,
-) -> (Time, Time, Result<Answer, Unanswered>) {
+) -> (Time, Time, Result<ServerAnswer, NoAnswer>) {
     let text = question.to_text();
     let sent = clock.now();
     let answer = ask_within(patience, path, "POST", "/qos/coordinate", &text);
     let received = clock.now();
-    let refused = |text: &str| Unanswered::Refused(one_line(text).to_string());
+    let refused = |text: &str| NoAnswer::Refused(one_line(text).to_string());
     let answer = match answer {
         Ok(answer) if answer.status == 200 => {
-            Answer::from_text(&answer.body).map_err(|problem| refused(&problem))
+            ServerAnswer::from_text(&answer.body).map_err(|problem| refused(&problem))
         }
         Ok(answer) if answer.body.trim().is_empty() => Err(refused(&format!(
             "refused with HTTP's {}, without a reason: the server cannot be coordinated; use the same version of headtime on both sides",
             answer.status
         ))),
         Ok(answer) => Err(refused(answer.body.trim())),
-        Err(error) => Err(Unanswered::Silent(match error.kind() {
+        Err(error) => Err(NoAnswer::Silent(match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
                 format!(
                     "{error}; no server listens there: give the path of `listen.control` of a server that runs"

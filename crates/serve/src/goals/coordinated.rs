@@ -3,7 +3,7 @@
 //! While a coordinator asks, programs take no goals of the server itself. If the coordinator falls silent for three periods, the server is on
 //! its own again. By then the gates have repeated the last plan, and share.
 
-use super::exchange::{About, Answer, Question};
+use super::exchange::{About, Question, ServerAnswer};
 use super::feed::Note;
 use super::lease::Lease;
 use super::options::{IDLE_PERIODS, RefusedGoal};
@@ -20,7 +20,11 @@ impl super::Goals {
     /// # Errors
     ///
     /// If the gates have no windows, if a goal is set here or a profile is recorded, or if another coordinator asks.
-    pub fn coordinate(&mut self, now: Time, question: Question) -> Result<Answer, RefusedGoal> {
+    pub fn coordinate(
+        &mut self,
+        now: Time,
+        question: Question,
+    ) -> Result<ServerAnswer, RefusedGoal> {
         // A program with a goal of this server is a reason to refuse, below.
         if !self.programs.iter().any(Program::has_goal) {
             self.take_notes(now);
@@ -35,7 +39,7 @@ impl super::Goals {
         let started = if continues { None } else { Some(self.about()?) };
         let session = question.session;
         if session == 0 {
-            return Ok(Answer {
+            return Ok(ServerAnswer {
                 now,
                 first: 0,
                 notes: Vec::new(),
@@ -81,7 +85,7 @@ impl super::Goals {
         if continues {
             self.orders.extend(question.orders);
         }
-        Ok(Answer {
+        Ok(ServerAnswer {
             now,
             first: lease.first,
             notes: lease.notes.iter().copied().collect(),

@@ -10,7 +10,7 @@
 //!
 //! There is no clock and no socket here. The caller asks the servers, and gives the times.
 
-use super::exchange::{About, Answer, Question};
+use super::exchange::{About, Question, ServerAnswer};
 use super::feed::{Note, What};
 use super::offset::Offset;
 use super::options::IDLE_PERIODS;
@@ -39,7 +39,7 @@ pub struct ServerStatus {
 
 /// Why a server did not answer as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Unanswered {
+pub enum NoAnswer {
     /// Nobody answers. The session may go on.
     Silent(String),
     /// The server refuses, or answers something else. A new session has to start.
@@ -48,7 +48,7 @@ pub enum Unanswered {
 
 /// Session with a server.
 #[derive(Debug)]
-struct Session {
+struct ServerSession {
     offset: Offset,
     /// Notes so far.
     taken: u64,
@@ -60,14 +60,14 @@ struct Session {
 
 /// A server.
 #[derive(Debug)]
-struct Remote {
+struct RemoteServer {
     name: String,
     about: About,
     /// Number of the first disk.
     base: u16,
     /// Number of the session, or of the next one.
     number: u64,
-    session: Option<Session>,
+    session: Option<ServerSession>,
     /// Number of the last order in the question that is under way.
     ordering: u64,
     why: Option<String>,
@@ -89,7 +89,7 @@ pub struct Coordinator {
     period: Nanos,
     guard: Nanos,
     goals: Arc<Mutex<Goals>>,
-    servers: Vec<Remote>,
+    servers: Vec<RemoteServer>,
     /// Orders in force, in the coordinator's time, by their numbers from 1 on.
     orders: VecDeque<(u64, GateOrder)>,
     ordered: u64,
@@ -143,9 +143,9 @@ impl Coordinator {
         let servers = servers.into_iter().map(|(name, about)| {
             let first = base;
             base += about.disks.len() as u16;
-            Remote::new(name, about, first)
+            RemoteServer::new(name, about, first)
         });
-        let servers: Vec<Remote> = servers.collect();
+        let servers: Vec<RemoteServer> = servers.collect();
         assert_eq!(base, disks, "the goals are for all disks");
         Coordinator {
             number,
@@ -207,19 +207,19 @@ impl Coordinator {
         server: usize,
         sent: Time,
         received: Time,
-        answer: Result<Answer, Unanswered>,
+        answer: Result<ServerAnswer, NoAnswer>,
     ) {
         let remote = &mut self.servers[server];
         let answered = answer.and_then(|answer| {
             let joins = answer.started.is_some() || remote.why.is_some();
             let new = Offset::of(sent, received, answer.now);
             let taken = remote.take(answer, new, received);
-            taken.map(|()| joins).map_err(Unanswered::Refused)
+            taken.map(|()| joins).map_err(NoAnswer::Refused)
         });
         let why = match answered {
             Ok(joins) => {
                 remote.why = None;
-                if joins && let Some(Session { offset, .. }) = &remote.session {
+                if joins && let Some(ServerSession { offset, .. }) = &remote.session {
                     tracing::info!(
                         "{}: has joined; its clock is {} ns ahead, give or take {}",
                         remote.name,
@@ -229,8 +229,8 @@ impl Coordinator {
                 }
                 return;
             }
-            Err(Unanswered::Silent(why)) => why,
-            Err(Unanswered::Refused(why)) => {
+            Err(NoAnswer::Silent(why)) => why,
+            Err(NoAnswer::Refused(why)) => {
                 remote.leave();
                 why
             }
@@ -300,7 +300,7 @@ impl Coordinator {
     }
 }
 
-impl Session {
+impl ServerSession {
     /// An order in the server's time; `None` for a window before its clock started.
     fn there(&self, order: &GateOrder) -> Option<GateOrder> {
         let GateOrder::Window { lane, from, span } = *order else {
@@ -312,9 +312,9 @@ impl Session {
     }
 }
 
-impl Remote {
-    fn new(name: String, about: About, base: u16) -> Remote {
-        Remote {
+impl RemoteServer {
+    fn new(name: String, about: About, base: u16) -> RemoteServer {
+        RemoteServer {
             name,
             about,
             base,
@@ -352,7 +352,7 @@ impl Remote {
     }
 
     /// Takes an answer.
-    fn take(&mut self, answer: Answer, new: Offset, received: Time) -> Result<(), String> {
+    fn take(&mut self, answer: ServerAnswer, new: Offset, received: Time) -> Result<(), String> {
         if let Some(about) = &answer.started {
             // The server has no session of ours: it was started again, or has given up.
             self.leave();
@@ -360,7 +360,7 @@ impl Remote {
                 return Err("its disks, gate or programs are not those from the start of the coordinator; start the coordinator again".to_owned());
             }
             let (taken, ordered, noted) = (0, 0, self.known);
-            self.session = Some(Session {
+            self.session = Some(ServerSession {
                 offset: new,
                 taken,
                 ordered,

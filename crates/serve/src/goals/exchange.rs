@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! coordinator ──Question: orders──────────────> server
-//!             <─Answer: notes, the server's time──
+//!             <─ServerAnswer: notes, the server's time──
 //! ```
 //!
 //! Each request crosses the socket, and no sums over requests. Bounds depend on the order of requests across all servers. So a coordinator
@@ -42,7 +42,7 @@ pub struct Question {
 
 /// Answer of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ServerAnswer {
     /// Time of the server when it answered.
     #[serde(serialize_with = "time_out", deserialize_with = "time_in")]
     pub now: Time,
@@ -88,18 +88,18 @@ impl Question {
     }
 }
 
-impl Answer {
+impl ServerAnswer {
     /// As text.
     pub fn to_text(&self) -> String {
         write(self)
     }
 
-    /// Reads what [`Answer::to_text`] wrote.
+    /// Reads what [`ServerAnswer::to_text`] wrote.
     ///
     /// # Errors
     ///
     /// If the text is of another version, or damaged.
-    pub fn from_text(text: &str) -> Result<Answer, String> {
+    pub fn from_text(text: &str) -> Result<ServerAnswer, String> {
         read(text)
     }
 }

@@ -50,12 +50,12 @@ impl Server {
     }
 
     /// Answers a question, and passes orders on.
-    fn answer(&mut self, ms: u64, question: &Question) -> Result<Answer, RefusedGoal> {
+    fn answer(&mut self, ms: u64, question: &Question) -> Result<ServerAnswer, RefusedGoal> {
         let now = self.time(ms);
         let question = Question::from_text(&question.to_text()).unwrap();
         let answer = self.rig.goals.coordinate(now, question)?;
         self.rig.goals.tick(now, &until, &mut self.rig.orders);
-        Ok(Answer::from_text(&answer.to_text()).unwrap())
+        Ok(ServerAnswer::from_text(&answer.to_text()).unwrap())
     }
 
     /// A request that the server needs a millisecond for.
@@ -104,8 +104,8 @@ impl Site {
         let question = self.coordinator.question(server);
         let answer = self.servers[server].answer(ms, &question);
         let answer = match comes {
-            true => answer.map_err(|refused| Unanswered::Refused(refused.to_string())),
-            false => Err(Unanswered::Silent("lost".to_owned())),
+            true => answer.map_err(|refused| NoAnswer::Refused(refused.to_string())),
+            false => Err(NoAnswer::Silent("lost".to_owned())),
         };
         self.coordinator.answered(server, at(ms), at(ms), answer);
         self.coordinator.tick(at(ms), &until);
@@ -113,7 +113,7 @@ impl Site {
 
     fn fails(&mut self, server: usize, ms: u64) {
         self.coordinator.question(server);
-        let why = Unanswered::Silent("no server listens there".to_owned());
+        let why = NoAnswer::Silent("no server listens there".to_owned());
         self.coordinator.answered(server, at(ms), at(ms), Err(why));
         self.coordinator.tick(at(ms), &until);
     }

@@ -16,7 +16,7 @@ fn question() -> Question {
     }
 }
 
-fn answer() -> Answer {
+fn answer() -> ServerAnswer {
     let note = |program, nanos, what| Note {
         at: Time::from_nanos(nanos),
         program,
@@ -30,7 +30,7 @@ fn answer() -> Answer {
     let points = [(0, 2_000), (100, 9_000)];
     let points = points.map(|(at, time)| (Sectors::new(at), Nanos::from_nanos(time)));
     let curve = ServiceCurve::new(points.to_vec(), ServiceCurve::BACKWARD).unwrap();
-    Answer {
+    ServerAnswer {
         now: Time::from_nanos(99),
         first: 5,
         notes: (0..)
@@ -50,7 +50,7 @@ fn answer() -> Answer {
 #[test]
 fn questions_and_answers_are_read_as_they_were_written() {
     assert_eq!(Question::from_text(&question().to_text()), Ok(question()));
-    assert_eq!(Answer::from_text(&answer().to_text()), Ok(answer()));
+    assert_eq!(ServerAnswer::from_text(&answer().to_text()), Ok(answer()));
     let seek = answer().started.unwrap().seek.unwrap();
     assert_eq!(seek.time(400), Nanos::from_nanos(5_500));
 }
@@ -91,7 +91,7 @@ fn each_damage_is_an_error_that_says_what_is_allowed() {
         ("\"disks\":[\"disk0\"]", "\"disks\":7", "invalid type"),
     ] {
         assert!(text.contains(from), "{text}");
-        let error = Answer::from_text(&text.replacen(from, to, 1)).unwrap_err();
+        let error = ServerAnswer::from_text(&text.replacen(from, to, 1)).unwrap_err();
         assert!(error.contains(problem), "{error}");
     }
     let text = question().to_text();
