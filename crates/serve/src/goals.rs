@@ -77,7 +77,7 @@ pub struct Goals {
 }
 
 impl Goals {
-    /// Goals of programs, by the notes of disks. Disks without notes are elsewhere: [`Goals::bring`] has theirs.
+    /// Goals of programs, by the notes of disks. Disks without notes are elsewhere, and a coordinator brings their notes.
     ///
     /// # Panics
     ///
