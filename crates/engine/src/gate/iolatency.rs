@@ -326,14 +326,20 @@ impl Gate for IoLatency {
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         self.run_timer(now);
-        self.timer.get_or_insert(now.saturating_add(TIMER));
+        let timer = *self.timer.get_or_insert(now.saturating_add(TIMER));
         let mut next = Next::Hold(None);
         for step in (1..=GROUPS as u8).rev() {
             let lane = Lane((self.last.0 + step) % GROUPS as u8);
             if lanes.is_ready(lane) {
                 self.follow_cookie(lane.index());
-                if self.room.has_room() && self.may_send(lane) {
-                    next = Next::Take(lane);
+                if !self.room.has_room() {
+                    continue;
+                }
+                match self.may_send(lane) {
+                    true => next = Next::Take(lane),
+                    // The timer may raise the depth.
+                    false if next == Next::Hold(None) => next = Next::Hold(Some(timer)),
+                    false => {}
                 }
             }
         }

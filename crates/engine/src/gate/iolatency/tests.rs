@@ -395,3 +395,16 @@ proptest! {
         prop_assert!(rig.waiting.iter().all(Vec::is_empty));
     }
 }
+
+#[test]
+fn a_request_that_the_depth_of_its_group_holds_asks_to_be_looked_at_when_the_timer_is_due() {
+    let mut rig = Rig::new([20, 0, 0]);
+    while rig.usual() != Some(1) {
+        rig.takes(URGENT, 600);
+    }
+    rig.ask(USUAL);
+    rig.ask(USUAL);
+    let timer = rig.gate.timer.expect("the timer runs");
+    let next = rig.gate.next(rig.now, &View(&rig.waiting));
+    assert_eq!(next, Next::Hold(Some(timer)));
+}
