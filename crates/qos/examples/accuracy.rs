@@ -18,22 +18,6 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Millionths, Nanos};
 use headtime_workload::Random;
 
-/// Errors of a model on a run, of servers and of their sums.
-fn errors(model: &Model, run: &Profile) -> [Errors; 2] {
-    let tree = model.tree();
-    let pairs = run.rows.iter().filter_map(|row| {
-        let rate = row.rate()?;
-        Some((row.epoch, (tree.predict(&row.sums.vector()), rate)))
-    });
-    let pairs: Vec<_> = pairs.collect();
-    let sums = pairs.chunk_by(|a, b| a.0 == b.0).map(|epoch| {
-        let (predicted, actual): (Vec<f64>, Vec<f64>) = epoch.iter().map(|(_, pair)| *pair).unzip();
-        (predicted.iter().sum(), actual.iter().sum())
-    });
-    let sums = Errors::of(sums);
-    [Errors::of(pairs.into_iter().map(|(_, pair)| pair)), sums]
-}
-
 /// Time that a run would take at the predicted throughputs, as a multiple of the I/O time.
 fn time(model: &Model, run: &Profile) -> f64 {
     let mut times = (0.0, 0.0);
@@ -110,7 +94,7 @@ fn main() {
             ] {
                 let trained = Model::train(std::slice::from_ref(profile), synthetic, &options);
                 let trained = trained.expect("epochs");
-                let [server, sum] = errors(&trained.model, &second);
+                let [server, sum] = trained.model.errors(&second).expect("the same setting");
                 let percent = |errors: &Errors, share| {
                     let error = errors.quantile(share);
                     error.map_or("     ".to_owned(), |error| format!("{:5.1}", 100.0 * error))

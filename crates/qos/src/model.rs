@@ -171,6 +171,25 @@ impl Model {
         &self.tree
     }
 
+    /// Errors of the model in another run: of a server in an epoch, and of the sum over the servers. Each epoch counts by itself.
+    ///
+    /// # Errors
+    ///
+    /// If the run was on another site, of another program, or with another share, epoch, service or number of servers.
+    pub fn errors(&self, run: &Profile) -> Result<[Errors; 2], Differs> {
+        let (of, with) = (&run.setting, &self.setting);
+        of.expect(&with.site, &with.program)?;
+        of.expect_like(with)?;
+        let pair = |row: &Row| Some((self.tree.predict(&row.sums.vector()), row.rate()?));
+        let epochs = run.rows.chunk_by(|a, b| a.epoch == b.epoch);
+        let sum = |rows: &[Row]| {
+            let pairs = rows.iter().filter_map(pair);
+            pairs.reduce(|(a, b), (predicted, actual)| (a + predicted, b + actual))
+        };
+        let sums = Errors::of(epochs.filter_map(sum));
+        Ok([Errors::of(run.rows.iter().filter_map(pair)), sums])
+    }
+
     /// Writes the model as text.
     pub fn to_text(&self) -> String {
         let mut text = first_line(KIND, VERSION);

@@ -267,3 +267,19 @@ fn a_trace_beside_its_scenario_is_a_program_with_a_process_for_each_device() {
     let (code, error) = ended(&args);
     assert!(code != 0 && error.contains("t.csv"), "{code} {error}");
 }
+
+#[test]
+fn another_run_alone_judges_the_bounds_if_that_is_asked_for() {
+    let args = with("judge", &["--set", "qos.judge=true", "--format", "json"]);
+    let report = json(&borrowed(&args));
+    let programs = report["runs"][0]["programs"].as_array().expect("programs");
+    for program in &programs[..2] {
+        let [most, all] = ["error_80_percent", "error_90_percent"].map(|key| {
+            let error = program[key].as_f64();
+            error.unwrap_or_else(|| panic!("{key}: {program}"))
+        });
+        // An error of exactly 0 would be that of the run that trained the tree.
+        assert!(0.0 < most && most <= all, "{program}");
+    }
+    assert!(programs[2].get("error_80_percent").is_none());
+}

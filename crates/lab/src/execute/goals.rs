@@ -22,6 +22,7 @@ pub(super) struct Goals {
     pub goals: Vec<GoalOf>,
     servers: u16,
     sector_bytes: u32,
+    epoch: Nanos,
 }
 
 impl Goals {
@@ -66,12 +67,8 @@ impl Goals {
             goals,
             servers: lone.servers,
             sector_bytes,
+            epoch: programs.qos.epoch,
         }))
-    }
-
-    /// Run times that the goals ask for, by program's number.
-    pub fn run_times(&self) -> impl Iterator<Item = (u16, Nanos)> + '_ {
-        self.goals.iter().map(|goal| (goal.number, goal.run_time))
     }
 
     /// Conductor that gives orders to the gates of all servers in a run. `streams` coordinates their schedulers.
@@ -96,7 +93,10 @@ impl Goals {
                 goal: goal.and_then(|goal| goal.aim(self.sector_bytes)),
             }
         });
-        let planning = Planning::of(&cell.engine.gate);
+        let planning = Planning {
+            epoch: self.epoch,
+            ..Planning::of(&cell.engine.gate)
+        };
         let mut planner = Planner::new(planning, programs.collect(), Time::ZERO);
         if let Some(curve) = prepared.drives[cell.drive].known.curve() {
             let seek = move |sectors| curve.service(Lba::ZERO, Lba::new(sectors));

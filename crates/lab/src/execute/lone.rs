@@ -11,7 +11,8 @@ use crate::stock::Stock;
 use headtime_engine::{Command, EngineSpec, Event, GateSpec, Member, Seen};
 use headtime_host::HostBuilder;
 use headtime_qos::{
-    Aim, Alpha, Goal, GoalError, Model, Profile, Recorder, Service, Setting, TrainOptions,
+    Aim, Alpha, CartOptions, Errors, Goal, GoalError, Model, Profile, Recorder, Service, Setting,
+    TrainOptions,
 };
 use headtime_sim::RunError;
 use headtime_units::{Millionths, Nanos, Time};
@@ -34,6 +35,19 @@ pub(super) struct GoalOf {
     pub alpha: Alpha,
     /// Model of the program, for a gate that obeys a planner.
     pub model: Option<Arc<Model>>,
+    /// Errors of the model in another run alone, if one was asked for: of the sum over the servers, in percent.
+    pub errors: Option<BoundErrors>,
+}
+
+/// Errors of the bounds of a run: shares of the throughput, in percent, that so many of the epochs do not exceed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BoundErrors {
+    /// Sum over the servers, 80 % of the epochs.
+    pub sum_80: f64,
+    /// Sum over the servers, 90 % of the epochs.
+    pub sum_90: f64,
+    /// Single servers, 90 % of their epochs.
+    pub server_90: f64,
 }
 
 impl GoalOf {
@@ -132,7 +146,12 @@ impl<'a> Lone<'a> {
             Sharing::Windows => Some(self.stock.trained(key, || self.train(&profile))?),
             Sharing::Average | Sharing::None => None,
         };
+        let judged = model
+            .as_ref()
+            .filter(|_| self.programs.qos.judge)
+            .map(|model| self.judge(number, called, model));
         Ok(GoalOf {
+            errors: judged.transpose()?,
             number,
             run_time,
             profile,
@@ -161,10 +180,27 @@ impl<'a> Lone<'a> {
 
     /// Takes the profile of a program.
     pub fn lone(&self, number: u16, called: &Called) -> Result<Profile, Fault> {
+        self.run(number, called, self.seed())
+    }
+
+    fn run(&self, number: u16, called: &Called, seed: u64) -> Result<Profile, Fault> {
         let set = &self.prepared.drives[self.cell.drive];
-        let (mut builder, _) = builder(self.programs, set.disk(), self.seed(), self.stock, 1)?;
+        let (mut builder, _) = builder(self.programs, set.disk(), seed, self.stock, 1)?;
         builder.silence(|program| program != u32::from(number));
-        self.profile(&called.name, number, self.seed(), builder)
+        self.profile(&called.name, number, seed, builder)
+    }
+
+    /// Errors of a model in a run that the model has not seen.
+    fn judge(&self, number: u16, called: &Called, model: &Model) -> Result<BoundErrors, Fault> {
+        let run = self.run(number, called, mix(self.seed()))?;
+        let errors = model.errors(&run);
+        let [servers, sums] = errors.map_err(|error| Fault::Input(error.to_string()))?;
+        let percent = |errors: &Errors, share| 100.0 * errors.quantile(share).unwrap_or_default();
+        Ok(BoundErrors {
+            sum_80: percent(&sums, 0.8),
+            sum_90: percent(&sums, 0.9),
+            server_90: percent(&servers, 0.9),
+        })
     }
 
     /// Trains a model with the whole profile: a program's locality may change in the course of its run.
@@ -174,7 +210,13 @@ impl<'a> Lone<'a> {
         let synthetic =
             (self.stock).profiled(key, || self.synthetic(self.seed(), reads).map(Arc::new))?;
         let profiles = std::slice::from_ref(profile);
-        let trained = Model::train(profiles, Some(&synthetic), &TrainOptions::default());
+        let default = TrainOptions::default();
+        let cart = CartOptions {
+            features: self.programs.qos.features,
+            ..default.cart
+        };
+        let options = TrainOptions { cart, ..default };
+        let trained = Model::train(profiles, Some(&synthetic), &options);
         let trained = trained.map_err(|error| Fault::Input(error.to_string()))?;
         Ok(Arc::new(trained.model))
     }
@@ -207,7 +249,7 @@ impl<'a> Lone<'a> {
             site: SITE.to_owned(),
             program: name.replace(' ', "-"),
             share: Millionths::ONE,
-            epoch: Setting::EPOCH,
+            epoch: self.programs.qos.epoch,
             service: Service::Program,
             servers: self.servers,
         };

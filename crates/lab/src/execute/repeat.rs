@@ -4,6 +4,7 @@ use super::bound::{self, KnownBound};
 use super::goals::Goals;
 use super::kept::{self, Keep, Mark, Sample};
 use super::load::{Called, builders, least, load};
+use super::lone::GoalOf;
 use super::queue::{queue, setup};
 use super::requests::Requests;
 use super::seed;
@@ -21,7 +22,7 @@ use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sim::RunError;
 use headtime_stack::{Firmware, LogSettings};
-use headtime_units::{Nanos, Time};
+use headtime_units::Time;
 use std::cell::RefCell;
 use std::io::{self, Write};
 use std::num::NonZero;
@@ -61,8 +62,8 @@ pub struct MadeRepeat {
     pub(super) marks: Vec<Mark>,
     pub(super) samples: Vec<Sample>,
     pub(super) programs: Vec<(Called, ProgramOutcome)>,
-    /// Run times that the goals ask for, by program's number.
-    pub(super) goals: Vec<(u16, Nanos)>,
+    /// Programs with goals.
+    pub(super) goals: Vec<GoalOf>,
     pub(super) bound: Option<KnownBound>,
     pub(super) freeblock: Option<Scanned>,
     pub(super) promise: Option<KeptPromise>,
@@ -299,7 +300,7 @@ pub fn make(
         marks,
         samples,
         programs,
-        goals: goals.iter().flat_map(Goals::run_times).collect(),
+        goals: goals.map_or_else(Vec::new, |goals| goals.goals),
         bound,
         promise: (scans.first()).and_then(|scan| KeptPromise::of(&scan.borrow())),
         freeblock: (scans.iter())

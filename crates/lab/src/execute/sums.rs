@@ -2,6 +2,7 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
+use super::lone::{BoundErrors, GoalOf};
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
@@ -388,13 +389,13 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
             let ends = of.iter().map(|one| one.ended.map(seconds));
             let io_times = of.iter().map(|one| Some(one.io_time?.as_secs_f64()));
             let number = of[0].program;
-            let goal = |made: &MadeRepeat| {
-                let mut goals = made.goals.iter();
-                goals
-                    .find(|(of, _)| u32::from(*of) == number)
-                    .map(|(_, goal)| *goal)
+            let goals: Vec<Option<&GoalOf>> = (made.iter())
+                .map(|made| (made.goals.iter()).find(|goal| u32::from(goal.number) == number))
+                .collect();
+            let error = |of: fn(BoundErrors) -> f64| {
+                all(goals.iter().map(|goal| (*goal)?.errors.map(of)).collect())
             };
-            let goals = made.iter().map(|made| Some(goal(made)?.as_secs_f64()));
+            let goals = (goals.iter()).map(|goal| Some((*goal)?.run_time.as_secs_f64()));
             let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
                 let run = one.ended?.saturating_since(one.started).as_secs_f64();
                 Some((run / goal? - 1.0) * 100.0)
@@ -434,6 +435,9 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 io_s: all(io_times.collect()),
                 goal_s: all(goals.clone().collect()),
                 late_percent: all(late.collect()),
+                error_80_percent: error(|errors| errors.sum_80),
+                error_90_percent: error(|errors| errors.sum_90),
+                server_error_90_percent: error(|errors| errors.server_90),
                 processes: processes.collect(),
             }
         })

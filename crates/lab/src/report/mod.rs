@@ -606,6 +606,15 @@ pub struct ProgramRun {
     /// Run time over the goal, in percent of the goal: above 0 if the program was late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_percent: Option<f64>,
+    /// Error of the bounds in another run alone that 80 % of the epochs do not exceed, in percent: of the sum over the servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_80_percent: Option<f64>,
+    /// The same of 90 % of the epochs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_90_percent: Option<f64>,
+    /// The same of 90 % of the epochs of single servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_error_90_percent: Option<f64>,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::path::Path;
 
 /// The keys of a scenario.
-pub(super) const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 14] = [
     "title",
     "seed",
     "schedulers",
@@ -29,6 +29,7 @@ pub(super) const KEYS: [&str; 13] = [
     "program",
     "host",
     "cluster",
+    "qos",
 ];
 
 /// A scenario whose drives and engines have not been read.

@@ -62,7 +62,7 @@ impl Scenario {
     }
 
     /// The first parts of all keys.
-    pub const KEYS: [&'static str; 13] = keys::KEYS;
+    pub const KEYS: [&'static str; 14] = keys::KEYS;
 
     /// Puts the value of a dotted key into the table of a scenario. A scenario has one kind of load:
     /// a key of one drops the others.
@@ -78,6 +78,7 @@ impl Scenario {
                 if table.take(load).is_some() && load == "program" {
                     table.take("host");
                     table.take("cluster");
+                    table.take("qos");
                 }
             }
         }

@@ -8,7 +8,7 @@ use headtime_host::cluster::ClusterSpec;
 use headtime_host::guests::Guests;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{HostError, HostSpec};
-use headtime_qos::{Goal, GoalError};
+use headtime_qos::{FeatureSet, Goal, GoalError, Setting};
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
 use headtime_stack::{ArraySpec, Believed, ScanSpec, Simulated, Timeout};
@@ -17,6 +17,7 @@ use headtime_workload::{ArrivalEvent, Fit, Format, Pacing, ProcessSpec, Speed, T
 use serde::de::{Deserializer, Error as _, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 /// A scenario, checked as far as that is possible without its files. Its fields are its keys.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -173,8 +174,65 @@ pub struct Programs {
     pub guests: Option<u16>,
     /// Nodes that they run on, and servers, each with one disk.
     pub cluster: Option<ClusterSpec>,
+    /// Profiles of programs with goals.
+    pub qos: QosSpec,
     /// The benchmarks, whose programs are numbered through all of them, from 1.
     pub entries: Vec<Program>,
+}
+
+/// Profiles of programs with goals, and trees that are trained with the profiles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QosSpec {
+    /// Length of an epoch: each bound is for the next one.
+    #[serde(deserialize_with = "epoch")]
+    pub epoch: Nanos,
+    /// Features that trees may ask for.
+    #[serde(deserialize_with = "features", serialize_with = "as_text")]
+    pub features: FeatureSet,
+    /// True if another run of each program alone judges the tree.
+    pub judge: bool,
+}
+
+impl Default for QosSpec {
+    fn default() -> QosSpec {
+        QosSpec {
+            epoch: Setting::EPOCH,
+            features: FeatureSet::USUAL,
+            judge: false,
+        }
+    }
+}
+
+/// Reads the length of an epoch: a period of gate `windows` has one epoch or more.
+fn epoch<'de, D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Error> {
+    const ALLOWED: RangeInclusive<Nanos> = Nanos::from_millis(1)..=Nanos::from_millis(1000);
+    let epoch = Nanos::deserialize(from)?;
+    match ALLOWED.contains(&epoch) {
+        true => Ok(epoch),
+        false => Err(D::Error::custom(format!(
+            "`{epoch}`: allowed is {} to {}",
+            ALLOWED.start(),
+            ALLOWED.end()
+        ))),
+    }
+}
+
+/// Reads features of trees.
+fn features<'de, D: Deserializer<'de>>(from: D) -> Result<FeatureSet, D::Error> {
+    parse(
+        from,
+        "features of trees, such as \"distance,size\"",
+        str::parse,
+    )
+}
+
+fn as_text<T: fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    value.to_string().serialize(to)
+}
+
+fn is_usual(qos: &QosSpec) -> bool {
+    *qos == QosSpec::default()
 }
 
 fn is_default(class: &Class) -> bool {
@@ -312,6 +370,7 @@ pub(super) struct Loads {
     trace: Option<Replay>,
     host: Option<HostKeys>,
     cluster: Option<ClusterSpec>,
+    qos: Option<QosSpec>,
     #[serde(default, serialize_with = "each")]
     pub(super) program: Option<OneOrList<Program>>,
 }
@@ -346,9 +405,11 @@ impl From<Workload> for Loads {
                 host,
                 guests,
                 cluster,
+                qos,
                 entries,
             }) => {
                 (keys.host, keys.cluster) = (Some(HostKeys { guests, host }), cluster);
+                keys.qos = Some(qos).filter(|qos| !is_usual(qos));
                 keys.program = Some(OneOrList(entries));
             }
         }
@@ -366,6 +427,7 @@ impl TryFrom<Loads> for Workload {
             let given = [
                 ("host", keys.host.is_some()),
                 ("cluster", keys.cluster.is_some()),
+                ("qos", keys.qos.is_some()),
             ];
             if let Some((key, _)) = given.into_iter().find(|(_, given)| *given) {
                 return error(key, "is for [[program]] only");
@@ -398,6 +460,7 @@ impl TryFrom<Loads> for Workload {
                     host,
                     guests,
                     cluster: keys.cluster,
+                    qos: keys.qos.unwrap_or_default(),
                     entries,
                 }))
             }

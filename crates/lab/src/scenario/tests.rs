@@ -3,6 +3,8 @@
 use super::*;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
+use headtime_qos::FeatureSet;
+use headtime_units::Nanos;
 use headtime_testkit::damaged;
 use proptest::prelude::*;
 
@@ -497,6 +499,31 @@ fn every_number_of_a_cluster_has_a_key_and_reads_back() {
             written.contains(&format!("\n{name} = ")),
             "{name} in {written}"
         );
+    }
+}
+
+#[test]
+fn profiles_of_programs_have_an_epoch_and_features() {
+    let text =
+        format!("{CLUSTER}[qos]\nepoch = '50ms'\nfeatures = 'distance,size'\njudge = true\n");
+    let scenario = read_ok(&text);
+    let Workload::Programs(programs) = &scenario.workload else {
+        panic!("{text}");
+    };
+    assert_eq!(programs.qos.epoch, Nanos::from_millis(50));
+    assert_eq!(programs.qos.features, FeatureSet::PAPER);
+    assert!(programs.qos.judge);
+    assert_eq!(read_ok(&scenario.to_toml()), scenario);
+    for (from, to, error) in [
+        ("'50ms'", "'2s'", "qos.epoch: `2s`: allowed is 1ms to 1s"),
+        (
+            "'distance,size'",
+            "'age'",
+            "qos.features: \"age\": `age` is no feature",
+        ),
+    ] {
+        let refused = read(&text.replace(from, to)).expect_err(to).to_string();
+        assert!(refused.contains(error), "{refused}");
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
 type OfProgram = fn(&ProgramRun) -> Option<f64>;
 
 /// Values of single programs of a run: better direction, name behind the program's number, unit, meaning.
-const SINGLE: [(Better, &str, &str, &str, OfProgram); 4] = [
+const SINGLE: [(Better, &str, &str, &str, OfProgram); 7] = [
     (
         Better::Less,
         "run_s",
@@ -75,6 +75,27 @@ const SINGLE: [(Better, &str, &str, &str, OfProgram); 4] = [
         "% of the goal",
         "run time of the N-th program over its goal; below 0 if the program ended sooner",
         |one| one.late_percent,
+    ),
+    (
+        Better::Less,
+        "error_80",
+        "%",
+        "error of the N-th program's bounds that 80 % of the epochs of another run alone do not exceed; sum over the servers",
+        |one| one.error_80_percent,
+    ),
+    (
+        Better::Less,
+        "error_90",
+        "%",
+        "error of the N-th program's bounds that 90 % of the epochs of another run alone do not exceed; sum over the servers",
+        |one| one.error_90_percent,
+    ),
+    (
+        Better::Less,
+        "server_error_90",
+        "%",
+        "error of the N-th program's bounds that 90 % of the epochs of single servers do not exceed, in another run alone",
+        |one| one.server_error_90_percent,
     ),
     (
         Better::More,

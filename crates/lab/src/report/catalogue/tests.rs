@@ -109,6 +109,9 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        error_80_percent: None,
+        error_90_percent: None,
+        server_error_90_percent: None,
         processes: processes.iter().map(process).collect(),
     }
 }
@@ -195,6 +198,9 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        error_80_percent: None,
+        error_90_percent: None,
+        server_error_90_percent: None,
         processes: Vec::new(),
     });
     let share = |name, run: &Run| judged_by_name(name).unwrap().share_of_bound(run);
@@ -228,6 +234,9 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        error_80_percent: None,
+        error_90_percent: None,
+        server_error_90_percent: None,
         processes: Vec::new(),
     };
     let mut run = Run {
