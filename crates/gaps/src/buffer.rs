@@ -48,27 +48,55 @@ impl Surprises {
     }
 }
 
-/// Before how many of the last reads that the medium should have served the drive wrote from its buffer. When it does so between a pick and
-/// its request, or before the pick, that costs the way of the pick.
-#[derive(Clone, Debug, Default)]
+/// Reads of clients before which the drive destaged, among the last reads of the medium. If the drive destages between a gap read and its
+/// request, or before the gap read, the way of the gap read is lost.
+///
+/// Gap reads are rationed, so that no more than one of [`Destaging::ONE_OF`] reads of clients follows both a destage and a gap read.
+///
+/// Invariants: `many` is the number of bits in `last`; `credit` is at most [`Destaging::CREDIT`].
+#[derive(Clone, Debug)]
 pub(super) struct Destaging {
-    /// A bit for each read, set if it was one.
+    /// A bit for each read, set if the drive destaged before the read.
     last: [u64; Destaging::READS / 64],
     next: usize,
+    /// Reads that were noted, at most [`Destaging::READS`].
+    seen: usize,
     many: usize,
-    /// Whether the drive wrote before a pick whose request is not done.
+    /// True if the drive destaged before a gap read whose request is not done.
     before_pick: bool,
+    /// Grows by the number of reads looked at with each read of clients, and shrinks by `many` times [`Destaging::ONE_OF`] with each gap read.
+    credit: usize,
+}
+
+impl Default for Destaging {
+    fn default() -> Destaging {
+        Destaging {
+            last: [0; Destaging::READS / 64],
+            next: 0,
+            seen: 0,
+            many: 0,
+            before_pick: false,
+            credit: Destaging::CREDIT,
+        }
+    }
 }
 
 impl Destaging {
-    /// So many reads are looked at.
+    /// Reads of the medium that are remembered.
     const READS: usize = 1024;
-    /// More than one of so many costs clients more than a hundredth of their rate.
-    const ONE_OF: usize = 40;
+    /// Reads of clients of which one may follow both a destage and a gap read. That costs clients a hundredth of their rate.
+    const ONE_OF: usize = 50;
+    /// Reads of clients of which one follows a destage where there are no gap reads at all: each costs more than the way then, as gap reads make
+    /// the drive destage at other times.
+    const OFTEN: usize = 8;
+    /// Most credit: enough for a gap read at any share of destages.
+    const CREDIT: usize = Destaging::READS * Destaging::ONE_OF;
 
-    /// A read is done, before which the drive wrote or did not; `None` if it says nothing. What came before its pick counts with it.
+    /// Notes a read of a client, and whether the drive destaged before the read. `None` if the read does not show that. A destage before the
+    /// read's gap read counts for the read.
     pub fn add(&mut self, wrote: Option<bool>) {
         let before_pick = std::mem::take(&mut self.before_pick);
+        self.credit = (self.credit + self.looked_at()).min(Self::CREDIT);
         let Some(wrote) = wrote.map(|wrote| wrote || before_pick) else {
             return;
         };
@@ -80,16 +108,38 @@ impl Destaging {
         }
         self.many += usize::from(wrote);
         self.next = (self.next + 1) % Self::READS;
+        self.seen = (self.seen + 1).min(Self::READS);
     }
 
-    /// A pick is done, before which it wrote.
+    /// Notes that the drive destaged before a gap read.
     pub fn before_pick(&mut self) {
         self.before_pick = true;
     }
 
-    /// Returns true if it is too often.
-    pub fn is_much(&self) -> bool {
-        self.many * Self::ONE_OF > Self::READS
+    /// Reads of which `many` followed a destage. Fewer than 64 say too little.
+    fn looked_at(&self) -> usize {
+        self.seen.max(64)
+    }
+
+    /// Credit that a gap read takes.
+    fn price(&self) -> usize {
+        self.many * Self::ONE_OF
+    }
+
+    /// Returns true if gap reads are rationed.
+    pub fn rations(&self) -> bool {
+        self.price() > self.looked_at()
+    }
+
+    /// Returns true if there is credit for a gap read, and the drive does not destage before more than an eighth of the reads.
+    pub fn allows(&self) -> bool {
+        let is_often = self.many * Self::OFTEN > self.looked_at();
+        !is_often && self.price() <= self.credit
+    }
+
+    /// Takes the credit of a gap read.
+    pub fn pay(&mut self) {
+        self.credit = self.credit.saturating_sub(self.price());
     }
 }
 

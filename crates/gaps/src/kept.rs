@@ -62,9 +62,19 @@ impl Kept {
         self.surprises.are_many()
     }
 
-    /// Returns true if too many reads, or their picks, came behind writes from the drive's buffer.
-    pub fn writes_back(&self) -> bool {
-        self.destaging.is_much()
+    /// Returns true if gap reads are rationed, since the drive destages before many reads of clients.
+    pub fn rations(&self) -> bool {
+        self.destaging.rations()
+    }
+
+    /// Returns true if the ration allows a gap read.
+    pub fn allows(&self) -> bool {
+        self.destaging.allows()
+    }
+
+    /// Takes a gap read from the ration.
+    pub fn pay(&mut self) {
+        self.destaging.pay();
     }
 
     /// From now on the drive gets few commands. What surprised among many says nothing of them.
@@ -161,7 +171,9 @@ impl Kept {
         let counts = done.issued >= self.narrow_from;
         let surprise = done.surprise.filter(|_| overtaken.is_some() && counts);
         if let (Some(overtaken), Some(surprise)) = (overtaken, surprise) {
-            self.surprises.add(overtaken || surprise != Surprise::None);
+            // Gap reads beside a drive that destages are rationed.
+            let surprised = surprise != Surprise::None && !is_destaging(surprise);
+            self.surprises.add(overtaken || surprised);
         }
         if done.request.op.is_read() {
             self.destaging.add(surprise.map(is_destaging));

@@ -22,6 +22,7 @@ mod promised;
 mod rests;
 mod search;
 mod stats;
+mod unwritten;
 mod wanted;
 
 use headtime_engine::{
@@ -36,9 +37,10 @@ use promise::Promise;
 pub use promise::{ClientWaits, Outlook, Promised, Verdict};
 pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
-pub use stats::{FreeblockStats, Steps};
+pub use stats::{FreeblockStats, Obstacle, Steps};
 use std::collections::BTreeSet;
 use std::fmt;
+use unwritten::Unwritten;
 pub use wanted::Wanted;
 
 /// With so many commands in the drive there are gaps: one is served, and the next is known.
@@ -96,6 +98,8 @@ pub struct Freeblock<P: Passing> {
     is_deep: bool,
     /// When a client's request last ended.
     quiet_from: Time,
+    /// Writes of clients that the drive has to destage before idle reads.
+    unwritten: Unwritten,
     /// Where the next read is while nobody waits.
     next_alone: Lba,
     /// Kept for their memory.
@@ -167,6 +171,7 @@ impl<P: Passing> Freeblock<P> {
             target: None,
             in_flight: Vec::new(),
             quiet_from: Time::ZERO,
+            unwritten: Unwritten::default(),
             next_alone: first.unwrap_or(Lba::ZERO),
             spare: Vec::new(),
             suspects: BTreeSet::new(),
@@ -307,8 +312,11 @@ impl<P: Passing> Freeblock<P> {
         self.wanted.take(&self.model, extent)
     }
 
-    /// The drive has served a client, of which [`Background::seen`] does not tell.
+    /// Notes a request of a client that is done, where [`Background::seen`] does not tell. Call [`Freeblock::disturbed`] after it.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
+        let idle = done.request.arrival.saturating_since(self.quiet_from);
+        self.unwritten.idle(idle, self.turn);
+        self.unwritten.noticed(now, done, self.turn);
         let reads = self.unread() > 0;
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
@@ -414,9 +422,17 @@ impl<P: Passing> Freeblock<P> {
         let behind = approach.head.op.is_some_and(Op::is_read);
         let behind = behind.then_some(approach.head.lba);
         let is_hit = request.op.is_read() && self.kept.may_serve(now, request.extent, behind);
-        // Nobody knows in which order a drive serves a pick, its request, and more.
-        let rests = self.fails() || self.is_parted() || engine.depth() > DEPTH;
-        let searches = !is_hit && !rests;
+        // A request that has a gap read is paid for.
+        let is_allowed = picks > 0 || !self.options.hits.counts() || self.kept.allows();
+        let obstacle = match () {
+            () if is_hit => Some(Obstacle::Hit),
+            // Nobody knows in which order a drive serves a gap read, its request, and more.
+            () if engine.depth() > DEPTH => Some(Obstacle::Queue),
+            () if self.fails() => Some(Obstacle::Order),
+            () if !is_allowed => Some(Obstacle::Destaging),
+            () => None,
+        };
+        let searches = obstacle.is_none();
         let whose = (id, request.arrival);
         let notes = self.kept.notes(id, request.arrival, request.op);
         let begun = (searches || notes && self.kept.keeps_front()).then(|| {
@@ -433,7 +449,9 @@ impl<P: Passing> Freeblock<P> {
         }
         self.target = Some((id, request.arrival, u32::MAX, false));
         let Some((gap, begins)) = begun.filter(|_| searches) else {
-            self.stats.spared += u64::from(picks == 0);
+            if let Some(obstacle) = obstacle.filter(|_| picks == 0) {
+                self.stats.suspended[obstacle as usize] += 1;
+            }
             return None;
         };
         let search = Search {
@@ -460,11 +478,14 @@ impl<P: Passing> Freeblock<P> {
         });
         let flags = pick.as_ref().map(flags);
         if self.kept.holds(whose, self.op, pick.as_ref()) {
-            self.stats.spared += u64::from(picks == 0);
+            self.stats.suspended[Obstacle::LostHits as usize] += u64::from(picks == 0);
             return None;
         }
         self.stats.gaps += u64::from(picks == 0);
         let (pick, flags) = (pick?, flags?);
+        if picks == 0 {
+            self.kept.pay();
+        }
         let picks = picks + u32::from(!rest);
         self.target = Some((id, request.arrival, picks, pick.more));
         Some((self.ask(pick, flags, Class::IDLE, false), lane, pick.join))
@@ -475,9 +496,9 @@ impl<P: Passing> Freeblock<P> {
         self.options.hits.counts() && self.kept.surprises()
     }
 
-    /// Returns true if the drive writes from its buffer too often between a pick and its request, and gaps rest.
-    pub fn is_parted(&self) -> bool {
-        self.options.hits.counts() && self.kept.writes_back()
+    /// Returns true if gap reads are rationed, since the drive often destages between a gap read and its request.
+    pub fn is_rationed(&self) -> bool {
+        self.options.hits.counts() && self.kept.rations()
     }
 
     /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.
@@ -496,11 +517,21 @@ impl<P: Passing> Freeblock<P> {
         (nobody && self.wanted.left() > 0).then_some(self.quiet_from)
     }
 
+    /// Idle time that the drive needs to destage the writes of clients.
+    pub fn destages_in(&self) -> Nanos {
+        self.unwritten.takes(self.turn)
+    }
+
+    /// Time from which idle reads may go to the drive, unless a client asks for something before.
+    fn idle_from(&self, engine: &Engine) -> Option<Time> {
+        let after = self.idle()?.after.max(self.destages_in());
+        Some(self.quiet_since(engine)?.saturating_add(after))
+    }
+
     /// What is read while nobody waits for anything.
     fn alone(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
         let idle = self.idle()?;
-        let since = self.quiet_since(engine)?;
-        if now < since.saturating_add(idle.after) {
+        if now < self.idle_from(engine)? {
             return None;
         }
         self.in_order(engine, Join::Alone, idle.piece, Class::IDLE)
@@ -615,12 +646,11 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        let alone = self.idle().and_then(|idle| {
-            let since = self.quiet_since(engine)?;
-            Some(since.saturating_add(idle.after))
-        });
         // A disk that nobody uses is looked at, too.
-        [alone, self.next_look()].into_iter().flatten().min()
+        [self.idle_from(engine), self.next_look()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn arrives(&mut self, now: Time, arrival: &Arrival) {
@@ -631,8 +661,8 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
-        self.disturbed(now);
         self.noticed(now, done);
+        self.disturbed(now);
         let counts = match self.writes() {
             true => done.request.op.changes(),
             false => done.request.op.is_read(),

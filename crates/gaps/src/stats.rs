@@ -2,13 +2,33 @@
 
 use core::ops::AddAssign;
 
-/// What was done in gaps.
+/// Cause for which nothing is read before a request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The drive's buffer may serve the request.
+    Hit,
+    /// The drive has more commands than can be predicted.
+    Queue,
+    /// The drive serves reads of clients at other times than predicted, or in another order.
+    Order,
+    /// The drive destages before many reads of clients, and the ration of gap reads is used up.
+    Destaging,
+    /// Clients would lose hits of the drive's buffer.
+    LostHits,
+}
+
+impl Obstacle {
+    /// Number of obstacles.
+    pub const COUNT: usize = Obstacle::LostHits as usize + 1;
+}
+
+/// Counts of gaps, and of requests and blocks of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeblockStats {
-    /// Foreground requests before which something was looked for.
+    /// Requests of clients before which something was looked for.
     pub gaps: u64,
-    /// Foreground requests before which nothing was, for [`Hits::Spared`](super::Hits::Spared) and [`Hits::Guarded`](super::Hits::Guarded).
-    pub spared: u64,
+    /// Requests of clients before which nothing was looked for, by [`Obstacle`].
+    pub suspended: [u64; Obstacle::COUNT],
     /// Picks before a request, in commands of their own.
     pub before: u64,
     /// Picks at the front of a request.
@@ -27,11 +47,18 @@ pub struct FreeblockStats {
     pub read_by_others: u64,
 }
 
+impl FreeblockStats {
+    /// Requests of clients before which nothing was looked for, whatever the obstacle.
+    pub fn suspensions(&self) -> u64 {
+        self.suspended.iter().sum()
+    }
+}
+
 impl AddAssign for FreeblockStats {
     fn add_assign(&mut self, other: FreeblockStats) {
         let FreeblockStats {
             gaps,
-            spared,
+            suspended,
             before,
             with,
             alone,
@@ -42,7 +69,9 @@ impl AddAssign for FreeblockStats {
             read_by_others,
         } = other;
         self.gaps += gaps;
-        self.spared += spared;
+        for (sum, more) in self.suspended.iter_mut().zip(suspended) {
+            *sum += more;
+        }
         self.before += before;
         self.with += with;
         self.alone += alone;

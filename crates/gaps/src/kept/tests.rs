@@ -295,18 +295,18 @@ fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
 }
 
 #[test]
-fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_forty_reads() {
+fn gap_reads_are_rationed_where_the_drive_destages_before_more_than_one_of_fifty_reads() {
     for before_pick in [false, true] {
-        assert!(!behind_writes(25, before_pick).kept.writes_back());
-        let mut rig = behind_writes(26, before_pick);
-        assert!(rig.kept.writes_back(), "{before_pick}");
+        assert!(!behind_writes(20, before_pick).kept.rations());
+        let mut rig = behind_writes(21, before_pick);
+        assert!(rig.kept.rations(), "{before_pick}");
         // It is over when fewer of the last have been.
-        for nth in 0..41 {
+        for nth in 0..60 {
             rig.ends(nth * 1_000, Surprise::None);
         }
-        assert!(!rig.kept.writes_back(), "{before_pick}");
+        assert!(!rig.kept.rations(), "{before_pick}");
         // A read that the drive's buffer has served says nothing, nor does what came before its pick.
-        let mut rig = behind_writes(25, before_pick);
+        let mut rig = behind_writes(20, before_pick);
         let pick = rig.command(Op::Read, Extent::at(9, 1), Some(Surprise::Destaging(1)));
         rig.kept.picked(rig.now, &pick);
         let write = rig.command(Op::Write, Extent::at(99, 1), Some(Surprise::None));
@@ -314,10 +314,64 @@ fn gaps_rest_where_the_drive_writes_from_its_buffer_before_more_than_one_of_fort
         let unpredicted = rig.command(Op::Read, Extent::at(700_000_000, 1), None);
         rig.kept.noticed(rig.now, &unpredicted);
         rig.ends(800_000_000, Surprise::None);
-        assert!(!rig.kept.writes_back(), "{before_pick}");
+        assert!(!rig.kept.rations(), "{before_pick}");
         // Nothing of it counts when the drive gets few commands for a scan.
         let mut rig = behind_writes(500, before_pick);
         rig.kept.begin_narrow(rig.now);
-        assert!(!rig.kept.writes_back());
+        assert!(!rig.kept.rations());
     }
+}
+
+#[test]
+fn one_of_fifty_reads_comes_behind_a_destage_and_a_gap_read() {
+    for wrote in [0, 20, 64, 100, 128, 500] {
+        let mut rig = behind_writes(wrote, false);
+        // Credit of the time before is used up first.
+        while (21..129).contains(&wrote) && rig.kept.allows() {
+            rig.kept.pay();
+        }
+        let mut made = 0_u64;
+        for nth in 0..10_240_u64 {
+            if rig.kept.allows() {
+                rig.kept.pay();
+                made += 1;
+            }
+            let destaging = nth * wrote % 1024 < wrote;
+            let surprise = match destaging {
+                true => Surprise::Destaging(1),
+                false => Surprise::None,
+            };
+            rig.ends(2_000_000_000 + nth * 1_000, surprise);
+        }
+        let expected = match wrote {
+            ..=20 => 10_240,
+            // More than an eighth.
+            129.. => 0,
+            wrote => 10_240 * 1024 / (wrote * 50),
+        };
+        assert!(
+            made.abs_diff(expected) <= expected / 50 + 2,
+            "{wrote}: {made} of {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_drive_that_destages_is_no_drive_that_surprises() {
+    let mut rig = behind_writes(1024, false);
+    assert!(!rig.kept.surprises());
+    for nth in 0..64 {
+        rig.ends(nth * 1_000_000, Surprise::Turns(1));
+    }
+    assert!(rig.kept.surprises());
+}
+
+#[test]
+fn some_destages_among_the_first_reads_suspend_gap_reads() {
+    let mut rig = Rig::of(DRIVE);
+    for nth in 0..9 {
+        assert!(rig.kept.allows(), "{nth}");
+        rig.ends(nth * 1_000_000, Surprise::Destaging(1));
+    }
+    assert!(!rig.kept.allows());
 }

@@ -8,12 +8,12 @@ use crate::prepare::Prepared;
 use crate::report::{
     self, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun, HeadTime, MemberRun,
     OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run,
-    Spread, TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats, oldest_ms,
-    round,
+    Spread, Suspended, TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats,
+    oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
-use headtime_gaps::{FreeblockStats, Verdict};
+use headtime_gaps::{FreeblockStats, Obstacle, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
@@ -228,6 +228,12 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
             .all(|(_, one)| one.tenths[tenth] < Time::NEVER);
         all.then(|| mean(&rate))
     });
+    let suspended = |obstacle: Obstacle| {
+        mean(&|_, one| {
+            let all = one.stats.gaps + one.stats.suspensions();
+            share(one.stats.suspended[obstacle as usize], all)
+        })
+    };
     Some(FreeblockRun {
         mb_s: mean(&|made, one| {
             let read = one.stats.blocks + one.stats.read_by_others;
@@ -240,6 +246,13 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
         ended_s: tenths[9].map(|_| mean(&took)),
         free_blocks: mean(&|_, one| free(one) as f64),
         gaps: scanned.iter().map(|(_, one)| one.stats.gaps).sum(),
+        suspended_percent: Suspended {
+            hit: suspended(Obstacle::Hit),
+            queue: suspended(Obstacle::Queue),
+            order: suspended(Obstacle::Order),
+            destaging: suspended(Obstacle::Destaging),
+            lost_hits: suspended(Obstacle::LostHits),
+        },
         before_percent: mean(&|_, one| share(one.stats.before, one.stats.gaps)),
         with_percent: mean(&|_, one| share(one.stats.with, one.stats.gaps)),
         alone: scanned.iter().map(|(_, one)| one.stats.alone).sum(),

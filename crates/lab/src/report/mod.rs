@@ -188,6 +188,21 @@ pub struct MemberRun {
     pub head_time: HeadTime,
 }
 
+/// Shares of the requests of clients before which no gap read was looked for, in %.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Suspended {
+    /// The drive's buffer may serve the request.
+    pub hit: f64,
+    /// The drive has more commands than can be predicted.
+    pub queue: f64,
+    /// The drive serves reads at other times than predicted, or in another order.
+    pub order: f64,
+    /// The drive destages before many reads, and the ration of gap reads is used up.
+    pub destaging: f64,
+    /// Clients would lose hits of the drive's buffer.
+    pub lost_hits: f64,
+}
+
 /// What was read in the background: means over the repeats, and sums where it is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FreeblockRun {
@@ -207,6 +222,8 @@ pub struct FreeblockRun {
     pub free_blocks: f64,
     /// Requests before which something was looked for.
     pub gaps: u64,
+    /// Shares of the requests before which nothing was looked for, in %, by cause.
+    pub suspended_percent: Suspended,
     /// In how many of them something was read in a command of its own, in %.
     pub before_percent: f64,
     /// In how many at the front of the request, in %.

@@ -4,8 +4,8 @@ use super::*;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_qos::FeatureSet;
-use headtime_units::Nanos;
 use headtime_testkit::damaged;
+use headtime_units::Nanos;
 use proptest::prelude::*;
 
 const RANDOM: &str = include_str!("../../../../experiments/random-4k.toml");

@@ -426,7 +426,7 @@ impl<P: Passing> Scrub<P> {
         status.errors = self.errors;
         status.failing = self.rests.in_a_row();
         status.gaps = match self.gaps {
-            Gaps::Used if self.scan.is_parted() => Gaps::WritesBack,
+            Gaps::Used if self.scan.is_rationed() => Gaps::WritesBack,
             Gaps::Used if self.scan.fails() => Gaps::Surprised,
             Gaps::Used if self.scan.is_costly() => Gaps::Costly,
             gaps => gaps,
@@ -552,8 +552,8 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         match self.reads() && self.sink.is_none() {
             true => self.scan.seen(now, done),
             false => {
-                self.scan.disturbed(now);
                 self.scan.noticed(now, done);
+                self.scan.disturbed(now);
             }
         }
         if self.scan.stats().read_by_others > before {

@@ -73,7 +73,7 @@ pub enum Gaps {
     NotFound,
     /// Too many reads of clients end at another time than was predicted, or after others that were sent later.
     Surprised,
-    /// The drive writes from its buffer before too many reads.
+    /// The drive destages before many reads of clients, and gap reads are rationed.
     WritesBack,
     /// Clients would lose hits of the drive's buffer by it.
     Costly,
@@ -107,7 +107,7 @@ impl Gaps {
                 "resting: the drive serves clients in an order of its own, such as staying with who reads in order; depth = 1 leaves it no choice"
             }
             Gaps::WritesBack => {
-                "resting: the drive writes from its buffer between the reads of clients; with its write cache off it would not"
+                "rationed: the drive writes from its buffer between the reads of clients; with its write cache off it would not"
             }
             Gaps::Costly => {
                 "resting: clients would lose what the drive's buffer serves them; what passes directly in front of their reads is read with them"

@@ -26,7 +26,7 @@ fn clients_that_ask_for_what_lies_near_keep_their_hits() {
     for mib in cases(1, [300, 600]) {
         let (share, stats) = left(&near(mib), Hits::Guarded);
         assert!(share > 0.98, "{mib}: {share}, {stats:?}");
-        assert!(stats.spared > 2 * stats.gaps, "{mib}: {stats:?}");
+        assert!(stats.suspensions() > 2 * stats.gaps, "{mib}: {stats:?}");
         // What passes directly in front of a request the drive reads anyway.
         assert!(stats.with > 0, "{mib}: {stats:?}");
     }
@@ -63,7 +63,7 @@ fn random_reads_and_writes_have_no_rest() {
         };
         let (share, guarded) = left(&random, Hits::Guarded);
         assert!(share > 0.95, "{read_share}: {share}");
-        assert!(guarded.spared * 20 < guarded.gaps, "{guarded:?}");
+        assert!(guarded.suspensions() * 20 < guarded.gaps, "{guarded:?}");
         let (_, spared) = left(&random, Hits::Spared);
         let of = guarded.blocks as f64 / spared.blocks as f64;
         assert!(of > 0.8, "{read_share}: {of}, {guarded:?}");

@@ -319,13 +319,13 @@ fn what_the_buffer_serves_leaves_no_gap() {
             "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
         );
         // Nothing is spared before random reads whose ends are as predicted.
-        assert_eq!(stats.spared > 0, each.read_share == 1.0, "{drive}");
+        assert_eq!(stats.suspensions() > 0, each.read_share == 1.0, "{drive}");
     }
     // What is to be spared is a lot.
     let ([alone, beside], stats) =
         with_its_buffer(&shipped("wd5000aaks"), "noop", 2, &in_order, Hits::Ignored);
     assert!(beside * 3 < alone * 2, "{beside} of {alone}");
-    assert_eq!(stats.spared, 0);
+    assert_eq!(stats.suspensions(), 0);
 }
 
 /// A drive that chooses among two commands after it has told of the end of one takes what comes behind a pick before the request
@@ -344,7 +344,10 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
     for scheduler in cases(1, ["noop", "sptf"]) {
         let (share, stats) = of("wd5000aaks", scheduler, 2, Hits::Spared);
         assert!(share > 0.97, "{scheduler}: {share}");
-        assert!(stats.spared > 9 * stats.gaps, "{scheduler}: {stats:?}");
+        assert!(
+            stats.suspensions() > 9 * stats.gaps,
+            "{scheduler}: {stats:?}"
+        );
         let (share, _) = of("wd5000aaks", scheduler, 2, Hits::Ignored);
         assert!(share < 0.9, "what is to be spared is a lot: {share}");
     }
@@ -352,7 +355,7 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
         let (share, stats) = of(drive, "noop", depth, Hits::Spared);
         assert!(share > 0.97, "{drive}, {depth}: {share}");
         assert!(
-            stats.spared * 50 < stats.gaps,
+            stats.suspensions() * 50 < stats.gaps,
             "{drive}, {depth}: {stats:?}"
         );
     }
@@ -382,7 +385,7 @@ fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
             let scan = Some((whole, options));
             let (beside, read) = simulate(&profile, "deadline", &workload, scan, change);
             let stats = read.borrow().stats;
-            let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.spared > 166;
+            let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.suspensions() > 166;
             assert_eq!(rests, depth > 2, "{depth}, {hits:?}: {stats:?}");
             assert_eq!(alone == beside, depth > 2, "{depth}, {hits:?}");
         }
@@ -473,7 +476,7 @@ fn random_reads_have_all_their_gaps() {
         // The request goes when the pick is done, and the drive begins to process it then.
         assert!(beside * 1000 > alone * 985, "{drive}: {beside} of {alone}");
         assert!(stats.gaps > 500, "{drive}: {stats:?}");
-        assert!(stats.spared * 100 < stats.gaps, "{drive}: {stats:?}");
+        assert!(stats.suspensions() * 100 < stats.gaps, "{drive}: {stats:?}");
     }
 }
 

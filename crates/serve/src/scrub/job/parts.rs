@@ -100,7 +100,8 @@ impl<P: Passing> Scrub<P> {
     /// When the next part may be read, if there are any and nobody waits for anything.
     pub(super) fn next_part(&self, engine: &Engine) -> Option<Time> {
         let idle = self.plan.idle().filter(|_| !self.parts.is_empty())?;
-        Some(self.quiet_since(engine)?.saturating_add(idle))
+        let after = idle.max(self.scan.destages_in());
+        Some(self.quiet_since(engine)?.saturating_add(after))
     }
 
     /// Returns true if nothing is to be read any more but parts of blocks.
