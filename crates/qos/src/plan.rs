@@ -321,7 +321,7 @@ impl Planner {
         now.saturating_since(self.period_start).as_nanos() / self.planning.period.as_nanos()
     }
 
-    /// True if the periods up to `now` are left out: those in which nobody asked, and those after a stop of whoever asks for orders.
+    /// True if the periods up to `now` are left out: nobody asked, or nobody fetched orders for three periods.
     fn is_left_out(&self, now: Time) -> bool {
         let unserved = || self.programs.iter().all(|program| program.served == 0);
         match self.passed(now) {

@@ -125,8 +125,8 @@ impl Goals {
         // A gate that was swapped knows no lanes.
         if orders.len() > sent {
             orders.splice(sent..sent, self.assigned.iter().copied());
-            self.look_after();
         }
+        self.look_after();
         let unseen = self.notes.iter().map(Notes::unseen).sum();
         if unseen > std::mem::replace(&mut self.unseen, unseen) {
             tracing::warn!(
@@ -238,26 +238,26 @@ impl Goals {
 
     /// Says when a goal can no longer be met.
     fn look_after(&mut self) {
-        let rest = self.rest();
+        let idle_after = self.rest();
         let states = self.planner.iter().flat_map(Planner::states);
         for (state, (program, of)) in
             states.zip(self.programs.iter_mut().zip(&self.options.programs))
         {
-            let idle = program.is_idle(self.last, rest);
+            // A program that asks for nothing may be over.
+            let idle = program.is_idle(self.last, idle_after);
             if let Run::Running {
                 deadline, hopeless, ..
             } = &mut program.run
                 && !*hopeless
                 && !idle
-                && *deadline > self.last
-                && state.lost > *deadline - self.last
+                && self.last + state.rest > *deadline
             {
                 *hopeless = true;
                 tracing::warn!(
                     program = of.name,
-                    "its goal can no longer be met: it is set back by {}, and {} are left",
-                    shown(state.lost),
-                    shown(*deadline - self.last)
+                    "its goal can no longer be met: the rest takes {} or longer, and {} are left",
+                    shown(state.rest),
+                    shown(deadline.saturating_since(self.last))
                 );
             }
         }

@@ -172,7 +172,7 @@ impl Second {
         let program = &mut self.programs[i];
         (program.goal, program.bound, program.lost) = (goal, 0.0, 0.0);
         (program.behind, program.progress, program.clock) = (0.0, 0.0, 0.0);
-        // What the goal before demanded is no loss of this one.
+        // Demands of the goal before are no loss of this one.
         program.seen.required = 0.0;
     }
 
