@@ -238,18 +238,17 @@ impl Goals {
 
     /// Says when a goal can no longer be met.
     fn look_after(&mut self) {
-        let idle_after = self.rest();
         let states = self.planner.iter().flat_map(Planner::states);
         for (state, (program, of)) in
             states.zip(self.programs.iter_mut().zip(&self.options.programs))
         {
             // A program that asks for nothing may be over.
-            let idle = program.is_idle(self.last, idle_after);
+            let busy = program.is_busy();
             if let Run::Running {
                 deadline, hopeless, ..
             } = &mut program.run
                 && !*hopeless
-                && !idle
+                && busy
                 && self.last + state.rest > *deadline
             {
                 *hopeless = true;

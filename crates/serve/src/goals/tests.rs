@@ -236,6 +236,20 @@ fn a_program_that_gets_too_little_is_behind() {
 }
 
 #[test]
+fn a_run_that_ends_with_fewer_bytes_than_its_profile_is_not_hopeless() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("3100ms".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..1500);
+    for ms in [2000, 3050, 3150] {
+        rig.tick(ms);
+        let why = rig.goals.statuses()[0].why.clone().unwrap_or_default();
+        assert!(!why.contains("no longer"), "{ms} ms: {why}");
+    }
+}
+
+#[test]
 fn a_program_that_asks_nothing_is_not_behind() {
     let mut rig = Rig::new(options(&[known(), None]));
     rig.goals
