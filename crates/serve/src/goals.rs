@@ -26,7 +26,7 @@ use headtime_qos::{Goal, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
 use lease::Lease;
 use options::IDLE_PERIODS;
-pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until};
+pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until, check_gate};
 use program::{Program, Run, shown};
 
 /// State of a program, for whoever looks.

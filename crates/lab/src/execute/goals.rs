@@ -96,6 +96,9 @@ impl Goals {
                 goal: goal.and_then(|goal| goal.aim(self.sector_bytes)),
             }
         });
+        Planning::check(&cell.engine.gate).map_err(|problem| {
+            Fault::Input(format!("engine.gate: {}: {problem}", cell.engine.gate))
+        })?;
         let planning = Planning::of(&cell.engine.gate);
         let mut planner = Planner::new(planning, programs.collect(), Time::ZERO);
         if let Some(curve) = prepared.drives[cell.drive].known.curve() {
