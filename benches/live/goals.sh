@@ -172,11 +172,12 @@ outage() {
 
 # row NAME GATE SCHEDULER: all programs at the same time.
 row() {
-    local name=$1 late='' reader=() values=() program started=$EPOCHREALTIME
+    local name=$1 late='' reader=() values=() program started
     start "$2" "$3"
     if [ "$2" != depth ]; then
         for program in "${programs[@]}"; do ask qos goal $program "${goal}x" >/dev/null; done
     fi
+    started=$EPOCHREALTIME
     backup 600 &
     local behind=$!
     for program in "${programs[@]}"; do

@@ -14,6 +14,15 @@ pub struct DiskSize {
     pub sector_bytes: u32,
 }
 
+impl DiskSize {
+    /// The disk without the sectors behind its last whole page.
+    pub fn whole_pages(self) -> DiskSize {
+        let page = PAGE / u64::from(self.sector_bytes);
+        let capacity = Sectors::new(self.capacity.get() / page * page);
+        DiskSize { capacity, ..self }
+    }
+}
+
 /// The properties of the host, which all its processes share.
 ///
 /// The defaults are Linux 2.6.31 on the machine of the Stream Scheduling paper (section 3: Core 2

@@ -8,7 +8,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
 use headtime_engine::{Concat, Map, Striped};
 use headtime_host::DiskSize;
-use headtime_host::workload::{BenchmarkSpec, Traced};
+use headtime_host::workload::{BenchmarkSpec, Laid, ReplaySpec, Traced};
 use headtime_sched::Op;
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
@@ -345,17 +345,25 @@ fn script(
         .map_err(|error| Fault::Input(format!("{}: on drive {drive}: {error}", replay.name())))
 }
 
-/// The reads and writes of a program's trace on a disk, by device.
+/// The reads and writes of a program's trace on a disk, made once for all hosts with such a disk. A host has whole pages: what
+/// lies behind the last one is fitted as if it lay past the end of the disk.
 ///
 /// # Errors
 ///
 /// If the trace cannot be read.
-pub fn traced(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced>>, Fault> {
+pub fn traced(spec: &ReplaySpec, disk: DiskSize, stock: &Stock) -> Result<Laid, Fault> {
+    let disk = disk.whole_pages();
+    stock.traced(spec, disk, || {
+        Ok(spec.lay(by_device(&spec.trace, disk, stock)?))
+    })
+}
+
+/// The reads and writes of each device of a trace.
+fn by_device(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced>>, Fault> {
     let replay = Replay::of_program(file);
     let (trace, _) = stock.trace(&replay, || read(&replay))?;
     let devices = chosen(&replay, &trace)?;
-    let make = || script(&replay, &trace, &devices, "", disk);
-    let script = stock.script(&replay, &devices, disk, make)?;
+    let script = script(&replay, &trace, &devices, "", disk)?;
     let mut by_device = vec![Vec::new(); devices.len()];
     for request in script.requests() {
         if matches!(request.op, Op::Read | Op::Write) {
@@ -519,6 +527,8 @@ pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> Syntheti
 mod tests {
     use super::*;
     use headtime_config::Place;
+    use headtime_host::{HostBuilder, HostSpec, Step};
+    use headtime_units::Sectors;
 
     /// The drive of the default scenario on an atlas10k with a setting more.
     fn drive(key: &str, value: &str) -> DriveSet {
@@ -538,5 +548,49 @@ mod tests {
         assert_eq!(Some(&probed.profile), truth.known.belief());
         assert_eq!(Some(&probed.profile), probed.known.belief());
         assert_ne!(probed.profile, truth.profile);
+    }
+
+    /// The steps of a host's processes that replay a trace.
+    fn steps(spec: &ReplaySpec, disk: DiskSize, stock: &Stock) -> Vec<(Op, u64, u64)> {
+        let laid = traced(spec, disk, stock).expect("the trace is good");
+        let mut builder = HostBuilder::new(HostSpec::default(), disk).expect("a host");
+        let benchmark = BenchmarkSpec::Replay(spec.clone());
+        benchmark
+            .add_laid(&laid, &mut builder, 1)
+            .expect("a program");
+        let processes = builder.into_plan().processes.into_iter();
+        let steps = processes.flat_map(|mut process| {
+            std::iter::from_fn(move || match process.behaviour.next() {
+                Step::Direct {
+                    op, offset, len, ..
+                } => Some((op, offset, len)),
+                _ => None,
+            })
+        });
+        steps.collect()
+    }
+
+    #[test]
+    fn a_program_s_trace_is_made_once_and_no_request_lies_in_a_part_of_a_page() {
+        let folder = headtime_testkit::Folder::new();
+        let file = folder.join("trace.csv");
+        let rows = "0,s,0,Read,2048,1024,0\n1,s,0,Write,512000512,1024,0\n";
+        std::fs::write(&file, rows).expect("a file");
+        let trace = file.to_str().expect("a path").to_owned();
+        let spec = ReplaySpec { trace };
+        // The last page has 3 of 8 sectors: the second request lies there.
+        let disk = DiskSize {
+            capacity: Sectors::new(1_000_003),
+            sector_bytes: 512,
+        };
+        let stock = Stock::default();
+        let once = steps(&spec, disk, &stock);
+        assert_eq!(once.len(), 2, "{once:?}");
+        let (op, offset, len) = once[1];
+        assert_eq!((op, len), (Op::Write, 1024));
+        assert!(offset + len <= 512_000_000, "{once:?}");
+        let never = || panic!("it is there");
+        let again = stock.traced(&spec, disk.whole_pages(), never);
+        assert!(again.is_ok());
     }
 }

@@ -11,7 +11,7 @@ use headtime_bound::Bound;
 use headtime_disk::Layout;
 use headtime_disk::profile::Profile;
 use headtime_host::DiskSize;
-use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid};
+use headtime_host::workload::{BenchmarkError, BenchmarkSpec, Laid, ReplaySpec};
 use headtime_qos::{Model, Profile as RunProfile};
 use headtime_stack::drives::{self, Findings};
 use headtime_stack::{Beliefs, Known, Source};
@@ -73,6 +73,7 @@ pub struct Stock {
     traces: Memo<Result<(Arc<Trace>, String), Fault>>,
     scripts: Memo<Result<Arc<Script>, Fault>>,
     laid: Memo<Result<Laid, BenchmarkError>>,
+    traced: Memo<Result<Laid, Fault>>,
     bounds: Memo<Result<Option<Arc<Bound>>, Fault>>,
     profiled: Memo<Result<Arc<RunProfile>, Fault>>,
     trained: Memo<Result<Arc<Model>, Fault>>,
@@ -101,6 +102,7 @@ impl Default for Stock {
             traces: Memo::new(HUGE),
             scripts: Memo::new(HUGE),
             laid: Memo::new(LARGE),
+            traced: Memo::new(HUGE),
             bounds: Memo::new(SMALL),
             profiled: Memo::new(LARGE),
             trained: Memo::new(LARGE),
@@ -203,6 +205,20 @@ impl Stock {
     ) -> Result<Laid, BenchmarkError> {
         let key = format!("{:?}", (benchmark, disk, seed));
         self.laid.get(key, || benchmark.lay(disk, seed))
+    }
+
+    /// The requests of a program's trace on a disk.
+    ///
+    /// # Errors
+    ///
+    /// What `make` says.
+    pub fn traced(
+        &self,
+        replay: &ReplaySpec,
+        disk: DiskSize,
+        make: impl FnOnce() -> Result<Laid, Fault>,
+    ) -> Result<Laid, Fault> {
+        self.traced.get(format!("{:?}", (replay, disk)), make)
     }
 
     /// The bound of all that a run is to do; `key` is what it depends on, as text. `None` if that is too

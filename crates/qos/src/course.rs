@@ -4,44 +4,36 @@ use crate::bound::Alpha;
 use crate::profile::Profile;
 use headtime_units::Nanos;
 
-/// Course of a run that keeps its goal, by the profile.
+/// Course of a run that keeps its goal, by the profile. Epochs of the profile in which the program had no request are left out.
 ///
-/// The compute time passes as in the profile, and the I/O time is stretched by alpha.
+/// The compute time within the other epochs passes as in the profile, and the I/O time is stretched by alpha.
 ///
 /// Invariants: bytes and times of `points` ascend.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// At the end of each epoch with requests: bytes served since the start, and time since the start.
+    /// At the end of each epoch with requests: bytes served since the start, and time of the epochs that count.
     points: Vec<(u64, Nanos)>,
 }
 
 impl Course {
     pub fn new(profile: &Profile, alpha: Alpha) -> Course {
-        let epochs = || profile.rows.chunk_by(|a, b| a.epoch == b.epoch);
-        let busy = |rows: &[crate::Row]| rows.iter().map(|row| row.busy).max().unwrap_or_default();
-        let all: Nanos = epochs().map(busy).sum();
-        // Service times at disks are shares of the I/O time only.
-        let scale = profile.io.as_secs_f64() / all.as_secs_f64().max(1e-9);
-        let (mut bytes, mut io) = (0, 0.0);
-        let points = epochs().map(|rows| {
-            bytes += rows.iter().map(|row| row.sums.bytes).sum::<u64>();
-            io += busy(rows).as_secs_f64() * scale;
-            let end = profile.setting.epoch * (rows[0].epoch + 1);
-            let compute = (end.min(profile.run).as_secs_f64() - io).max(0.0);
-            let time = compute + io * alpha.get();
-            (bytes, Nanos::from_nanos((time * 1e9).round() as u64))
-        });
+        let (mut bytes, mut active, mut io) = (0, Nanos::ZERO, 0.0);
         let mut latest = Nanos::ZERO;
-        let ascending = points.map(|(bytes, time)| {
-            latest = latest.max(time);
+        let points = profile.epochs().map(|epoch| {
+            bytes += epoch.bytes;
+            active += epoch.active;
+            io += epoch.io;
+            let compute = (active.as_secs_f64() - io).max(0.0);
+            let time = compute + io * alpha.get();
+            latest = latest.max(Nanos::from_nanos((time * 1e9).round() as u64));
             (bytes, latest)
         });
         Course {
-            points: ascending.collect(),
+            points: points.collect(),
         }
     }
 
-    /// Time since the start by which this number of bytes should have been served.
+    /// Time of the epochs with requests by which this number of bytes should have been served.
     pub fn time_of(&self, bytes: u64) -> Nanos {
         let next = self.points.partition_point(|(point, _)| *point <= bytes);
         let before = next.checked_sub(1).map(|last| self.points[last]);
@@ -51,6 +43,38 @@ impl Course {
         };
         let part = (bytes - from) as f64 / (to - from) as f64;
         start + Nanos::from_nanos((part * (*end - start).as_nanos() as f64) as u64)
+    }
+}
+
+/// Least time that the rest of a run needs, by the profile and with all servers.
+///
+/// Invariants: bytes of `points` ascend.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest {
+    /// At the end of each epoch with requests: bytes served since the start, and least time to the end of the run.
+    points: Vec<(u64, Nanos)>,
+}
+
+impl Rest {
+    pub fn new(profile: &Profile) -> Rest {
+        let faster = 1.0 - profile.setting.share.0 as f64 / 1e6;
+        let (mut bytes, mut io) = (0, profile.io.as_secs_f64());
+        let points = profile.epochs().map(|epoch| {
+            bytes += epoch.bytes;
+            io -= epoch.io;
+            let left = profile.run.saturating_sub(epoch.start + epoch.active);
+            let gained = Nanos::from_nanos((io.max(0.0) * faster * 1e9) as u64);
+            (bytes, left.saturating_sub(gained))
+        });
+        Rest {
+            points: points.collect(),
+        }
+    }
+
+    /// Least time to the end of the run once this number of bytes has been served: that behind the epoch under way.
+    pub fn least(&self, bytes: u64) -> Nanos {
+        let next = self.points.partition_point(|(point, _)| *point <= bytes);
+        self.points.get(next).map_or(Nanos::ZERO, |(_, left)| *left)
     }
 }
 
@@ -84,6 +108,21 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_takes_what_is_behind_the_epoch_under_way() {
+        let mut profile = profile();
+        let rest = |profile: &Profile, bytes| Rest::new(profile).least(bytes);
+        let ms = Nanos::from_millis;
+        assert_eq!(rest(&profile, 0), ms(1900));
+        // A program that asks for the bytes behind its pause has made the pause.
+        assert_eq!(rest(&profile, 10_000_000 - 1), ms(1500));
+        assert_eq!(rest(&profile, 10_000_000), ms(900));
+        assert_eq!(rest(&profile, 15_000_000), Nanos::ZERO);
+        // With twice the servers the I/O takes half the time.
+        profile.setting.share = Millionths(500_000);
+        assert_eq!(rest(&profile, 10_000_000), ms(900) - ms(200));
+    }
+
+    #[test]
     fn input_and_output_are_stretched_and_the_compute_time_is_not() {
         let profile = profile();
         let run_time = Nanos::from_secs(4);
@@ -94,9 +133,9 @@ mod tests {
         assert_eq!(ms(0), 0);
         assert_eq!(ms(5_000_000), 750);
         assert_eq!(ms(10_000_000), 1500);
-        // The first epoch behind the pause ends at 1.1 s: 0.6 s of I/O, and 0.5 s of computing.
-        assert_eq!(ms(11_000_000), 2300);
-        assert_eq!(ms(15_000_000), 3500);
-        assert_eq!(ms(u64::MAX), 3500, "the program computes until its end");
+        // The half second without requests is left out.
+        assert_eq!(ms(11_000_000), 1800);
+        assert_eq!(ms(15_000_000), 3000);
+        assert_eq!(ms(u64::MAX), 3000, "the program computes until its end");
     }
 }

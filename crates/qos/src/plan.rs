@@ -14,14 +14,18 @@
 //!   one; a program that computes demands nothing.
 //! - If a program has requests outstanding and sends none in an epoch, its last bound holds: the program waits for its window.
 //! - A program without requests in a whole period has no window, and gets its last one when it comes back.
+//! - Epochs in which a program had no request outstanding do not count against its course. The course leaves out such epochs of the
+//!   profile.
+//! - Periods in which nobody had a request are left out. The last plan counts until the next one.
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
 use crate::bound::{Alpha, Bounds};
-use crate::course::Course;
+use crate::course::{Course, Rest};
 use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
 use crate::profile::Profile;
+use crate::setting::Setting;
 use crate::sizes::{Demand, Shortage, Size, sizes};
 use headtime_engine::{GateOrder, GateSpec, Lane};
 use headtime_sched::Op;
@@ -46,6 +50,23 @@ pub struct Planning {
 }
 
 impl Planning {
+    /// Checks that windows can be planned for this gate, which is `windows`.
+    ///
+    /// # Errors
+    ///
+    /// If a period is shorter than an epoch, or has no room for two windows of three guards.
+    pub fn check(gate: &GateSpec) -> Result<(), String> {
+        let options = gate.options();
+        let (period, guard) = (options.duration("period"), options.duration("guard"));
+        let least = Setting::EPOCH.max(guard * 6);
+        match period >= least {
+            true => Ok(()),
+            false => Err(format!(
+                "its period is {period}; allowed is {least} or more with a guard of {guard}"
+            )),
+        }
+    }
+
     /// The planning for disks with this gate, which is `windows`: its period, and windows of three guards at least. In a shorter
     /// window nothing would begin.
     pub fn of(gate: &GateSpec) -> Planning {
@@ -67,7 +88,7 @@ impl Default for Planning {
     fn default() -> Planning {
         Planning {
             period: Nanos::from_millis(1000),
-            epoch: Nanos::from_millis(100),
+            epoch: Setting::EPOCH,
             least: Nanos::from_millis(45),
             course: true,
             shortage: Shortage::Deadline,
@@ -95,6 +116,7 @@ pub struct Aim {
     pub bounds: Bounds,
     start: Time,
     course: Course,
+    rest: Rest,
 }
 
 /// Time of a seek over so many sectors.
@@ -118,6 +140,8 @@ pub struct State {
     /// Time by which cuts have set the program back so far, less what was repaid. At least the time by which the program is behind
     /// the course of its run.
     pub lost: Nanos,
+    /// Least time that the rest of the run needs, by the profile and with all servers; 0 without a goal.
+    pub rest: Nanos,
 }
 
 /// Lane of a program, or the shared one.
@@ -148,6 +172,8 @@ struct Served {
     behind: Nanos,
     /// Bytes served since the goal was set.
     progress: u64,
+    /// Time of the epochs since the goal was set in which the program had a request outstanding.
+    clock: Nanos,
     /// Part of `lost` that the plan of the next period repays.
     repaying: Nanos,
     /// True if the program had no request in the last period.
@@ -208,6 +234,9 @@ impl Planner {
 
     /// Notes a request that arrives at a server.
     pub fn asked(&mut self, now: Time, server: u16, number: u16, op: Op, extent: Extent) {
+        if self.started {
+            self.catch_up(now);
+        }
         let at = self.place(number);
         let shared = &self.programs[0];
         let shared = (shared.starts[0], shared.windows[0]);
@@ -245,6 +274,7 @@ impl Planner {
         (program.goal, program.bound) = (goal, Rate(0));
         (program.lost, program.repaying) = (Nanos::ZERO, Nanos::ZERO);
         (program.behind, program.progress) = (Nanos::ZERO, 0);
+        (program.clock, program.required) = (Nanos::ZERO, 0);
         true
     }
 
@@ -264,32 +294,59 @@ impl Planner {
             self.started = true;
             self.start();
         }
-        if self.orders.is_empty() && self.is_idle() {
-            return None;
-        }
-        self.skip(now);
-        while self.orders.is_empty() && now >= self.epoch_end {
-            self.epoch_ends();
+        if self.orders.is_empty() && !self.is_idle() {
+            self.catch_up(now);
         }
         self.orders.pop_front()
     }
 
-    /// True if nobody has a request outstanding or was served in this period. Nothing is planned until a request comes.
+    /// True if nobody had a request outstanding or was served in this period. Nothing is planned until a request comes.
     fn is_idle(&self) -> bool {
-        let idle = |program: &Served| program.outstanding == 0 && program.served == 0;
+        let idle = |program: &Served| !program.busy && program.served == 0 && program.required == 0;
         self.programs.iter().all(idle)
     }
 
-    /// Leaves out the periods in which nothing was planned, if there are several. The last plan counts until the next one.
+    /// Ends the epochs that end by `now`. A request that comes after a pause does not count in the epochs before it.
+    fn catch_up(&mut self, now: Time) {
+        while now >= self.epoch_end {
+            match self.is_left_out(now) {
+                true => self.skip(now),
+                false => self.epoch_ends(),
+            }
+        }
+    }
+
+    /// Periods that have ended by `now`, from the start of this one on.
+    fn passed(&self, now: Time) -> u64 {
+        now.saturating_since(self.period_start).as_nanos() / self.planning.period.as_nanos()
+    }
+
+    /// True if the periods up to `now` are left out: nobody asked, or nobody fetched orders for three periods.
+    fn is_left_out(&self, now: Time) -> bool {
+        let unserved = || self.programs.iter().all(|program| program.served == 0);
+        match self.passed(now) {
+            0 => false,
+            1 | 2 => self.is_idle(),
+            _ => unserved(),
+        }
+    }
+
+    /// Leaves out the periods up to `now`. The last plan counts until the next one, and programs have the lanes of that plan.
     fn skip(&mut self, now: Time) {
         let period = self.planning.period;
-        let passed = now.saturating_since(self.period_start).as_nanos() / period.as_nanos();
-        if passed > 2 && self.orders.is_empty() {
-            self.period_start += period * passed;
-            self.epoch_end = self.period_start + self.planning.epoch;
-            for ahead in 0..2 {
-                self.send(self.period_start + period * ahead);
+        self.period_start += period * self.passed(now);
+        self.epoch_end = self.period_start + self.planning.epoch;
+        for program in &mut self.programs {
+            let [_, measured, begins] = program.shares;
+            program.shares = [begins; 3];
+            program.windows[0] = program.windows[1];
+            program.required = 0;
+            if measured != begins {
+                self.orders.push_back(program.assigned());
             }
+        }
+        for ahead in 0..2 {
+            self.send(self.period_start + period * ahead);
         }
     }
 
@@ -305,6 +362,7 @@ impl Planner {
             required: rate(program.last.1),
             window: program.windows[1],
             lost: program.loss(),
+            rest: program.rest(),
         })
     }
 
@@ -341,10 +399,12 @@ impl Planner {
     }
 
     fn epoch_ends(&mut self) {
-        let epoch = self.planning.epoch;
+        let (epoch, end) = (self.planning.epoch, self.epoch_end);
         for program in &mut self.programs {
             if program.busy {
                 program.required += program.bound.bytes_in(epoch);
+                let start = program.goal.as_ref().map_or(end, |aim| aim.start);
+                program.clock += end.saturating_since(start).min(epoch);
             }
             let waits = program.outstanding > 0;
             let next = program.goal.as_mut().map(|aim| aim.bounds.epoch_ends());
@@ -353,7 +413,6 @@ impl Planner {
             }
             program.busy = waits;
         }
-        let end = self.epoch_end;
         self.epoch_end = end + epoch;
         // An epoch that does not divide the period lasts into the next one.
         if end >= self.period_start + self.planning.period {
@@ -369,10 +428,10 @@ impl Planner {
         for (at, program) in self.programs.iter_mut().enumerate() {
             program.idle = program.served == 0 && program.outstanding == 0;
             let goal = program.goal.as_ref().filter(|_| self.planning.course);
-            let due = goal.map_or(Time::NEVER, |aim| {
-                aim.start + aim.course.time_of(program.progress)
+            program.behind = goal.map_or(Nanos::ZERO, |aim| {
+                let due = aim.course.time_of(program.progress);
+                program.clock.saturating_sub(due)
             });
-            program.behind = now.saturating_since(due);
             let used = program.served > 0 || at == 0 && shared;
             if used && !program.windows[0].is_zero() {
                 program.active_window = program.windows[0];
@@ -523,6 +582,7 @@ impl Aim {
             bounds: Bounds::new(model, alpha, sector_bytes),
             start,
             course: Course::new(profile, alpha),
+            rest: Rest::new(profile),
         })
     }
 }
@@ -547,6 +607,7 @@ impl Served {
             lost: Nanos::ZERO,
             behind: Nanos::ZERO,
             progress: 0,
+            clock: Nanos::ZERO,
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
@@ -588,6 +649,12 @@ impl Served {
     /// Loss that windows repay: by the bounds, and at least the time by which the program is behind its course.
     fn loss(&self) -> Nanos {
         self.lost.max(self.behind)
+    }
+
+    /// Least time that the rest of the run needs.
+    fn rest(&self) -> Nanos {
+        let rest = |aim: &Aim| aim.rest.least(self.progress);
+        self.goal.as_ref().map_or(Nanos::ZERO, rest)
     }
 
     /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.

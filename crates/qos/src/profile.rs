@@ -53,6 +53,18 @@ pub struct Profile {
     pub rows: Vec<Row>,
 }
 
+/// An epoch of a run with requests.
+pub(crate) struct Active {
+    /// Time from the start of the run to the epoch.
+    pub start: Nanos,
+    /// Length of the epoch, and of the epochs after it into which its requests last.
+    pub active: Nanos,
+    /// Bytes asked of all servers.
+    pub bytes: u64,
+    /// Part of the I/O time of the run, in seconds.
+    pub io: f64,
+}
+
 /// Why a profile cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -86,6 +98,32 @@ impl Profile {
     /// Bytes that the program asked of all servers.
     pub fn bytes(&self) -> u64 {
         self.rows.iter().map(|row| row.sums.bytes).sum()
+    }
+
+    /// Epochs with requests.
+    pub(crate) fn epochs(&self) -> impl Iterator<Item = Active> + '_ {
+        let epochs = || self.rows.chunk_by(|a, b| a.epoch == b.epoch);
+        let busy = |rows: &[Row]| rows.iter().map(|row| row.busy).max().unwrap_or_default();
+        let all: Nanos = epochs().map(busy).sum();
+        // Service times at disks are shares of the I/O time only.
+        let scale = self.io.as_secs_f64() / all.as_secs_f64().max(1e-9);
+        let nexts = epochs().skip(1).map(|rows| rows[0].epoch);
+        epochs()
+            .zip(nexts.chain([u64::MAX]))
+            .map(move |(rows, next)| {
+                let (epoch, first) = (self.setting.epoch, rows[0].epoch);
+                let io = busy(rows).as_secs_f64() * scale;
+                // A request may last into epochs without a new one.
+                let lasts = (io / epoch.as_secs_f64()).ceil().max(1.0) as u64;
+                let start = epoch * first;
+                let active = epoch * lasts.min(next - first);
+                Active {
+                    start,
+                    active: active.min(self.run.saturating_sub(start)),
+                    bytes: rows.iter().map(|row| row.sums.bytes).sum(),
+                    io,
+                }
+            })
     }
 
     /// Constant rate at which each server has to serve the program for a run of this time, in sectors a second: case (a) of

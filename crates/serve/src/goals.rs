@@ -26,7 +26,7 @@ use headtime_qos::{Goal, Planned, Planner, Profile, SettingError, State};
 use headtime_units::{Nanos, Time};
 use lease::Lease;
 use options::IDLE_PERIODS;
-pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until};
+pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until, check_gate};
 use program::{Program, Run, shown};
 
 /// State of a program, for whoever looks.
@@ -125,8 +125,8 @@ impl Goals {
         // A gate that was swapped knows no lanes.
         if orders.len() > sent {
             orders.splice(sent..sent, self.assigned.iter().copied());
-            self.look_after();
         }
+        self.look_after();
         let unseen = self.notes.iter().map(Notes::unseen).sum();
         if unseen > std::mem::replace(&mut self.unseen, unseen) {
             tracing::warn!(
@@ -238,26 +238,25 @@ impl Goals {
 
     /// Says when a goal can no longer be met.
     fn look_after(&mut self) {
-        let rest = self.rest();
         let states = self.planner.iter().flat_map(Planner::states);
         for (state, (program, of)) in
             states.zip(self.programs.iter_mut().zip(&self.options.programs))
         {
-            let idle = program.is_idle(self.last, rest);
+            // A program that asks for nothing may be over.
+            let busy = program.is_busy();
             if let Run::Running {
                 deadline, hopeless, ..
             } = &mut program.run
                 && !*hopeless
-                && !idle
-                && *deadline > self.last
-                && state.lost > *deadline - self.last
+                && busy
+                && self.last + state.rest > *deadline
             {
                 *hopeless = true;
                 tracing::warn!(
                     program = of.name,
-                    "its goal can no longer be met: it is set back by {}, and {} are left",
-                    shown(state.lost),
-                    shown(*deadline - self.last)
+                    "its goal can no longer be met: the rest takes {} or longer, and {} are left",
+                    shown(state.rest),
+                    shown(deadline.saturating_since(self.last))
                 );
             }
         }

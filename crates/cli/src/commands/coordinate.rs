@@ -116,7 +116,9 @@ fn ask(
                 )
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                format!("nothing came for {patience:?}: the server or the way there is stuck")
+                format!(
+                    "the answer was not there after {patience:?}: the server or the way there is stuck"
+                )
             }
             _ => error.to_string(),
         })),

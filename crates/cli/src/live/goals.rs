@@ -144,22 +144,23 @@ impl Kept {
             drop(goals);
             for order in orders.drain(..) {
                 for disk in &self.disks {
-                    let order = in_sectors(order, disk.sector_bytes());
-                    let members = (0..disk.members() as u16).map(Member);
-                    members.for_each(|member| disk.order_gate(member, order));
+                    let members = disk.members() as u16;
+                    let order = of_member(order, disk.sector_bytes(), members);
+                    (0..members).for_each(|member| disk.order_gate(Member(member), order));
                 }
             }
         }
     }
 }
 
-/// The order with a rate in sectors of a disk.
-fn in_sectors(order: GateOrder, sector_bytes: u32) -> GateOrder {
+/// The order for each of a disk's members, over which its sectors are striped: a rate is in sectors of the disk, in equal parts.
+fn of_member(order: GateOrder, sector_bytes: u32, members: u16) -> GateOrder {
     match order {
-        GateOrder::Rate { lane, rate } => GateOrder::Rate {
-            lane,
-            rate: rate * u64::from(SECTOR_BYTES) / u64::from(sector_bytes),
-        },
+        GateOrder::Rate { lane, rate } => {
+            let bytes = rate.saturating_mul(u64::from(SECTOR_BYTES));
+            let rate = bytes.div_ceil(u64::from(sector_bytes) * u64::from(members));
+            GateOrder::Rate { lane, rate }
+        }
         other => other,
     }
 }
@@ -169,4 +170,24 @@ pub fn fixed_difference(old: &[ProgramConfig], new: &[ProgramConfig]) -> Option<
     (old != new).then(|| {
         "qos: program: another value takes a restart; `headtime control SOCKET qos goal` sets a goal".to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headtime_engine::Lane;
+
+    #[test]
+    fn each_member_of_a_stripe_has_its_part_of_a_rate() {
+        let lane = Lane(1);
+        let rate = |rate| GateOrder::Rate { lane, rate };
+        assert_eq!(of_member(rate(9_000), 512, 1), rate(9_000));
+        assert_eq!(of_member(rate(9_000), 512, 3), rate(3_000));
+        assert_eq!(of_member(rate(9_000), 4096, 3), rate(375));
+        // No part is without a rate.
+        assert_eq!(of_member(rate(1), 4096, 3), rate(1));
+        assert_eq!(of_member(rate(0), 512, 3), rate(0));
+        let assign = GateOrder::Assign { of: 1, lane };
+        assert_eq!(of_member(assign, 512, 3), assign);
+    }
 }

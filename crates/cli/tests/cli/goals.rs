@@ -110,6 +110,11 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
             "engine.gate=windows:lanes=3",
             "has 3 lanes; allowed are 4 to 64 with 3 programs",
         ),
+        (
+            3,
+            "engine.gate=windows:period=10ms",
+            "its period is 10ms; allowed is 100ms or more with a guard of 15ms",
+        ),
     ] {
         let args = with("goals-refused", &["--set", setting]);
         let (code, error) = ended(&borrowed(&args));

@@ -93,9 +93,13 @@ impl Goals {
                 goal: goal.and_then(|goal| goal.aim(self.sector_bytes)),
             }
         });
+        Planning::check(&cell.engine.gate).map_err(|problem| {
+            Fault::Input(format!("engine.gate: {}: {problem}", cell.engine.gate))
+        })?;
+        let planning = Planning::of(&cell.engine.gate);
         let planning = Planning {
-            epoch: self.epoch,
-            ..Planning::of(&cell.engine.gate)
+            epoch: self.epoch.min(planning.period),
+            ..planning
         };
         let mut planner = Planner::new(planning, programs.collect(), Time::ZERO);
         if let Some(curve) = prepared.drives[cell.drive].known.curve() {

@@ -264,7 +264,7 @@ pub(super) fn builder(
     {
         let fault = |error: BenchmarkError| Fault::Input(format!("program: {error}"));
         let laid = match benchmark {
-            BenchmarkSpec::Replay(spec) => spec.lay(traced(&spec.trace, disk, stock)?),
+            BenchmarkSpec::Replay(spec) => traced(spec, disk, stock)?,
             _ => stock
                 .laid(benchmark, disk, mix(seed ^ u64::from(first)))
                 .map_err(fault)?,

@@ -1,5 +1,7 @@
 //! Programs on servers of which each moves bytes at a constant rate, a millisecond at a time.
 
+mod pauses;
+
 use super::*;
 use crate::{Recorder, Service, Setting, TrainOptions};
 use headtime_units::Millionths;

@@ -29,6 +29,8 @@ pub struct Program {
     behind: f64,
     /// Bytes served since the goal was set.
     progress: f64,
+    /// Seconds since the goal was set, without epochs in which no request was outstanding.
+    clock: f64,
     /// Last window that bytes were served in, in seconds.
     last: f64,
     bound: f64,
@@ -43,12 +45,12 @@ pub struct Goal {
     /// Bytes per second with the servers to itself.
     pub alone: f64,
     pub bounds: Bounds,
-    /// Bytes of the profile so far, and the second of the run at which they are due.
+    /// Bytes of the profile so far, and the second of the program's clock at which they are due.
     pub course: Vec<(f64, f64)>,
 }
 
 impl Goal {
-    /// Second of the run at which so many bytes are due. Points of the course are joined by straight lines.
+    /// Second of the program's clock at which so many bytes are due. Points of the course are joined by straight lines.
     fn due(&self, bytes: f64) -> f64 {
         let mut before = (0.0, 0.0);
         for &(to, end) in &self.course {
@@ -123,6 +125,7 @@ impl Second {
             lost: 0.0,
             behind: 0.0,
             progress: 0.0,
+            clock: 0.0,
             last: 0.0,
             bound: 0.0,
             servers: vec![Server::default(); servers],
@@ -168,7 +171,9 @@ impl Second {
     pub fn set_goal(&mut self, i: usize, goal: Option<Goal>) {
         let program = &mut self.programs[i];
         (program.goal, program.bound, program.lost) = (goal, 0.0, 0.0);
-        (program.behind, program.progress) = (0.0, 0.0);
+        (program.behind, program.progress, program.clock) = (0.0, 0.0, 0.0);
+        // Demands of the goal before are no loss of this one.
+        program.seen.required = 0.0;
     }
 
     /// A request arrives.
@@ -214,10 +219,14 @@ impl Second {
     /// Ends the epochs that end at or before `now`.
     pub fn advance(&mut self, now: Time) {
         while (self.epochs + 1) * 100_000_000 <= now.as_nanos() {
+            let end = (self.epochs + 1) as f64 * PERIOD / EPOCHS as f64;
             for program in &mut self.programs {
                 let outstanding = program.servers.iter().any(|server| server.outstanding > 0);
                 if program.seen.epoch {
                     program.seen.required += program.bound * PERIOD / EPOCHS as f64;
+                    // A goal may have been set within the epoch.
+                    let since = program.goal.as_ref().map_or(0.0, |goal| end - goal.start);
+                    program.clock += since.min(PERIOD / EPOCHS as f64);
                 }
                 if let Some(goal) = &mut program.goal {
                     // Without requests the last bound holds.
@@ -354,11 +363,11 @@ impl Second {
             p.lost =
                 (p.lost + (p.seen.required - p.seen.served) / p.seen.required * PERIOD).max(0.0);
         }
-        let now = self.epochs as f64 / EPOCHS as f64;
         for p in &mut self.programs {
-            p.behind = p.goal.as_ref().map_or(0.0, |goal| {
-                (now - goal.start - goal.due(p.progress)).max(0.0)
-            });
+            p.behind = p
+                .goal
+                .as_ref()
+                .map_or(0.0, |goal| (p.clock - goal.due(p.progress)).max(0.0));
         }
         // Last windows that bytes were served in.
         for window in &observed.windows {

@@ -13,12 +13,15 @@
 use super::exchange::{About, Question, ServerAnswer};
 use super::feed::{Note, What};
 use super::offset::Offset;
-use super::options::IDLE_PERIODS;
+use super::options::{IDLE_PERIODS, check_gate};
 use super::{Goals, Until};
 use headtime_engine::GateOrder;
 use headtime_units::{Nanos, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most disks of all servers together.
+const DISKS_MAX: usize = u16::MAX as usize;
 
 /// State of a server, for people and scripts.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,10 +104,28 @@ pub struct Coordinator {
 ///
 /// # Errors
 ///
-/// If a server has another gate than the first, or other programs than the coordinator. The text names the server.
+/// If no windows can be planned for a server, if it has another gate than the first, or other programs than the coordinator, or if
+/// there are too many disks. The text names the server.
 pub fn check_alike(servers: &[(String, About)], programs: &[String]) -> Result<(), String> {
+    let mut disks = 0;
     for (name, about) in servers {
         let (first, other) = &servers[0];
+        if about.gate.info().name != "windows" {
+            return Err(format!(
+                "{name}: the gate of its disks is {}, which has no windows; give gate = \"windows\" to all disks with programs",
+                about.gate
+            ));
+        }
+        check_gate(&about.gate, programs.len()).map_err(|problem| {
+            format!("{name}: the gate of its disks is {}: {problem}", about.gate)
+        })?;
+        disks += about.disks.len();
+        if about.disks.is_empty() || disks > DISKS_MAX {
+            return Err(format!(
+                "{name}: it has {} disks with programs, and all servers so far have {disks}; allowed are 1 or more, and {DISKS_MAX} together: give each server's programs exports of a disk",
+                about.disks.len()
+            ));
+        }
         if about.gate != other.gate {
             return Err(format!(
                 "{name}: the gate of its disks is {}, and {first} has {}; give all servers the same gate",

@@ -187,8 +187,11 @@ const OPS: [(&str, Op); 4] = [
 /// Name of the end of a request.
 const DONE: &str = "done";
 
-/// Largest address and size in notes, so that sums stay within 64 bits.
+/// Largest address in notes.
 const SECTORS_MAX: u64 = 1 << 54;
+
+/// Largest size of a request in notes, in sectors or bytes, so that sums over requests stay within 64 bits.
+const SIZE_MAX: u64 = 1 << 32;
 
 /// Disk, program, time, kind. Then the first sector and the number of sectors, or bytes and 0.
 type NoteRow<K> = (u16, u16, u64, K, u64, u64);
@@ -211,11 +214,11 @@ fn notes_out<S: Serializer>(notes: &[(u16, Note)], to: S) -> Result<S::Ok, S::Er
 fn notes_in<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u16, Note)>, D::Error> {
     let rows = Vec::<NoteRow<String>>::deserialize(from)?;
     let note = |(disk, program, at, kind, one, other): NoteRow<String>| {
-        if one.max(other) > SECTORS_MAX {
-            return Err(format!(
-                "a note has {}; allowed is up to {SECTORS_MAX}",
-                one.max(other)
-            ));
+        let most = if kind == DONE { SIZE_MAX } else { SECTORS_MAX };
+        for (number, most) in [(one, most), (other, SIZE_MAX)] {
+            if number > most {
+                return Err(format!("a note has {number}; allowed is up to {most}"));
+            }
         }
         let what = match OPS.iter().find(|(name, _)| *name == kind) {
             Some((_, op)) => What::Asked {

@@ -118,6 +118,28 @@ pub enum RefusedGoal {
     Profile(String),
 }
 
+/// Checks that a gate serves so many programs apart.
+///
+/// # Errors
+///
+/// If the gate gives lanes to no programs, or has too few lanes, or if windows cannot be planned for the gate.
+pub fn check_gate(gate: &GateSpec, programs: usize) -> Result<(), String> {
+    let kind = gate.info().name;
+    if !["windows", "average"].contains(&kind) || gate.options().choice("by") != "program" {
+        return Err("give gate = \"windows\" (or \"average\")".to_owned());
+    }
+    let (lanes, needs) = (gate.options().count("lanes"), programs + 1);
+    if lanes < needs as u64 {
+        return Err(format!(
+            "{programs} programs take {needs} lanes, one for each and one for others, and the gate has {lanes}; give \"{kind}:lanes={needs}\""
+        ));
+    }
+    match kind {
+        "windows" => Planning::check(gate),
+        _ => Ok(()),
+    }
+}
+
 impl fmt::Debug for GoalsOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GoalsOptions({}, {:?})", self.site(), self.programs)

@@ -216,14 +216,37 @@ fn a_program_that_gets_too_little_is_behind() {
         assert_eq!(status.state, "behind");
         status.why.clone().unwrap()
     };
-    slow(&mut rig, 0..1500);
+    slow(&mut rig, 0..1050);
     assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
-    // More than what is left of 4 s.
-    slow(&mut rig, 1500..3500);
+    // The rest takes 2.9 s alone, and 2.8 s are left.
+    slow(&mut rig, 1050..1200);
     let hopeless = "the goal can no longer be met; set back by ";
     assert!(why(&rig).starts_with(hopeless), "{}", why(&rig));
     rig.tick(3800);
     assert_eq!(rig.state(0), "behind");
+    // It is 7 s behind with less than 7 s left, but the rest takes 2 s alone.
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("20s".parse().unwrap()))
+        .unwrap();
+    slow(&mut rig, 0..14_500);
+    assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
+    let lost = rig.goals.statuses()[0].planned.unwrap().lost;
+    assert!(lost > MS * 5_500, "{lost}");
+}
+
+#[test]
+fn a_run_that_ends_with_fewer_bytes_than_its_profile_is_not_hopeless() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("3100ms".parse().unwrap()))
+        .unwrap();
+    rig.serve(1, 0..1500);
+    for ms in [2000, 3050, 3150] {
+        rig.tick(ms);
+        let why = rig.goals.statuses()[0].why.clone().unwrap_or_default();
+        assert!(!why.contains("no longer"), "{ms} ms: {why}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than anything that is asked takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -33,15 +33,15 @@ pub fn ask(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<
     ask_within(PATIENCE, socket, method, target, body)
 }
 
-/// As [`ask`], of a server that sends something at least once in `patience`.
+/// As [`ask`], of a server whose whole answer comes within `patience`.
 ///
 /// # Errors
 ///
-/// As [`ask`], and if the server says nothing for so long.
+/// As [`ask`], and if the answer takes longer.
 ///
 /// # Panics
 ///
-/// As [`ask`], and if `patience` is zero.
+/// As [`ask`].
 pub fn ask_within(
     patience: Duration,
     socket: &Path,
@@ -50,9 +50,11 @@ pub fn ask_within(
     body: &str,
 ) -> io::Result<Answer> {
     assert!(!method.contains(char::is_whitespace) && !target.contains(char::is_whitespace));
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))?;
+    let until = Instant::now() + patience;
+    let mut stream = Limited {
+        stream: UnixStream::connect(socket)?,
+        until,
+    };
     let len = body.len();
     let question = format!(
         "{method} {target} HTTP/1.1\r\nHost: headtime\r\nConnection: close\r\n\
@@ -70,6 +72,41 @@ pub fn ask_within(
     read?;
     let problem = "the answer is not HTTP";
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
+}
+
+/// A connection that ends at a moment.
+struct Limited {
+    stream: UnixStream,
+    until: Instant,
+}
+
+impl Limited {
+    /// Time to the end.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(Some(left)),
+        }
+    }
+}
+
+impl Read for Limited {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(to)
+    }
+}
+
+impl Write for Limited {
+    fn write(&mut self, from: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(from)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
 }
 
 /// The server closes after the answer, and gives its length.
@@ -113,6 +150,28 @@ mod tests {
         let answer = ask(&socket, "POST", "/disks/none/fault", &body).unwrap();
         server.join().unwrap();
         assert_eq!((answer.status, answer.body.as_str()), (404, "no\n"));
+    }
+
+    #[test]
+    fn an_answer_that_trickles_is_given_up_in_time() {
+        let folder = Folder::new();
+        let socket = folder.join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // Ends with the connection, or after 20 s.
+            for _ in 0..400 {
+                std::thread::sleep(Duration::from_millis(50));
+                if stream.write_all(b"x").is_err() {
+                    break;
+                }
+            }
+        });
+        let patience = Duration::from_millis(300);
+        let error = ask_within(patience, &socket, "GET", "/", "").unwrap_err();
+        let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
+        assert!(kinds.contains(&error.kind()), "{error:?}");
+        server.join().unwrap();
     }
 
     #[test]

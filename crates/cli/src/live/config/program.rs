@@ -4,8 +4,9 @@ use super::disk::disk_name;
 use super::sections::{ArrayConfig, DiskConfig, ExportConfig, ProgramConfig};
 use headtime_config::{Error, OneOrList, Placed, parse};
 use headtime_engine::GateSpec;
-use headtime_qos::{Goal, Setting};
+use headtime_qos::Goal;
 use headtime_sched::Class;
+use headtime_serve::goals::check_gate;
 use headtime_units::nearest;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -195,25 +196,7 @@ fn gates(places: &[Place<'_>], programs: usize) -> Result<(), Error> {
                 .disk
                 .error_at("gate", format!("programs share {name}; {problem}")))
         };
-        let kind = gate.info().name;
-        let apart = ["windows", "average"].contains(&kind);
-        if !apart || gate.options().choice("by") != "program" {
-            return wrong("give gate = \"windows\" (or \"average\")".to_owned());
-        }
-        let lanes = gate.options().count("lanes");
-        if lanes <= programs as u64 {
-            let needs = programs + 1;
-            return wrong(format!(
-                "{programs} programs take {needs} lanes, one for each and one for others, and the gate has {lanes}; give \"{kind}:lanes={needs}\""
-            ));
-        }
-        let period = (kind == "windows").then(|| gate.options().duration("period"));
-        if let Some(period) = period.filter(|period| *period < Setting::EPOCH) {
-            return wrong(format!(
-                "its period is {period}; allowed is {} or more",
-                Setting::EPOCH
-            ));
-        }
+        check_gate(gate, programs).or_else(wrong)?;
         texts.insert(gate.to_string());
         if texts.len() > 1 {
             let texts: Vec<String> = texts.into_iter().collect();

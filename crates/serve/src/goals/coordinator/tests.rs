@@ -380,6 +380,39 @@ fn servers_that_have_no_plan_together_are_named() {
     assert_eq!(check(about("windows", &["mail", "web"])), Ok(()));
     let problem = check(about("windows:period=500ms", &["mail", "web"])).unwrap_err();
     assert!(problem.starts_with("b.sock: the gate of its disks is windows(depth):period=500ms, and a.sock has windows(depth); give all"), "{problem}");
+    for (gate_text, problem) in [
+        (
+            "average",
+            "b.sock: the gate of its disks is average, which has no windows; give gate = \"windows\"",
+        ),
+        (
+            "windows:lanes=2",
+            "b.sock: the gate of its disks is windows(depth):lanes=2: 2 programs take 3 lanes",
+        ),
+        (
+            "windows:by=export",
+            "b.sock: the gate of its disks is windows(depth):by=export: give gate",
+        ),
+        (
+            "windows:period=10ms",
+            "b.sock: the gate of its disks is windows(depth):period=10ms: its period is 10ms; allowed is 100ms or more",
+        ),
+    ] {
+        let found = check(about(gate_text, &["mail", "web"])).unwrap_err();
+        assert!(found.starts_with(problem), "{found}");
+        let alone = [("b.sock".to_owned(), about(gate_text, &["mail", "web"]))];
+        let found = check_alike(&alone, &both).unwrap_err();
+        assert!(found.starts_with(problem), "{found}");
+    }
+    for count in [0, 65_535] {
+        let mut other = about("windows", &["mail", "web"]);
+        other.disks = vec!["disk".to_owned(); count];
+        let found = check(other).unwrap_err();
+        assert!(
+            found.starts_with(&format!("b.sock: it has {count} disks with programs")),
+            "{found}"
+        );
+    }
     for programs in [&["mail"][..], &["web", "mail"], &["mail", "web", "files"]] {
         let problem = check(about("windows", programs)).unwrap_err();
         assert!(

@@ -86,6 +86,16 @@ fn each_damage_is_an_error_that_says_what_is_allowed() {
             "18446744073709551615,8]",
             "a note has 18446744073709551615; allowed is up to",
         ),
+        (
+            "128,8]",
+            "128,4294967297]",
+            "a note has 4294967297; allowed is up to 4294967296",
+        ),
+        (
+            "\"done\",4096,0]",
+            "\"done\",4294967297,0]",
+            "a note has 4294967297; allowed is up to 4294967296",
+        ),
         ("windows(depth):lanes=3", "mirrors", "mirrors"),
         ("[100,9000]", "[0,9000]", "seek: point 1"),
         ("\"disks\":[\"disk0\"]", "\"disks\":7", "invalid type"),

@@ -317,6 +317,7 @@ fn programs_have_states_and_bounds() {
         required: headtime_units::Rate(3000),
         window: Nanos::from_millis(250),
         lost: Nanos::from_millis(500),
+        rest: Nanos::ZERO,
     };
     let programs = vec![
         program("mail", "late", Some(planned)),

@@ -163,6 +163,16 @@ fn programs_that_do_not_fit_are_refused_by_key() {
         ),
         (
             "gate = \"windows\"",
+            "gate = \"windows:period=10ms\"",
+            "programs share one; its period is 10ms; allowed is 100ms or more with a guard of 15ms",
+        ),
+        (
+            "gate = \"windows\"",
+            "gate = \"windows:guard=200ms\"",
+            "programs share one; its period is 1s; allowed is 1200ms or more with a guard of 200ms",
+        ),
+        (
+            "gate = \"windows\"",
             "gate = \"windows:guard=20ms\"",
             "c.toml:18: disk[1].gate: programs share two; all disks with programs have the same gate, and not ",
         ),
