@@ -137,6 +137,8 @@ impl From<Beliefs> for Known {
 pub struct Known {
     belief: Option<Result<Profile, String>>,
     learns: bool,
+    /// Drive whose curve stands in for that of an unknown drive.
+    assumed: Option<Profile>,
     model: OnceLock<Arc<Model>>,
     curve: OnceLock<Arc<ServiceCurve>>,
 }
@@ -178,6 +180,21 @@ impl Known {
         }
     }
 
+    /// Assumes the curve of another drive, for schedulers that need a curve, where neither a drive nor a curve is known. Positions stay
+    /// unknown.
+    #[must_use]
+    pub fn assuming(self, drive: Profile) -> Known {
+        Known {
+            assumed: Some(drive),
+            ..self
+        }
+    }
+
+    /// Returns the drive whose curve is [assumed](Known::assuming).
+    pub fn assumed(&self) -> Option<&Profile> {
+        self.assumed.as_ref()
+    }
+
     /// The drive that is believed.
     pub fn belief(&self) -> Option<&Profile> {
         self.belief.as_ref()?.as_ref().ok()
@@ -185,9 +202,9 @@ impl Known {
 
     /// The curve that schedulers are given, learned if that is still to do.
     pub fn curve(&self) -> Option<Arc<ServiceCurve>> {
-        match self.belief() {
-            Some(belief) if self.learns => {
-                let learn = || Arc::new(curve_of(belief, PROBE_SEED));
+        match self.belief().or(self.assumed.as_ref()) {
+            Some(drive) if self.learns => {
+                let learn = || Arc::new(curve_of(drive, PROBE_SEED));
                 Some(Arc::clone(self.curve.get_or_init(learn)))
             }
             _ => self.curve.get().cloned(),

@@ -64,7 +64,11 @@ pub(super) fn start(
     let goals = goals::prepare(config, &prepared)?;
     let notes = sockets::look(&config.listen)?;
     messages::begin(&config.log, live.log_format)?;
-    for note in notes {
+    let members = prepared.iter().flat_map(|prepared| &prepared.members);
+    for note in notes
+        .into_iter()
+        .chain(members.filter_map(PreparedDisk::assumption))
+    {
         tracing::warn!("{note}");
     }
     settle();
@@ -162,6 +166,10 @@ fn check(
     }
     context.print(&text)?;
     notes.iter().for_each(|note| context.note(note));
+    let members = prepared.iter().flat_map(|prepared| &prepared.members);
+    members
+        .filter_map(PreparedDisk::assumption)
+        .for_each(|note| context.warn(&note));
     Ok(())
 }
 

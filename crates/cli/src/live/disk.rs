@@ -1,7 +1,7 @@
 //! From the configuration of a disk to its device.
 
 use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
-use super::known::{build, error_at, known};
+use super::known::{assumed, build, error_at, known};
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::EngineSpec;
 use headtime_lab::fault::Fault;
@@ -53,7 +53,11 @@ pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
         let problem = format!("{depth}: allowed is 1 to {most}, as many as the drive takes");
         return Err(config.error("depth", problem));
     }
-    let known = known(config, profile.as_ref())?;
+    let mut known = known(config, profile.as_ref())?;
+    let believed = &config.stack.believed;
+    if profile.is_none() && believed.belief.is_none() && believed.curve.is_none() {
+        known = known.assuming(assumed(device_bytes(config)));
+    }
     let engine = EngineSpec {
         depth,
         ..config.stack.engine.clone()
@@ -69,6 +73,20 @@ pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
         profile,
         engine,
     })
+}
+
+/// Bytes of a device, or of the null device; 0 if the device cannot be looked at.
+fn device_bytes(config: &DiskConfig) -> u64 {
+    match &config.backend {
+        Backend::Null { size } => size.0,
+        Backend::Device { path, size, .. } => {
+            let mut options = file::FileOptions::new(path);
+            (options.read_only, options.force) = (true, true);
+            let found = || file::look(&options).map(|addresses| addresses.bytes());
+            size.map_or_else(|| found().unwrap_or_default(), |size| size.0)
+        }
+        Backend::Emulated(_) => 0,
+    }
 }
 
 /// The drive that is emulated.
@@ -114,6 +132,19 @@ impl PreparedDisk {
             Backend::Device { path, .. } => path.shown().to_string(),
             Backend::Null { .. } => "null".to_owned(),
         }
+    }
+
+    /// Says that the scheduler goes by the curve of another drive; `None` if it does not.
+    pub fn assumption(&self) -> Option<String> {
+        let drive = self.known.assumed()?;
+        let scheduler = &self.config.stack.scheduler;
+        scheduler.needs().curve.then(|| {
+            format!(
+                "disk {}: {scheduler} goes by the seeks of {}, assumed by the size of the disk; \
+                 `headtime drive curve` learns those of this disk, for curve = \"FILE\"",
+                self.config.name, drive.name
+            )
+        })
     }
 
     /// All bytes of the device that would be opened or made. Opens nothing for writing. With `force` the device may

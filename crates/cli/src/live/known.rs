@@ -1,7 +1,7 @@
 //! What a disk's schedulers know of its drive.
 
 use super::config::DiskConfig;
-use headtime_disk::profile::Profile;
+use headtime_disk::profile::{Profile, by_name};
 use headtime_engine::EngineSpec;
 use headtime_lab::fault::Fault;
 use headtime_sched::Spec;
@@ -18,6 +18,18 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
     let beliefs = config.stack.believed.read(drive, |source| source.open());
     let beliefs = beliefs.map_err(|(key, error)| error_at(config, key, error))?;
     Ok(beliefs.into())
+}
+
+/// Least bytes of a disk whose curve is assumed to be that of a drive of today.
+const TODAY: u64 = 1_000_000_000_000;
+
+/// Drive whose curve is assumed for a disk of this size.
+pub fn assumed(bytes: u64) -> Profile {
+    let name = match bytes {
+        TODAY.. => "exos-x18",
+        _ => "wd5000aaks",
+    };
+    by_name(name).expect("it is shipped").clone()
 }
 
 /// Builds the schedulers and the gate of a disk, on whatever thread.

@@ -78,6 +78,31 @@ control at unix:control.sock
 }
 
 #[test]
+fn a_device_that_nobody_describes_has_the_seeks_of_a_drive_of_its_size() {
+    let without = CONFIG.replace("size = \"4GiB\"\n", "").replace(
+        "emulate = \"wd5000aaks\"\nstore = \"memory\"",
+        "device = \"null\"\nsize = \"4GiB\"",
+    );
+    let (code, _, err) = check("assumed", &without, &[]);
+    assert_eq!(code, Some(0), "{err}");
+    let warned = err
+        .lines()
+        .filter(|line| line.contains("assumed by the size of the disk"));
+    let warned: Vec<&str> = warned.collect();
+    assert_eq!(warned.len(), 1, "{err}");
+    assert!(
+        warned[0]
+            .starts_with("warning: disk disk0: stream(deadline) goes by the seeks of wd5000aaks"),
+        "{err}"
+    );
+    let large = without.replace("4GiB", "8TiB");
+    let (_, _, err) = check("assumed-large", &large, &[]);
+    assert!(err.contains("the seeks of exos-x18"), "{err}");
+    let (_, _, err) = check("described", CONFIG, &[]);
+    assert!(!err.contains("assumed"), "{err}");
+}
+
+#[test]
 fn a_wrong_configuration_is_refused_by_check() {
     for (from, to, error) in [
         (
@@ -109,11 +134,6 @@ fn a_wrong_configuration_is_refused_by_check() {
             "scheduler = \"noop\"",
             "scheduler = \"sptf\"",
             "error: serve.toml:28: disk[2].scheduler: sptf: has to know the drive, which no profile is given of; give belief",
-        ),
-        (
-            "scheduler = \"noop\"",
-            "scheduler = \"stream\"",
-            "give belief = \"DRIVE or FILE\" or curve = \"FILE\"",
         ),
         (
             "scheduler = \"noop\"",
