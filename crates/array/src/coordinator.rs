@@ -17,8 +17,6 @@ struct PartOf {
     start: Lba,
     /// True until a command that carries the part goes to the drive.
     is_queued: bool,
-    /// Turn among all parts, for the trials.
-    turn: u64,
 }
 
 /// The stream that all disks serve.
@@ -59,7 +57,7 @@ pub struct Coordinator {
     undecided: Vec<(usize, Member)>,
     directives: VecDeque<(Member, Directive<RequestId>)>,
     stats: Conducted,
-    /// If the coordinator learns whether to serve streams.
+    /// If waits are bounded.
     trials: Option<Trials>,
 }
 
@@ -85,7 +83,7 @@ impl Coordinator {
             undecided: Vec::new(),
             directives: VecDeque::new(),
             stats: Conducted::default(),
-            trials: config.learn.then(Trials::new),
+            trials: config.trials(),
         }
     }
 
@@ -201,7 +199,7 @@ impl Coordinator {
                 if self.served.is_some_and(|served| served.stream == index)
                     && let Some(trials) = &mut self.trials
                 {
-                    trials.held(now);
+                    trials.held(now, None);
                 }
             }
         }
@@ -290,8 +288,11 @@ impl Conductor for Coordinator {
             member,
             start,
             is_queued: true,
-            turn: self.trials.as_mut().map_or(0, |trials| trials.arrived(now)),
         };
+        if let Some(trials) = &mut self.trials {
+            trials.arrived(now, at, whole.is_sync());
+            trials.choose(now);
+        }
         let Some(index) = self.arriving else {
             return;
         };
@@ -320,7 +321,7 @@ impl Conductor for Coordinator {
                         part.is_queued = false;
                         stream = stream.or(part.stream);
                         if let Some(trials) = &mut self.trials {
-                            trials.handed_out(now, part.turn);
+                            trials.handed_out(now, id as usize);
                         }
                     }
                 }
@@ -336,10 +337,11 @@ impl Conductor for Coordinator {
             Seen::Command(Command::Finish(done)) => {
                 self.outstanding -= 1;
                 let part = &mut self.parts[done.id as usize];
-                match &mut self.trials {
-                    Some(trials) if part.is_queued => trials.withdrawn(part.turn),
-                    Some(trials) => trials.completed(now, done.request.extent.len),
-                    None => {}
+                if let Some(trials) = &mut self.trials {
+                    match part.is_queued {
+                        true => trials.withdrawn(done.id as usize),
+                        false => trials.completed(now, done.id as usize, done.request.extent.len),
+                    }
                 }
                 part.is_queued = false;
                 let Some(index) = part.stream else {

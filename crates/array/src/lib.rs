@@ -20,7 +20,7 @@
 //! 6. A slice ends on all disks at once, if requests of others wait. Then each disk serves what its elevator chooses. The
 //!    first request of another ready stream begins the next slice.
 //!
-//! With `learn`, serving streams and not serving them are tried in turn ([`Trials`](headtime_sched::Trials)), and what serves
+//! Unless `lost` is 1, serving streams and not serving them are tried in turn ([`Trials`](headtime_sched::Trials)), and what serves
 //! more sectors in the same time is kept. This is not the paper's.
 //!
 //! A request that expires in a disk's elevator goes at once. The scheduler of the disk sees to that.

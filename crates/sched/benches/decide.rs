@@ -36,7 +36,7 @@ const WAITING: &[&str] = &[
     "cfq",
     "stream",
     "stream(noop)",
-    "stream:learn",
+    "stream:lost=1",
     "stream:threshold=1000000",
     "clairvoyant",
 ];

@@ -74,6 +74,7 @@ mod sorted_map;
 mod spec;
 mod text;
 mod tracker;
+mod trials;
 mod twin;
 mod waits;
 
@@ -110,9 +111,10 @@ pub use sorted_map::{Falling, Rising, SortedMap};
 pub use spec::{Spec, SpecError, SpecErrorKind};
 pub use sptf::Sptf;
 pub use sstf::Sstf;
-pub use stream::{Open, Stream, StreamConfig, StreamRule, Trials};
+pub use stream::{Open, Stream, StreamConfig, StreamRule};
 pub use text::UnknownClass;
 pub use tracker::{Predicting, Surprise, Track, Tracker};
+pub use trials::Trials;
 pub use twin::{Ending, TrackedCommand, Twin};
 pub use waits::WaitStats;
 

@@ -32,7 +32,7 @@
 //! if all agree. Here:
 //!
 //! - Any set is not the paper's. Without a set, nise follows the paper.
-//! - `by=trial` does not look at sizes. It measures what each serves; see `nise/trials.rs` for how, and the design note
+//! - `by=trial` does not look at sizes. It measures what each serves; see `trials.rs` for how, and the design note
 //!   (`docs/design/2026-11-22-ncq.md`) for why.
 //!
 //! # Bound
@@ -62,13 +62,12 @@
 //! If streams and random requests come at the same time, or if requests do not say which process they are of.
 
 mod members;
-mod trials;
 
 use crate::anticipatory::{Anticipatory, AnticipatoryConfig};
 use crate::policy::{Among, Built, Counts, OptionInfo, Options, Parts, PolicyInfo};
 use crate::{
-    Dispatch, Foretold, HeadState, Noop, Op, Partners, Request, Scheduler, Tag, Track, WaitStats,
-    WorkConserving,
+    Dispatch, Foretold, HeadState, Noop, Op, Partners, Request, Scheduler, Tag, Track, Trials,
+    WaitStats, WorkConserving,
 };
 use alloc::boxed::Box;
 use alloc::format;
@@ -76,7 +75,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use headtime_units::{Millionths, Nanos, Time};
 use members::{Member, Members};
-use trials::NiseTrials;
 
 const AS: &[OptionInfo] = AnticipatoryConfig::OPTIONS;
 
@@ -267,7 +265,7 @@ pub struct Nise {
     /// When it last decided by size.
     decided: Time,
     /// There if it chooses by trial.
-    trials: Option<NiseTrials>,
+    trials: Option<Trials>,
 }
 
 impl Nise {
@@ -289,9 +287,7 @@ impl Nise {
     ///
     /// If there are none.
     pub fn among(choices: Vec<(Box<dyn Scheduler>, Option<u32>)>, config: NiseConfig) -> Nise {
-        // One part of so many; 0 is never.
-        let cost = 1_000_000_u64.checked_div(config.cost.0).unwrap_or(u64::MAX);
-        let trials = || NiseTrials::new(choices.len(), config.turn, cost);
+        let trials = || Trials::new(choices.len(), config.turn, config.cost);
         let trials = (config.by == NiseBy::Trial).then(trials);
         let member = |(scheduler, depth): (_, Option<u32>)| Member {
             scheduler,
@@ -332,7 +328,7 @@ impl Nise {
         self.decide(now);
         let answer = self.members.dispatch(now, self.active, forced);
         if let (Some(trials), Dispatch::Request(request)) = (&mut self.trials, answer) {
-            trials.handed_out(request.tag);
+            trials.handed_out(now, request.tag.index());
         }
         answer
     }
@@ -341,7 +337,10 @@ impl Nise {
 impl Scheduler for Nise {
     fn insert(&mut self, now: Time, request: Request) {
         if let Some(trials) = &mut self.trials {
-            trials.arrived(now, &request);
+            trials.arrived(now, request.tag.index(), request.is_sync());
+            if request.is_sync() && matches!(request.op, Op::Read | Op::Write) {
+                trials.seen(&request);
+            }
         }
         self.members.insert(now, request);
     }
@@ -377,7 +376,7 @@ impl Scheduler for Nise {
 
     fn completed(&mut self, now: Time, request: &Request) {
         if let Some(trials) = &mut self.trials {
-            trials.completed(now, request);
+            trials.completed(now, request.tag.index(), request.extent.len);
         }
         self.members.completed(now, request);
     }
@@ -407,14 +406,14 @@ impl Scheduler for Nise {
 
     fn withdraw(&mut self, tag: Tag) -> Request {
         if let Some(trials) = &mut self.trials {
-            trials.withdrawn(tag);
+            trials.withdrawn(tag.index());
         }
         self.members.withdraw(tag)
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         if let Some(trials) = &mut self.trials {
-            trials.fused(gone);
+            trials.withdrawn(gone.index());
         }
         self.members.fused(kept, gone);
     }

@@ -79,9 +79,10 @@
 //!   `false` is the rule as printed.
 //! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. With a timer a wait
 //!   ends up to a tick earlier or, if it is shorter than a tick, later.
-//! - `learn` (default false): to wait only where that serves more. Not the paper's. Waiting and not waiting
-//!   are tried in turn, and what serves more sectors in the same time is kept (`trials.rs`). While it does
-//!   not wait it is its elevator; streams form all the same.
+//! - `lost` (share of the time; default 0.02): for how long the disk may be held where nothing has shown that this
+//!   pays. From then on waiting and the elevator are tried in turn, and what serves more sectors in the same time is
+//!   in force (`trials.rs`). Streams form all the same. 1 is the paper's rule: the disk waits wherever a child may
+//!   be worth it.
 //!
 //! # Source
 //!
@@ -93,11 +94,6 @@
 //! If requests are independent of each other: no stream forms, and it is its elevator with a little more
 //! to do. Four requests that happen to be near each other make it wait in vain.
 //!
-//! If readers think for milliseconds between requests: waiting still beats a far request by the
-//! inequality, which counts one request against one. But a disk that waits most of the time can do less
-//! than one that seeks (a quarter less for four readers that each pause 10 ms behind 128 KiB). `learn` is
-//! for those.
-//!
 //! On a drive that takes many requests at once and orders them itself: the head need not be where this
 //! scheduler takes it to be.
 
@@ -108,16 +104,14 @@ mod parents;
 mod rule;
 #[cfg(test)]
 pub(crate) mod tests;
-mod trials;
 
 use self::bursts::Bursts;
 use self::frame::{Anticipating, FAR, Foresight};
 use self::parents::{Parent, Parents};
 pub use self::rule::StreamRule;
-pub use self::trials::Trials;
 use crate::jiffies::Hz;
 use crate::policy::{Built, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices};
-use crate::{Elevator, Request, ServiceCurve, Spec, Tag};
+use crate::{Elevator, Request, ServiceCurve, Spec, Tag, Trials};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Millionths, Nanos, Time};
@@ -159,19 +153,19 @@ pub struct StreamConfig {
     pub burst: bool,
     /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
     pub hz: Option<Hz>,
-    /// True if it tries waiting and not waiting, and keeps what serves more.
-    pub learn: bool,
+    /// The share of the time for which the disk may be held where nothing has shown that this pays.
+    pub lost: Millionths,
 }
 
 impl StreamConfig {
-    /// What the paper measures with.
+    /// What the paper measures with, but for `lost`.
     pub const DEFAULT: StreamConfig = StreamConfig {
         threshold: 4,
         tolerance: Millionths(500_000),
         slice: Nanos::from_millis(124),
         burst: true,
         hz: None,
-        learn: false,
+        lost: Millionths(20_000),
     };
 
     const OPTIONS: [OptionInfo; 6] = [
@@ -210,11 +204,13 @@ impl StreamConfig {
              a timer: a wait then ends with a tick, up to one tick before its time or, if it is shorter \
              than a tick, after it",
         ),
-        OptionInfo::flag(
-            "learn",
-            Self::DEFAULT.learn,
-            "whether waiting and not waiting are tried in turn, and what serves more is kept; without it, \
-             as the paper has it, the disk waits wherever a child may be worth it",
+        OptionInfo::weight(
+            "lost",
+            Self::DEFAULT.lost,
+            Millionths::ONE,
+            "share of the time for which the disk may be held where nothing has shown that this pays; beyond \
+             it, waiting and the elevator are tried in turn, and what serves more is in force; 1 waits wherever a \
+             child may be worth it, as the paper has it",
         ),
     ];
 
@@ -231,8 +227,15 @@ impl StreamConfig {
             slice: options.duration("slice"),
             burst: options.flag("burst"),
             hz: options.choice("hz").parse().ok().and_then(Hz::new),
-            learn: options.flag("learn"),
+            lost: options.weight("lost"),
         }
+    }
+}
+
+impl StreamConfig {
+    /// Trials of waiting, if waits are bounded.
+    pub fn trials(&self) -> Option<Trials> {
+        (self.lost < Millionths::ONE).then(|| Trials::of_waits(self.lost))
     }
 }
 
@@ -296,8 +299,6 @@ struct Membership {
     size: u64,
     stream: u64,
     is_queued: bool,
-    /// When it came among all others, for the trials.
-    turn: u64,
 }
 
 /// The streams that form; the foresight of [`Stream`].
@@ -313,9 +314,11 @@ pub struct Streams {
     follower: Option<Tag>,
     /// The turn of the request handed out last; turns begin with 1.
     tail: u64,
+    /// The stream of that request.
+    last: u64,
     streams: u64,
     established: u64,
-    /// If it learns whether to wait.
+    /// If waits are bounded.
     trials: Option<Trials>,
 }
 
@@ -331,9 +334,10 @@ impl Streams {
             bursts: Bursts::default(),
             follower: None,
             tail: 0,
+            last: 0,
             streams: 0,
             established: 0,
-            trials: config.learn.then(Trials::new),
+            trials: config.trials(),
         }
     }
 
@@ -385,7 +389,6 @@ impl Foresight for Streams {
                 size: parent.size + 1,
                 stream: parent.stream,
                 is_queued: true,
-                turn: 0,
             }
         });
         let member = match (next, burst) {
@@ -398,7 +401,6 @@ impl Foresight for Streams {
                     size: 1,
                     stream: self.streams,
                     is_queued: true,
-                    turn: 0,
                 }
             }
         };
@@ -414,7 +416,8 @@ impl Foresight for Streams {
         }
         self.queued[at] = member;
         if let Some(trials) = &mut self.trials {
-            self.queued[at].turn = trials.arrived(now);
+            trials.arrived(now, at, request.is_sync());
+            trials.choose(now);
         }
         awaited
     }
@@ -436,12 +439,12 @@ impl Foresight for Streams {
         }
         let member = &mut self.queued[request.tag.index()];
         member.is_queued = false;
-        let Membership {
-            size, stream, turn, ..
-        } = *member;
+        let Membership { size, stream, .. } = *member;
         if let Some(trials) = &mut self.trials {
-            trials.handed_out(now, turn);
+            trials.waited(now, stream == self.last);
+            trials.handed_out(now, request.tag.index());
         }
+        self.last = stream;
         self.follower = self.bursts.remove(request.tag);
         self.tail += 1;
         let end = request.extent.end();
@@ -461,7 +464,7 @@ impl Foresight for Streams {
 
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) {
         if let Some(trials) = &mut self.trials {
-            trials.completed(now, request.extent.len);
+            trials.completed(now, request.tag.index(), request.extent.len);
         }
         let Some(at) = self.parents.in_flight(request.tag) else {
             return;
@@ -487,7 +490,8 @@ impl Foresight for Streams {
         if !self.parents.established(tail) {
             return None;
         }
-        let (limit, until) = match tail.limit {
+        let known = tail.limit;
+        let (limit, until) = match known {
             Some(limit) => (limit, tail.deadline),
             None => {
                 let service = self.parents.rule().service(tail.end, next.extent.start);
@@ -500,7 +504,7 @@ impl Foresight for Streams {
         if let Some(trials) = &mut self.trials
             && until > now
         {
-            trials.held(now);
+            trials.held(now, known);
         }
         Some(until)
     }
@@ -519,8 +523,7 @@ impl Foresight for Streams {
         self.withdrawn(gone);
         let member = &mut self.queued[kept.index()];
         if other.size > member.size {
-            let turn = member.turn;
-            *member = Membership { turn, ..other };
+            *member = other;
         }
     }
 
@@ -530,7 +533,7 @@ impl Foresight for Streams {
         let member = &mut self.queued[tag.index()];
         member.is_queued = false;
         if let Some(trials) = &mut self.trials {
-            trials.withdrawn(member.turn);
+            trials.withdrawn(tag.index());
         }
     }
 

@@ -226,16 +226,16 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
         slice_us,
         any::<bool>(),
         hz,
-        any::<bool>(),
+        prop_oneof![Just(1_000_000_u64), 0..50_000_u64],
     )
         .prop_map(
-            |(threshold, tolerance, slice_us, burst, hz, learn)| StreamConfig {
+            |(threshold, tolerance, slice_us, burst, hz, lost)| StreamConfig {
                 threshold,
                 tolerance: Millionths(tolerance),
                 slice: Nanos::from_micros(slice_us),
                 burst,
                 hz,
-                learn,
+                lost: Millionths(lost),
             },
         )
 }

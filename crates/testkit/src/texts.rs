@@ -65,7 +65,7 @@ mod tests {
         let extremes = extreme_texts(info("sptf-sw"));
         assert_eq!(extremes, ["sptf-sw0", "sptf-sw10000", "sptf-sw60"]);
         let extremes = extreme_texts(info("stream"));
-        let wanted = ["stream:hz=1000", "stream:learn=true", "stream:learn=false"];
+        let wanted = ["stream:hz=1000", "stream:lost=1", "stream:burst=false"];
         assert!(
             wanted
                 .iter()

@@ -134,8 +134,8 @@ keep_the_promises! {
     stream_in_a_hurry: "stream(deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2):threshold=2:slice=5ms";
     stream_of_classes_in_a_hurry: "stream(mq-deadline:read_expire=2ms:write_expire=5ms:fifo_batch=2:prio_aging_expire=4ms):threshold=1";
     stream_of_a_nanosecond: "stream(noop):threshold=1:slice=1ns:tolerance=100";
-    stream_that_learns: "stream:threshold=2:learn";
-    stream_that_learns_of_clook: "stream(clook):threshold=1:slice=10s:learn";
+    stream_of_unbounded_waits: "stream:threshold=2:lost=1";
+    stream_without_waits_of_clook: "stream(clook):threshold=1:slice=10s:lost=0";
     nise_of_three: "nise(noop,deadline:read_expire=2ms@4,as:hz=1000@1):th1=3ms:th2=9/30:alpha=1";
     nise_that_tries: "nise:by=trial:turn=2ms:cost=0.5";
     nise_that_tries_all_the_time: "nise(clook@2,as:antic_expire=50ms,mq-deadline):by=trial:turn=0ns:cost=0.5";

@@ -94,7 +94,15 @@ fn an_invariant_is_judged_along_a_key_by_runs_that_are_made_again() {
         text.split_once("[sweep]").unwrap().0,
     )
     .unwrap();
-    for (sweep, again) in [(HOLDS, false), (&unsure, true)] {
+    // The same as a ratio of two runs at one point.
+    let over = unsure
+        .replace("engine.depth = [1, 4]\n", "\n")
+        .replace(
+            "\"schedulers=noop\"",
+            "[\"schedulers=noop\", \"engine.depth=4\"]",
+        )
+        .replace("along = \"engine.depth\"", "over = \"engine.depth=1\"");
+    for (sweep, again) in [(HOLDS, false), (&unsure, true), (&over, true)] {
         let (plain, _) = text.split_once("[sweep]").unwrap();
         fs::write(directory.join("s.toml"), format!("{plain}{sweep}")).unwrap();
         let found = verdicts(&directory, &[]);
@@ -249,6 +257,11 @@ fn what_is_wrong_with_an_invariant_is_refused_with_its_line() {
         "engine.depth = [1, 4]",
         "engine.depth = [1]",
         "has one value; give two or more",
+    );
+    wrong(
+        "along = \"engine.depth\"",
+        "along = \"engine.depth\"\nover = \"engine.depth=1\"",
+        "does not go with along",
     );
     wrong("[0.5, inf]", "[2, 1]", "allowed are two numbers");
     wrong("\"schedulers=noop\"", "\"schedulers\"", "write KEY=VALUE");

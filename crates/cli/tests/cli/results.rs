@@ -528,13 +528,13 @@ fn a_table_says_why_rows_are_equal() {
 
 /// Four readers that think: so little that waiting serves four times as much, and so much that it serves less.
 #[test]
-fn stream_that_learns_waits_where_that_serves_more_and_not_where_it_serves_less() {
+fn stream_waits_where_that_serves_more_and_not_where_it_serves_less() {
     let rates = |think: &str| {
         let think = format!("program.think={think}");
         let report = json(&[
             "sim",
             "run",
-            "learn.toml",
+            "waits.toml",
             "--set",
             &think,
             "--format",
@@ -544,15 +544,15 @@ fn stream_that_learns_waits_where_that_serves_more_and_not_where_it_serves_less(
         let rates: Vec<f64> = runs.map(|run| number(&run["throughput_mb_s"])).collect();
         (rates[0], rates[1], rates[2])
     };
-    let (deadline, stream, learns) = rates("0us");
-    assert!(stream > 3.5 * deadline, "{stream}, {deadline}");
-    assert!(learns > 0.98 * stream, "{learns}, {stream}");
-    let (deadline, stream, learns) = rates("100us");
-    assert!(stream > 1.4 * deadline, "{stream}, {deadline}");
-    assert!(learns > 0.95 * stream, "{learns}, {stream}");
-    let (deadline, stream, learns) = rates("300us");
-    assert!(stream < 0.8 * deadline, "{stream}, {deadline}");
-    assert!(learns > 0.97 * deadline, "{learns}, {deadline}");
+    let (deadline, paper, bounded) = rates("0us");
+    assert!(paper > 3.5 * deadline, "{paper}, {deadline}");
+    assert!(bounded > 0.98 * paper, "{bounded}, {paper}");
+    let (deadline, paper, bounded) = rates("100us");
+    assert!(paper > 1.4 * deadline, "{paper}, {deadline}");
+    assert!(bounded > 0.95 * paper, "{bounded}, {paper}");
+    let (deadline, paper, bounded) = rates("300us");
+    assert!(paper < 0.8 * deadline, "{paper}, {deadline}");
+    assert!(bounded > 0.97 * deadline, "{bounded}, {deadline}");
 }
 
 /// The drive has 31 reads at a time, of which the last waits for longer than the timeout.

@@ -22,8 +22,10 @@ pub struct Invariant {
     pub set: Vec<String>,
     /// Metric to judge: the value, or with `along` the least ratio of a step to the best step before.
     pub metric: &'static Measure,
-    /// The axis all of whose steps are run.
+    /// The axis all of whose steps are run. With `over` it is the one behind all axes, of two steps: the other run, and the own.
     pub along: Option<usize>,
+    /// Further settings of the run that the own is compared with.
+    pub over: Vec<String>,
     /// Least and largest value that hold.
     pub accept: (f64, f64),
     /// Least and largest value for which no run is made again.
@@ -47,11 +49,24 @@ impl Invariant {
 
     /// Returns the key under which choices are judged together.
     pub fn point(&self, choice: &[usize]) -> Vec<usize> {
-        let mut point = choice.to_vec();
+        self.step(choice, 0)
+    }
+
+    /// Returns a choice at a step of the axis along which values are compared.
+    pub fn step(&self, choice: &[usize], step: usize) -> Vec<usize> {
+        let mut choice = choice.to_vec();
         if let Some(axis) = self.along {
-            point[axis] = 0;
+            choice.resize(choice.len().max(axis + 1), 0);
+            choice[axis] = step;
         }
-        point
+        choice
+    }
+
+    /// Returns the settings of a choice beside those of its axes.
+    pub fn settings<'a>(&'a self, choice: &[usize]) -> impl Iterator<Item = &'a String> + use<'a> {
+        let is_other = !self.over.is_empty() && choice.last() == Some(&0);
+        let other = self.over.iter().filter(move |_| is_other);
+        self.set.iter().chain(other)
     }
 }
 
@@ -168,7 +183,10 @@ pub fn judge(
             x: X::Text(describe(&sweep.axes, &choice, invariant.along)),
             metric: invariant.metric.name,
             unit: match invariant.along {
-                Some(axis) => format!("of the best before, along {}", sweep.axes[axis].name()),
+                Some(axis) => match sweep.axes.get(axis) {
+                    Some(axis) => format!("of the best before, along {}", axis.name()),
+                    None => format!("of that with {}", invariant.over.join(", ")),
+                },
                 None => invariant.metric.unit.to_owned(),
             },
             measured: round(seen.value, 6),

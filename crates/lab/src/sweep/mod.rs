@@ -203,14 +203,10 @@ impl Sweep {
                 if !seen.insert((number, point.clone())) {
                     continue;
                 }
-                let steps = invariant.along.map_or(1, |axis| self.axes[axis].len());
-                runs.extend((0..steps).map(|step| {
-                    let mut choice = choice.clone();
-                    if let Some(axis) = invariant.along {
-                        choice[axis] = step;
-                    }
-                    (choice, Some(number))
-                }));
+                let steps = |axis| self.axes.get(axis).map_or(2, SweptAxis::len);
+                let steps = 0..invariant.along.map_or(1, steps);
+                let of = |step| (invariant.step(&choice, step), Some(number));
+                runs.extend(steps.map(of));
             }
         }
         runs

@@ -273,8 +273,8 @@ fn scenario(
         axis.put(*step, &mut table)?;
     }
     let invariant = invariant.map(|number| &sweep.invariants[number]);
-    let own = invariant.map_or(&[][..], |invariant| &invariant.set);
-    for setting in own.iter().chain(again) {
+    let own = invariant.map(|invariant| invariant.settings(choice));
+    for setting in own.into_iter().flatten().chain(again) {
         let place = invariant.map_or(&sweep.place, |invariant| &invariant.place);
         Scenario::set(&mut table, &format!("{place}: {setting}"), setting)?;
     }

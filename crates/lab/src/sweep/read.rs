@@ -63,6 +63,8 @@ struct InvariantText {
     #[serde(deserialize_with = "metric")]
     metric: &'static Measure,
     along: Option<String>,
+    #[serde(default)]
+    over: OneOrList<String>,
     accept: Placed<Accept>,
     sure: Option<Placed<Accept>>,
 }
@@ -169,6 +171,11 @@ fn invariant(
     if along.is_some_and(|axis| axes[axis].len() < 2) {
         return Err(section.error_at("along", "has one value; give two or more"));
     }
+    let over = section.over.0.clone();
+    if along.is_some() && !over.is_empty() {
+        return Err(section.error_at("over", "does not go with along; give one of the two"));
+    }
+    let along = along.or((!over.is_empty()).then_some(axes.len()));
     let range = |range: &Placed<Accept>| range.value.range().map_err(|text| range.error(text));
     let accept = range(&section.accept)?;
     Ok(Invariant {
@@ -181,6 +188,7 @@ fn invariant(
         set: section.value.set.0,
         metric,
         along,
+        over,
         accept,
     })
 }

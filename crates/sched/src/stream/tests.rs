@@ -609,11 +609,7 @@ fn what_was_waited_for_goes_past_the_elevator_up_to_the_end_of_the_slice() {
 
 #[test]
 fn of_two_that_fuse_the_longer_stream_goes_on_and_else_that_of_the_kept_one() {
-    let config = StreamConfig {
-        learn: true,
-        ..StreamConfig::DEFAULT
-    };
-    let mut sched = Stream::new(Noop::new(), config, curve());
+    let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
     sched.insert(at(0), read(0, 500_000, 0));
     assert!(matches!(sched.dispatch(at(0)), Dispatch::Request(_)));
     // The second is a child of the one in the drive; the others are nobody's.
@@ -625,24 +621,22 @@ fn of_two_that_fuse_the_longer_stream_goes_on_and_else_that_of_the_kept_one() {
             size,
             stream,
             is_queued,
-            turn,
         } = sched.foresight.queued[tag];
-        (size, stream, is_queued, turn)
+        (size, stream, is_queued)
     };
-    assert_eq!(of(&sched, 1), (1, 2, true, 2));
-    assert_eq!(of(&sched, 2), (2, 1, true, 3));
-    assert_eq!(of(&sched, 3), (1, 3, true, 4));
+    assert_eq!(of(&sched, 1), (1, 2, true));
+    assert_eq!(of(&sched, 2), (2, 1, true));
+    assert_eq!(of(&sched, 3), (1, 3, true));
     let mut equal = sched.clone();
     equal.fused(Tag(1), Tag(3));
-    assert_eq!(of(&equal, 1), (1, 2, true, 2));
+    assert_eq!(of(&equal, 1), (1, 2, true));
     assert!(!of(&equal, 3).2);
     let mut longer = sched.clone();
     longer.fused(Tag(1), Tag(2));
-    // Its own turn among all that came, which tells whether it was there when a trial began.
-    assert_eq!(of(&longer, 1), (2, 1, true, 2));
+    assert_eq!(of(&longer, 1), (2, 1, true));
     let mut shorter = sched;
     shorter.fused(Tag(2), Tag(1));
-    assert_eq!(of(&shorter, 2), (2, 1, true, 3));
+    assert_eq!(of(&shorter, 2), (2, 1, true));
     assert_eq!((shorter.queued(), of(&shorter, 1).2), (2, false));
 }
 

@@ -1,8 +1,20 @@
-//! Which scheduler serves most, found by trying.
+//! Trials: which of several ways to serve is kept, found by measuring what each serves.
 //!
-//! The size of requests tells streams from random requests only where streams come as large requests, and it does not tell
-//! what either scheduler makes of them. So what each of them serves in a time is measured. All but one cost something
-//! while they are tried. So they are tried in short turns, and the more one loses, the more rarely.
+//! `nise:by=trial` tries schedulers. `stream` tries its elevator alone against waiting for streams. An account of waits, won and
+//! lost, does not tell what waiting is worth. While the disk waits, a drive with a queue has nothing to order. While it is
+//! elsewhere, a reader's next window grows.
+//!
+//! All ways but one cost something while they are tried. So they are tried in short turns, and the more one loses, the more
+//! rarely. A [`Budget`] holds what trials may lose.
+//!
+//! # Waits
+//!
+//! Two more budgets are a share of the time each:
+//!
+//! - Lost waits take from the one, and won waits add what the other request would have taken, twice. The disk is not held while
+//!   nothing is left. So waits that never win stop by themselves, and are tried again at that pace.
+//! - All time takes from the other in which the disk is held, or a drive with room is. No trial is made while something is
+//!   left, since waits cost no more than their time. From then on waiting is tried against the elevator.
 //!
 //! # Loads
 //!
@@ -10,7 +22,7 @@
 //! depend on who has the say, and each has a choice of its own:
 //!
 //! - *Random* and *sequential* by the share of synchronous requests that begin where an earlier one ended: sequential from
-//!   5/8 on, random from 3/8 down, in between as before.
+//!   5/8 on, random from 3/8 down, in between as before. Waiting changes that share, so `stream` does not count it.
 //! - *Writes* that nobody waits for, when for 200 ms there was nothing else.
 //!
 //! # Measure
@@ -29,9 +41,9 @@
 //! is within the share of the time that trials may cost. If what is kept suddenly serves half of what it did, the others are
 //! tried once whatever that costs: a burst of write-back is over before it is paid for.
 
-use crate::{Op, Request};
+use crate::Request;
 use alloc::vec::Vec;
-use headtime_units::{Nanos, Time};
+use headtime_units::{Millionths, Nanos, Sectors, Time};
 
 /// Loads that are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +70,20 @@ const LONGEST: u64 = 4;
 const HOPELESS: [(u64, u128); 2] = [(4, 40), (2, 70)];
 /// By how many percent another must be better.
 const MARGIN: u64 = 2;
-/// The first trial under a load comes after so many turns of it: 6 s unless told otherwise, the paper's shortest time between
-/// two decisions. A load that ends sooner is not worth one.
+/// The first trial of a scheduler under a load comes after so many turns of it: 6 s by default, the paper's shortest time
+/// between two decisions. A load that ends sooner is not worth one.
 const FIRST: u64 = 12;
+/// Of trials of waiting: the least length of a turn, and the share of the time that they may cost.
+const WAIT_TURN: Nanos = Nanos::from_millis(300);
+const WAIT_COST: Millionths = Millionths(10_000);
+/// What the budget of those trials holds and owes at most is its share of so long.
+const WAIT_HORIZON: i64 = 60_000_000_000;
+/// A won wait pays for lost ones by so many times what it saves.
+const WON: u64 = 2;
+/// What a budget of waits holds at most, and at first, is its share of so long.
+const HORIZON: i64 = 4_000_000_000;
+/// Waiting, of the two that [`Trials::of_waits`] tries; the other is the elevator.
+const WAITING: usize = 1;
 /// The next trial of the same is at least so many turns later.
 const PAUSE: u64 = 2;
 /// If what is kept serves less than one part of so many of what it served, all are tried again whatever that costs; once in
@@ -76,36 +99,95 @@ const CLEAR: u64 = ONE + ONE / 2;
 /// A trial weighs as much as each before, up to so many of them.
 const TRIALS: u64 = 4;
 
+/// Time that may be lost: a share of the time that passes. In millionths of nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    share: i64,
+    /// The most that is left, and the most that is owed.
+    most: i64,
+    left: i64,
+}
+
+impl Budget {
+    /// A budget without bounds, of which nothing is left.
+    fn new(share: Millionths) -> Budget {
+        Budget {
+            share: share.0.cast_signed(),
+            most: i64::MAX,
+            left: 0,
+        }
+    }
+
+    /// Holds, and owes, at most its share of so many nanoseconds; now it holds as much.
+    fn within(self, horizon: i64) -> Budget {
+        let most = self.share.saturating_mul(horizon);
+        let left = most;
+        Budget { most, left, ..self }
+    }
+
+    fn pass(&mut self, nanos: u64) {
+        self.add(nanos, self.share);
+    }
+
+    fn lose(&mut self, nanos: u64) {
+        self.add(nanos, -Millionths::ONE.0.cast_signed());
+    }
+
+    fn gain(&mut self, nanos: u64) {
+        self.add(nanos, Millionths::ONE.0.cast_signed());
+    }
+
+    fn affords(&self, nanos: u64) -> bool {
+        let needed = i128::from(nanos) * i128::from(Millionths::ONE.0);
+        needed <= i128::from(self.left)
+    }
+
+    fn add(&mut self, nanos: u64, parts: i64) {
+        let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
+        let left = self.left.saturating_add(nanos.saturating_mul(parts));
+        self.left = left.clamp(-self.most, self.most);
+    }
+}
+
 /// What was served, in what time, of one kind of requests.
 #[derive(Clone, Copy, Debug, Default)]
-struct NiseSpan {
+struct Span {
     sectors: u64,
     nanos: u64,
     completions: u32,
 }
 
-impl NiseSpan {
+impl Span {
     fn add(&mut self, sectors: u64) {
         self.sectors += sectors;
         self.completions += 1;
     }
 
     /// This turn and those before, of which the last weighs as much as all before.
-    fn with(self, before: Option<NiseSpan>) -> NiseSpan {
+    fn with(self, before: Option<Span>) -> Span {
         let before = before.unwrap_or_default();
-        NiseSpan {
+        Span {
             sectors: self.sectors + before.sectors / 2,
             nanos: self.nanos + before.nanos / 2,
             completions: self.completions,
         }
     }
 
-    /// The time in which the other would have served the same, short of the time that this took.
-    fn lost_to(&self, other: &NiseSpan) -> u64 {
+    /// The time in which the other would have served the same.
+    fn needed_by(&self, other: &Span) -> u64 {
         let (sectors, nanos) = (u128::from(self.sectors), u128::from(other.nanos));
         let needed = sectors * nanos / u128::from(other.sectors.max(1));
-        let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-        self.nanos.saturating_sub(needed)
+        u64::try_from(needed).unwrap_or(u64::MAX)
+    }
+
+    /// The time in which the other would have served the same, short of the time that this took.
+    fn lost_to(&self, other: &Span) -> u64 {
+        self.nanos.saturating_sub(self.needed_by(other))
+    }
+
+    /// By how much the other would have taken longer.
+    fn gained_on(&self, other: &Span) -> u64 {
+        self.needed_by(other).saturating_sub(self.nanos)
     }
 
     fn is_whole(&self, turn: u64) -> bool {
@@ -114,14 +196,13 @@ impl NiseSpan {
     }
 
     /// What it served in the time of the other, with what that served.
-    fn beside(&self, other: &NiseSpan) -> (u128, u128) {
-        let rate =
-            |span: &NiseSpan, time: &NiseSpan| u128::from(span.sectors) * u128::from(time.nanos);
+    fn beside(&self, other: &Span) -> (u128, u128) {
+        let rate = |span: &Span, time: &Span| u128::from(span.sectors) * u128::from(time.nanos);
         (rate(self, other), rate(other, self))
     }
 
     /// What part of what the other serves this serves in the same time.
-    fn share_of(&self, other: &NiseSpan) -> u64 {
+    fn share_of(&self, other: &Span) -> u64 {
         let (own, others) = self.beside(other);
         let share = own * u128::from(ONE) / others.max(1);
         u64::try_from(share).unwrap_or(MOST).min(MOST)
@@ -150,7 +231,7 @@ struct Choices {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NisePhase {
+enum Phase {
     /// What is kept is measured.
     Kept,
     /// This one is tried.
@@ -161,7 +242,7 @@ enum NisePhase {
 
 /// A request that is queued here or in the drive.
 #[derive(Clone, Copy, Debug, Default)]
-struct NiseRequest {
+struct Slot {
     sync: bool,
     /// The turn in which it was handed out; 0 if it is not in the drive.
     turn: u32,
@@ -169,14 +250,22 @@ struct NiseRequest {
 
 /// Chooses among so many; see the [module](self).
 #[derive(Clone, Debug)]
-pub(super) struct NiseTrials {
+pub struct Trials {
     turn: u64,
-    /// Trials may cost one part of so many.
-    cost: u64,
+    /// How long a load is there before the first trial.
+    first: u64,
+    /// What trials may lose.
+    budget: Budget,
+    /// If waiting is tried: for how long the disk may be held, and what lost waits may take.
+    waits: Option<[Budget; 2]>,
+    /// True while the disk is held.
+    held: bool,
+    /// Since when, behind a request that is over, and how long the other request takes.
+    wait: Option<(Time, Nanos)>,
     now: Time,
     /// Time in which there was anything to do.
     clock: u64,
-    slots: Vec<NiseRequest>,
+    slots: Vec<Slot>,
     /// Queued or in the drive: what nobody waits for, and what somebody does.
     here: [u64; 2],
     in_drive: u64,
@@ -188,24 +277,22 @@ pub(super) struct NiseTrials {
     last_sync: Time,
     load: Load,
     known: [Choices; LOADS],
-    phase: NisePhase,
+    phase: Phase,
     active: usize,
     /// Of this turn.
-    span: NiseSpan,
+    span: Span,
     /// What is kept, in its last turns; the last weighs as much as all before.
-    kept: Option<NiseSpan>,
+    kept: Option<Span>,
     /// Since the trial began.
-    since: NiseSpan,
-    /// All that trials lost so far, in nanoseconds.
-    lost: u64,
+    since: Span,
     /// By the clock: until then all may be tried, and from then on that can be the case again.
     free_until: u64,
     falls_from: u64,
 }
 
-impl NiseTrials {
-    /// Among `count`, in the order of how much of the load is sequential.
-    pub fn new(count: usize, turn: Nanos, cost: u64) -> NiseTrials {
+impl Trials {
+    /// Among `count`, in the order of how much of the load is sequential. Trials may cost this share of the time.
+    pub(crate) fn new(count: usize, turn: Nanos, cost: Millionths) -> Trials {
         let unknown = Known {
             share: ONE,
             trials: 0,
@@ -217,9 +304,14 @@ impl NiseTrials {
             of: alloc::vec![unknown; count],
             time: 0,
         };
-        NiseTrials {
-            turn: turn.as_nanos().max(1),
-            cost,
+        let turn = turn.as_nanos().max(1);
+        Trials {
+            turn,
+            first: turn.saturating_mul(FIRST),
+            budget: Budget::new(cost),
+            waits: None,
+            held: false,
+            wait: None,
             now: Time::ZERO,
             clock: 0,
             slots: Vec::new(),
@@ -232,34 +324,70 @@ impl NiseTrials {
             last_sync: Time::ZERO,
             load: Load::Sequential,
             known: [from(0), from(count - 1), from(0)],
-            phase: NisePhase::Kept,
+            phase: Phase::Kept,
             active: count - 1,
-            span: NiseSpan::default(),
+            span: Span::default(),
             kept: None,
-            since: NiseSpan::default(),
-            lost: 0,
+            since: Span::default(),
             free_until: 0,
             falls_from: 0,
         }
     }
 
-    pub fn arrived(&mut self, now: Time, request: &Request) {
+    /// Whether to wait, where waits may take this share of the time untried. It begins with waiting.
+    pub fn of_waits(share: Millionths) -> Trials {
+        let mut trials = Trials::new(2, WAIT_TURN, WAIT_COST);
+        trials.known.iter_mut().for_each(|load| load.kept = WAITING);
+        trials.first = 0;
+        // What chance takes in one trial it gives in another.
+        trials.budget = trials.budget.within(WAIT_HORIZON);
+        trials.budget.left = 0;
+        trials.waits = Some([Budget::new(share).within(HORIZON); 2]);
+        trials
+    }
+
+    /// Returns true if the disk may be held now.
+    pub fn waits(&self) -> bool {
+        let left = |[_, lost]: [Budget; 2]| lost.affords(0);
+        self.active == WAITING && self.waits.is_some_and(left)
+    }
+
+    /// The disk is held for what has not come, until something is handed out. `instead` is how long a request takes that could
+    /// go, if the one before is over.
+    pub fn held(&mut self, now: Time, instead: Option<Nanos>) {
         self.pass(now);
-        let at = request.tag.index();
-        if self.slots.len() <= at {
-            self.slots.resize(at + 1, NiseRequest::default());
-        }
-        let sync = request.is_sync();
-        self.slots[at] = NiseRequest { sync, turn: 0 };
-        self.here[usize::from(sync)] += 1;
-        if sync && matches!(request.op, Op::Read | Op::Write) {
-            let goes_on = self.remembered(request.extent.start.get());
-            self.counted(goes_on, request.extent.end().get());
+        self.held = true;
+        self.wait = self.wait.or(instead.map(|instead| (now, instead)));
+    }
+
+    /// The wait is over. `won` says whether the request goes that the disk was held for.
+    pub fn waited(&mut self, now: Time, won: bool) {
+        let ended = self.wait.take().zip(self.waits.as_mut());
+        match ended {
+            Some(((_, instead), [_, lost])) if won => lost.gain(WON * instead.as_nanos()),
+            Some(((from, _), [_, lost])) => lost.lose(now.saturating_since(from).as_nanos()),
+            None => {}
         }
     }
 
+    /// A request comes, and is known by this number until it is over. `sync` says whether somebody waits for it.
+    pub fn arrived(&mut self, now: Time, at: usize, sync: bool) {
+        self.pass(now);
+        if self.slots.len() <= at {
+            self.slots.resize(at + 1, Slot::default());
+        }
+        self.slots[at] = Slot { sync, turn: 0 };
+        self.here[usize::from(sync)] += 1;
+    }
+
+    /// A synchronous request that moves data begins here and ends there.
+    pub(crate) fn seen(&mut self, request: &Request) {
+        let goes_on = self.remembered(request.extent.start.get());
+        self.counted(goes_on, request.extent.end().get());
+    }
+
     /// A queued request has grown by another, which touches it.
-    pub fn grown(&mut self, request: &Request) {
+    pub(crate) fn grown(&mut self, request: &Request) {
         if request.is_sync() {
             self.counted(true, request.extent.end().get());
         }
@@ -285,28 +413,24 @@ impl NiseTrials {
         self.ends[Self::place(end)] = end;
     }
 
-    pub fn fused(&mut self, gone: crate::Tag) {
-        self.left(gone);
-    }
-
-    pub fn withdrawn(&mut self, tag: crate::Tag) {
-        self.left(tag);
-    }
-
-    fn left(&mut self, tag: crate::Tag) {
-        let sync = self.slots[tag.index()].sync;
+    /// A queued request goes elsewhere, or became part of another.
+    pub fn withdrawn(&mut self, at: usize) {
+        let sync = self.slots[at].sync;
         self.here[usize::from(sync)] -= 1;
     }
 
     /// A request was handed out.
-    pub fn handed_out(&mut self, tag: crate::Tag) {
-        self.slots[tag.index()].turn = self.number;
+    pub fn handed_out(&mut self, now: Time, at: usize) {
+        self.pass(now);
+        self.held = false;
+        self.slots[at].turn = self.number;
         self.in_drive += 1;
     }
 
-    pub fn completed(&mut self, now: Time, request: &Request) {
+    /// A request that was handed out is over.
+    pub fn completed(&mut self, now: Time, at: usize, sectors: Sectors) {
         self.pass(now);
-        let Some(slot) = self.slots.get_mut(request.tag.index()) else {
+        let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
         // What another scheduler handed out, before this one took over, says nothing.
@@ -319,30 +443,24 @@ impl NiseTrials {
         self.in_drive -= 1;
         let counts = sync == (self.load != Load::Writes);
         if counts {
-            self.since.add(request.extent.len.get());
+            self.since.add(sectors.get());
         }
         if turn != self.number {
             self.before -= 1;
             if self.before == 0 {
-                self.span = NiseSpan::default();
+                self.span = Span::default();
             }
         } else if counts {
-            self.span.add(request.extent.len.get());
+            self.span.add(sectors.get());
         }
     }
 
-    /// All that is queued goes to another scheduler.
+    /// All that is queued goes to another scheduler. What trials have shown stays.
     pub fn cleared(&mut self) {
-        *self = NiseTrials {
-            now: self.now,
-            clock: self.clock,
-            known: self.known.clone(),
-            ..NiseTrials::new(
-                self.known[0].of.len(),
-                Nanos::from_nanos(self.turn),
-                self.cost,
-            )
-        };
+        self.slots.clear();
+        (self.here, self.in_drive, self.before) = ([0; 2], 0, 0);
+        (self.held, self.wait, self.kept) = (false, None, None);
+        self.begin(Phase::Kept);
     }
 
     fn pass(&mut self, now: Time) {
@@ -351,6 +469,12 @@ impl NiseTrials {
         let [writes, sync] = self.here;
         if writes + sync > 0 {
             self.clock = self.clock.saturating_add(passed);
+            self.budget.pass(passed);
+            if let Some([held, lost]) = &mut self.waits {
+                held.pass(passed);
+                lost.pass(passed);
+                held.lose(if self.held { passed } else { 0 });
+            }
         }
         if sync > 0 {
             self.last_sync = self.now;
@@ -376,7 +500,7 @@ impl NiseTrials {
         if load != self.load {
             self.load = load;
             self.kept = None;
-            self.begin(NisePhase::Kept);
+            self.begin(Phase::Kept);
         } else if self.before == 0 {
             self.judge();
         }
@@ -399,10 +523,10 @@ impl NiseTrials {
         }
     }
 
-    fn begin(&mut self, phase: NisePhase) {
+    fn begin(&mut self, phase: Phase) {
         let next = match phase {
-            NisePhase::Tried(other) => other,
-            NisePhase::Kept | NisePhase::After(_) => self.known[self.load as usize].kept,
+            Phase::Tried(other) => other,
+            Phase::Kept | Phase::After(_) => self.known[self.load as usize].kept,
         };
         if next != self.active {
             self.number = self.number.wrapping_add(1).max(1);
@@ -410,20 +534,20 @@ impl NiseTrials {
             self.active = next;
         }
         self.phase = phase;
-        self.span = NiseSpan::default();
+        self.span = Span::default();
     }
 
     fn judge(&mut self) {
         let whole = self.span.is_whole(self.turn);
         match self.phase {
-            NisePhase::Kept if whole => {
+            Phase::Kept if whole => {
                 self.fell();
                 self.kept = Some(self.span.with(self.kept));
                 let next = self.due();
                 self.begin(next);
-                self.since = NiseSpan::default();
+                self.since = Span::default();
             }
-            NisePhase::Tried(other) => {
+            Phase::Tried(other) => {
                 let kept = self.kept.expect("it was measured before the trial");
                 let (own, others) = self.span.beside(&kept);
                 let hopeless = HOPELESS.iter().any(|(part, percent)| {
@@ -433,15 +557,18 @@ impl NiseTrials {
                     self.tried(other, self.span.share_of(&kept));
                 }
             }
-            NisePhase::After(other) if whole => {
+            Phase::After(other) if whole => {
                 let kept = self.kept.expect("it was measured before the trial");
                 let lost = self.since.lost_to(&kept);
-                self.lost = self.lost.saturating_add(lost);
-                self.known[self.load as usize].of[other].lost = lost;
+                self.budget.lose(lost);
+                match self.waits {
+                    Some(_) => self.budget.gain(self.since.gained_on(&kept)),
+                    None => self.known[self.load as usize].of[other].lost = lost,
+                }
                 self.kept = Some(self.span.with(self.kept));
-                self.begin(NisePhase::Kept);
+                self.begin(Phase::Kept);
             }
-            NisePhase::Kept | NisePhase::After(_) => {}
+            Phase::Kept | Phase::After(_) => {}
         }
     }
 
@@ -464,21 +591,23 @@ impl NiseTrials {
     }
 
     /// The one whose trial is due for longest, if one is.
-    fn due(&self) -> NisePhase {
+    fn due(&self) -> Phase {
         let Choices { kept, of, time } = &self.known[self.load as usize];
+        if *kept == WAITING && self.waits.is_some_and(|[held, _]| held.affords(0)) {
+            return Phase::Kept;
+        }
         let others = of.iter().enumerate().filter(|(at, _)| at != kept);
         let due = others.filter(|(_, known)| {
-            let lost = self.lost.saturating_add(known.lost);
             let paid = match known.trials {
-                0 => *time >= self.turn.saturating_mul(FIRST),
-                _ => lost.saturating_mul(self.cost) <= self.clock,
+                0 => *time >= self.first,
+                _ => self.budget.affords(known.lost),
             };
             // While it is free, each once.
             let free = known.again == 0 && self.clock < self.free_until;
             known.again <= self.clock && (paid || free)
         });
         let next = due.min_by_key(|(at, known)| (known.again, *at));
-        next.map_or(NisePhase::Kept, |(at, _)| NisePhase::Tried(at))
+        next.map_or(Phase::Kept, |(at, _)| Phase::Tried(at))
     }
 
     /// Ends a trial.
@@ -491,14 +620,14 @@ impl NiseTrials {
         known.again = again;
         let (mean, sure) = (known.share, known.trials > 1 || share >= CLEAR);
         if mean <= ONE + ONE * MARGIN / 100 {
-            self.begin(NisePhase::After(other));
+            self.begin(Phase::After(other));
             return;
         }
         if !sure {
             // Once more, soon.
             known.again = self.clock;
             known.lost = 0;
-            self.begin(NisePhase::Kept);
+            self.begin(Phase::Kept);
             return;
         }
         // The shares are of what is kept.
@@ -511,21 +640,21 @@ impl NiseTrials {
         *kept = other;
         of[other].share = ONE;
         self.kept = None;
-        self.begin(NisePhase::Kept);
+        self.begin(Phase::Kept);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Flags, Tag};
+    use crate::{Flags, Op, Tag};
     use headtime_units::Extent;
 
     const TURN: Nanos = Nanos::from_millis(100);
 
     /// A drive that serves one request of 8 sectors after the other.
     struct World {
-        trials: NiseTrials,
+        trials: Trials,
         now: Time,
         lba: u64,
         /// How long each choice had the say.
@@ -535,7 +664,7 @@ mod tests {
     impl World {
         fn new(count: usize, cost: u64) -> World {
             World {
-                trials: NiseTrials::new(count, TURN, cost),
+                trials: Trials::new(count, TURN, Millionths(cost)),
                 now: Time::ZERO,
                 lba: 0,
                 had: alloc::vec![Nanos::ZERO; count],
@@ -557,16 +686,30 @@ mod tests {
             let mut served = 0;
             while self.now < end {
                 let request = self.request(0, load);
-                self.trials.arrived(self.now, &request);
+                self.arrived(&request);
                 let active = self.trials.choose(self.now);
-                self.trials.handed_out(request.tag);
+                self.trials.handed_out(self.now, 0);
                 let took = Nanos::from_micros(takes[active]);
                 self.now += took;
                 self.had[active] += took;
-                self.trials.completed(self.now, &request);
+                self.completed(&request);
                 served += 1;
             }
             served
+        }
+
+        fn arrived(&mut self, request: &Request) {
+            let at = request.tag.index();
+            self.trials.arrived(self.now, at, request.is_sync());
+            if request.is_sync() {
+                self.trials.seen(request);
+            }
+        }
+
+        fn completed(&mut self, request: &Request) {
+            let sectors = request.extent.len;
+            self.trials
+                .completed(self.now, request.tag.index(), sectors);
         }
 
         fn kept(&mut self) -> usize {
@@ -581,7 +724,7 @@ mod tests {
             ([2_000, 1_000, 4_000], 1),
             ([1_200, 1_100, 1_000], 2),
         ] {
-            let mut world = World::new(3, 100);
+            let mut world = World::new(3, 10_000);
             let served = world.serve(100, Load::Random, &takes);
             assert_eq!(world.kept(), best, "{takes:?}");
             // 1 % for trials, and as much again for the first of each and for the beginning.
@@ -594,7 +737,7 @@ mod tests {
 
     #[test]
     fn a_choice_that_becomes_better_is_found() {
-        let mut world = World::new(2, 100);
+        let mut world = World::new(2, 10_000);
         world.serve(20, Load::Random, &[1_000, 1_500]);
         assert_eq!(world.kept(), 0);
         world.serve(60, Load::Random, &[1_000, 800]);
@@ -604,7 +747,7 @@ mod tests {
     #[test]
     fn a_sudden_fall_is_followed_by_a_trial_at_once() {
         // Trials cost half of the time each, and nothing is paid for.
-        let mut world = World::new(2, u64::MAX);
+        let mut world = World::new(2, 0);
         world.serve(10, Load::Random, &[1_000, 3_000]);
         assert_eq!(world.kept(), 0);
         world.serve(2, Load::Random, &[8_000, 3_000]);
@@ -622,7 +765,7 @@ mod tests {
 
     #[test]
     fn the_first_trial_waits_until_a_load_has_lasted() {
-        let mut world = World::new(2, 1);
+        let mut world = World::new(2, 1_000_000);
         world.serve(1, Load::Sequential, &[1_000, 1_000]);
         assert_eq!(world.had[0], Nanos::ZERO);
         world.serve(1, Load::Sequential, &[1_000, 1_000]);
@@ -631,7 +774,7 @@ mod tests {
 
     #[test]
     fn a_load_that_comes_back_is_known_at_once() {
-        let mut world = World::new(2, 100);
+        let mut world = World::new(2, 10_000);
         let (random, sequential) = ([1_000, 1_300], [2_000, 1_000]);
         for _ in 0..2 {
             world.serve(20, Load::Random, &random);
@@ -648,7 +791,7 @@ mod tests {
 
     #[test]
     fn writes_that_nobody_waits_for_are_a_load_of_their_own() {
-        let mut world = World::new(2, 100);
+        let mut world = World::new(2, 10_000);
         world.serve(10, Load::Random, &[1_000, 2_000]);
         world.serve(10, Load::Writes, &[2_000, 1_000]);
         assert_eq!((world.trials.load, world.kept()), (Load::Writes, 1));
@@ -658,47 +801,112 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_is_a_share_of_the_time_up_to_a_most_and_debts_are_paid() {
+        let mut budget = Budget::new(Millionths(30_000));
+        assert!(budget.affords(0) && !budget.affords(1));
+        budget.pass(2_000);
+        assert!(budget.affords(60) && !budget.affords(61));
+        budget = budget.within(4_000);
+        budget.pass(1_000_000);
+        assert!(budget.affords(120) && !budget.affords(121));
+        budget.lose(150);
+        budget.pass(999);
+        assert!(!budget.affords(0));
+        budget.pass(1);
+        assert!(budget.affords(0));
+        budget.lose(u64::MAX);
+        budget.pass(4_000);
+        assert!(budget.affords(0));
+    }
+
+    /// Serves for so long. Where it waits, the disk is held before each request, and this takes as long as the second says.
+    fn wait(
+        trials: &mut Trials,
+        now: &mut Time,
+        seconds: u64,
+        [serve, held, near]: [u64; 3],
+    ) -> [Nanos; 2] {
+        let end = *now + Nanos::from_secs(seconds);
+        let mut had = [Nanos::ZERO; 2];
+        while *now < end {
+            trials.arrived(*now, 0, true);
+            trials.choose(*now);
+            let (from, waits) = (*now, trials.waits());
+            if waits {
+                trials.held(*now, Some(Nanos::from_micros(serve)));
+                *now += Nanos::from_micros(held);
+                trials.waited(*now, near < serve);
+            }
+            trials.handed_out(*now, 0);
+            *now += Nanos::from_micros(if waits { near } else { serve });
+            trials.completed(*now, 0, Sectors::new(8));
+            had[usize::from(waits)] += now.saturating_since(from);
+        }
+        had
+    }
+
+    #[test]
+    fn waits_that_lose_stop_and_begin_again_when_they_gain() {
+        let (mut trials, mut now) = (Trials::of_waits(Millionths(30_000)), Time::ZERO);
+        let had = wait(&mut trials, &mut now, 100, [50, 9_000, 50]);
+        assert!(had[1] < Nanos::from_secs(2), "{had:?}");
+        assert!(!trials.waits());
+        wait(&mut trials, &mut now, 60, [9_000, 1_000, 500]);
+        let had = wait(&mut trials, &mut now, 100, [9_000, 1_000, 500]);
+        assert!(had[0] < Nanos::from_secs(2), "{had:?}");
+    }
+
+    #[test]
+    fn waits_within_their_share_are_not_tried_and_those_of_a_whole_share_never() {
+        for (share, held) in [(30_000, 25), (1_000_000, 9_000)] {
+            let (mut trials, mut now) = (Trials::of_waits(Millionths(share)), Time::ZERO);
+            let had = wait(&mut trials, &mut now, 100, [100, held, 1_000]);
+            assert_eq!(had[0], Nanos::ZERO, "{share}");
+        }
+    }
+
+    #[test]
     fn a_turn_begins_when_the_commands_of_the_choice_before_are_out_of_the_drive() {
-        let mut world = World::new(2, 100);
+        let mut world = World::new(2, 10_000);
         world.serve(1, Load::Random, &[1_000, 2_000]);
         let held = world.request(1, Load::Random);
-        world.trials.arrived(world.now, &held);
-        world.trials.handed_out(held.tag);
+        world.arrived(&held);
+        world.trials.handed_out(world.now, 1);
         // With a command of another turn in the drive nothing is measured, so nothing ends a turn.
-        world.trials.begin(NisePhase::Tried(1));
-        world.trials.since = NiseSpan::default();
+        world.trials.begin(Phase::Tried(1));
+        world.trials.since = Span::default();
         world.serve(5, Load::Random, &[1_000, 2_000]);
-        assert_eq!(world.trials.phase, NisePhase::Tried(1));
-        world.trials.completed(world.now, &held);
+        assert_eq!(world.trials.phase, Phase::Tried(1));
+        world.completed(&held);
         world.serve(1, Load::Random, &[1_000, 2_000]);
-        assert_ne!(world.trials.phase, NisePhase::Tried(1));
+        assert_ne!(world.trials.phase, Phase::Tried(1));
     }
 
     #[test]
     fn counts_of_what_is_there_follow_merges_withdrawals_swaps_and_foreign_commands() {
-        let mut world = World::new(2, 100);
+        let mut world = World::new(2, 10_000);
         for tag in 0..4 {
             let request = world.request(tag, Load::Random);
-            world.trials.arrived(world.now, &request);
+            world.arrived(&request);
         }
         let write = Request {
             flags: Flags::NONE,
             ..world.request(4, Load::Writes)
         };
-        world.trials.arrived(world.now, &write);
+        world.arrived(&write);
         assert_eq!(world.trials.here, [1, 4]);
-        world.trials.fused(Tag(0));
-        world.trials.withdrawn(Tag(1));
-        world.trials.withdrawn(write.tag);
+        world.trials.withdrawn(1);
+        world.trials.withdrawn(0);
+        world.trials.withdrawn(4);
         assert_eq!(world.trials.here, [0, 2]);
-        world.trials.handed_out(Tag(2));
+        world.trials.handed_out(world.now, 2);
         world.trials.cleared();
         assert_eq!((world.trials.here, world.trials.in_drive), ([0, 0], 0));
         // It was handed out before the swap, and the other by somebody else.
         let request = world.request(2, Load::Random);
-        world.trials.completed(world.now, &request);
+        world.completed(&request);
         let request = world.request(900, Load::Random);
-        world.trials.completed(world.now, &request);
+        world.completed(&request);
         assert_eq!((world.trials.here, world.trials.in_drive), ([0, 0], 0));
     }
 }
