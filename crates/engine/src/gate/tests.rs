@@ -624,8 +624,8 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
     let refused = |text: &str| text.parse::<GateSpec>().unwrap_err().to_string();
     assert_eq!(
         refused("rdd"),
-        "gate \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, iolatency, \
-         windows, average"
+        "gate \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, head-time, \
+         iolatency, windows, average"
     );
     assert_eq!(refused(""), "gate \"\": a gate has a name, as in \"rsd\"");
     assert_eq!(
