@@ -14,7 +14,7 @@ use headtime_units::{Extent, Nanos, Time};
 
 const DEPTH: u32 = 32;
 
-/// The last two close now and then. With three classes `rsd-priority` closes often: a command waits while one more urgent is
+/// The last three close now and then. With three classes `rsd-priority` closes often: a command waits while one more urgent is
 /// in the drive.
 const GATES: &[&str] = &[
     "depth=32",
@@ -23,6 +23,7 @@ const GATES: &[&str] = &[
     "rsd-priority:age_th=1000:ranks=0/0/0:queue=single",
     "iolatency",
     "windows",
+    "head-time",
     "rsd:age_th=30",
     "rsd-priority:age_th=30:ranks=1/2/3",
 ];

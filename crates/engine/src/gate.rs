@@ -11,6 +11,8 @@ mod account;
 mod ages;
 mod assignment;
 mod average;
+mod floors;
+mod head_time;
 mod iolatency;
 mod ranked;
 mod registration;
@@ -18,10 +20,13 @@ mod rsd;
 mod spec;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timed;
 mod windows;
 
 pub(crate) use account::Account;
 pub use account::{CLASSES, Gating, class_index};
+pub use head_time::HeadTime;
 pub use iolatency::IoLatency;
 pub use ranked::{Queueing, RsdPriority};
 pub use registration::GateProblem;

@@ -57,7 +57,8 @@ pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Seen, Stats};
 pub use few::Few;
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
-    IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
+    HeadTime, IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index,
+    gates,
 };
 pub use map::{Concat, MEMBERS_MAX, Map, MapError, Member, Striped};
 pub use names::{DriveTag, RequestId};

@@ -21,6 +21,8 @@ pub enum Value {
     Duration(Nanos),
     /// How much of something: a weight or a factor.
     Weight(Millionths),
+    /// A share in percent.
+    Percent(u64),
     /// Yes or no.
     Flag(bool),
     /// One of several words.
@@ -95,6 +97,7 @@ impl fmt::Display for Value {
             Value::Count(count) => count.fmt(f),
             Value::Duration(span) => span.fmt(f),
             Value::Weight(weight) => weight.fmt(f),
+            Value::Percent(share) => write!(f, "{share}%"),
             Value::Flag(flag) => flag.fmt(f),
             Value::Choice(word) => f.write_str(word),
             Value::Counts(counts) => counts.fmt(f),
@@ -160,6 +163,22 @@ impl OptionInfo {
             key,
             default: Value::Weight(default),
             range: (Value::Weight(Millionths::ZERO), Value::Weight(max)),
+            words: &[],
+            help,
+        }
+    }
+
+    /// A share in whole percent, from 0 to `max`.
+    pub const fn percent(
+        key: &'static str,
+        default: u64,
+        max: u64,
+        help: &'static str,
+    ) -> OptionInfo {
+        OptionInfo {
+            key,
+            default: Value::Percent(default),
+            range: (Value::Percent(0), Value::Percent(max)),
             words: &[],
             help,
         }
@@ -454,6 +473,18 @@ impl<'a> Options<'a> {
         match self.value(key) {
             Value::Weight(weight) => weight,
             other => panic!("{key} is {other:?}, not a weight"),
+        }
+    }
+
+    /// The value of an option that is a share in percent.
+    ///
+    /// # Panics
+    ///
+    /// If the policy has no such option, or if it is none.
+    pub fn percent(&self, key: &str) -> u64 {
+        match self.value(key) {
+            Value::Percent(share) => share,
+            other => panic!("{key} is {other:?}, not a share in percent"),
         }
     }
 

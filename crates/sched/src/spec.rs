@@ -744,6 +744,13 @@ fn read_option(
         (Value::Weight(_), Value::Weight(low), Value::Weight(high)) => {
             Value::Weight(unit_within(value, low, high).map_err(told)?)
         }
+        (Value::Percent(_), Value::Percent(low), Value::Percent(high)) => {
+            // Zero needs no unit.
+            let number = value.strip_suffix('%').or((value == "0").then_some(value));
+            let share = number.and_then(|number| number.parse().ok());
+            let share = share.filter(|share| (low..=high).contains(share));
+            Value::Percent(share.ok_or_else(|| refused(allowed()))?)
+        }
         (Value::Choice(_), ..) => {
             let word = option.words.iter().find(|word| **word == value);
             let allowed = || refused(format!("allowed is {}", option.words.join(" or ")));

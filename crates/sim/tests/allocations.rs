@@ -156,6 +156,7 @@ fn a_longer_run_allocates_no_more_often() {
     for gate in [
         "depth=20",
         "rsd:age_th=20",
+        "head-time",
         "rsd-priority:age_th=20:ranks=1/2/3",
         "rsd-priority:age_th=20:ranks=1/2/3:queue=single",
     ] {

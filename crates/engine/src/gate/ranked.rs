@@ -13,7 +13,12 @@
 //! default each level has a lane of its own, and the most urgent request that may go does so. With `queue=single` all
 //! wait in one queue, as in the paper: a request that may not go blocks those behind it.
 //!
+//! A more urgent class that always has a command in the drive would keep the others out for good. So each lower level
+//! that waits has `floor` of the head time: when it is owed that, its next request goes before all others ([`Floors`]).
+//!
 //! # Departures from the paper
+//!
+//! The paper has no floor, which is `floor=0`.
 //!
 //! Taken literally, Algorithm 3 can hang. A rank that is no less than the depth is never less than the free tags: here
 //! an empty drive admits anything. And a tag that is freed while its level is below the ceiling keeps its level, so that
@@ -21,7 +26,7 @@
 //!
 //! # Bound
 //!
-//! As of `rsd`; and no command is overtaken by a less urgent one, since none goes while it is in the drive. Those
+//! As of `rsd`; and no command is overtaken by a less urgent one, but for the floor: else none goes while it is in the drive. Those
 //! that are there already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
 //! command in the drive for which an urgent request waits by order raises no ceiling.
 //!
@@ -31,6 +36,7 @@
 //! with levels of Windows Vista has it the other way round.
 
 use super::ages::Ages;
+use super::floors::Floors;
 use super::registration::{GateProblem, Registration};
 use super::rsd::{AGE_TH, age_th};
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
@@ -49,14 +55,14 @@ pub(super) const ENTRY: Registration = Registration {
         };
         let ranks = options.counts("ranks");
         let gate = RsdPriority::new(config, age_th(options), ranks, queue);
-        Some(Box::new(gate))
+        Some(Box::new(gate.with_floor(options.percent("floor"))))
     },
 };
 
 const INFO: PolicyInfo = PolicyInfo {
     name: "rsd-priority",
     idea: "reserves tags for urgent commands",
-    bound: "as rsd; never overtaken by a less urgent command",
+    bound: "as rsd; never overtaken by a less urgent command, beyond the floor",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.3",
     avoid: "all requests are of one class",
     options: &[
@@ -67,6 +73,13 @@ const INFO: PolicyInfo = PolicyInfo {
             (0, 255),
             "for each level, the most urgent first, how many tags stay free when one of its requests goes; higher \
              numbers leave more tags to those more urgent. Classes beyond the last level have the last",
+        ),
+        OptionInfo::percent(
+            "floor",
+            5,
+            50,
+            "share of the head time that each level but the most urgent has while it waits; higher takes more from \
+             those more urgent. 0: none, as in the paper, and urgent requests can keep the others out for good",
         ),
         OptionInfo::choice(
             "queue",
@@ -114,10 +127,11 @@ pub struct RsdPriority {
     levels: [u8; DriveTag::DEPTH_MAX as usize],
     /// Commands in the drive by level, of which `prio_ceiling` is the first that has any.
     in_drive: [u32; Counts::MAX],
+    floors: Floors,
 }
 
 impl RsdPriority {
-    /// A gate for an engine of this configuration; `ranks` has the rank of each level.
+    /// A gate for an engine of this configuration, without a floor; `ranks` has the rank of each level.
     pub fn new(config: &Config, age_th: u64, ranks: Counts, queueing: Queueing) -> RsdPriority {
         RsdPriority {
             room: FixedDepth::new(config),
@@ -126,6 +140,15 @@ impl RsdPriority {
             queueing,
             levels: [0; DriveTag::DEPTH_MAX as usize],
             in_drive: [0; Counts::MAX],
+            floors: Floors::new(0),
+        }
+    }
+
+    /// The same gate, in which each lower level that waits has so many percent of the head time.
+    pub fn with_floor(self, percent: u64) -> RsdPriority {
+        RsdPriority {
+            floors: Floors::new(percent),
+            ..self
         }
     }
 
@@ -159,6 +182,11 @@ impl RsdPriority {
         self.in_drive[..level].iter().all(|count| *count == 0)
     }
 
+    /// True if the floor gives a level the next command. One at a time is in the drive by that.
+    fn is_due(&self, level: Level) -> bool {
+        self.in_drive[level] == 0 && self.floors.is_due(level)
+    }
+
     fn is_reserved(&self, level: Level) -> bool {
         u32::from(self.ranks.as_slice()[level]) >= self.room.free()
     }
@@ -174,6 +202,10 @@ impl RsdPriority {
         {
             return Some(lane);
         }
+        let due = |lane: &Lane| self.is_due(lane.index());
+        if let Some(lane) = self.all_lanes().find(due) {
+            return Some(lane);
+        }
         for lane in self.all_lanes() {
             let level = lane.index();
             if lanes.is_ready(lane) && self.admits(level) {
@@ -185,6 +217,21 @@ impl RsdPriority {
             }
         }
         None
+    }
+
+    /// Notes which levels have a request for the drive.
+    fn note_waiting(&mut self, lanes: &dyn Lanes) {
+        let first = match self.queueing {
+            Queueing::Lanes => None,
+            Queueing::Single => lanes.state(Lane(0)).first.map(|class| self.level(class)),
+        };
+        for level in 0..self.ranks.as_slice().len() {
+            let waits = match self.queueing {
+                Queueing::Lanes => lanes.is_ready(Lane(level as u8)),
+                Queueing::Single => first == Some(level),
+            };
+            self.floors.waits(level, waits);
+        }
     }
 
     fn all_lanes(&self) -> impl Iterator<Item = Lane> {
@@ -212,6 +259,7 @@ impl Gate for RsdPriority {
     }
 
     fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
+        self.note_waiting(lanes);
         if !self.admits_any() {
             return Next::Hold(None);
         }
@@ -222,7 +270,8 @@ impl Gate for RsdPriority {
                 let may = state.first.is_some_and(|class| {
                     let level = self.level(class);
                     let follows = || state.behind_prefix && self.follows_prefix(level);
-                    self.is_below_ceiling(level) && (self.admits(level) || follows())
+                    let usual = self.is_below_ceiling(level) && (self.admits(level) || follows());
+                    usual || self.is_due(level)
                 });
                 may.then_some(Lane(0))
             }
@@ -250,6 +299,7 @@ impl Gate for RsdPriority {
         };
         self.room.taken(now, command, lane);
         self.ages.assign(command.tag);
+        self.floors.taken(now);
         self.levels[command.tag.index()] = level as u8;
         self.in_drive[level] += 1;
     }
@@ -257,7 +307,9 @@ impl Gate for RsdPriority {
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.room.returned(now, tag);
         self.ages.free(tag);
-        self.in_drive[usize::from(self.levels[tag.index()])] -= 1;
+        let level = usize::from(self.levels[tag.index()]);
+        self.floors.returned(now, level, self.ages.active() == 0);
+        self.in_drive[level] -= 1;
     }
 
     fn starved(&self, nth: usize) -> Option<DriveTag> {

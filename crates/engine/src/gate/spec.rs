@@ -3,7 +3,7 @@
 //! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
 use super::registration::{GateProblem, Inside, Registration};
-use super::{FixedDepth, Gate, GateOrder, average, iolatency, ranked, rsd, windows};
+use super::{FixedDepth, Gate, GateOrder, average, head_time, iolatency, ranked, rsd, windows};
 use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
@@ -14,6 +14,7 @@ const ALL: &[Registration] = &[
     DEPTH,
     rsd::ENTRY,
     ranked::ENTRY,
+    head_time::ENTRY,
     iolatency::ENTRY,
     windows::ENTRY,
     average::ENTRY,

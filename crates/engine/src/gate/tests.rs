@@ -624,8 +624,8 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
     let refused = |text: &str| text.parse::<GateSpec>().unwrap_err().to_string();
     assert_eq!(
         refused("rdd"),
-        "gate \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, iolatency, \
-         windows, average"
+        "gate \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, head-time, \
+         iolatency, windows, average"
     );
     assert_eq!(refused(""), "gate \"\": a gate has a name, as in \"rsd\"");
     assert_eq!(
@@ -640,6 +640,16 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
         refused("rsd-priority:ranks=1/x"),
         "gate \"rsd-priority:ranks=1/x\": ranks is \"1/x\"; allowed are 1 to 8 numbers of 0 to 255, as in 1/2/3"
     );
+    for floor in ["5", "51%", "0.5%"] {
+        assert_eq!(
+            refused(&format!("rsd-priority:floor={floor}")),
+            format!(
+                "gate \"rsd-priority:floor={floor}\": floor is \"{floor}\"; allowed is 0% to 50%"
+            )
+        );
+    }
+    let zero: GateSpec = "rsd-priority:floor=0".parse().unwrap();
+    assert_eq!(zero.options().percent("floor"), 0);
     let built = |text: &str, depth| {
         let spec: GateSpec = text.parse().unwrap();
         spec.build(&config(depth))

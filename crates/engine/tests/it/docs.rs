@@ -16,7 +16,8 @@ A drive with a queue serves what is soonest done and can leave a command for sec
 A gate is named the same way in a flag, a scenario, a configuration, a log and a result:
 
 ```text
-NAME[:OPTION=VALUE]...          rsd:age_th=30
+NAME[:OPTION=VALUE]...          head-time
+                                rsd:age_th=30
                                 rsd-priority:age_th=90:ranks=1/2/3
                                 windows(rsd:age_th=30):lanes=4
 ```
@@ -30,6 +31,8 @@ emptied the drive for them.
 
 A gate can be changed in flight, see [serve](serve.md#signals). With nothing but another `age_th` it keeps what it knows of the commands in the
 drive. Else a new gate begins, which takes them as sent at that moment, and each lane gets a new scheduler. Bounds hold from then on.
+
+`head-time` without options is what to take against starvation. Why, and where it falls short: [note](design/2026-11-28-head-time.md).
 
 What gates cost and what becomes of the tail, on recorded traces: [replays](replays/README.md#gates-and-tails).
 ";
