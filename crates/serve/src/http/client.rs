@@ -1,9 +1,10 @@
 //! A client of the control socket: one request, one answer, no more of HTTP than that.
 
+use headtime_linux::clock::Clock;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longer than anything that is asked takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,10 +51,10 @@ pub fn ask_within(
     body: &str,
 ) -> io::Result<Answer> {
     assert!(!method.contains(char::is_whitespace) && !target.contains(char::is_whitespace));
-    let until = Instant::now() + patience;
     let mut stream = Limited {
+        clock: Clock::start(),
+        patience,
         stream: UnixStream::connect(socket)?,
-        until,
     };
     let len = body.len();
     let question = format!(
@@ -74,16 +75,19 @@ pub fn ask_within(
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// A connection that ends at a moment.
+/// A connection that ends when its time is over.
 struct Limited {
     stream: UnixStream,
-    until: Instant,
+    /// Starts with the connection.
+    clock: Clock,
+    patience: Duration,
 }
 
 impl Limited {
     /// Time to the end.
     fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let spent = Duration::from_nanos(self.clock.now().as_nanos());
+        let left = self.patience.saturating_sub(spent);
         match left.is_zero() {
             true => Err(io::ErrorKind::TimedOut.into()),
             false => Ok(Some(left)),
@@ -153,6 +157,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the server is slow")]
     fn an_answer_that_trickles_is_given_up_in_time() {
         let folder = Folder::new();
         let socket = folder.join("socket");
