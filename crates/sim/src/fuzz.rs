@@ -557,7 +557,8 @@ fn draw_order(random: &mut Random, at: Time) -> GateOrder {
 /// A gate that fits an engine of this depth.
 fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
-    let text = match random.below(8) {
+    let text = match random.below(9) {
+        8 => "head-time".to_owned(),
         7 => format!("average:lanes={}:burst=50ms", 1 + random.below(4)),
         6 => {
             let inner = random.pick(&[
@@ -586,7 +587,8 @@ fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
             let ranks: Vec<String> = ranks.iter().map(ToString::to_string).collect();
             let queue = random.pick(&["lanes", "single"]);
             let ranks = ranks.join("/");
-            format!("rsd-priority:age_th={age_th}:ranks={ranks}:queue={queue}")
+            let floor = random.pick(&["0", "5%", "40%"]);
+            format!("rsd-priority:age_th={age_th}:ranks={ranks}:queue={queue}:floor={floor}")
         }
     };
     text.parse().expect("in range")
