@@ -86,8 +86,8 @@ impl Destaging {
     const READS: usize = 1024;
     /// Reads of clients of which one may follow both a destage and a gap read. That costs clients a hundredth of their rate.
     const ONE_OF: usize = 50;
-    /// Reads of clients of which one follows a destage where there are no gap reads at all: each costs more than the way then, as gap reads make
-    /// the drive destage at other times.
+    /// Reads of clients of which one follows a destage at the most, or there are no gap reads at all. A gap read makes such a drive destage at
+    /// other times, and costs more than its way.
     const OFTEN: usize = 8;
     /// Most credit: enough for a gap read at any share of destages.
     const CREDIT: usize = Destaging::READS * Destaging::ONE_OF;

@@ -153,12 +153,12 @@ pub struct StreamConfig {
     pub burst: bool,
     /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
     pub hz: Option<Hz>,
-    /// The share of the time for which the disk may be held where nothing has shown that this pays.
+    /// Share of the time for which the disk may be held without a gain.
     pub lost: Millionths,
 }
 
 impl StreamConfig {
-    /// What the paper measures with, but for `lost`.
+    /// Options of the paper's measurements, but for `lost`.
     pub const DEFAULT: StreamConfig = StreamConfig {
         threshold: 4,
         tolerance: Millionths(500_000),

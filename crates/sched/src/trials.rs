@@ -36,9 +36,9 @@
 //! A turn of the other between turns of what is kept. If the other serves more by [`MARGIN`] in the mean of two trials or
 //! more, or half as much again in one, it is kept from then on. What serves much less is given up before its turn is over.
 //!
-//! What a trial lost is measured too, from its beginning to the end of the next turn of what is kept, since streams that
-//! were torn apart take time to mend. A choice is tried again when all that was lost, and what its last trial lost once more,
-//! is within the share of the time that trials may cost. If what is kept suddenly serves half of what it did, the others are
+//! The loss of a trial is measured too, from its start to the end of the next turn of the choice in force: broken streams take
+//! time to form again. A choice is tried again when the loss of all trials and of one more is within the share of the time for
+//! trials. If what is kept suddenly serves half of what it did, the others are
 //! tried once whatever that costs: a burst of write-back is over before it is paid for.
 
 use crate::Request;
@@ -76,11 +76,11 @@ const FIRST: u64 = 12;
 /// Of trials of waiting: the least length of a turn, and the share of the time that they may cost.
 const WAIT_TURN: Nanos = Nanos::from_millis(300);
 const WAIT_COST: Millionths = Millionths(10_000);
-/// What the budget of those trials holds and owes at most is its share of so long.
+/// Span whose share the budget of those trials holds or owes at most, in ns.
 const WAIT_HORIZON: i64 = 60_000_000_000;
-/// A won wait pays for lost ones by so many times what it saves.
+/// Lost time that a won wait pays for, in multiples of the time that the wait saves.
 const WON: u64 = 2;
-/// What a budget of waits holds at most, and at first, is its share of so long.
+/// Span whose share a budget of waits holds at most, and at the start, in ns.
 const HORIZON: i64 = 4_000_000_000;
 /// Waiting, of the two that [`Trials::of_waits`] tries; the other is the elevator.
 const WAITING: usize = 1;
@@ -195,13 +195,13 @@ impl Span {
         enough || self.nanos >= turn.saturating_mul(LONGEST)
     }
 
-    /// What it served in the time of the other, with what that served.
+    /// Sectors of this span and of the other, scaled to the same time.
     fn beside(&self, other: &Span) -> (u128, u128) {
         let rate = |span: &Span, time: &Span| u128::from(span.sectors) * u128::from(time.nanos);
         (rate(self, other), rate(other, self))
     }
 
-    /// What part of what the other serves this serves in the same time.
+    /// Throughput of this span as a share of the other's.
     fn share_of(&self, other: &Span) -> u64 {
         let (own, others) = self.beside(other);
         let share = own * u128::from(ONE) / others.max(1);
@@ -281,7 +281,7 @@ pub struct Trials {
     active: usize,
     /// Of this turn.
     span: Span,
-    /// What is kept, in its last turns; the last weighs as much as all before.
+    /// Last turns of the choice in force. The last turn weighs as much as all before.
     kept: Option<Span>,
     /// Since the trial began.
     since: Span,

@@ -64,7 +64,7 @@ const REPAID: i64 = 64;
 /// Kinds of requests, by hash. Two that share a place share a promise.
 const KINDS: usize = 256;
 
-/// What is known of a kind.
+/// Responses of a kind of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
     /// Its mean response in trials, nanoseconds, and of how many.
@@ -111,7 +111,7 @@ struct InIt {
     arrival: Time,
 }
 
-/// What is done now.
+/// Trial, or time between trials.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// One command at a time, since then; so many requests that came since are done.

@@ -144,7 +144,7 @@ impl RsdPriority {
         }
     }
 
-    /// The same gate, in which each lower level that waits has so many percent of the head time.
+    /// The same gate with a floor: each lower level that waits has `percent` of the head time.
     pub fn with_floor(self, percent: u64) -> RsdPriority {
         RsdPriority {
             floors: Floors::new(percent),
