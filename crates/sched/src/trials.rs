@@ -248,7 +248,7 @@ struct Slot {
     turn: u32,
 }
 
-/// Chooses among so many; see the [module](self).
+/// Chooses among so many; see the head of this file.
 #[derive(Clone, Debug)]
 pub struct Trials {
     turn: u64,
