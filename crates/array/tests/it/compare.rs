@@ -7,7 +7,7 @@ use headtime_engine::conduct::{Conduct, Conductor};
 use headtime_engine::{Config, Engine, Few, Member, Part, Seen};
 use headtime_sched::Request;
 use headtime_sim::run;
-use headtime_units::Time;
+use headtime_units::{Millionths, Time};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,6 +102,8 @@ fn compared(volume: &Volume) -> (Option<String>, u64) {
 fn of_readers(seed: u64, members: u16, readers: usize) -> Volume {
     let mut volume = Volume::drawn(seed, 60);
     volume.map.members = members;
+    // The paper bounds no waits.
+    volume.stream.lost = Millionths::ONE;
     volume.engine = Config {
         merge: false,
         ..Config::default()
