@@ -169,7 +169,7 @@ fn programs_that_do_not_fit_are_refused_by_key() {
         (
             "gate = \"windows\"",
             "gate = \"windows:guard=200ms\"",
-            "programs share one; its period is 1s; allowed is 1200ms or more with a guard of 200ms",
+            "programs share one; its period is 1s; allowed is 1.2s or more with a guard of 200ms",
         ),
         (
             "gate = \"windows\"",
