@@ -242,7 +242,7 @@ enum Phase {
 
 /// A request that is queued here or in the drive.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct Contender {
     sync: bool,
     /// The turn in which it was handed out; 0 if it is not in the drive.
     turn: u32,
@@ -265,7 +265,7 @@ pub struct Trials {
     now: Time,
     /// Time in which there was anything to do.
     clock: u64,
-    slots: Vec<Slot>,
+    slots: Vec<Contender>,
     /// Queued or in the drive: what nobody waits for, and what somebody does.
     here: [u64; 2],
     in_drive: u64,
@@ -374,9 +374,9 @@ impl Trials {
     pub fn arrived(&mut self, now: Time, at: usize, sync: bool) {
         self.pass(now);
         if self.slots.len() <= at {
-            self.slots.resize(at + 1, Slot::default());
+            self.slots.resize(at + 1, Contender::default());
         }
-        self.slots[at] = Slot { sync, turn: 0 };
+        self.slots[at] = Contender { sync, turn: 0 };
         self.here[usize::from(sync)] += 1;
     }
 

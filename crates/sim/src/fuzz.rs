@@ -760,7 +760,7 @@ mod tests {
     /// among so few requests; `tests/freeblock` has it.
     #[test]
     fn seeds_with_a_scan_hold() {
-        let scanned = (4_000..).filter(|seed| draw(*seed).scan.is_some());
+        let scanned = (6_000..).filter(|seed| draw(*seed).scan.is_some());
         let mut joined = [0; 4];
         for seed in scanned.take(50) {
             let run = plain(seed).unwrap_or_else(|failure| panic!("{failure}"));
