@@ -137,7 +137,7 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
 
 /// A reader with a goal, a reader without a goal, and urgent requests.
 const ARRAY: &str = r#"
-schedulers = "stream"
+schedulers = "stream:lost=1"
 drive.profile = "barracuda-7200.10-160"
 engine.depth = 2
 
@@ -177,12 +177,7 @@ fn on_a_coordinated_array_windows_keep_a_goal_and_urgent_requests_wait_for_none(
         let late = &report["runs"][run]["programs"][0]["late_percent"];
         late.as_f64().expect("a goal")
     };
-    assert!(
-        late(1) < 5.0 && late(1) < late(0),
-        "{} {}",
-        late(0),
-        late(1)
-    );
+    assert!(late(0) > 50.0 && late(1) < 5.0, "{} {}", late(0), late(1));
     let run = &report["runs"][1];
     assert!(run["coordinated"]["slices"].as_u64() > Some(0), "{run}");
     let urgent = &run["by_name"].as_array().expect("names")[1];
