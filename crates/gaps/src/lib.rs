@@ -312,11 +312,12 @@ impl<P: Passing> Freeblock<P> {
         self.wanted.take(&self.model, extent)
     }
 
-    /// Notes a request of a client that is done, where [`Background::seen`] does not tell. Call [`Freeblock::disturbed`] after it.
+    /// Notes a request of a client that is done, where [`Background::seen`] does not tell.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
         let idle = done.request.arrival.saturating_since(self.quiet_from);
         self.unwritten.idle(idle, self.turn);
         self.unwritten.noticed(now, done, self.turn);
+        self.disturbed(now);
         let reads = self.unread() > 0;
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
@@ -662,7 +663,6 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
 
     fn seen(&mut self, now: Time, done: &Finished) {
         self.noticed(now, done);
-        self.disturbed(now);
         let counts = match self.writes() {
             true => done.request.op.changes(),
             false => done.request.op.is_read(),

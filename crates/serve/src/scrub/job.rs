@@ -553,7 +553,6 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
             true => self.scan.seen(now, done),
             false => {
                 self.scan.noticed(now, done);
-                self.scan.disturbed(now);
             }
         }
         if self.scan.stats().read_by_others > before {
