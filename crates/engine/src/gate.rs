@@ -188,10 +188,15 @@ impl GateOrder {
 /// A gate is a function of what it is asked and told, as the engine is.
 pub trait Gate: core::fmt::Debug {
     /// Returns the number of lanes, 1 to 256. It never changes.
-    fn lanes(&self) -> usize;
+    fn lanes(&self) -> usize {
+        1
+    }
 
     /// The lane of a request. The origin is the true one, whatever the scheduler sees.
-    fn lane(&self, origin: Origin, class: Class) -> Lane;
+    #[inline]
+    fn lane(&self, _origin: Origin, _class: Class) -> Lane {
+        Lane(0)
+    }
 
     /// Returns true if a request in `lane` gives its lane to one in `other` for which it must wait, because
     /// they overlap or since one is a flush. A gate that promises a lane something says so; or what order asks
@@ -291,15 +296,6 @@ impl FixedDepth {
 }
 
 impl Gate for FixedDepth {
-    fn lanes(&self) -> usize {
-        1
-    }
-
-    #[inline]
-    fn lane(&self, _: Origin, _: Class) -> Lane {
-        Lane(0)
-    }
-
     #[inline]
     fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
         match self.has_room() {

@@ -1,22 +1,23 @@
-//! What lower levels are owed of the head time.
+//! Shares of the head time for lower levels.
 
 use headtime_sched::Counts;
 use headtime_units::{Nanos, Time};
 
 /// The share of the head time that each level but the most urgent has while it waits.
 ///
-/// A completion ends a span in which the arm was busy, for the command that completed. While a level waits, each span adds `floor`
-/// of itself to what it is owed, and a command of its own takes what that took. The level is due when it is owed as much
-/// as its last command took. So a level that comes to wait goes first after one such command's worth of spans, and its debt stays within
-/// one command.
+/// A completion ends a span in which the arm was busy for the completed command. While a level waits, its credit grows by `floor` of
+/// each span. The span of a level's own command is subtracted from its credit. The level is due when its credit exceeds the span of its
+/// last command, and the credit stays within one such span.
 #[derive(Clone, Debug)]
 pub(super) struct Floors {
     percent: u64,
     /// When the span began.
     from: Option<Time>,
-    /// By level: whether it waits, what it is owed, and what its last command took; in hundredths of nanoseconds.
+    /// True for each level that waits.
     waits: [bool; Counts::MAX],
+    /// Credit of each level, in hundredths of nanoseconds.
     owed: [i64; Counts::MAX],
+    /// Span of each level's last command, in hundredths of nanoseconds.
     took: [i64; Counts::MAX],
 }
 
@@ -31,7 +32,12 @@ impl Floors {
         }
     }
 
-    /// Notes whether a level has a request that could go.
+    /// Returns true if levels have a share.
+    pub fn is_on(&self) -> bool {
+        self.percent > 0
+    }
+
+    /// Notes if a level has a request that could go.
     #[inline]
     pub fn waits(&mut self, level: usize, waits: bool) {
         self.waits[level] = waits && level > 0;

@@ -219,14 +219,6 @@ fn nanos(now: Time, since: Time) -> i64 {
 }
 
 impl Gate for HeadTime {
-    fn lanes(&self) -> usize {
-        1
-    }
-
-    fn lane(&self, _: Origin, _: Class) -> Lane {
-        Lane(0)
-    }
-
     fn next(&mut self, now: Time, _: &dyn Lanes) -> Next {
         self.turn(now);
         match self.room.has_room() && !self.is_closed(now) {

@@ -26,8 +26,8 @@
 //!
 //! # Bound
 //!
-//! As of `rsd`; and no command is overtaken by a less urgent one, but for the floor: else none goes while it is in the drive. Those
-//! that are there already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
+//! As of `rsd`. While an urgent command is in the drive, no less urgent one follows, but for the floor. Less urgent commands that
+//! are in the drive already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
 //! command in the drive for which an urgent request waits by order raises no ceiling.
 //!
 //! # Source
@@ -259,7 +259,9 @@ impl Gate for RsdPriority {
     }
 
     fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
-        self.note_waiting(lanes);
+        if self.floors.is_on() {
+            self.note_waiting(lanes);
+        }
         if !self.admits_any() {
             return Next::Hold(None);
         }

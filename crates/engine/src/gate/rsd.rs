@@ -27,7 +27,7 @@ use super::registration::Registration;
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_sched::{Class, OptionInfo, Options, PolicyInfo, Request};
 use headtime_units::Time;
 
 pub(super) const ENTRY: Registration = Registration {
@@ -77,14 +77,6 @@ impl Rsd {
 }
 
 impl Gate for Rsd {
-    fn lanes(&self) -> usize {
-        1
-    }
-
-    fn lane(&self, _: Origin, _: Class) -> Lane {
-        Lane(0)
-    }
-
     fn next(&mut self, _: Time, _: &dyn Lanes) -> Next {
         match self.room.has_room() && !self.ages.any_starves() {
             true => Next::Take(Lane(0)),
