@@ -230,9 +230,7 @@ impl StreamConfig {
             lost: options.weight("lost"),
         }
     }
-}
 
-impl StreamConfig {
     /// Trials of waiting, if waits are bounded.
     pub fn trials(&self) -> Option<Trials> {
         (self.lost < Millionths::ONE).then(|| Trials::of_waits(self.lost))

@@ -168,22 +168,15 @@ fn explain(args: &QosExplain, context: &mut Context<'_>) -> Result<(), Fault> {
         return Ok(());
     };
     let profile = read(file, Profile::from_text)?;
-    let (of, with) = (&profile.setting, model.setting());
-    (of.expect(&with.site, &with.program)
-        .and_then(|()| of.expect_like(with)))
-    .map_err(|differs| Fault::Input(format!("{}: {differs} by the tree", file.shown())))?;
-    let timed = profile
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, row.rate()?)));
-    let (mut sums, mut leaves) = (BTreeMap::new(), BTreeMap::new());
-    for (row, actual) in timed {
+    let errors = model.errors(&profile);
+    let [servers, sums] = errors
+        .map_err(|differs| Fault::Input(format!("{}: {differs} by the tree", file.shown())))?;
+    let mut leaves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
+    for row in &profile.rows {
+        let Some(actual) = row.rate() else { continue };
         let vector = row.sums.vector();
-        let predicted = tree.predict(&vector);
-        let sum: &mut (f64, f64) = sums.entry(row.epoch).or_default();
-        *sum = (sum.0 + predicted, sum.1 + actual);
-        let of_leaf: &mut Vec<_> = leaves.entry(path(tree, &vector)).or_default();
-        of_leaf.push((predicted, actual));
+        let pairs = leaves.entry(path(tree, &vector)).or_default();
+        pairs.push((tree.predict(&vector), actual));
     }
     for (path, pairs) in &leaves {
         let errors = Errors::of(pairs.iter().copied());
@@ -193,8 +186,6 @@ fn explain(args: &QosExplain, context: &mut Context<'_>) -> Result<(), Fault> {
             "{path}  {count} epochs of servers, 90 % within {error:.1} %\n"
         ))?;
     }
-    let servers = Errors::of(leaves.into_values().flatten());
-    let sums = Errors::of(sums.into_values());
     let rows = [("servers", &servers), ("sum of the servers", &sums)];
     context.print(&table(&quantiles(&rows), context.terminal))
 }

@@ -6,6 +6,7 @@ use super::seed::mix;
 use super::training;
 use crate::fault::Fault;
 use crate::prepare::Prepared;
+use crate::report::BoundErrors;
 use crate::scenario::{Cell, Programs, Workload};
 use crate::stock::Stock;
 use headtime_engine::{Command, EngineSpec, Event, GateSpec, Member, Seen};
@@ -37,17 +38,6 @@ pub(super) struct GoalOf {
     pub model: Option<Arc<Model>>,
     /// Errors of the model in another run alone, if one was asked for: of the sum over the servers, in percent.
     pub errors: Option<BoundErrors>,
-}
-
-/// Errors of the bounds of a run: shares of the throughput, in percent, that so many of the epochs do not exceed.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BoundErrors {
-    /// Sum over the servers, 80 % of the epochs.
-    pub sum_80: f64,
-    /// Sum over the servers, 90 % of the epochs.
-    pub sum_90: f64,
-    /// Single servers, 90 % of their epochs.
-    pub server_90: f64,
 }
 
 impl GoalOf {
@@ -192,14 +182,16 @@ impl<'a> Lone<'a> {
 
     /// Errors of a model in a run that the model has not seen.
     fn judge(&self, number: u16, called: &Called, model: &Model) -> Result<BoundErrors, Fault> {
-        let run = self.run(number, called, mix(self.seed()))?;
+        let seed = mix(self.seed());
+        let take = || self.run(number, called, seed).map(Arc::new);
+        let run = (self.stock).profiled(format!("{number} judged {}", self.key()), take)?;
         let errors = model.errors(&run);
         let [servers, sums] = errors.map_err(|error| Fault::Input(error.to_string()))?;
         let percent = |errors: &Errors, share| 100.0 * errors.quantile(share).unwrap_or_default();
         Ok(BoundErrors {
-            sum_80: percent(&sums, 0.8),
-            sum_90: percent(&sums, 0.9),
-            server_90: percent(&servers, 0.9),
+            error_80_percent: percent(&sums, 0.8),
+            error_90_percent: percent(&sums, 0.9),
+            server_error_90_percent: percent(&servers, 0.9),
         })
     }
 

@@ -2,14 +2,14 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::lone::{BoundErrors, GoalOf};
+use super::lone::GoalOf;
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::Prepared;
 use crate::report::{
-    self, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun, HeadTime, MemberRun,
-    OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun, PromiseRun, Run,
-    Spread, Suspended, TransactionsRun, VerdictChange, WaitCounts, catalogue, mean_of_repeats,
-    oldest_ms, round,
+    self, BoundErrors, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun,
+    HeadTime, MemberRun, OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun,
+    PromiseRun, Run, Spread, Suspended, TransactionsRun, VerdictChange, WaitCounts, catalogue,
+    mean_of_repeats, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_engine::Predictions;
@@ -405,9 +405,16 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
             let goals: Vec<Option<&GoalOf>> = (made.iter())
                 .map(|made| (made.goals.iter()).find(|goal| u32::from(goal.number) == number))
                 .collect();
-            let error = |of: fn(BoundErrors) -> f64| {
-                all(goals.iter().map(|goal| (*goal)?.errors.map(of)).collect())
-            };
+            let errors: Option<Vec<BoundErrors>> =
+                goals.iter().map(|goal| (*goal)?.errors).collect();
+            let bound_errors = errors.map(|errors| {
+                let of = |value: fn(&BoundErrors) -> f64| mean(errors.iter().map(value).collect());
+                BoundErrors {
+                    error_80_percent: of(|one| one.error_80_percent),
+                    error_90_percent: of(|one| one.error_90_percent),
+                    server_error_90_percent: of(|one| one.server_error_90_percent),
+                }
+            });
             let goals = (goals.iter()).map(|goal| Some((*goal)?.run_time.as_secs_f64()));
             let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
                 let run = one.ended?.saturating_since(one.started).as_secs_f64();
@@ -448,9 +455,7 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 io_s: all(io_times.collect()),
                 goal_s: all(goals.clone().collect()),
                 late_percent: all(late.collect()),
-                error_80_percent: error(|errors| errors.sum_80),
-                error_90_percent: error(|errors| errors.sum_90),
-                server_error_90_percent: error(|errors| errors.server_90),
+                bound_errors,
                 processes: processes.collect(),
             }
         })

@@ -203,6 +203,18 @@ pub struct Suspended {
     pub lost_hits: f64,
 }
 
+/// Errors of a program's bounds in a run that the tree has not seen, in % of the throughput: the error that a share of the epochs does
+/// not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BoundErrors {
+    /// Sum over the servers, 80 % of the epochs.
+    pub error_80_percent: f64,
+    /// Sum over the servers, 90 % of the epochs.
+    pub error_90_percent: f64,
+    /// Single servers, 90 % of their epochs.
+    pub server_error_90_percent: f64,
+}
+
 /// What was read in the background: means over the repeats, and sums where it is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FreeblockRun {
@@ -623,15 +635,9 @@ pub struct ProgramRun {
     /// Run time over the goal, in percent of the goal: above 0 if the program was late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_percent: Option<f64>,
-    /// Error of the bounds in another run alone that 80 % of the epochs do not exceed, in percent: of the sum over the servers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_80_percent: Option<f64>,
-    /// The same of 90 % of the epochs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_90_percent: Option<f64>,
-    /// The same of 90 % of the epochs of single servers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_error_90_percent: Option<f64>,
+    /// Errors of the bounds, if another run alone judged them.
+    #[serde(flatten)]
+    pub bound_errors: Option<BoundErrors>,
     /// Its processes.
     pub processes: Vec<ProcessRun>,
 }

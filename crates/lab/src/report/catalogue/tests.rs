@@ -109,9 +109,7 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         io_s: None,
         goal_s: None,
         late_percent: None,
-        error_80_percent: None,
-        error_90_percent: None,
-        server_error_90_percent: None,
+        bound_errors: None,
         processes: processes.iter().map(process).collect(),
     }
 }
@@ -198,9 +196,7 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         io_s: None,
         goal_s: None,
         late_percent: None,
-        error_80_percent: None,
-        error_90_percent: None,
-        server_error_90_percent: None,
+        bound_errors: None,
         processes: Vec::new(),
     });
     let share = |name, run: &Run| judged_by_name(name).unwrap().share_of_bound(run);
@@ -234,9 +230,7 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         io_s: None,
         goal_s: None,
         late_percent: None,
-        error_80_percent: None,
-        error_90_percent: None,
-        server_error_90_percent: None,
+        bound_errors: None,
         processes: Vec::new(),
     };
     let mut run = Run {
