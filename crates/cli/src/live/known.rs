@@ -20,7 +20,7 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
     Ok(beliefs.into())
 }
 
-/// Least bytes of a disk whose curve is assumed to be that of a drive of today.
+/// Least bytes of a disk that has the curve of a drive of today.
 const TODAY: u64 = 1_000_000_000_000;
 
 /// Drive whose curve is assumed for a disk of this size.

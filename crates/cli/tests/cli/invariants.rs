@@ -94,7 +94,7 @@ fn an_invariant_is_judged_along_a_key_by_runs_that_are_made_again() {
         text.split_once("[sweep]").unwrap().0,
     )
     .unwrap();
-    // The same as a ratio of two runs at one point.
+    // Ratio of two runs at one point.
     let over = unsure
         .replace("engine.depth = [1, 4]\n", "\n")
         .replace(

@@ -851,7 +851,7 @@ fn no_figure_is_tuned() {
                     .options()
                     .filter(|(option, value)| *value != option.default);
                 let set: Vec<&str> = options.map(|(option, _)| option.key).collect();
-                // What figure 7a varies, the timers that all kernels have, and the paper's rule.
+                // Allowed are the option of figure 7a, the timers of all kernels, and the paper's rule.
                 let stream = scheduler.info().name == "stream";
                 let set: Vec<&str> = set
                     .into_iter()

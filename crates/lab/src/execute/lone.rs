@@ -34,7 +34,7 @@ pub(super) struct GoalOf {
     pub run_time: Nanos,
     pub profile: Arc<Profile>,
     pub alpha: Alpha,
-    /// Model of the program, for a gate that obeys a planner.
+    /// Model of the program, for a gate that obeys a planner, or if bounds are judged.
     pub model: Option<Arc<Model>>,
     /// Errors of the model in another run alone, if one was asked for: of the sum over the servers, in percent.
     pub errors: Option<BoundErrors>,
@@ -132,16 +132,15 @@ impl<'a> Lone<'a> {
         let run_time = goal.run_time(profile.run, Nanos::ZERO, no_days);
         let run_time = run_time.map_err(Refused::Goal)?;
         let alpha = Alpha::new(run_time, &profile).map_err(Refused::Goal)?;
-        let model = match self.sharing {
-            Sharing::Windows => Some(self.stock.trained(key, || self.train(&profile))?),
-            Sharing::Average | Sharing::None => None,
+        let judges = self.programs.qos.judge;
+        let model = match judges || self.sharing == Sharing::Windows {
+            true => Some(self.stock.trained(key, || self.train(&profile))?),
+            false => None,
         };
-        let judged = model
-            .as_ref()
-            .filter(|_| self.programs.qos.judge)
-            .map(|model| self.judge(number, called, model));
+        let judged = model.as_ref().filter(|_| judges);
+        let errors = judged.map(|model| self.judge(number, called, model));
         Ok(GoalOf {
-            errors: judged.transpose()?,
+            errors: errors.transpose()?,
             number,
             run_time,
             profile,
