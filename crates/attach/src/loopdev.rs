@@ -56,10 +56,13 @@ pub struct LoopError {
     pub error: io::Error,
 }
 
-/// A loop device of this machine.
+/// A loop device of this machine, with the file that it had when it was found or attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
     number: u32,
+    /// The kernel's count of media changes, from `/sys/block/loopN/diskseq`. It grows with each file
+    /// that a loop device is given. `None` before Linux 5.15.
+    sequence: Option<u64>,
 }
 
 /// What a block device is in use for.
@@ -120,7 +123,10 @@ pub fn attach(file: &Path, settings: &Settings) -> Result<LoopDevice, LoopError>
             Path::new("/dev/loop-control"),
             "get a free loop device",
         ))?;
-        let device = LoopDevice { number };
+        let mut device = LoopDevice {
+            number,
+            sequence: None,
+        };
         let node = open(&device.path())?;
         tries += 1;
         match ioctl::configure(
@@ -130,7 +136,10 @@ pub fn attach(file: &Path, settings: &Settings) -> Result<LoopDevice, LoopError>
             settings.read_only,
             file.as_os_str().as_bytes(),
         ) {
-            Ok(()) => break device,
+            Ok(()) => {
+                device.sequence = device.current_sequence();
+                break device;
+            }
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && tries < TRIES => {}
             Err(error) => return Err(failed(&device.path(), "give it a file")(error)),
         }
@@ -156,7 +165,11 @@ pub fn backed_by(path: &Path) -> io::Result<Vec<LoopDevice>> {
         let Some(number) = number.and_then(|number| number.parse().ok()) else {
             continue;
         };
-        let device = LoopDevice { number };
+        let mut device = LoopDevice {
+            number,
+            sequence: None,
+        };
+        device.sequence = device.current_sequence();
         if device.file().is_some_and(|file| mounts::below(&file, path)) {
             devices.push(device);
         }
@@ -175,8 +188,16 @@ impl LoopDevice {
         PathBuf::from(format!("/sys/block/loop{}", self.number))
     }
 
-    /// Its file, if it has one.
+    fn current_sequence(&self) -> Option<u64> {
+        let text = fs::read_to_string(self.sysfs().join("diskseq")).ok()?;
+        text.trim().parse().ok()
+    }
+
+    /// The device's file. `None` if the device has no file any more, or another user's file.
     pub fn file(&self) -> Option<PathBuf> {
+        if self.current_sequence() != self.sequence {
+            return None;
+        }
         let text = fs::read(self.sysfs().join("loop/backing_file")).ok()?;
         Some(mounts::unescape(text.strip_suffix(b"\n").unwrap_or(&text)))
     }
@@ -264,8 +285,12 @@ impl LoopDevice {
     }
 
     /// Undoes the settings of [`attach`] and others that outlive the device's file, for the next
-    /// user of the device. A setting that the kernel refuses stays.
+    /// user of the device. A setting that the kernel refuses stays. A device that has another user's
+    /// file stays as it is.
     pub fn reset(&self) {
+        if self.file().is_none() {
+            return;
+        }
         let try_set = |name: &str, value: &str| {
             if let Err(error) = self.set(name, value) {
                 tracing::debug!("{}: {name} stays: {error}", self.path().shown());
@@ -297,18 +322,22 @@ impl LoopDevice {
         File::open(self.path())?.sync_all()
     }
 
-    /// Takes its file away. Returns whether that is over: as long as somebody has the device open,
-    /// it keeps the file, and loses it after.
+    /// Detaches the device's file. Returns false while somebody has the device open: the kernel
+    /// detaches the file when the device is closed. Another user's file stays attached.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses. No error if it has no file.
+    /// If the kernel refuses. No error if the device has no file.
     #[allow(
         clippy::disallowed_methods,
         reason = "the kernel tells nobody when it is done"
     )]
     pub fn detach(&self) -> io::Result<bool> {
         let node = File::open(self.path())?;
+        // While the device is open here, nobody can give the device another file.
+        if self.file().is_none() {
+            return Ok(true);
+        }
         match ioctl::clear(node.as_fd()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Ok(true),

@@ -3,6 +3,7 @@
 use crate::common::{Directory, Kind, One, can_loop, needs, requests, run};
 use headtime_attach::loopdev::{self, LoopDevice, Settings, User};
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 const SETTINGS: Settings = Settings {
@@ -120,6 +121,41 @@ fn a_file_system_on_it_is_clean() {
     }
 }
 
+/// The number of a detached device may be another's by the time that its first user lets go again.
+#[test]
+fn a_device_of_another_is_left_alone() {
+    if !can_loop("a_device_of_another_is_left_alone") {
+        return;
+    }
+    let (first, second) = (
+        One::new("first", Kind::default()),
+        One::new("second", Kind::default()),
+    );
+    // Other tests take numbers too.
+    const TRIES: u32 = 100;
+    let mut same = false;
+    for _ in 0..TRIES {
+        let (before, _guard) = attach(&first, &SETTINGS);
+        assert!(before.detach().expect("detaches"));
+        let (after, _guard) = attach(&second, &SETTINGS);
+        if before.path() == after.path() {
+            same = true;
+            before.reset();
+            assert_eq!(setting(after, "rotational"), "1");
+            assert_eq!(before.file(), None);
+            assert!(before.detach().expect("has gone already"));
+        }
+        assert_eq!(after.file(), Some(second.file()));
+        assert!(after.detach().expect("detaches"));
+        if same {
+            break;
+        }
+    }
+    assert!(same, "another number each time");
+    first.end();
+    second.end();
+}
+
 /// The kernel's own way to zeroes, on a disk that can discard and on one that cannot.
 #[test]
 fn a_loop_device_is_zeroed() {
@@ -135,7 +171,13 @@ fn a_loop_device_is_zeroed() {
         let one = One::new("zero", kind);
         let (device, _guard) = attach(&one, &SETTINGS);
         let node = device.path().to_str().expect("is ASCII").to_owned();
-        fs::write(&node, vec![0xAA; 8 << 20]).expect("writes");
+        // Never creates a file in place of a device.
+        let mut open = fs::OpenOptions::new()
+            .write(true)
+            .open(&node)
+            .expect("opens");
+        open.write_all(&vec![0xAA; 8 << 20]).expect("writes");
+        drop(open);
         run("blkdiscard", &["-z", "-o", "1M", "-l", "2M", &node]);
         let image = fs::read(one.file()).expect("reads");
         let (one_mib, three_mib) = (1 << 20, 3 << 20);
