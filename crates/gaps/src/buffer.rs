@@ -247,8 +247,16 @@ impl Buffer {
         self.held.iter().any(has)
     }
 
-    /// A read is done that went to the drive at `issued`. What was read in front of it begins at `from`.
-    pub fn read(&mut self, now: Time, issued: Time, read: Extent, from: Lba) {
+    /// A read is done that went to the drive at `issued`. What was read in front of it begins at `from`. `waited` is as for
+    /// [`Buffer::moved`].
+    pub fn read(
+        &mut self,
+        now: Time,
+        issued: Time,
+        read: Extent,
+        from: Lba,
+        waited: Option<Nanos>,
+    ) {
         let Some(of) = self.of else { return };
         let hit = self
             .held
@@ -265,7 +273,7 @@ impl Buffer {
             self.held.push(held);
             return;
         }
-        self.moved(issued);
+        self.moved(issued, waited);
         let [first, more] = of.telling;
         let telling = first + more * read.len.get().saturating_sub(1);
         if self.held.len() == of.segments as usize {
@@ -281,13 +289,20 @@ impl Buffer {
         });
     }
 
-    /// A command that is done, and went to the drive at `issued`, has ended reading ahead.
-    pub fn moved(&mut self, issued: Time) {
+    /// Returns true if the arm reads ahead for as long as the head would wait for the next command.
+    pub fn stays(&self) -> bool {
+        self.of.is_some_and(|of| of.stays > Nanos::ZERO)
+    }
+
+    /// A command that is done, and went to the drive at `issued`, has ended reading ahead. `waited` is the time for which the head would
+    /// have waited for the command; `None` if nobody knows.
+    pub fn moved(&mut self, issued: Time, waited: Option<Nanos>) {
         let Some(of) = &self.of else { return };
+        let stays = waited.map_or(of.stays, |waited| waited.min(of.stays));
         for held in &mut self.held {
             if held.until == Time::NEVER {
                 let free = issued.saturating_add(of.processing).max(held.since);
-                held.until = free.saturating_add(of.stays);
+                held.until = free.saturating_add(stays);
             }
         }
     }
@@ -315,7 +330,7 @@ mod tests {
     /// A buffer behind a read of sectors 1000 to 1099 that was sent at 10 ms and done at 20.
     fn behind_a_read() -> Buffer {
         let mut buffer = Buffer::new(Some(DRIVE));
-        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
         buffer
     }
 
@@ -339,12 +354,18 @@ mod tests {
     #[test]
     fn another_command_ends_reading_ahead_once_it_is_processed() {
         let mut buffer = behind_a_read();
-        buffer.read(at(40), at(22), Extent::at(90_000, 8), Lba::new(90_000));
+        buffer.read(
+            at(40),
+            at(22),
+            Extent::at(90_000, 8),
+            Lba::new(90_000),
+            None,
+        );
         let serves = |start, len| buffer.may_serve(at(40), Extent::at(start, len), None);
         assert!(serves(1300, 100), "three milliseconds of it");
         assert!(!serves(1300, 101), "all that is there has to be");
         assert!(serves(90_008, 8), "the other one reads ahead");
-        buffer.moved(at(41));
+        buffer.moved(at(41), None);
         assert!(!buffer.may_serve(at(50), Extent::at(90_300, 8), None));
     }
 
@@ -355,17 +376,50 @@ mod tests {
             ..DRIVE
         };
         let mut buffer = Buffer::new(Some(just_in_time));
-        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
         // Sent before the first read was done.
-        buffer.read(at(40), at(15), Extent::at(90_000, 8), Lba::new(90_000));
+        buffer.read(
+            at(40),
+            at(15),
+            Extent::at(90_000, 8),
+            Lba::new(90_000),
+            None,
+        );
         let serves = |start, len| buffer.may_serve(at(40), Extent::at(start, len), None);
         assert!(serves(1100, 200) && !serves(1100, 201));
     }
 
     #[test]
+    fn an_arm_reads_ahead_for_as_long_as_the_head_would_wait() {
+        let just_in_time = Buffering {
+            stays: Nanos::from_millis(8),
+            ..DRIVE
+        };
+        for (waited, reaches) in [
+            (Some(0), 1_100),
+            (Some(2), 1_300),
+            (Some(9), 1_600),
+            (None, 1_600),
+        ] {
+            let mut buffer = Buffer::new(Some(just_in_time));
+            let waited = waited.map(Nanos::from_millis);
+            buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
+            buffer.read(
+                at(40),
+                at(15),
+                Extent::at(90_000, 8),
+                Lba::new(90_000),
+                waited,
+            );
+            let has = |end: u64| buffer.has(at(40), Extent::at(1000, end - 1000));
+            assert!(has(reaches) && !has(reaches + 1), "{waited:?}");
+        }
+    }
+
+    #[test]
     fn hits_leave_the_drive_where_it_reads_ahead() {
         let mut buffer = behind_a_read();
-        buffer.read(at(23), at(22), Extent::at(1100, 100), Lba::new(1100));
+        buffer.read(at(23), at(22), Extent::at(1100, 100), Lba::new(1100), None);
         let serves = |ms, start| buffer.may_serve(at(ms), Extent::at(start, 8), None);
         assert!(serves(24, 1500) && !serves(24, 1501), "from 20 ms on");
         assert!(serves(90, 1700) && !serves(90, 1701), "behind the hit");
@@ -374,10 +428,22 @@ mod tests {
     #[test]
     fn as_many_stretches_are_kept_as_there_are_segments() {
         let mut buffer = behind_a_read();
-        buffer.read(at(40), at(22), Extent::at(90_000, 8), Lba::new(90_000));
+        buffer.read(
+            at(40),
+            at(22),
+            Extent::at(90_000, 8),
+            Lba::new(90_000),
+            None,
+        );
         // Used again, so that the other one goes.
-        buffer.read(at(41), at(41), Extent::at(1000, 8), Lba::new(1000));
-        buffer.read(at(60), at(42), Extent::at(50_000, 8), Lba::new(50_000));
+        buffer.read(at(41), at(41), Extent::at(1000, 8), Lba::new(1000), None);
+        buffer.read(
+            at(60),
+            at(42),
+            Extent::at(50_000, 8),
+            Lba::new(50_000),
+            None,
+        );
         let serves = |start| buffer.may_serve(at(60), Extent::at(start, 8), None);
         assert!(serves(1000) && serves(50_000));
         assert!(!serves(90_000));
@@ -386,7 +452,7 @@ mod tests {
     #[test]
     fn parts_of_one_command_are_one_read() {
         let mut buffer = behind_a_read();
-        buffer.read(at(20), at(10), Extent::at(1100, 100), Lba::new(1100));
+        buffer.read(at(20), at(10), Extent::at(1100, 100), Lba::new(1100), None);
         assert!(buffer.may_serve(at(21), Extent::at(1300, 8), None));
         assert!(!buffer.may_serve(at(21), Extent::at(1301, 8), None));
     }
@@ -402,11 +468,11 @@ mod tests {
     #[test]
     fn a_drive_that_keeps_nothing_serves_nothing() {
         let mut none = Buffer::new(None);
-        none.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
+        none.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
         assert!(!none.may_serve(at(20), Extent::at(1000, 8), Some(Lba::new(1000))));
         let ahead = Sectors::ZERO;
         let mut buffer = Buffer::new(Some(Buffering { ahead, ..DRIVE }));
-        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
         assert!(buffer.may_serve(at(20), Extent::at(1000, 100), None));
         assert!(!buffer.may_serve(at(90), Extent::at(1100, 8), Some(Lba::new(1100))));
     }
@@ -446,7 +512,7 @@ mod tests {
     #[test]
     fn a_read_is_there_only_if_all_of_it_is() {
         let mut buffer = Buffer::new(Some(DRIVE));
-        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(900));
+        buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(900), None);
         let has = |ms, start, len| buffer.has(at(ms), Extent::at(start, len));
         assert!(has(20, 900, 200), "what passed in front of it, too");
         assert!(!has(20, 899, 8) && !has(20, 1_099, 2));
@@ -464,7 +530,7 @@ mod tests {
         for order in [[0, 1], [1, 0]] {
             let mut buffer = Buffer::new(Some(DRIVE));
             for (start, len, from) in order.map(|part: usize| parts[part]) {
-                buffer.read(at(20), at(10), Extent::at(start, len), Lba::new(from));
+                buffer.read(at(20), at(10), Extent::at(start, len), Lba::new(from), None);
             }
             assert!(buffer.has(at(20), Extent::at(800, 308)), "{order:?}");
         }
@@ -473,7 +539,7 @@ mod tests {
     #[test]
     fn a_buffer_that_becomes_as_another_has_what_that_has() {
         let mut other = Buffer::new(Some(DRIVE));
-        other.read(at(20), at(10), Extent::at(5_000, 8), Lba::new(5_000));
+        other.read(at(20), at(10), Extent::at(5_000, 8), Lba::new(5_000), None);
         other.become_as(&behind_a_read());
         assert!(other.has(at(20), Extent::at(1_000, 100)));
         assert!(!other.has(at(20), Extent::at(5_000, 8)));

@@ -9,11 +9,12 @@
 //! the first account does not serve, and that is a hit, is then a hit that gap reads would have cost. So the accounts show when gap reads cost nothing
 //! any more.
 //!
-//! While gap reads are suspended, the sectors directly in front of a client's sectors are still read with them: the drive caches those anyway.
+//! While gap reads are suspended, the sectors directly in front of a client's sectors are still read with them, if the drive caches those
+//! anyway: if its arm does not use the wait to read ahead.
 
 use headtime_engine::Finished;
 use headtime_sched::{Op, Surprise};
-use headtime_units::{Extent, Lba, Time};
+use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// Fewer lost hits than these say nothing.
 const FEW: u32 = 2;
@@ -34,8 +35,12 @@ pub(super) struct Coming {
     pub arrival: Time,
     /// What the drive reads in front of it begins here if nothing is read in the gap.
     pub front: Lba,
-    /// Whether something is, or would be.
+    /// Predicted wait of the head for the read if nothing is read in the gap; `None` if nobody has predicted.
+    pub waits: Option<Nanos>,
+    /// True if a gap read is queued before this read, or would be if gap reads were not suspended.
     pub is_behind: bool,
+    /// True if a gap read, in a command of its own or not, takes the wait, or would.
+    pub is_taken: bool,
     /// Whether the buffer would serve it if nothing had been read in gaps.
     pub would: bool,
     /// Whether it may all the same.
@@ -146,7 +151,9 @@ mod tests {
                 id: 0,
                 arrival: Time::ZERO,
                 front: Lba::ZERO,
+                waits: None,
                 is_behind: false,
+                is_taken: false,
                 would,
                 does,
                 held: None,
@@ -182,7 +189,9 @@ mod tests {
             id: 0,
             arrival: Time::ZERO,
             front: Lba::ZERO,
+            waits: None,
             is_behind: false,
+            is_taken: false,
             would: true,
             does: false,
             held: None,

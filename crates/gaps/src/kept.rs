@@ -107,13 +107,13 @@ impl Kept {
         }
     }
 
-    /// Returns true if the drive keeps what passes in front of a read.
-    pub fn keeps_front(&self) -> bool {
-        self.with.keeps_front()
+    /// Returns true if the buffer depends on the time for which the head waits for a read.
+    pub fn needs_waits(&self) -> bool {
+        self.with.keeps_front() || self.with.stays()
     }
 
     /// Notes what is to be expected of a client's read that is about to go to the drive. `does` says whether the buffer may serve it; `waits`, if
-    /// the drive [keeps](Kept::keeps_front) that, for how long the head waits for it, on a track of which these are the addresses, in a turn that takes
+    /// the buffer [depends](Kept::needs_waits) on that, for how long the head waits for it, on a track of which these are the addresses, in a turn that takes
     /// so long.
     pub fn comes(
         &mut self,
@@ -133,7 +133,9 @@ impl Kept {
             id,
             arrival,
             front,
+            waits: waits.map(|(waits, ..)| waits),
             is_behind: false,
+            is_taken: false,
             would: without.has(now, extent),
             does,
             held: None,
@@ -154,7 +156,9 @@ impl Kept {
             return rests;
         };
         coming.is_behind |= pick.join == Join::Before;
-        let holds = rests && (coming.would || pick.join != Join::With);
+        coming.is_taken = true;
+        let is_free = pick.join == Join::With && !self.with.stays();
+        let holds = rests && (coming.would || !is_free);
         // With several scans the gap would have been that of the first.
         if holds && coming.held.is_none() {
             coming.held = Some((op, pick.extent));
@@ -180,18 +184,20 @@ impl Kept {
         }
     }
 
-    /// A pick is done.
+    /// A gap read is done.
     pub fn picked(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
         if done.surprise.is_some_and(is_destaging) && done.issued >= self.narrow_from {
             self.destaging.before_pick();
         }
         let start = done.request.extent.start;
-        enter(&mut self.with, now, done, start);
+        // The head does not wait for a gap read.
+        let waited = Some(Nanos::ZERO);
+        enter(&mut self.with, now, done, start, waited);
         if let Some((guard, without)) = &mut self.guard
             && guard.rests()
         {
-            enter(without, now, done, start);
+            enter(without, now, done, start, waited);
         }
     }
 
@@ -199,9 +205,9 @@ impl Kept {
     pub fn passed(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
         let start = done.request.extent.start;
-        enter(&mut self.with, now, done, start);
+        enter(&mut self.with, now, done, start, None);
         if let Some((_, without)) = &mut self.guard {
-            enter(without, now, done, start);
+            enter(without, now, done, start, None);
         }
     }
 
@@ -219,18 +225,26 @@ impl Kept {
     fn judge(&mut self, now: Time, done: &Finished) {
         let start = done.request.extent.start;
         let Some((guard, without)) = &mut self.guard else {
-            return enter(&mut self.with, now, done, start);
+            return enter(&mut self.with, now, done, start, None);
         };
         let Some(coming) = guard.take(done) else {
-            enter(&mut self.with, now, done, start);
-            enter(without, now, done, start);
+            enter(&mut self.with, now, done, start, None);
+            enter(without, now, done, start, None);
             return turn(guard, &mut self.with, without);
         };
         let rests = guard.rests();
+        // A gap read takes the wait.
+        let waits = |is_taken| match is_taken {
+            true => Some(Nanos::ZERO),
+            false => coming.waits,
+        };
         // What was held is of the rest in which it was.
         match coming.held.filter(|_| rests) {
-            Some((Op::Read, held)) => self.with.read(now, done.issued, held, held.start),
-            Some(_) => self.with.moved(done.issued),
+            Some((Op::Read, held)) => {
+                self.with
+                    .read(now, done.issued, held, held.start, waits(true));
+            }
+            Some(_) => self.with.moved(done.issued, waits(true)),
             None => {}
         }
         let made = coming.is_behind && !coming.rests;
@@ -239,8 +253,9 @@ impl Kept {
             false => [made, false],
         };
         let from = |is_behind| if is_behind { start } else { coming.front };
-        enter(&mut self.with, now, done, from(with_pick));
-        enter(without, now, done, from(without_pick));
+        let taken = waits(coming.is_taken);
+        enter(&mut self.with, now, done, from(with_pick), taken);
+        enter(without, now, done, from(without_pick), waits(without_pick));
         if let Some(surprise) = done.surprise {
             guard.count(&coming, surprise);
         }
@@ -266,10 +281,10 @@ fn is_good_read(done: &Finished) -> bool {
     done.request.op.is_read() && done.outcome == Outcome::Done
 }
 
-/// A command is done. What the drive read in front of it begins at `from`.
-fn enter(buffer: &mut Buffer, now: Time, done: &Finished, from: Lba) {
+/// A command is done. What the drive read in front of it begins at `from`. `waited` is as for [`Buffer::moved`].
+fn enter(buffer: &mut Buffer, now: Time, done: &Finished, from: Lba, waited: Option<Nanos>) {
     match is_good_read(done) {
-        true => buffer.read(now, done.issued, done.request.extent, from),
-        false => buffer.moved(done.issued),
+        true => buffer.read(now, done.issued, done.request.extent, from, waited),
+        false => buffer.moved(done.issued, waited),
     }
 }

@@ -436,12 +436,12 @@ impl<P: Passing> Freeblock<P> {
         let searches = obstacle.is_none();
         let whose = (id, request.arrival);
         let notes = self.kept.notes(id, request.arrival, request.op);
-        let begun = (searches || notes && self.kept.keeps_front()).then(|| {
+        let begun = (searches || notes && self.kept.needs_waits()).then(|| {
             let gap = self.gap(now, approach, request.op, request.extent);
             (gap, gap.begins(&self.model))
         });
         if notes {
-            let waits = begun.filter(|_| self.kept.keeps_front());
+            let waits = begun.filter(|_| self.kept.needs_waits());
             let waits = waits.map(|(_, (place, predicted))| {
                 let track = self.model.addresses(self.model.track(place));
                 (predicted.rotation, track, self.turn)

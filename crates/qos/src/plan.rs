@@ -77,6 +77,7 @@ impl Planning {
             course: options.choice("losses") == "course",
             shortage: match options.choice("shortage") {
                 "even" => Shortage::Even,
+                "latest" => Shortage::Latest,
                 _ => Shortage::Deadline,
             },
             ..Planning::default()

@@ -59,7 +59,9 @@
 //!
 //! # When not to use it
 //!
-//! If streams and random requests come at the same time, or if requests do not say which process they are of.
+//! - Streams and random requests come at the same time.
+//! - Large requests go to random addresses, or are written: their sizes look like streams, and the drive gets a command at a time.
+//! - Requests do not say which process they are of.
 
 mod members;
 
@@ -84,7 +86,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     idea: "lets the scheduler or drive order",
     bound: "random loads: never overtaken; else that of anticipatory",
     source: "NCQ vs. I/O Scheduler (ACM TOS 2010), 5.1",
-    avoid: "streams and random requests come together",
+    avoid: "streams and random requests come together, or large requests are random",
     options: &[
         OptionInfo::duration(
             "th1",

@@ -226,8 +226,11 @@ pub(crate) fn lock(file: &OwnedFd, alone: bool) -> Result<(), Errno> {
     }
 }
 
-/// Tries again for a while: a server that was killed holds its files until the kernel has taken
-/// its ring apart, which is some time after it is gone.
+/// Pauses of 20 ms before a file counts as in use. The kernel frees the files of a killed server when it has taken the server's
+/// ring apart, which is after the process has ended. On a busy machine that took more than 300 ms.
+const TRIES: u32 = 100;
+
+/// Tries again for two seconds.
 pub(crate) fn until_free<T>(
     busy: Errno,
     try_it: impl Fn() -> Result<T, Errno>,
@@ -236,7 +239,7 @@ pub(crate) fn until_free<T>(
         tv_sec: 0,
         tv_nsec: 20_000_000,
     };
-    for _ in 0..15 {
+    for _ in 0..TRIES {
         match try_it() {
             Err(error) if error == busy || error == Errno::INTR => {
                 // If it is interrupted, it is tried sooner.

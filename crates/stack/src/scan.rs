@@ -170,13 +170,39 @@ impl ScanSpec {
         capacity: Sectors,
         sector_bytes: u32,
     ) -> Result<Freeblock<Arc<Model>>, ScanError> {
+        self.build_of(self.left, known, capacity, sector_bytes)
+    }
+
+    /// Checks that the scan of a disk of so many sectors can be built. Counts no blocks, which takes seconds for a large disk.
+    ///
+    /// # Errors
+    ///
+    /// As [`ScanSpec::build`].
+    pub fn check(
+        &self,
+        known: &Known,
+        capacity: Sectors,
+        sector_bytes: u32,
+    ) -> Result<(), ScanError> {
+        self.build_of(0.0, known, capacity, sector_bytes)
+            .map(|_| ())
+    }
+
+    /// Builds the scan of a share of the blocks.
+    fn build_of(
+        &self,
+        left: f64,
+        known: &Known,
+        capacity: Sectors,
+        sector_bytes: u32,
+    ) -> Result<Freeblock<Arc<Model>>, ScanError> {
         let range = match self.range {
             None => Extent::new(Lba::ZERO, capacity),
             Some(range) => extent_of("range", range, capacity, sector_bytes)?,
         };
         let (model, options) = self.options(known, range.end(), sector_bytes)?;
         let promised = self.promised()?;
-        let pieces = pieces(range, options.block, self.left);
+        let pieces = pieces(range, options.block, left);
         match Freeblock::of(model, capacity, pieces, options) {
             Some(scan) => Ok(match (promised, self.work) {
                 (Some(promised), _) => scan.with_promise(promised, self.piece(sector_bytes)?),

@@ -8,6 +8,7 @@ use crate::live::disks::{self, Prepared, Starting};
 use crate::live::goals;
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
+use headtime_engine::GateSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
@@ -67,7 +68,7 @@ pub(super) fn start(
     let members = prepared.iter().flat_map(|prepared| &prepared.members);
     for note in notes
         .into_iter()
-        .chain(members.filter_map(PreparedDisk::assumption))
+        .chain(members.flat_map(PreparedDisk::warnings))
     {
         tracing::warn!("{note}");
     }
@@ -168,7 +169,7 @@ fn check(
     notes.iter().for_each(|note| context.note(note));
     let members = prepared.iter().flat_map(|prepared| &prepared.members);
     members
-        .filter_map(PreparedDisk::assumption)
+        .flat_map(PreparedDisk::warnings)
         .for_each(|note| context.warn(&note));
     Ok(())
 }
@@ -181,9 +182,14 @@ fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Op
         .timeout
         .map_or("off".to_owned(), |timeout| timeout.to_string());
     let read_only = if disk.read_only { ", read-only" } else { "" };
+    let gate = &prepared.engine.gate;
+    let gate = match *gate == GateSpec::default() {
+        true => String::new(),
+        false => format!(", gate {gate}"),
+    };
     let _ = writeln!(
         text,
-        "{indent}disk {}: {},{size} {}, depth {}, timeout {timeout}{read_only}",
+        "{indent}disk {}: {},{size} {}, depth {}{gate}, timeout {timeout}{read_only}",
         disk.name,
         one_line(&prepared.backend()),
         disk.stack.scheduler,

@@ -3,10 +3,10 @@
 use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{assumed, build, error_at, known};
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::EngineSpec;
+use headtime_engine::{EngineSpec, GateSpec};
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
-use headtime_sched::Spec;
+use headtime_sched::{Slices, Spec};
 use headtime_serve::device::Device;
 use headtime_serve::disk::{self, Addresses, MemberOptions};
 use headtime_serve::emulated::{self, StoreSpec};
@@ -134,17 +134,36 @@ impl PreparedDisk {
         }
     }
 
-    /// Says that the scheduler goes by the curve of another drive; `None` if it does not.
-    pub fn assumption(&self) -> Option<String> {
-        let drive = self.known.assumed()?;
-        let scheduler = &self.config.stack.scheduler;
-        scheduler.needs().curve.then(|| {
+    /// Warnings for people: an assumed curve, and settings that work against each other.
+    pub fn warnings(&self) -> Vec<String> {
+        let (name, scheduler) = (&self.config.name, &self.config.stack.scheduler);
+        let (gate, depth) = (&self.engine.gate, self.engine.depth);
+        let hidden = self.engine.hide_processes;
+        let by_processes = matches!(scheduler.info().slices, Slices::ToProcesses(_));
+        let assumed = self.known.assumed().filter(|_| scheduler.needs().curve);
+        let assumed = assumed.map(|drive| {
             format!(
-                "disk {}: {scheduler} goes by the seeks of {}, assumed by the size of the disk; \
+                "{scheduler} goes by the seeks of {}, assumed by the size of the disk; \
                  `headtime drive curve` learns those of this disk, for curve = \"FILE\"",
-                self.config.name, drive.name
+                drive.name
             )
-        })
+        });
+        let gate = (depth == 1 && *gate != GateSpec::default()).then(|| {
+            format!("gate {gate} has nothing to hold back at depth 1; give a larger depth, or leave the gate out")
+        });
+        let unordered = (depth == 1 && scheduler.info().name == "noop").then(|| {
+            "noop at depth 1 keeps the order of arrival: neither the scheduler nor the drive \
+             orders; give a larger depth, or another scheduler"
+                .to_owned()
+        });
+        let processes = (by_processes && hidden).then(|| {
+            format!(
+                "{scheduler} goes by processes, and hide_processes hides them; leave the key out"
+            )
+        });
+        let all = [assumed, gate, unordered, processes].into_iter().flatten();
+        all.map(|warning| format!("disk {name}: {warning}"))
+            .collect()
     }
 
     /// All bytes of the device that would be opened or made. Opens nothing for writing. With `force` the device may

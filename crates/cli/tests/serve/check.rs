@@ -103,6 +103,45 @@ fn a_device_that_nobody_describes_has_the_seeks_of_a_drive_of_its_size() {
 }
 
 #[test]
+fn settings_that_work_against_each_other_are_said() {
+    let disk = |settings: &str| {
+        format!(
+            "[listen]\nnbd = \"unix:nbd.sock\"\n[[disk]]\nname = \"d\"\ndevice = \"null\"\nsize = \"1GiB\"\n{settings}"
+        )
+    };
+    for (settings, said) in [
+        (
+            "scheduler = \"noop\"\ndepth = 1\n",
+            "noop at depth 1 keeps the order of arrival",
+        ),
+        (
+            "scheduler = \"deadline\"\ndepth = 1\ngate = \"head-time\"\n",
+            "gate head-time has nothing to hold back at depth 1",
+        ),
+        (
+            "scheduler = \"cfq\"\nhide_processes = true\n",
+            "cfq goes by processes, and hide_processes hides them",
+        ),
+    ] {
+        let (code, _, err) = check("against", &disk(settings), &[]);
+        assert_eq!(code, Some(0), "{err}");
+        assert!(
+            err.starts_with(&format!("warning: disk d: {said}")),
+            "{err}"
+        );
+    }
+    let (_, out, err) = check(
+        "gated",
+        &disk("scheduler = \"deadline\"\ngate = \"head-time\"\n"),
+        &[],
+    );
+    assert!(
+        err.is_empty() && out.contains("depth 32, gate head-time, timeout"),
+        "{out}{err}"
+    );
+}
+
+#[test]
 fn a_wrong_configuration_is_refused_by_check() {
     for (from, to, error) in [
         (

@@ -82,9 +82,10 @@ const INFO: PolicyInfo = PolicyInfo {
         ),
         OptionInfo::choice(
             "shortage",
-            &["deadline", "even"],
+            &["deadline", "even", "latest"],
             "for whoever plans: who gives time if goals demand more than a period. `deadline`: each program in proportion to \
-             the time to its deadline. `even`: all programs the same time",
+             the time to its deadline, as in the paper. `even`: all programs the same time. `latest`: the program with the latest \
+             deadline first",
         ),
     ],
     inner: Some("depth"),

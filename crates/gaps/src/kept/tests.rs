@@ -168,7 +168,7 @@ fn a_drive_that_keeps_nothing_in_front_has_no_front() {
         front: false,
         ..DRIVE
     });
-    assert!(!rig.kept.keeps_front());
+    assert!(!rig.kept.needs_waits());
     rig.reads(1_500, None, Surprise::None);
     assert!(rig.with(Extent::at(1_500, 8)) && !rig.with(Extent::at(1_499, 8)));
 }

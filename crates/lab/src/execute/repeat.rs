@@ -371,7 +371,11 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
 pub fn check(prepared: &Prepared, cell: &Cell, stock: &Stock) -> Result<(), Fault> {
     let set = &prepared.drives[cell.drive];
     queue(set, cell)?;
-    scans(prepared, set)?;
+    if let Some(spec) = &prepared.scenario.freeblock {
+        let geometry = &set.profile.geometry;
+        let checked = spec.check(&set.known, geometry.capacity, geometry.sector_bytes);
+        checked.map_err(|error| Fault::Input(format!("freeblock.{error}")))?;
+    }
     match &prepared.scenario.workload {
         Workload::Programs(programs) => {
             builders(programs, set.disk(), prepared.scenario.seed, stock).map(|_| ())

@@ -4,7 +4,7 @@ use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
 use super::lone::GoalOf;
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
-use crate::prepare::Prepared;
+use crate::prepare::{DriveSet, Prepared};
 use crate::report::{
     self, BoundErrors, CommandsRun, Confidence, CoordinatedRun, EngineCounts, FreeblockRun,
     HeadTime, MemberRun, OriginRun, PERCENTS, Percentiles, PredictionsRun, ProcessRun, ProgramRun,
@@ -12,6 +12,8 @@ use crate::report::{
     mean_of_repeats, oldest_ms, round,
 };
 use crate::scenario::{Cell, Header, Pace, Workload};
+use headtime_disk::Part;
+use headtime_disk::layout::ZoneInfo;
 use headtime_engine::Predictions;
 use headtime_gaps::{FreeblockStats, Obstacle, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
@@ -119,7 +121,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
             waits_lost: sum(&|report| report.waits.waits_lost),
         },
         predictions: predictions(made),
-        freeblock: freeblock(made),
+        freeblock: freeblock(made, media_rate(set)),
         promise: promise(made),
         of_reads,
         of_writes,
@@ -194,8 +196,20 @@ fn predictions(made: &[MadeRepeat]) -> Option<PredictionsRun> {
     sum.as_ref().map(PredictionsRun::of)
 }
 
+/// Bytes that pass under a head in a second of rotation, the mean over all tracks.
+fn media_rate(set: &DriveSet) -> f64 {
+    let layout = &set.layout;
+    let cylinders = |zone: ZoneInfo| u64::from(zone.last_cylinder.0 - zone.first_cylinder.0) + 1;
+    let tracks = layout.zones().map(cylinders).sum::<u64>() * u64::from(layout.heads());
+    let bytes = layout.capacity().bytes(set.profile.geometry.sector_bytes);
+    bytes as f64 / (tracks as f64 * set.profile.rotation.turn().as_secs_f64())
+}
+
+/// Share of the requests with a search for a gap read, below which gap reads count as suspended.
+const SUSPENDED_PERCENT: f64 = 10.0;
+
 /// What was read in the background, the mean over the repeats.
-fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
+fn freeblock(made: &[MadeRepeat], media_rate: f64) -> Option<FreeblockRun> {
     let scanned: Option<Vec<(&MadeRepeat, Scanned)>> = made
         .iter()
         .map(|made| Some((made, made.freeblock?)))
@@ -234,7 +248,19 @@ fn freeblock(made: &[MadeRepeat]) -> Option<FreeblockRun> {
             share(one.stats.suspended[obstacle as usize], all)
         })
     };
+    let looked = |one: &Scanned| share(one.stats.gaps, one.stats.gaps + one.stats.suspensions());
+    let is_suspended = scanned
+        .iter()
+        .all(|(_, one)| looked(one) < SUSPENDED_PERCENT);
+    let gap_share = |made: &MadeRepeat, one: &Scanned| {
+        let looked = looked(one);
+        let waited = made.report.head_time.get(Part::Rotation).as_secs_f64() * looked / 100.0;
+        let read = (free(one) * one.block_bytes) as f64;
+        100.0 * read / (read + waited * media_rate)
+    };
+    let gap_share = mean(&gap_share);
     Some(FreeblockRun {
+        gap_share_percent: (gap_share.is_finite() && !is_suspended).then_some(gap_share),
         mb_s: mean(&|made, one| {
             let read = one.stats.blocks + one.stats.read_by_others;
             megabytes(read as f64, one) / took(made, one)

@@ -222,6 +222,9 @@ pub struct FreeblockRun {
     pub mb_s: f64,
     /// The same of what was read in gaps alone.
     pub free_mb_s: f64,
+    /// Bytes read in gaps, in % of these and of the bytes that passed under the waiting head while gap reads were not suspended.
+    /// `None` if the head did not wait, or gap reads were suspended before more than 90 % of the requests.
+    pub gap_share_percent: Option<f64>,
     /// The first for each tenth of what was wanted, where that was read.
     pub tenths_mb_s: [Option<f64>; 10],
     /// What was not read, in % of what was wanted.

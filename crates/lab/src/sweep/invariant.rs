@@ -81,12 +81,17 @@ struct SeenPoint {
 
 impl SeenPoint {
     /// Takes the combinations of a point in the order of the steps. Returns nothing if a combination has no value.
-    fn of(invariant: &Invariant, members: &[usize], results: &Results) -> Option<SeenPoint> {
+    fn of(
+        of_invariant: usize,
+        invariant: &Invariant,
+        members: &[usize],
+        results: &Results,
+    ) -> Option<SeenPoint> {
         let more = invariant.metric.better == Better::More;
         let (mut seen, mut doubtful) = (None, Vec::new());
         let mut best: Option<(usize, f64)> = None;
         for number in members {
-            let value = results.0[*number].whole(invariant.metric.name)?.number()?;
+            let value = results.0[*number].judged(of_invariant)?.number()?;
             let own = (*number, value);
             let before = best.filter(|_| invariant.along.is_some());
             if best.is_none_or(|(_, best)| (value > best) == more) {
@@ -132,7 +137,7 @@ impl SeenPoint {
         let invariants = &plan.sweep.invariants;
         let seen = points.into_iter();
         seen.map(|(key, of)| {
-            let seen = SeenPoint::of(&invariants[key.0], &of, results);
+            let seen = SeenPoint::of(key.0, &invariants[key.0], &of, results);
             (key, seen)
         })
         .collect()

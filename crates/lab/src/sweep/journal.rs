@@ -32,7 +32,7 @@ struct Head {
     version: String,
     /// What is run: [`Plan::hash`].
     hash: String,
-    /// The columns of the results.
+    /// Hash of the names of the results' columns and of the invariants' metrics.
     columns: String,
     combinations: usize,
     /// To say what has changed: keys and values, files and the hashes of their contents.
@@ -255,7 +255,8 @@ fn measured(texts: Vec<String>) -> Option<MeasuredRow> {
     let mut texts = texts.into_iter();
     let (origin, program) = (texts.next()?, field(&texts.next()?)?);
     let fields = texts.map(|text| field(&text)).collect::<Option<Vec<_>>>()?;
-    (fields.len() == columns().len()).then_some(MeasuredRow {
+    // The head's columns say how many there are.
+    (fields.len() >= columns().len()).then_some(MeasuredRow {
         origin,
         program,
         fields,
@@ -290,7 +291,10 @@ fn field(text: &str) -> Option<Field> {
 
 impl Head {
     fn of(plan: &Plan) -> Head {
-        let names: Vec<&str> = columns().iter().map(|column| column.name).collect();
+        let judged = plan.sweep.invariants.iter().map(|one| one.metric);
+        let names: Vec<&str> = (columns().iter().chain(judged))
+            .map(|value| value.name)
+            .collect();
         Head {
             headtime_sweep: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -159,8 +159,9 @@ fn invariant(
     section: Placed<InvariantText>,
 ) -> Result<Invariant, Error> {
     let metric = section.metric;
-    if !metric.is_column {
-        let problem = "is no column of the results of sweeps; docs/values.md lists them";
+    if metric.learning.is_some() {
+        let problem =
+            "needs a learned drive, which sweeps do not have; docs/values.md lists others";
         return Err(section.error_at("metric", problem));
     }
     let along = section.along.as_ref();

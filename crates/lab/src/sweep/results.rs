@@ -1,5 +1,6 @@
 //! The results of a sweep's runs.
 
+use super::Invariant;
 use crate::report::Run;
 use crate::report::catalogue::columns;
 use crate::report::field::Field;
@@ -25,14 +26,15 @@ pub struct MeasuredRow {
     pub origin: String,
     /// Of which program; nothing if of none.
     pub program: Field,
-    /// One field for each column, see [`columns`].
+    /// One field for each column, see [`columns`]. The whole of a run with invariants has the metric of each invariant behind.
     pub fields: Vec<Field>,
 }
 
 impl Outcome {
-    /// Returns the rows of a run, or the row of the whole alone.
-    pub fn of(run: &Run, whole: bool) -> Outcome {
-        let most = if whole { 1 } else { usize::MAX };
+    /// Returns the rows of a run. With invariants, returns the row of the whole alone.
+    pub fn of(run: &Run, invariants: &[Invariant]) -> Outcome {
+        let most = if invariants.is_empty() { usize::MAX } else { 1 };
+        let judged = || invariants.iter().map(|invariant| invariant.metric);
         let rows = Row::all(run).into_iter().take(most).map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {
@@ -42,7 +44,9 @@ impl Outcome {
                     Field::Nothing
                 }
             },
-            fields: columns().iter().map(|column| column.of(&row)).collect(),
+            fields: (columns().iter().chain(judged()))
+                .map(|value| value.of(&row))
+                .collect(),
         });
         Outcome::Rows(rows.collect())
     }
@@ -59,6 +63,14 @@ impl Outcome {
         };
         let place = columns().iter().position(|other| other.name == column)?;
         rows.first()?.fields.get(place)
+    }
+
+    /// Returns the metric of an invariant, by its number.
+    pub fn judged(&self, invariant: usize) -> Option<&Field> {
+        let Outcome::Rows(rows) = self else {
+            return None;
+        };
+        rows.first()?.fields.get(columns().len() + invariant)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs the combinations of a sweep, several at a time.
 
+use super::Invariant;
 use super::journal::Journal;
 use super::plan::Plan;
 use super::results::{Outcome, Results};
@@ -185,8 +186,8 @@ impl Gathering<'_> {
         let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
         let (outcome, keep) = match pieces {
             Ok(pieces) => {
-                let whole = !self.plan.sweep.invariants.is_empty();
-                (sum_up_pieces(pieces, whole)?, true)
+                let invariants = &self.plan.sweep.invariants;
+                (sum_up_pieces(pieces, invariants)?, true)
             }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
             // Whoever mends it wants to see what comes of it.
@@ -205,7 +206,7 @@ impl Gathering<'_> {
     }
 }
 
-fn sum_up_pieces(pieces: Vec<Piece>, whole: bool) -> Result<Outcome, Fault> {
+fn sum_up_pieces(pieces: Vec<Piece>, invariants: &[Invariant]) -> Result<Outcome, Fault> {
     let (mut prepared, mut made) = (None, Vec::new());
     for piece in pieces {
         prepared = Some(piece.prepared);
@@ -213,7 +214,7 @@ fn sum_up_pieces(pieces: Vec<Piece>, whole: bool) -> Result<Outcome, Fault> {
     }
     let prepared = prepared.expect("a run has one repeat at least");
     let cell = &cells(&prepared.scenario)[0];
-    Ok(Outcome::of(&sum_up(&prepared, cell, &made), whole))
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made), invariants))
 }
 
 impl Taker<Result<Piece, Trouble>> for Gathering<'_> {

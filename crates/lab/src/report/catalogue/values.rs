@@ -26,6 +26,8 @@ pub(super) fn values() -> Vec<Measure> {
             whole(|run| Some(run.freeblock?.mb_s));
         More "free_mb_s", "MB/s", "what a scan read in gaps alone",
             whole(|run| Some(run.freeblock?.free_mb_s));
+        More "gap_share", "%", "what a scan read in gaps, of what passed under the waiting head while gap reads were not suspended",
+            whole(|run| run.freeblock?.gap_share_percent);
         More "free_blocks", "blocks", "blocks that a scan read in gaps",
             whole(|run| Some(run.freeblock?.free_blocks));
         Less "scan_s", "s", "when a scan had read all",
