@@ -17,6 +17,7 @@
 //! - Epochs in which a program had no request outstanding do not count against its course. The course leaves out such epochs of the
 //!   profile.
 //! - Periods in which nobody had a request are left out. The last plan counts until the next one.
+//! - A program with a loss that no plan repays so far lends none of its windows.
 //! - Programs that share a window are planned as one program with the earliest deadline.
 
 use crate::bound::{Alpha, Bounds};
@@ -454,6 +455,11 @@ impl Planner {
         let shared = sizes[0].repays;
         for (program, size) in self.programs.iter_mut().zip(sizes) {
             program.plan(size, shared);
+            let repaid = demand.repaying + size.repays;
+            if self.planning.course && demand.left.is_some() && demand.lost > repaid {
+                let (lane, until) = (Lane(program.own), now + period * 2);
+                self.orders.push_back(GateOrder::Keep { lane, until });
+            }
         }
         self.send(now + self.planning.period);
     }
