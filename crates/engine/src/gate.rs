@@ -119,6 +119,13 @@ pub enum GateOrder {
         /// The lane.
         lane: Lane,
     },
+    /// A lane lends none of its windows until then.
+    Keep {
+        /// The lane.
+        lane: Lane,
+        /// When it lends again.
+        until: Time,
+    },
     /// A lane is to be served at a constant rate.
     Rate {
         /// The lane.
@@ -139,6 +146,7 @@ impl core::fmt::Display for GateOrder {
                 write!(f, "window {} {from} {span}", lane.0)
             }
             GateOrder::Assign { of, lane } => write!(f, "assign {of} {}", lane.0),
+            GateOrder::Keep { lane, until } => write!(f, "keep {} {}", lane.0, until.as_nanos()),
             GateOrder::Rate { lane, rate } => write!(f, "rate {} {rate}", lane.0),
         }
     }
@@ -172,12 +180,16 @@ impl GateOrder {
                 of: fields.small("number")?,
                 lane: fields.small("lane").map(Lane)?,
             }),
+            "keep" => Ok(GateOrder::Keep {
+                lane: fields.small("lane").map(Lane)?,
+                until: fields.time()?,
+            }),
             "rate" => Ok(GateOrder::Rate {
                 lane: fields.small("lane").map(Lane)?,
                 rate: fields.number("rate")?,
             }),
             word => Err(format!(
-                "\"{word}\" is no order; allowed are depth, age, window, assign and rate"
+                "\"{word}\" is no order; allowed are depth, age, window, assign, keep and rate"
             )),
         }
     }

@@ -106,6 +106,13 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         sources.push((file.to_owned(), hash.clone()));
         traces.push(hash);
     }
+    for file in scenario.program_profiles() {
+        let path = Path::new(file);
+        let text = std::fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+        let hash = hash_of(&text);
+        sources.push((file.to_owned(), hash.clone()));
+        traces.push(hash);
+    }
     let trace = match &scenario.workload {
         Workload::Replay(replay) => {
             let (trace, hash) = stock.trace(replay, || read(replay))?;
@@ -496,6 +503,7 @@ fn portable(scenario: &Scenario) -> Scenario {
         }
         Workload::Programs(programs) => {
             for entry in &mut programs.entries {
+                entry.profile = entry.profile.as_ref().map(file_name);
                 if let BenchmarkSpec::Replay(spec) = &mut entry.benchmark {
                     spec.trace = file_name(&spec.trace);
                 }

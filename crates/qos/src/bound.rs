@@ -13,6 +13,15 @@ use std::sync::Arc;
 pub struct Alpha(f64);
 
 impl Alpha {
+    /// The ratio of the profile itself.
+    pub(crate) const ONE: Alpha = Alpha(1.0);
+
+    /// The ratio at which a rest with this I/O time of the run alone takes `left`. `None` if it takes longer with all servers.
+    pub(crate) fn of_rest(left: Nanos, io: Nanos) -> Option<Alpha> {
+        let fits = left >= io && !io.is_zero();
+        fits.then(|| Alpha(left.as_secs_f64() / io.as_secs_f64()))
+    }
+
     /// The ratio for a program that is to run for `run_time`: `(T_real - T_comp) / (T_profile - T_comp)`.
     ///
     /// # Errors
@@ -48,6 +57,8 @@ impl Alpha {
 pub struct Bounds {
     model: Arc<Model>,
     alpha: Alpha,
+    /// Most throughput with all servers, whatever the model predicts.
+    most: Option<Rate>,
     servers: Vec<ServerBound>,
     /// Requests on all servers.
     requests: u64,
@@ -80,6 +91,7 @@ impl Bounds {
         Bounds {
             model,
             alpha,
+            most: None,
             servers: vec![
                 ServerBound {
                     epoch: Accumulator::new(sector_bytes),
@@ -96,6 +108,11 @@ impl Bounds {
     /// Sets another goal. The current epoch goes on.
     pub fn set_alpha(&mut self, alpha: Alpha) {
         self.alpha = alpha;
+    }
+
+    /// Sets the most throughput with all servers, of a program that was measured; `None`: as the model predicts.
+    pub(crate) fn set_most(&mut self, most: Option<Rate>) {
+        self.most = most;
     }
 
     /// Share of the servers' time that the goal demands while the program has requests outstanding: 1 / alpha.
@@ -140,6 +157,7 @@ impl Bounds {
             }
         }
         let rate: f64 = self.servers.iter().map(|server| server.rate).sum();
+        let rate = self.most.map_or(rate, |most| rate.min(most.0 as f64));
         any.then(|| Rate((rate / self.alpha.0 + 0.5).max(1.0) as u64))
     }
 }

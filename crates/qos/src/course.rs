@@ -51,42 +51,45 @@ impl Course {
 /// Invariants: bytes of `points` ascend.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
-    /// At the end of each epoch with requests: bytes served since the start, and least time to the end of the run.
-    points: Vec<(u64, Nanos)>,
+    /// At the end of each epoch with requests: bytes served since the start, and least compute and I/O times to the end of the run.
+    points: Vec<(u64, [Nanos; 2])>,
 }
 
 impl Rest {
     pub fn new(profile: &Profile) -> Rest {
-        let faster = 1.0 - profile.setting.share.0 as f64 / 1e6;
+        let share = profile.setting.share.0 as f64 / 1e6;
         let (mut bytes, mut io) = (0, profile.io.as_secs_f64());
         let points = profile.epochs().map(|epoch| {
             bytes += epoch.bytes;
             io -= epoch.io;
             let left = profile.run.saturating_sub(epoch.start + epoch.active);
-            let gained = Nanos::from_nanos((io.max(0.0) * faster * 1e9) as u64);
-            (bytes, left.saturating_sub(gained))
+            let nanos = |seconds: f64| Nanos::from_nanos((seconds * 1e9) as u64);
+            let io = io.max(0.0);
+            (bytes, [left.saturating_sub(nanos(io)), nanos(io * share)])
         });
         Rest {
             points: points.collect(),
         }
     }
 
-    /// Least time to the end of the run once this number of bytes has been served: that behind the epoch under way.
-    pub fn least(&self, bytes: u64) -> Nanos {
+    /// Least compute and I/O times to the end of the run once this number of bytes has been served: those behind the epoch under way.
+    pub fn least(&self, bytes: u64) -> [Nanos; 2] {
         let next = self.points.partition_point(|(point, _)| *point <= bytes);
-        self.points.get(next).map_or(Nanos::ZERO, |(_, left)| *left)
+        self.points
+            .get(next)
+            .map_or([Nanos::ZERO; 2], |(_, left)| *left)
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{Recorder, Service, Setting};
     use headtime_sched::Op;
     use headtime_units::{Extent, Millionths, Time};
 
     /// Half a second of reads at 20 MB/s, half a second without, and as much again at 10 MB/s.
-    fn profile() -> Profile {
+    pub(crate) fn profile() -> Profile {
         let setting = Setting {
             site: "test".to_owned(),
             program: "phases".to_owned(),
@@ -110,7 +113,10 @@ mod tests {
     #[test]
     fn the_rest_takes_what_is_behind_the_epoch_under_way() {
         let mut profile = profile();
-        let rest = |profile: &Profile, bytes| Rest::new(profile).least(bytes);
+        let rest = |profile: &Profile, bytes| {
+            let [compute, io] = Rest::new(profile).least(bytes);
+            compute + io
+        };
         let ms = Nanos::from_millis;
         assert_eq!(rest(&profile, 0), ms(1900));
         // A program that asks for the bytes behind its pause has made the pause.

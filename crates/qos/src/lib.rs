@@ -26,12 +26,14 @@
 mod bound;
 mod cart;
 mod course;
+mod drift;
 mod features;
 mod goal;
 mod group;
 mod model;
 mod plan;
 mod profile;
+mod promise;
 mod record;
 mod setting;
 mod sizes;
@@ -40,11 +42,13 @@ mod training;
 
 pub use bound::{Alpha, Bounds};
 pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
+pub use drift::Drift;
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};
 pub use plan::{Aim, Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
+pub use promise::p99;
 pub use record::Recorder;
 pub use setting::{Differs, Service, Setting, SettingError};
 pub use sizes::{Demand, Shortage, Size, sizes};

@@ -17,10 +17,14 @@
 //! - Epochs in which a program had no request outstanding do not count against its course. The course leaves out such epochs of the
 //!   profile.
 //! - Periods in which nobody had a request are left out. The last plan counts until the next one.
+//! - A program with a loss that no plan repays so far lends none of its windows.
 //! - Programs that share a window are planned as one program with the earliest deadline.
+//! - A program that has become [slower](Drift::Slower) than its profile has the bound that its rest needs until the deadline, if that is
+//!   possible, and no course.
 
 use crate::bound::{Alpha, Bounds};
 use crate::course::{Course, Rest};
+use crate::drift::{Drift, Watch};
 use crate::goal::GoalError;
 use crate::group::{Locality, Votes};
 use crate::model::Model;
@@ -45,6 +49,9 @@ pub struct Planning {
     /// True if a loss is at least the time by which a program is behind the course of its profile; default true. The paper has
     /// losses by bounds alone.
     pub course: bool,
+    /// True if runs are compared with their profiles, and the bound of a run that has become slower is derived again; default true. The
+    /// paper assumes runs as in their profiles.
+    pub drift: bool,
     /// Who gives time if goals demand more than a period; default by deadline.
     pub shortage: Shortage,
 }
@@ -75,6 +82,7 @@ impl Planning {
             period: options.duration("period"),
             least: options.duration("guard") * 3,
             course: options.choice("losses") == "course",
+            drift: options.choice("losses") == "course",
             shortage: match options.choice("shortage") {
                 "even" => Shortage::Even,
                 "latest" => Shortage::Latest,
@@ -92,6 +100,7 @@ impl Default for Planning {
             epoch: Setting::EPOCH,
             least: Nanos::from_millis(45),
             course: true,
+            drift: true,
             shortage: Shortage::Deadline,
         }
     }
@@ -116,8 +125,12 @@ pub struct Aim {
     /// Bounds of the program.
     pub bounds: Bounds,
     start: Time,
+    alpha: Alpha,
     course: Course,
     rest: Rest,
+    watch: Watch,
+    /// True if the bound was derived again from the rest of the run.
+    again: bool,
 }
 
 /// Time of a seek over so many sectors.
@@ -141,8 +154,11 @@ pub struct State {
     /// Time by which cuts have set the program back so far, less what was repaid. At least the time by which the program is behind
     /// the course of its run.
     pub lost: Nanos,
-    /// Least time that the rest of the run needs, by the profile and with all servers; 0 without a goal.
+    /// Least time that the rest of the run needs, by the profile and with all servers; 0 without a goal. Of a slower run, with the I/O
+    /// time that its last periods took.
     pub rest: Nanos,
+    /// How the run has left its profile, if it has.
+    pub drift: Option<Drift>,
 }
 
 /// Lane of a program, or the shared one.
@@ -150,6 +166,8 @@ pub struct State {
 struct Served {
     number: u16,
     goal: Option<Aim>,
+    /// Time within which 99 % of the requests are to be done.
+    p99: Option<Nanos>,
     /// Lane that nobody shares.
     own: u8,
     /// True if the program has the shared lane: in the period that was measured, in this period, and in the next plan.
@@ -175,6 +193,8 @@ struct Served {
     progress: u64,
     /// Time of the epochs since the goal was set in which the program had a request outstanding.
     clock: Nanos,
+    /// Part of this period's window in such epochs.
+    within: Nanos,
     /// Part of `lost` that the plan of the next period repays.
     repaying: Nanos,
     /// True if the program had no request in the last period.
@@ -222,6 +242,25 @@ impl Planner {
     pub fn with_seeks(mut self, seek: Seek) -> Planner {
         self.seek = Some(seek);
         self
+    }
+
+    /// The same with a promise: 99 % of a program's requests are done within this time, if its windows have room for its requests.
+    /// [`Planning::check_p99`] says which times are allowed. Without requests the program has its windows too, and lends them.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such program.
+    pub fn with_p99(mut self, number: u16, p99: Nanos) -> Planner {
+        let at = self.place(number);
+        assert!(at > 0, "no program {number}");
+        self.programs[at].p99 = Some(p99);
+        self
+    }
+
+    /// Parts of a period: each has a window of each program with a promise. 1 without promises.
+    fn parts(&self) -> u64 {
+        let promises = self.programs.iter().filter_map(|program| program.p99);
+        promises.min().map_or(1, |p99| self.planning.parts(p99))
     }
 
     /// Place of a program; the first stands for all that are unknown.
@@ -275,8 +314,15 @@ impl Planner {
         (program.goal, program.bound) = (goal, Rate(0));
         (program.lost, program.repaying) = (Nanos::ZERO, Nanos::ZERO);
         (program.behind, program.progress) = (Nanos::ZERO, 0);
-        (program.clock, program.required) = (Nanos::ZERO, 0);
+        (program.clock, program.within) = (Nanos::ZERO, Nanos::ZERO);
+        program.required = 0;
         true
+    }
+
+    /// Share of the servers' time that all goals demand while their programs have requests outstanding.
+    pub fn demanded(&self) -> f64 {
+        let aims = self.programs.iter().filter_map(|one| one.goal.as_ref());
+        aims.map(|aim| aim.bounds.share()).sum()
     }
 
     /// Returns the time at which the next order may be due. Returns `None` while no request is outstanding: ask for orders when a
@@ -364,6 +410,7 @@ impl Planner {
             window: program.windows[1],
             lost: program.loss(),
             rest: program.rest(),
+            drift: program.goal.as_ref().and_then(|aim| aim.watch.drift()),
         })
     }
 
@@ -391,7 +438,7 @@ impl Planner {
             Demand {
                 window: Nanos::from_nanos((period.as_nanos() as f64 * share) as u64),
                 must: true,
-                ..program.demand(self.period_start)
+                ..program.demand(self.period_start, self.parts())
             }
         });
         let demands: Vec<Demand> = demands.collect();
@@ -405,7 +452,9 @@ impl Planner {
             if program.busy {
                 program.required += program.bound.bytes_in(epoch);
                 let start = program.goal.as_ref().map_or(end, |aim| aim.start);
-                program.clock += end.saturating_since(start).min(epoch);
+                let counts = end.saturating_since(start).min(epoch);
+                program.clock += counts;
+                program.within += program.window_since(end, counts);
             }
             let waits = program.outstanding > 0;
             let next = program.goal.as_mut().map(|aim| aim.bounds.epoch_ends());
@@ -433,6 +482,9 @@ impl Planner {
                 let due = aim.course.time_of(program.progress);
                 program.clock.saturating_sub(due)
             });
+            if self.planning.drift {
+                program.look_for_drift(now, &self.planning);
+            }
             let used = program.served > 0 || at == 0 && shared;
             if used && !program.windows[0].is_zero() {
                 program.active_window = program.windows[0];
@@ -453,8 +505,13 @@ impl Planner {
         } = self.planning;
         let sizes = sizes(period, least, shortage, &demands);
         let shared = sizes[0].repays;
-        for (program, size) in self.programs.iter_mut().zip(sizes) {
+        for ((program, size), demand) in self.programs.iter_mut().zip(sizes).zip(&demands) {
             program.plan(size, shared);
+            let repaid = demand.repaying + size.repays;
+            if self.planning.course && demand.left.is_some() && demand.lost > repaid {
+                let (lane, until) = (Lane(program.own), now + period * 2);
+                self.orders.push_back(GateOrder::Keep { lane, until });
+            }
         }
         self.send(now + self.planning.period);
     }
@@ -462,6 +519,9 @@ impl Planner {
     /// Moves programs to windows of their own, or to the shared one, from the next plan on.
     fn regroup(&mut self) {
         for at in 1..self.programs.len() {
+            if self.programs[at].p99.is_some() {
+                continue;
+            }
             let wants = self.wants_own(at);
             let program = &mut self.programs[at];
             let [measured, _, shares] = program.shares;
@@ -480,8 +540,9 @@ impl Planner {
 
     /// Adds up losses, and returns traffic and demand of each lane in the period that ends at `now`.
     fn demands(&mut self, now: Time) -> Vec<Demand> {
-        let period = self.planning.period;
-        let demands = self.programs.iter().map(|program| program.demand(now));
+        let (period, parts) = (self.planning.period, self.parts());
+        let demands = self.programs.iter();
+        let demands = demands.map(|program| program.demand(now, parts));
         let mut demands: Vec<Demand> = demands.collect();
         let (shared, own) = demands.split_first_mut().expect("the shared lane");
         let stays = |program: &Served| {
@@ -497,7 +558,10 @@ impl Planner {
         }
         for (program, demand) in self.programs[1..].iter_mut().zip(own) {
             if program.goal.is_some() {
-                program.lost = demand.set_back(period);
+                program.lost = match program.catches_up() {
+                    true => Nanos::ZERO,
+                    false => demand.set_back(period),
+                };
                 demand.lost = program.loss();
             }
             let [measured, _, shares] = program.shares;
@@ -543,20 +607,40 @@ impl Planner {
         (count > 0).then(|| sum / count > reuse)
     }
 
-    /// Sends the plan of the period that starts at `from`.
-    fn send(&mut self, mut from: Time) {
+    /// Sends the plan of the period that starts at `from`. Each part of the period has a window of each program with a promise, and
+    /// then what fits of the windows of the others.
+    fn send(&mut self, from: Time) {
+        let (period, parts) = (self.planning.period, self.parts());
         for program in &mut self.programs {
-            let span = program.windows[1];
-            program.starts = [program.starts[1], from];
-            if span.is_zero() {
-                continue;
+            program.starts = [program.starts[1], Time::LATEST];
+        }
+        let mut left: Vec<Nanos> = self.programs.iter().map(|one| one.windows[1]).collect();
+        let mut now = from;
+        for part in 1..=parts {
+            let end = from + period * part / parts;
+            for is_promised in [true, false] {
+                for (program, left) in self.programs.iter_mut().zip(&mut left) {
+                    if program.p99.is_some() != is_promised {
+                        continue;
+                    }
+                    let span = match is_promised {
+                        true => program.windows[1] / parts,
+                        false => (*left).min(end.saturating_since(now)),
+                    };
+                    program.starts[1] = program.starts[1].min(now);
+                    if span.is_zero() {
+                        continue;
+                    }
+                    let lane = Lane(program.own);
+                    self.orders.push_back(GateOrder::Window {
+                        lane,
+                        from: now,
+                        span,
+                    });
+                    *left -= span;
+                    now += span;
+                }
             }
-            self.orders.push_back(GateOrder::Window {
-                lane: Lane(program.own),
-                from,
-                span,
-            });
-            from += span;
         }
     }
 }
@@ -582,9 +666,24 @@ impl Aim {
             alone: Rate::of(profile.bytes(), io),
             bounds: Bounds::new(model, alpha, sector_bytes),
             start,
+            alpha,
             course: Course::new(profile, alpha),
             rest: Rest::new(profile),
+            watch: Watch::new(profile),
+            again: false,
         })
+    }
+
+    /// Least time that the rest of a run needs which was served so many bytes, by its profile and with all servers.
+    pub fn rest_of(&self, progress: u64) -> Nanos {
+        let [compute, io] = self.rest(progress);
+        compute + io
+    }
+
+    /// Least compute and I/O times of the rest of a run that was served so many bytes.
+    fn rest(&self, progress: u64) -> [Nanos; 2] {
+        let [compute, io] = self.rest.least(progress);
+        [compute, io * self.watch.slower() / 100]
     }
 }
 
@@ -593,6 +692,7 @@ impl Served {
         Served {
             number,
             goal,
+            p99: None,
             own,
             shares: [false; 3],
             votes: Votes::default(),
@@ -609,6 +709,7 @@ impl Served {
             behind: Nanos::ZERO,
             progress: 0,
             clock: Nanos::ZERO,
+            within: Nanos::ZERO,
             repaying: Nanos::ZERO,
             idle: false,
             locality: Locality::default(),
@@ -630,8 +731,8 @@ impl Served {
         }
     }
 
-    /// Traffic and demand of the program in the period that ends now.
-    fn demand(&self, now: Time) -> Demand {
+    /// Traffic and demand of the program in the period of so many parts that ends now.
+    fn demand(&self, now: Time, parts: u64) -> Demand {
         let left = self
             .goal
             .as_ref()
@@ -644,6 +745,7 @@ impl Served {
             lost: self.lost,
             repaying: self.repaying,
             must: !self.idle,
+            promised: self.p99.map_or(0, |_| parts),
         }
     }
 
@@ -654,8 +756,48 @@ impl Served {
 
     /// Least time that the rest of the run needs.
     fn rest(&self) -> Nanos {
-        let rest = |aim: &Aim| aim.rest.least(self.progress);
+        let rest = |aim: &Aim| aim.rest_of(self.progress);
         self.goal.as_ref().map_or(Nanos::ZERO, rest)
+    }
+
+    /// Part of the own window within the time of this length that ends at `end`.
+    fn window_since(&self, end: Time, length: Nanos) -> Nanos {
+        if self.shares[1] {
+            return Nanos::ZERO;
+        }
+        let from = self.starts[0].max(Time::ZERO + end.saturating_since(Time::ZERO + length));
+        end.min(self.starts[0] + self.windows[0])
+            .saturating_since(from)
+    }
+
+    /// Compares the period that ends at `now` with the profile. A run that has become slower gets the bound that its rest needs, if the
+    /// rest fits. Start and end of a window take as long as the least window.
+    fn look_for_drift(&mut self, now: Time, planning: &Planning) {
+        let window = std::mem::take(&mut self.within).saturating_sub(planning.least);
+        let (before, progress) = (
+            self.progress - self.served.min(self.progress),
+            self.progress,
+        );
+        let Some(aim) = &mut self.goal else {
+            return;
+        };
+        aim.watch.period_ends(window, before, progress);
+        if let Some(Drift::Slower(_)) = aim.watch.drift() {
+            let [compute, io] = aim.rest(progress);
+            let left = aim.deadline.saturating_since(now + compute);
+            let again = Alpha::of_rest(left, io);
+            aim.bounds.set_alpha(again.unwrap_or(aim.alpha));
+            aim.bounds.set_most(again.map(|_| aim.watch.rate()));
+            aim.again = again.is_some();
+            if aim.again {
+                self.behind = Nanos::ZERO;
+            }
+        }
+    }
+
+    /// True if the bound is that of the rest, so that it holds all losses so far.
+    fn catches_up(&self) -> bool {
+        self.goal.as_ref().is_some_and(|aim| aim.again)
     }
 
     /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.

@@ -40,6 +40,8 @@ pub struct Demand {
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
     pub must: bool,
+    /// Least windows that a promise takes from the period, before all goals; 0 without a promise.
+    pub promised: u64,
 }
 
 /// Window of a lane in the period to come.
@@ -123,12 +125,17 @@ impl Demand {
 /// best effort, or any at all.
 ///
 /// `least` is the shortest window that makes sense; a lane that [must](Demand::must) have a window gets that at least, if the
-/// period has room for all of those.
+/// period has room for all of those. [Promised](Demand::promised) windows come before these, and have to fit.
 pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]) -> Vec<Size> {
-    let must = demands.iter().filter(|demand| demand.must).count() as u64;
-    let least_of = |demand: &Demand| match demand.must {
-        true => least.min(period / must),
-        false => Nanos::ZERO,
+    let promised = least * demands.iter().map(|demand| demand.promised).sum::<u64>();
+    let must = demands
+        .iter()
+        .filter(|demand| demand.must && demand.promised == 0);
+    let must = must.count() as u64;
+    let least_of = |demand: &Demand| match (demand.promised, demand.must) {
+        (0, true) => least.min(period.saturating_sub(promised) / must),
+        (0, false) => Nanos::ZERO,
+        (windows, _) => least * windows,
     };
     let mut sizes: Vec<Size> = demands
         .iter()
@@ -274,6 +281,7 @@ mod tests {
             lost: Nanos::ZERO,
             repaying: Nanos::ZERO,
             must: true,
+            promised: 0,
         }
     }
 
@@ -285,7 +293,20 @@ mod tests {
         lost: Nanos::ZERO,
         repaying: Nanos::ZERO,
         must: true,
+        promised: 0,
     };
+
+    #[test]
+    fn goals_give_way_to_windows_that_are_promised() {
+        let promised = Demand {
+            must: false,
+            promised: 5,
+            ..BEST_EFFORT
+        };
+        // 900 ms are demanded, and 200 ms promised.
+        let demands = [goal(10, 450, 100, 100), goal(10, 450, 100, 100), promised];
+        assert_eq!(windows(&demands), [400, 400, 200]);
+    }
 
     fn windows(demands: &[Demand]) -> Vec<u64> {
         let sizes = sizes(PERIOD, LEAST, Shortage::Deadline, demands);
@@ -466,6 +487,7 @@ mod tests {
                     lost: ms(draw(2000)),
                     repaying: ms(draw(1000)),
                     must: draw(2) > 0,
+                    promised: 0,
                 })
                 .collect();
             let shortage = [Shortage::Deadline, Shortage::Even][draw(2) as usize];

@@ -27,7 +27,7 @@ use headtime_units::{Nanos, Time};
 use lease::Lease;
 use options::IDLE_PERIODS;
 pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until, check_gate};
-use program::{Program, Run, shown};
+use program::{Program, Run, drifted, shown};
 
 /// State of a program, for whoever looks.
 #[derive(Clone, Debug)]
@@ -185,7 +185,7 @@ impl Goals {
                 }
                 for (other, program) in self.programs.iter_mut().enumerate() {
                     match Some(other) == index {
-                        true => program.done(at),
+                        true => program.done(at, bytes),
                         false => program.others += bytes,
                     }
                 }
@@ -206,24 +206,34 @@ impl Goals {
             }
             Some(Ok(aim)) => {
                 let deadline = aim.deadline;
+                let rates = self.options.rates();
                 tracing::info!(
                     program = name,
                     "its run starts; {} are left",
                     shown(deadline - at)
                 );
+                self.programs[index].progress = 0;
                 self.programs[index].run = Run::Running {
                     start: at,
                     deadline,
+                    unplanned: rates.then(|| Box::new(aim.clone())),
                     hopeless: false,
+                    drifted: false,
+                    shortage: None,
                 };
-                if self.options.rates() {
+                if rates {
                     return self.set_rate(index, Some(deadline - at));
                 }
                 let programs =
                     (1..=self.programs.len() as u16).map(|number| Planned { number, goal: None });
                 let planning = self.options.planning;
                 let planner = self.planner.get_or_insert_with(|| {
-                    let planner = Planner::new(planning, programs.collect(), at);
+                    let mut planner = Planner::new(planning, programs.collect(), at);
+                    for (number, program) in (1..).zip(&self.options.programs) {
+                        if let Some(p99) = program.p99 {
+                            planner = planner.with_p99(number, p99);
+                        }
+                    }
                     match self.options.seek.clone() {
                         Some(seek) => {
                             planner.with_seeks(Box::new(move |sectors| seek.time(sectors)))
@@ -232,30 +242,64 @@ impl Goals {
                     }
                 });
                 planner.set_goal(index as u16 + 1, Some(aim));
+                let goals = planner.demanded();
+                self.say_shortage(index, goals);
             }
         }
     }
 
-    /// Says when a goal can no longer be met.
-    fn look_after(&mut self) {
-        let states = self.planner.iter().flat_map(Planner::states);
-        for (state, (program, of)) in
-            states.zip(self.programs.iter_mut().zip(&self.options.programs))
+    /// Says who gives way if the goals under way and the promises demand more than all the time of the disks. The program with this
+    /// index has started its run.
+    fn say_shortage(&mut self, index: usize, goals: f64) {
+        let promised = self.options.promises();
+        let promised = self.options.planning.promised_share(&promised);
+        if let Run::Running { shortage, .. } = &mut self.programs[index].run
+            && promised > 0.0
+            && goals + promised > 1.0
         {
-            // A program that asks for nothing may be over.
-            let busy = program.is_busy();
-            if let Run::Running {
-                deadline, hopeless, ..
+            let text = format!(
+                "the goals demand {:.1} % of the disks' time and the promises of p99 take {:.1} %: the goals give way",
+                goals * 100.0,
+                promised * 100.0
+            );
+            tracing::warn!(program = self.options.programs[index].name, "{text}");
+            *shortage = Some(text);
+        }
+    }
+
+    /// Says when a run leaves its profile, and when a goal can no longer be met.
+    fn look_after(&mut self) {
+        let mut states = self.planner.iter().flat_map(Planner::states);
+        for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
+            let (state, busy) = (states.next(), program.is_busy());
+            let Run::Running {
+                deadline,
+                unplanned,
+                hopeless,
+                drifted: noted,
+                ..
             } = &mut program.run
-                && !*hopeless
-                && busy
-                && self.last + state.rest > *deadline
+            else {
+                continue;
+            };
+            if let Some(drift) = state.as_ref().and_then(drifted)
+                && !*noted
             {
+                *noted = true;
+                tracing::warn!(program = of.name, "{drift}");
+            }
+            let rest = match (state, unplanned) {
+                (Some(state), _) => state.rest,
+                (None, Some(aim)) => aim.rest_of(program.progress),
+                (None, None) => continue,
+            };
+            // A program that asks for nothing may be over.
+            if !*hopeless && busy && self.last + rest > *deadline {
                 *hopeless = true;
                 tracing::warn!(
                     program = of.name,
                     "its goal can no longer be met: the rest takes {} or longer, and {} are left",
-                    shown(state.rest),
+                    shown(rest),
                     shown(deadline.saturating_since(self.last))
                 );
             }
@@ -421,6 +465,14 @@ impl Goals {
         let statuses = programs.map(|(of, program)| {
             let planned = planned.next();
             let (state, mut why) = program.state(self.last, rest, planned.as_ref());
+            let shortage = match &program.run {
+                Run::Running { shortage, .. } => shortage.clone(),
+                _ => None,
+            };
+            let further = planned.as_ref().and_then(drifted);
+            for text in further.into_iter().chain(shortage) {
+                why = Some(why.map_or(text.clone(), |why| format!("{why}; {text}")));
+            }
             if let Err(coordinated) = self.alone() {
                 why = Some(coordinated.to_string());
             }

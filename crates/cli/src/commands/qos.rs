@@ -55,7 +55,7 @@ fn profile(args: &QosProfile, context: &mut Context<'_>) -> Result<(), Fault> {
 fn plan(args: &QosPlan, context: &mut Context<'_>) -> Result<(), Fault> {
     let stock = Stock::default();
     let prepared = prepared(&args.scenario, &args.set, &stock)?;
-    let demands = execute::demands(&prepared, &stock)?;
+    let (demands, promised) = execute::demands(&prepared, &stock)?;
     let numbers = |heading: &str, value: &dyn Fn(&Demanded) -> f64| {
         let cells = demands.iter().map(|one| format!("{:.1}", value(one)));
         TableColumn::numbers(heading, cells)
@@ -70,13 +70,19 @@ fn plan(args: &QosPlan, context: &mut Context<'_>) -> Result<(), Fault> {
     ];
     context.print(&table(&columns, context.terminal))?;
     let sum = demands.iter().map(|one| one.share).sum::<f64>() * 100.0;
-    let verdict = match sum {
+    let promised = promised * 100.0;
+    let further = match promised > 0.0 {
+        true => format!(", and promises of p99 take {promised:.1} %"),
+        false => String::new(),
+    };
+    let verdict = match sum + promised {
+        sum if sum > 100.0 && promised > 0.0 => "the goals give way",
         sum if sum > 100.0 => "not all goals can be kept",
         sum if sum > 90.0 => "too little may be left for switches between programs",
         _ => "the goals can be kept",
     };
     context.print(&format!(
-        "\nWhile all run, the goals demand {sum:.1} % of the servers' time: {verdict}.\n"
+        "\nWhile all run, the goals demand {sum:.1} % of the servers' time{further}: {verdict}.\n"
     ))
 }
 

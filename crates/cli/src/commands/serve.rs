@@ -145,8 +145,9 @@ fn check(
     goals::prepare(config, prepared)?;
     for program in &config.programs {
         let goal = (program.goal).map_or(String::new(), |goal| format!(", goal {goal}"));
+        let p99 = (program.p99).map_or(String::new(), |p99| format!(", p99 {p99}"));
         let exports = program.exports.join(", ");
-        let _ = writeln!(text, "program {}: {exports}{goal}", program.name);
+        let _ = writeln!(text, "program {}: {exports}{goal}{p99}", program.name);
     }
     disks::look_at_logs(prepared, log(config, live))?;
     let notes = sockets::look(&config.listen)?;

@@ -47,9 +47,14 @@ pub fn read_programs(options: &mut GoalsOptions, programs: &[ProgramConfig]) -> 
             exports: program.exports.clone(),
             goal: program.goal,
             known: known(program, options)?,
+            p99: program.p99,
         });
     }
     for (index, program) in programs.iter().enumerate() {
+        if program.p99.is_some() {
+            let possible = options.check_p99();
+            possible.map_err(|problem| program.error("p99", problem))?;
+        }
         if let Some(goal) = program.goal {
             let possible = options.check(index, goal);
             possible.map_err(|refused| program.error("goal", refused.to_string()))?;

@@ -245,6 +245,99 @@ fn profiles_train_a_tree_and_a_plan_says_what_goals_demand() {
 }
 
 #[test]
+fn runs_that_leave_their_profiles_are_noticed_and_an_impossible_goal_is_known_then() {
+    let directory = scratch("goals-drift");
+    let path = |name: &str| directory.join(name).to_str().expect("a name").to_owned();
+    std::fs::write(path("goals.toml"), GOALS).expect("a file");
+    let (scenario, profile) = (path("goals.toml"), path("seq.profile"));
+    let size = ["--set", "program.0.size=100MB"];
+    let take = ["qos", "profile", &scenario, "full-seq", "--out", &profile];
+    stdout(&[&take[..], &size].concat());
+    let run = |program: usize, goal: &str| {
+        let (profile, goal) = (
+            format!("program.{program}.profile={profile}"),
+            format!("program.{program}.goal={goal}"),
+        );
+        let set = ["--set", &profile, "--set", &goal, "--format", "json"];
+        let report = json(&[&["sim", "run", &scenario][..], &set].concat());
+        let programs = report["runs"][0]["programs"].clone();
+        let of = |program: usize, key: &str| programs[program][key].as_f64();
+        assert_eq!(of(1 - program, "left_profile_s"), None, "{programs}");
+        let ended = of(program, "ended_s").expect("it ends");
+        (
+            of(program, "left_profile_s"),
+            of(program, "hopeless_s"),
+            ended,
+        )
+    };
+    // Three times the data.
+    let (left, _, ended) = run(0, "6x");
+    assert!(left.is_some_and(|left| left < ended), "{left:?} {ended}");
+    // Random reads in place of reads in sequence.
+    let (left, hopeless, _) = run(1, "3x");
+    let times = [left.expect("it is noticed"), hopeless.expect("it is said")];
+    assert!(times.iter().all(|time| *time <= 2.0), "{times:?}");
+}
+
+#[test]
+fn a_promise_beside_goals_holds_where_windows_alone_break_it() {
+    let file = scratch("goals-promise").join("promise.toml");
+    let scenario = ARRAY.replace("class = \"real-time\"\n", "");
+    std::fs::write(&file, scenario).expect("a file");
+    let file = file.to_str().expect("a name");
+    let p99 = |set: &[&str]| {
+        let run = [
+            "sim",
+            "run",
+            file,
+            "--set",
+            "engine.gate=windows",
+            "--format",
+            "json",
+        ];
+        let report = json(&[&run[..], set].concat());
+        let names = report["runs"][0]["by_name"]
+            .as_array()
+            .expect("names")
+            .clone();
+        let of = names
+            .iter()
+            .find(|one| one["name"] == "urgent")
+            .expect("a name");
+        of["response_ms"]["p99"].as_f64().expect("a time")
+    };
+    let (without, with) = (p99(&[]), p99(&["--set", "program.1.p99=200ms"]));
+    assert!(without > 250.0 && with <= 200.0, "{without} {with}");
+    let said = stdout(&["qos", "plan", file, "--set", "program.1.p99=200ms"]);
+    assert!(
+        said.contains(", and promises of p99 take 22.5 %: "),
+        "{said}"
+    );
+    for (setting, expected) in [
+        (
+            "program.1.p99=50ms",
+            "program[1].p99: is 50ms; allowed is 91ms or more",
+        ),
+        ("program.1.p99=+10%", "a share has no measure"),
+        (
+            "program.0.p99=1s",
+            "program[0].p99: is for a program without a goal",
+        ),
+    ] {
+        let (code, error) = ended(&[
+            "sim",
+            "run",
+            file,
+            "--set",
+            "engine.gate=windows",
+            "--set",
+            setting,
+        ]);
+        assert!(code != 0 && error.contains(expected), "{setting}: {error}");
+    }
+}
+
+#[test]
 fn a_trace_beside_its_scenario_is_a_program_with_a_process_for_each_device() {
     let directory = scratch("goals-trace");
     let [file, trace] = ["traced.toml", "t.csv"].map(|name| directory.join(name));

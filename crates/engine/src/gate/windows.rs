@@ -14,7 +14,7 @@
 //! The first request of a window needs `guard` alone, and waits until the drive is empty of other lanes.
 //!
 //! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
-//! has a request again.
+//! has a request again. A lane that is to [keep](GateOrder::Keep) its windows lends none.
 //!
 //! Requests of class `real-time` have a lane of their own. The urgent lane goes first in every window. Urgent requests do not wait
 //! for a window, and the window's lane loses the time that they take.
@@ -162,6 +162,8 @@ struct Windows {
     served_from: Time,
     /// Time at which each lane last had a command in the drive.
     used: Vec<Time>,
+    /// Time until which each lane lends none of its windows.
+    keeps: Vec<Time>,
     /// Mean service time of a lane's command, and the mean deviation.
     services: Vec<(Nanos, Nanos)>,
 }
@@ -174,6 +176,7 @@ impl Windows {
         Windows {
             services: vec![(Nanos::ZERO, Nanos::ZERO); lanes],
             used: vec![Time::ZERO; lanes],
+            keeps: vec![Time::ZERO; lanes],
             held: vec![0; lanes],
             assignment,
             inner,
@@ -372,6 +375,7 @@ impl Gate for Windows {
         let lent = own.filter(|own| !lanes.is_ready(*own));
         if let Some(own) = lent {
             let from = self.used[own.index()].max(from) + self.lend;
+            let from = from.max(self.keeps[own.index()]);
             if self.in_drive > 0 || now < from {
                 let wakes = Some(from).filter(|from| *from > now);
                 return Next::Hold(earlier(wakes, until));
@@ -448,6 +452,11 @@ impl Gate for Windows {
                 let until = from + span;
                 self.plan(now, Window { lane, from, until });
             }
+            GateOrder::Keep { lane, until } => {
+                if lane.index() < self.assignment.lanes() {
+                    self.keeps[lane.index()] = until;
+                }
+            }
             GateOrder::Rate { .. } | GateOrder::Depth(_) | GateOrder::Age(_) => {
                 self.inner.told(now, order);
             }
@@ -459,6 +468,11 @@ impl Gate for Windows {
         for &Window { lane, from, until } in &self.plan {
             let span = until - from;
             tell(&GateOrder::Window { lane, from, span });
+        }
+        for (lane, until) in (0..).map(Lane).zip(self.keeps.iter().copied()) {
+            if until > Time::ZERO {
+                tell(&GateOrder::Keep { lane, until });
+            }
         }
     }
 }

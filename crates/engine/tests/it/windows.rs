@@ -142,6 +142,19 @@ fn the_first_service_of_a_lane_widens_the_guard_as_it_is() {
 }
 
 #[test]
+fn a_lane_that_keeps_its_windows_lends_none_until_then() {
+    let mut rig = rig(4, "windows:lend=20ms");
+    let (lane, until) = (Lane(1), at(150));
+    rig.order(GateOrder::Keep { lane, until });
+    rig.now = at(110);
+    let other = read(&mut rig, 2);
+    pass(&mut rig, at(149));
+    assert_eq!(rig.sent(), []);
+    pass(&mut rig, at(150));
+    assert_eq!(rig.sent(), [other]);
+}
+
+#[test]
 fn a_lane_without_requests_lends_its_window() {
     let mut rig = rig(4, "windows:lend=20ms");
     rig.now = at(110);

@@ -2,7 +2,7 @@
 
 use super::load::{Called, builder};
 use super::lone::{GoalOf, Lone, Refused, Sharing, TRAINING};
-use super::windows::Windows;
+use super::windows::{Watched, Windows};
 use crate::fault::Fault;
 use crate::prepare::Prepared;
 use crate::scenario::{Cell, Workload, cells};
@@ -20,6 +20,8 @@ pub(super) struct Goals {
     /// Numbers of all programs that share windows: all but urgent ones.
     all: Vec<u16>,
     pub goals: Vec<GoalOf>,
+    /// Programs with a promise: entry and number, and time within which 99 % of the requests are to be done.
+    promises: Vec<(usize, u16, Nanos)>,
     servers: u16,
     sector_bytes: u32,
     epoch: Nanos,
@@ -62,9 +64,13 @@ impl Goals {
         let numbers = (1..).zip(names);
         let shares = numbers.filter(|(_, of)| programs.entries[of.entry].class != Class::REAL_TIME);
         let all = shares.map(|(number, _)| number).collect();
+        let promises = (1..).zip(names).filter_map(|(number, of): (u16, _)| {
+            Some((of.entry, number, programs.entries[of.entry].p99?))
+        });
         Ok(Some(Goals {
             all,
             goals,
+            promises: promises.collect(),
             servers: lone.servers,
             sector_bytes,
             epoch: programs.qos.epoch,
@@ -106,7 +112,19 @@ impl Goals {
             let seek = move |sectors| curve.service(Lba::ZERO, Lba::new(sectors));
             planner = planner.with_seeks(Box::new(seek));
         }
-        let windows = Windows::new(planner, streams, self.servers, self.sector_bytes);
+        let times: Vec<Nanos> = self.promises.iter().map(|(.., p99)| *p99).collect();
+        for (entry, number, p99) in &self.promises {
+            let possible = planning.check_p99(self.all.len(), &times);
+            possible.map_err(|problem| Fault::Input(format!("program[{entry}].p99: {problem}")))?;
+            planner = planner.with_p99(*number, *p99);
+        }
+        let watched = self.goals.iter().map(|goal| Watched {
+            number: goal.number,
+            deadline: Time::ZERO + goal.run_time,
+            said: Arc::clone(&goal.said),
+        });
+        let watched = watched.collect();
+        let windows = Windows::new(planner, streams, watched, self.servers, self.sector_bytes);
         Ok(Some(Box::new(windows)))
     }
 
@@ -162,14 +180,21 @@ pub struct Demanded {
     pub share: f64,
 }
 
-/// Returns what the goals of a scenario demand, in its first run.
+/// Returns what the goals of a scenario demand, in its first run, and the share of the servers' time that promises take.
 ///
 /// # Errors
 ///
 /// If a goal cannot be kept even alone, or no program has a goal.
-pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<Vec<Demanded>, Fault> {
+pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<(Vec<Demanded>, f64), Fault> {
     let (cell, names) = first(prepared, stock)?;
     let goals = Goals::of(prepared, &cell, &names, stock)?;
+    let promises = goals.iter().flat_map(|goals| &goals.promises);
+    let promises: Vec<Nanos> = promises.map(|(.., p99)| *p99).collect();
+    let cells = cells(&prepared.scenario);
+    let windows = cells
+        .iter()
+        .find(|cell| Sharing::of(cell) == Sharing::Windows);
+    let planning = windows.map_or_else(Planning::default, |cell| Planning::of(&cell.engine.gate));
     let goals = goals.map_or_else(Vec::new, |goals| goals.goals);
     if goals.is_empty() {
         let problem = "program: no program has a goal; add one, such as goal = \"2.5x\"";
@@ -181,7 +206,7 @@ pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<Vec<Demanded>, Faul
         share: 1.0 / goal.alpha.get(),
         profile: goal.profile,
     });
-    Ok(demanded.collect())
+    Ok((demanded.collect(), planning.promised_share(&promises)))
 }
 
 /// Takes the profile of a program of a scenario, in a run without the others; with the name `training`, that of the training

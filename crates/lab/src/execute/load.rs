@@ -259,6 +259,8 @@ pub(super) fn builder(
         name,
         class,
         goal: _,
+        profile: _,
+        p99: _,
         benchmark,
     } in &programs.entries
     {

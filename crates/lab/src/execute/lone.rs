@@ -17,7 +17,8 @@ use headtime_qos::{
 };
 use headtime_sim::RunError;
 use headtime_units::{Millionths, Nanos, Time};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 /// Name of the site in profiles of simulated runs.
 const SITE: &str = "simulation";
@@ -38,6 +39,17 @@ pub(super) struct GoalOf {
     pub model: Option<Arc<Model>>,
     /// Errors of the model in another run alone, if one was asked for: of the sum over the servers, in percent.
     pub errors: Option<BoundErrors>,
+    /// What the planner says of the run.
+    pub said: Arc<Mutex<Said>>,
+}
+
+/// Times at which the planner says something of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Said {
+    /// The run has left its profile.
+    pub left_profile: Option<Time>,
+    /// The goal can no longer be met.
+    pub hopeless: Option<Time>,
 }
 
 impl GoalOf {
@@ -126,7 +138,11 @@ impl<'a> Lone<'a> {
 
     pub fn goal(&self, number: u16, called: &Called, goal: Goal) -> Result<GoalOf, Refused> {
         let key = format!("{number} {}", self.key());
-        let take = || self.lone(number, called).map(Arc::new);
+        let file = self.programs.entries[called.entry].profile.as_deref();
+        let take = || match file {
+            Some(file) => self.read(Path::new(file), called).map(Arc::new),
+            None => self.lone(number, called).map(Arc::new),
+        };
         let profile = self.stock.profiled(key.clone(), take)?;
         let no_days = |_| Err(GoalError::NoDays);
         let run_time = goal.run_time(profile.run, Nanos::ZERO, no_days);
@@ -146,7 +162,34 @@ impl<'a> Lone<'a> {
             profile,
             alpha,
             model,
+            said: Arc::default(),
         })
+    }
+
+    /// Reads a profile, which may be of another program or of another run.
+    fn read(&self, path: &Path, called: &Called) -> Result<Profile, Fault> {
+        let wrong = |problem: String| {
+            let key = format!("program[{}].profile", called.entry);
+            Fault::Input(format!("{key}: {}: {problem}", path.display()))
+        };
+        let text = std::fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+        let profile = Profile::from_text(&text).map_err(|error| wrong(error.to_string()))?;
+        let expected = self.setting(&called.name);
+        let fits = profile.setting.expect_like(&expected);
+        fits.map_err(|differs| wrong(differs.to_string()))?;
+        Ok(profile)
+    }
+
+    /// Circumstances of a profile of a program with this name.
+    fn setting(&self, name: &str) -> Setting {
+        Setting {
+            site: SITE.to_owned(),
+            program: name.replace(' ', "-"),
+            share: Millionths::ONE,
+            epoch: self.programs.qos.epoch,
+            service: Service::Program,
+            servers: self.servers,
+        }
     }
 
     /// Seed of lone runs, whose draws are others than in the run with all programs.
@@ -236,14 +279,7 @@ impl<'a> Lone<'a> {
         let sector_bytes = set.profile.geometry.sector_bytes;
         let fault =
             |error: &dyn std::fmt::Display| Fault::Input(format!("profile of {name}: {error}"));
-        let setting = Setting {
-            site: SITE.to_owned(),
-            program: name.replace(' ', "-"),
-            share: Millionths::ONE,
-            epoch: self.programs.qos.epoch,
-            service: Service::Program,
-            servers: self.servers,
-        };
+        let setting = self.setting(name);
         let epoch = setting.epoch;
         let recorder = Recorder::new(setting, sector_bytes, Time::ZERO);
         let mut recorder = recorder.map_err(|error| fault(&error))?;

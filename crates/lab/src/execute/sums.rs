@@ -2,7 +2,7 @@
 
 use super::bound::{self, Repeat};
 use super::by_name::{Names, by_name, kinds};
-use super::lone::GoalOf;
+use super::lone::{GoalOf, Said};
 use super::repeat::{KeptPromise, MadeRepeat, Scanned};
 use crate::prepare::{DriveSet, Prepared};
 use crate::report::{
@@ -22,6 +22,7 @@ use headtime_sim::{Commands, Distribution, Got};
 use headtime_stack::Firmware;
 use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 /// Sums up the repeats of one run.
 pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
@@ -441,6 +442,15 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                     server_error_90_percent: of(|one| one.server_error_90_percent),
                 }
             });
+            let said = |time: fn(&Said) -> Option<Time>| {
+                let times = goals.iter().map(|goal| {
+                    let said = (*goal)?.said.lock().unwrap_or_else(PoisonError::into_inner);
+                    time(&said).map(seconds)
+                });
+                all(times.collect())
+            };
+            let (left_profile_s, hopeless_s) =
+                (said(|one| one.left_profile), said(|one| one.hopeless));
             let goals = (goals.iter()).map(|goal| Some((*goal)?.run_time.as_secs_f64()));
             let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
                 let run = one.ended?.saturating_since(one.started).as_secs_f64();
@@ -481,6 +491,8 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 io_s: all(io_times.collect()),
                 goal_s: all(goals.clone().collect()),
                 late_percent: all(late.collect()),
+                left_profile_s,
+                hopeless_s,
                 bound_errors,
                 processes: processes.collect(),
             }

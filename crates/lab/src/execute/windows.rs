@@ -1,17 +1,27 @@
 //! The planner of windows as the conductor of all servers.
 
+use super::lone::Said;
 use headtime_engine::conduct::{Conduct, Conducted, Conductor};
 use headtime_engine::{Command, Engine, Event, Few, GateOrder, Member, Part, Seen};
 use headtime_qos::Planner;
 use headtime_sched::{Class, Request};
 use headtime_units::Time;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A program with a goal, and what the planner says of its run.
+pub(super) struct Watched {
+    pub number: u16,
+    pub deadline: Time,
+    pub said: Arc<Mutex<Said>>,
+}
 
 /// Passes on what servers see to a planner, and its orders to the gates of all servers.
 pub(super) struct Windows {
     planner: Planner,
     /// Coordinator of the servers' schedulers, if they have one.
     streams: Option<Box<dyn Conductor>>,
+    watched: Vec<Watched>,
     servers: u16,
     sector_bytes: u32,
     /// Orders that have not been given.
@@ -23,15 +33,35 @@ impl Windows {
     pub fn new(
         planner: Planner,
         streams: Option<Box<dyn Conductor>>,
+        watched: Vec<Watched>,
         servers: u16,
         sector_bytes: u32,
     ) -> Windows {
         Windows {
             planner,
             streams,
+            watched,
             servers,
             sector_bytes,
             waiting: VecDeque::new(),
+        }
+    }
+
+    /// Notes the times at which runs leave their profiles, and at which goals can no longer be met.
+    fn watch(&self, now: Time) {
+        for state in self.planner.states() {
+            let Some(of) = self.watched.iter().find(|of| of.number == state.number) else {
+                continue;
+            };
+            let mut said = of.said.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.drift.is_some() {
+                said.left_profile.get_or_insert(now);
+            }
+            // A program that asks for nothing has no window, and may be over.
+            let is_over = state.window.is_zero() || state.rest.is_zero();
+            if !is_over && now + state.rest > of.deadline {
+                said.hopeless.get_or_insert(now);
+            }
         }
     }
 }
@@ -88,6 +118,7 @@ impl Conductor for Windows {
         if self.waiting.is_empty()
             && let Some(order) = self.planner.order(now)
         {
+            self.watch(now);
             let members = (0..self.servers).map(Member);
             self.waiting.extend(members.map(|member| (member, order)));
         }

@@ -638,6 +638,12 @@ pub struct ProgramRun {
     /// Run time over the goal, in percent of the goal: above 0 if the program was late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_percent: Option<f64>,
+    /// When its run had left its profile, by the planner of windows, in seconds since the start of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_profile_s: Option<f64>,
+    /// When its goal could no longer be met, by the planner of windows, in seconds since the start of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hopeless_s: Option<f64>,
     /// Errors of the bounds, if another run alone judged them.
     #[serde(flatten)]
     pub bound_errors: Option<BoundErrors>,

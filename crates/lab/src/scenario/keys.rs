@@ -133,9 +133,11 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
     beside_scenario(&mut found, &[("trace.file", false)])?;
     let traces = match found.get("program").map(|node| &node.value) {
         Some(Value::List(programs)) => (0..programs.len())
-            .map(|at| format!("program.{at}.trace"))
+            .flat_map(|at| ["trace", "profile"].map(|key| format!("program.{at}.{key}")))
             .collect(),
-        Some(_) => vec!["program.trace".to_owned()],
+        Some(_) => ["trace", "profile"]
+            .map(|key| format!("program.{key}"))
+            .into(),
         None => Vec::new(),
     };
     for key in traces {

@@ -116,6 +116,15 @@ impl Scenario {
         })
     }
 
+    /// Files of the profiles that goals are planned by.
+    pub fn program_profiles(&self) -> impl Iterator<Item = &str> {
+        let entries = match &self.workload {
+            Workload::Programs(programs) => programs.entries.as_slice(),
+            Workload::Synthetic(_) | Workload::Replay(_) => &[],
+        };
+        entries.iter().filter_map(|entry| entry.profile.as_deref())
+    }
+
     /// What the schedulers that are compared must know.
     pub fn needs(&self) -> Needs {
         let needs = self.schedulers.iter().map(Spec::needs);

@@ -8,7 +8,7 @@ use headtime_host::cluster::ClusterSpec;
 use headtime_host::guests::Guests;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{HostError, HostSpec};
-use headtime_qos::{FeatureSet, Goal, GoalError, Setting};
+use headtime_qos::{FeatureSet, Goal, GoalError, Setting, p99};
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
 use headtime_stack::{ArraySpec, Believed, ScanSpec, Simulated, Timeout};
@@ -256,6 +256,17 @@ pub struct Program {
         skip_serializing_if = "Option::is_none"
     )]
     pub goal: Option<Goal>,
+    /// File of a profile that the goal is planned by; a run of the program alone is profiled if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// Time within which 99 % of the requests are to be done beside goals of other programs.
+    #[serde(
+        default,
+        deserialize_with = "promise",
+        serialize_with = "promise_text",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub p99: Option<Nanos>,
     /// What it does.
     #[serde(rename = "+benchmark")]
     pub benchmark: BenchmarkSpec,
@@ -269,6 +280,16 @@ fn goal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Goal>, D::Error> {
         Goal::By(_) => Err(GoalError::NoDays),
         goal => Ok(Some(goal)),
     })
+}
+
+fn promise<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
+    parse(from, "a time, such as \"200ms\"", |text| {
+        p99(text).map(Some)
+    })
+}
+
+fn promise_text<S: Serializer>(p99: &Option<Nanos>, to: S) -> Result<S::Ok, S::Error> {
+    p99.map(|p99| p99.to_string()).serialize(to)
 }
 
 fn goal_text<S: Serializer>(goal: &Option<Goal>, to: S) -> Result<S::Ok, S::Error> {
@@ -518,6 +539,22 @@ fn fit_goals(guests: Option<u16>, entries: &[Program]) -> Result<(), KeyError> {
     let is_refused = |entry: &Program| {
         entry.goal.is_some() && (guests.is_some() || entry.class == Class::REAL_TIME)
     };
+    for (at, entry) in entries.iter().enumerate() {
+        let error = |key, problem| Err(KeyError::new(format!("program[{at}].{key}"), problem));
+        if entry.profile.is_some() && entry.goal.is_none() {
+            return error(
+                "profile",
+                "is for a program with a goal; give a goal, or leave out the profile",
+            );
+        }
+        let planned = guests.is_none() && entry.class != Class::REAL_TIME;
+        if entry.p99.is_some() && (entry.goal.is_some() || !planned) {
+            return error(
+                "p99",
+                "is for a program without a goal, of another class than real-time, and without host.guests; leave out p99 or the other key",
+            );
+        }
+    }
     match entries.iter().position(is_refused) {
         None => Ok(()),
         Some(at) => {

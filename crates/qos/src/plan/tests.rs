@@ -1,5 +1,6 @@
 //! Programs on servers of which each moves bytes at a constant rate, a millisecond at a time.
 
+mod drift;
 mod pauses;
 
 use super::*;
@@ -96,7 +97,11 @@ fn orders(planner: &mut Planner, now: Time) -> Vec<GateOrder> {
 
 /// Runs programs in the windows of a planner. Returns all orders.
 fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<GateOrder>, Planner) {
-    let mut planner = planner(loads, goals);
+    run_in(planner(loads, goals), loads, until)
+}
+
+/// The same with a planner of the caller's.
+fn run_in(mut planner: Planner, loads: &mut [Load], until: u64) -> (Vec<GateOrder>, Planner) {
     let mut orders = Vec::new();
     let mut windows: Vec<(Lane, Time, Time)> = Vec::new();
     for load in loads.iter() {

@@ -116,6 +116,7 @@ fn demand(goal: bool) -> impl Strategy<Value = Demand> {
             lost,
             repaying: lost / 3,
             must,
+            promised: 0,
         },
     )
 }
@@ -140,6 +141,7 @@ fn extreme() -> impl Strategy<Value = Demand> {
             lost,
             repaying: lost / 2,
             must,
+            promised: 0,
         })
 }
 

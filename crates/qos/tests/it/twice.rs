@@ -213,6 +213,8 @@ impl Both {
                     let plan = self.decided.entry(from / SECOND).or_default();
                     plan.windows.push((lane.index(), from, span.as_nanos()));
                 }
+                // The second planner leaves lending to the gate.
+                GateOrder::Keep { .. } => {}
                 other => panic!("{other:?} is no order of a plan"),
             }
         }
@@ -289,7 +291,12 @@ fn both(run: &Run, site: &Site) -> Both {
         number,
         goal: wish.map(|wish| site.aim(wish, Time::ZERO)),
     });
-    let mut planner = Planner::new(Planning::default(), planned.collect(), Time::ZERO);
+    // The second planner takes runs to be as in their profiles.
+    let planning = Planning {
+        drift: false,
+        ..Planning::default()
+    };
+    let mut planner = Planner::new(planning, planned.collect(), Time::ZERO);
     if run.seeks {
         planner = planner.with_seeks(Box::new(seek));
     }

@@ -297,6 +297,8 @@ impl Coordinator {
         let oldest = Time::ZERO + self.moment.saturating_since(Time::ZERO + self.period);
         self.orders.retain(|(_, other)| match (*other, order) {
             (GateOrder::Assign { of, .. }, GateOrder::Assign { of: new, .. }) => of != new,
+            (GateOrder::Keep { lane, .. }, GateOrder::Keep { lane: new, .. }) => lane != new,
+            (GateOrder::Keep { until, .. }, _) => until >= oldest,
             (GateOrder::Window { from, span, .. }, _) => from + span >= oldest,
             _ => true,
         });
@@ -324,12 +326,18 @@ impl Coordinator {
 impl ServerSession {
     /// An order in the server's time; `None` for a window before its clock started.
     fn there(&self, order: &GateOrder) -> Option<GateOrder> {
-        let GateOrder::Window { lane, from, span } = *order else {
-            return Some(*order);
-        };
-        let (from, until) = (self.offset.there(from), self.offset.there(from + span));
-        let span = until - from;
-        (!span.is_zero()).then_some(GateOrder::Window { lane, from, span })
+        match *order {
+            GateOrder::Keep { lane, until } => {
+                let until = self.offset.there(until);
+                Some(GateOrder::Keep { lane, until })
+            }
+            GateOrder::Window { lane, from, span } => {
+                let (from, until) = (self.offset.there(from), self.offset.there(from + span));
+                let span = until - from;
+                (!span.is_zero()).then_some(GateOrder::Window { lane, from, span })
+            }
+            order => Some(order),
+        }
     }
 }
 

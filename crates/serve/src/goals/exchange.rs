@@ -148,9 +148,9 @@ fn orders_in<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<GateOrder>, D::Er
     let read = |text: &String| {
         let order: GateOrder = text.parse()?;
         match order {
-            GateOrder::Assign { .. } => Ok(order),
+            GateOrder::Assign { .. } | GateOrder::Keep { .. } => Ok(order),
             GateOrder::Window { from, span, .. } if span <= Time::LATEST - from => Ok(order),
-            _ => Err("allowed are assign, and window up to the latest time".to_owned()),
+            _ => Err("allowed are assign, keep, and window up to the latest time".to_owned()),
         }
     };
     let read = |text: &String| read(text).map_err(|error| format!("order `{text}`: {error}"));

@@ -34,6 +34,8 @@ pub struct ProgramOptions {
     pub goal: Option<Goal>,
     /// Basis of bounds; without this the program takes no goal.
     pub known: Option<Profiled>,
+    /// Time within which 99 % of the requests are to be done beside goals of other programs.
+    pub p99: Option<Nanos>,
 }
 
 /// Time of seeks, by the curve of the first disk with programs.
@@ -86,6 +88,9 @@ pub enum RefusedGoal {
     /// There is no such program.
     #[error("no program has this name; there are {0}")]
     NoProgram(String),
+    /// The program has a promise.
+    #[error("program {0} has a p99, and takes no goal; remove the p99 from the configuration")]
+    HasPromise(String),
     /// The program has no profile.
     #[error(
         "program {0}: a goal needs a profile; record one (`headtime control SOCKET qos profile {0} start`), and give it as `profile` of the program"
@@ -205,6 +210,25 @@ impl GoalsOptions {
         known.ok_or_else(|| RefusedGoal::NoProfile(program.name.clone()))
     }
 
+    /// Checks that the windows of a period have room for the promises of all programs.
+    ///
+    /// # Errors
+    ///
+    /// If the gate plans no windows, or a time is too short.
+    pub fn check_p99(&self) -> Result<(), String> {
+        if self.rates() {
+            let problem = "needs windows, and gate \"average\" has none; give the disks gate = \"windows\", or leave out p99";
+            return Err(problem.to_owned());
+        }
+        self.planning
+            .check_p99(self.programs.len(), &self.promises())
+    }
+
+    /// Promises of all programs.
+    pub(super) fn promises(&self) -> Vec<Nanos> {
+        self.programs.iter().filter_map(|one| one.p99).collect()
+    }
+
     /// Checks that a program can have a goal. A goal by a time of day is known when the run starts.
     ///
     /// # Errors
@@ -230,6 +254,10 @@ impl GoalsOptions {
         at: Time,
         until: Until<'_>,
     ) -> Result<Aim, RefusedGoal> {
+        let program = &self.programs[index];
+        if program.p99.is_some() {
+            return Err(RefusedGoal::HasPromise(program.name.clone()));
+        }
         let Profiled { profile, model } = self.known(index)?;
         let wrong = |error| RefusedGoal::Goal(self.programs[index].name.clone(), error);
         let run_time = goal.run_time(profile.least(), Nanos::ZERO, |time| Ok(until(time)));

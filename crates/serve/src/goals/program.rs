@@ -1,7 +1,7 @@
 //! A program as a server sees it: its run, and the profile that is recorded.
 
 use super::feed::SECTOR_BYTES;
-use headtime_qos::{Goal, Profile, ProfileError, Recorder, Setting, State};
+use headtime_qos::{Aim, Drift, Goal, Profile, ProfileError, Recorder, Setting, State};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
 
@@ -15,8 +15,14 @@ pub(super) enum Run {
     Running {
         start: Time,
         deadline: Time,
-        /// It has been said that the goal cannot be met.
+        /// Goal of a run that nobody plans for.
+        unplanned: Option<Box<Aim>>,
+        /// The log has that the goal cannot be met.
         hopeless: bool,
+        /// The log has that the run has left its profile.
+        drifted: bool,
+        /// Who gives way if not all promises fit.
+        shortage: Option<String>,
     },
     Over {
         took: Nanos,
@@ -36,6 +42,8 @@ pub(super) struct Program {
     busy_from: Time,
     /// Time of the last request or of the end of a request.
     pub last: Time,
+    /// Bytes served since the run started.
+    pub progress: u64,
     /// The profile under way, from its first request on.
     pub recording: Option<Option<Recorder>>,
     /// Bytes that others moved since the recording began.
@@ -54,6 +62,7 @@ impl Program {
             outstanding: 0,
             busy_from: Time::ZERO,
             last: Time::ZERO,
+            progress: 0,
             recording: None,
             others: 0,
         }
@@ -94,8 +103,9 @@ impl Program {
         self.last = at;
     }
 
-    pub fn done(&mut self, at: Time) {
+    pub fn done(&mut self, at: Time, bytes: u64) {
         self.outstanding -= 1;
+        self.progress += bytes;
         self.last = at;
         if self.outstanding == 0
             && let Some(Some(recorder)) = &mut self.recording
@@ -178,6 +188,16 @@ pub(super) fn shown(span: Nanos) -> Nanos {
 
 fn mb_s(rate: Rate) -> String {
     format!("{:.1} MB/s", rate.0 as f64 / 1e6)
+}
+
+/// How a run has left its profile; `None` if it has not.
+pub(super) fn drifted(state: &State) -> Option<String> {
+    state.drift.map(|drift| match drift {
+        Drift::Slower(percent) => format!(
+            "the run has left its profile: its requests take {percent} % of the time in the profile"
+        ),
+        Drift::More => "the run has left its profile: it has moved a sixteenth more data than the profile has, and how long the rest takes is not known".to_owned(),
+    })
 }
 
 /// Explanation of a program that is behind; `None` for others.

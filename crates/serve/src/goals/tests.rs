@@ -30,6 +30,7 @@ pub(super) fn options(known: &[Option<Profiled>]) -> GoalsOptions {
                 exports: vec![name.to_owned()],
                 goal: None,
                 known: known.clone(),
+                p99: None,
             })
             .collect(),
         ..GoalsOptions::new(disks, &gate("windows"), None)
@@ -76,6 +77,19 @@ impl Rig {
             if ms % 20 == 19 {
                 self.tick(ms + 1);
             }
+        }
+    }
+
+    /// A request of the first program is always outstanding, and one disk ends one each 10 ms.
+    fn slow(&mut self, times: std::ops::Range<u64>) {
+        for ms in times {
+            if ms % 10 == 0 {
+                self.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
+            }
+            if ms % 10 == 9 {
+                self.feeds[0].done(at(ms), 1, BYTES);
+            }
+            self.tick(ms);
         }
     }
 
@@ -195,44 +209,119 @@ fn a_run_that_goes_on_after_its_deadline_is_late_and_then_missed() {
 
 #[test]
 fn a_program_that_gets_too_little_is_behind() {
-    let mut rig = Rig::new(options(&[known(), None]));
+    // The planner takes the run to be as in its profile.
+    let options = || {
+        let mut options = options(&[known(), None]);
+        options.planning.drift = false;
+        options
+    };
+    let mut rig = Rig::new(options());
     rig.goals
         .set_goal("mail", Some("4s".parse().unwrap()))
         .unwrap();
-    // A request is always outstanding, and one disk ends one each 10 ms.
-    let slow = |rig: &mut Rig, times: std::ops::Range<u64>| {
-        for ms in times {
-            if ms % 10 == 0 {
-                rig.feeds[0].asked(at(ms), 1, Op::Read, Extent::at(ms * 128, 128), 512);
-            }
-            if ms % 10 == 9 {
-                rig.feeds[0].done(at(ms), 1, BYTES);
-            }
-            rig.tick(ms);
-        }
-    };
     let why = |rig: &Rig| {
         let status = &rig.goals.statuses()[0];
         assert_eq!(status.state, "behind");
         status.why.clone().unwrap()
     };
-    slow(&mut rig, 0..1050);
+    rig.slow(0..1050);
     assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
     // The rest takes 2.9 s alone, and 2.8 s are left.
-    slow(&mut rig, 1050..1200);
+    rig.slow(1050..1200);
     let hopeless = "the goal can no longer be met; set back by ";
     assert!(why(&rig).starts_with(hopeless), "{}", why(&rig));
     rig.tick(3800);
     assert_eq!(rig.state(0), "behind");
     // It is 7 s behind with less than 7 s left, but the rest takes 2 s alone.
-    let mut rig = Rig::new(options(&[known(), None]));
+    let mut rig = Rig::new(options());
     rig.goals
         .set_goal("mail", Some("20s".parse().unwrap()))
         .unwrap();
-    slow(&mut rig, 0..14_500);
+    rig.slow(0..14_500);
     assert!(why(&rig).starts_with("set back by "), "{}", why(&rig));
     let lost = rig.goals.statuses()[0].planned.unwrap().lost;
     assert!(lost > MS * 5_500, "{lost}");
+}
+
+/// A goal that the rest of the profile would keep, and a rest that takes many times as long.
+#[test]
+fn a_run_that_leaves_its_profile_says_so_and_that_its_goal_is_impossible_within_two_seconds() {
+    let mut rig = Rig::new(options(&[known(), None]));
+    rig.goals
+        .set_goal("mail", Some("6s".parse().unwrap()))
+        .unwrap();
+    rig.slow(0..2050);
+    let status = &rig.goals.statuses()[0];
+    let why = status.why.clone().unwrap();
+    assert_eq!(status.state, "behind");
+    assert!(why.starts_with("the goal can no longer be met; "), "{why}");
+    assert!(
+        why.contains("the run has left its profile: its requests take "),
+        "{why}"
+    );
+}
+
+#[test]
+fn with_gates_of_constant_rates_a_goal_that_can_no_longer_be_met_is_said_at_once() {
+    let mut rig = Rig::new(GoalsOptions {
+        gate: gate("average"),
+        ..options(&[known(), None])
+    });
+    rig.goals
+        .set_goal("mail", Some("4s".parse().unwrap()))
+        .unwrap();
+    rig.slow(0..1000);
+    assert_eq!(rig.state(0), "running");
+    // The rest takes 2.9 s alone, and 2.8 s are left.
+    rig.slow(1000..1200);
+    let status = &rig.goals.statuses()[0];
+    let why = status.why.as_deref();
+    assert_eq!(
+        (status.state, why),
+        ("behind", Some("the goal can no longer be met"))
+    );
+}
+
+/// Windows of 45 ms each 200 ms are 22.5 % of the time, and the goal of 3.2 s takes 91 %.
+#[test]
+fn a_promise_has_a_window_in_each_part_of_a_period_and_the_goal_gives_way_which_is_said_at_once() {
+    let promising = || {
+        let mut options = options(&[known(), None]);
+        options.programs[1].p99 = Some(MS * 200);
+        options
+    };
+    assert_eq!(promising().check_p99(), Ok(()));
+    let run = |goal: &str| {
+        let mut rig = Rig::new(promising());
+        rig.goals
+            .set_goal("mail", Some(goal.parse().unwrap()))
+            .unwrap();
+        rig.serve(1, 0..100);
+        rig
+    };
+    let rig = run("3200ms");
+    let windows = rig.windows(2);
+    assert_eq!(windows[0], (at(0), MS * 45));
+    for pair in windows.windows(2) {
+        assert_eq!(pair[1].0 - pair[0].0, MS * 200, "{windows:?}");
+    }
+    let why = rig.goals.statuses()[0].why.clone().unwrap_or_default();
+    let said = "the goals demand 91.0 % of the disks' time and the promises of p99 take 22.5 %: the goals give way";
+    assert!(why.contains(said), "{why}");
+    let why = run("6s").goals.statuses()[0].why.clone();
+    assert!(!why.unwrap_or_default().contains("give way"));
+    let mut short = promising();
+    short.programs[1].p99 = Some(MS * 50);
+    let problem = short.check_p99().unwrap_err();
+    assert!(
+        problem.starts_with("is 50ms; allowed is 91ms or more, with windows of 45ms or longer for 2 programs in a period of 1s. "),
+        "{problem}"
+    );
+    let mut goals = Goals::new(promising(), Vec::new());
+    let refused = goals
+        .set_goal("web", Some("2x".parse().unwrap()))
+        .unwrap_err();
+    assert_eq!(refused, RefusedGoal::HasPromise("web".to_owned()));
 }
 
 #[test]

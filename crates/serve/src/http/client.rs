@@ -1,6 +1,7 @@
 //! A client of the control socket: one request, one answer, no more of HTTP than that.
 
 use headtime_linux::clock::Clock;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -51,11 +52,7 @@ pub fn ask_within(
     body: &str,
 ) -> io::Result<Answer> {
     assert!(!method.contains(char::is_whitespace) && !target.contains(char::is_whitespace));
-    let mut stream = Limited {
-        clock: Clock::start(),
-        patience,
-        stream: UnixStream::connect(socket)?,
-    };
+    let mut stream = Limited::connect(socket, patience)?;
     let len = body.len();
     let question = format!(
         "{method} {target} HTTP/1.1\r\nHost: headtime\r\nConnection: close\r\n\
@@ -78,12 +75,28 @@ pub fn ask_within(
 /// A connection that ends when its time is over.
 struct Limited {
     stream: UnixStream,
-    /// Starts with the connection.
+    /// Starts before the connection.
     clock: Clock,
     patience: Duration,
 }
 
 impl Limited {
+    /// Connects. A server that accepts nobody fails it when the time is over.
+    fn connect(path: &Path, patience: Duration) -> io::Result<Limited> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let limited = Limited {
+            stream: UnixStream::from(socket),
+            clock: Clock::start(),
+            patience,
+        };
+        // The kernel limits `connect` by the time for writing.
+        limited.stream.set_write_timeout(limited.left()?)?;
+        rustix::net::connect(&limited.stream, &SocketAddrUnix::new(path)?)?;
+        Ok(limited)
+    }
+
     /// Time to the end.
     fn left(&self) -> io::Result<Option<Duration>> {
         let spent = Duration::from_nanos(self.clock.now().as_nanos());
@@ -177,6 +190,20 @@ mod tests {
         let kinds = [io::ErrorKind::TimedOut, io::ErrorKind::WouldBlock];
         assert!(kinds.contains(&error.kind()), "{error:?}");
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_server_that_accepts_nobody_is_given_up_in_time() {
+        let folder = Folder::new();
+        let path = folder.join("socket");
+        let address = SocketAddrUnix::new(&path).unwrap();
+        let server = rustix::net::socket(AddressFamily::UNIX, SocketType::STREAM, None).unwrap();
+        rustix::net::bind(&server, &address).unwrap();
+        rustix::net::listen(&server, 0).unwrap();
+        let _waits = UnixStream::connect(&path).unwrap();
+        let patience = Duration::from_millis(300);
+        let error = ask_within(patience, &path, "GET", "/", "").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) fn goals(programs: &[ProgramStatus]) -> Value {
                 "served": planned.served.0,
                 "window_ms": planned.window.as_nanos() as f64 / 1e6,
                 "lost_s": planned.lost.as_secs_f64(),
+                "left_profile": planned.drift.is_some(),
             })
         });
         json!({

@@ -4,10 +4,10 @@ use super::disk::disk_name;
 use super::sections::{ArrayConfig, DiskConfig, ExportConfig, ProgramConfig};
 use headtime_config::{Error, OneOrList, Placed, parse};
 use headtime_engine::GateSpec;
-use headtime_qos::Goal;
+use headtime_qos::{Goal, p99};
 use headtime_sched::Class;
 use headtime_serve::goals::check_gate;
-use headtime_units::nearest;
+use headtime_units::{Nanos, nearest};
 use serde::Deserialize;
 use serde::de::Deserializer;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,6 +29,14 @@ struct ProgramKeys {
     goal: Option<Goal>,
     profile: Option<PathBuf>,
     tree: Option<PathBuf>,
+    #[serde(default, deserialize_with = "promise")]
+    p99: Option<Nanos>,
+}
+
+fn promise<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Nanos>, D::Error> {
+    parse(from, "a time, such as \"200ms\"", |text| {
+        p99(text).map(Some)
+    })
 }
 
 fn goal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Goal>, D::Error> {
@@ -142,11 +150,18 @@ fn number_exports(
             });
             return Err(wrong(format!("there is no export of this name{guess}")));
         };
-        if export.class == Class::REAL_TIME && (program.goal.is_some() || program.profile.is_some())
-        {
-            return Err(wrong(
-                "has the class real-time, whose requests wait for no window; give the export another class, or the program no goal".to_owned(),
-            ));
+        let key = match (
+            program.goal.is_some() || program.profile.is_some(),
+            program.p99,
+        ) {
+            (true, _) => Some("goal"),
+            (false, Some(_)) => Some("p99"),
+            (false, None) => None,
+        };
+        if let (Class::REAL_TIME, Some(key)) = (export.class, key) {
+            return Err(wrong(format!(
+                "has the class real-time, whose requests wait for no window; give the export another class, or the program no {key}"
+            )));
         }
         match export.program {
             0 => export.program = number,
@@ -175,12 +190,17 @@ fn one(program: &Placed<ProgramKeys>, exports: &[String]) -> Result<ProgramConfi
             return Err(program.error_at(key, problem));
         }
     }
+    if program.p99.is_some() && program.profile.is_some() {
+        let problem = "is for programs without a goal; leave out p99, or profile and goal";
+        return Err(program.error_at("p99", problem));
+    }
     Ok(ProgramConfig {
         name: program.name.clone(),
         exports: exports.to_vec(),
         goal: program.goal,
         profile: program.profile.clone(),
         tree: program.tree.clone(),
+        p99: program.p99,
         at: program.clone().map(|_| ()),
     })
 }

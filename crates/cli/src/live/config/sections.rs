@@ -135,6 +135,8 @@ pub struct ProgramConfig {
     pub profile: Option<PathBuf>,
     /// File of a tree that was trained; the server trains one if absent.
     pub tree: Option<PathBuf>,
+    /// Time within which 99 % of the requests are to be done beside goals; none if there is a goal.
+    pub p99: Option<Nanos>,
     pub(super) at: Placed<()>,
 }
 

@@ -109,6 +109,8 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        left_profile_s: None,
+        hopeless_s: None,
         bound_errors: None,
         processes: processes.iter().map(process).collect(),
     }
@@ -196,6 +198,8 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        left_profile_s: None,
+        hopeless_s: None,
         bound_errors: None,
         processes: Vec::new(),
     });
@@ -230,6 +234,8 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         io_s: None,
         goal_s: None,
         late_percent: None,
+        left_profile_s: None,
+        hopeless_s: None,
         bound_errors: None,
         processes: Vec::new(),
     };

@@ -106,7 +106,10 @@ fn each_damage_is_an_error_that_says_what_is_allowed() {
     }
     let text = question().to_text();
     for (order, problem) in [
-        ("depth 1", "order `depth 1`: allowed are assign, and window"),
+        (
+            "depth 1",
+            "order `depth 1`: allowed are assign, keep, and window",
+        ),
         ("assign 1 1 1", "\"1\" stands behind the order"),
         ("assign 1 256", "the lane is 256, which is too large"),
         (

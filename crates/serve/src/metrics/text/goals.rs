@@ -10,7 +10,7 @@ use std::fmt;
 /// Name of a metric, help, unit if that is not in the name, and the value of a program that is planned for.
 type PlannedGauge = (&'static str, &'static str, Option<Unit>, fn(&State) -> f64);
 
-const PLANNED: [PlannedGauge; 5] = [
+const PLANNED: [PlannedGauge; 6] = [
     (
         "program_bound_bytes_per_second",
         "Throughput that the goals of a program demand now",
@@ -40,6 +40,12 @@ const PLANNED: [PlannedGauge; 5] = [
         "Time by which a program is set back",
         Some(Unit::Seconds),
         |state| state.lost.as_secs_f64(),
+    ),
+    (
+        "program_left_profile",
+        "1 if the run of a program has left its profile",
+        None,
+        |state| f64::from(u8::from(state.drift.is_some())),
     ),
 ];
 

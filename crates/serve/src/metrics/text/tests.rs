@@ -318,6 +318,7 @@ fn programs_have_states_and_bounds() {
         window: Nanos::from_millis(250),
         lost: Nanos::from_millis(500),
         rest: Nanos::ZERO,
+        drift: Some(headtime_qos::Drift::Slower(250)),
     };
     let programs = vec![
         program("mail", "late", Some(planned)),
@@ -342,6 +343,7 @@ fn programs_have_states_and_bounds() {
         ("required_bytes_per_second{program=\"mail\"}", 3000.0),
         ("window_seconds{program=\"mail\"}", 0.25),
         ("lost_seconds{program=\"mail\"}", 0.5),
+        ("left_profile{program=\"mail\"}", 1.0),
         ("requests_unseen_total", 3.0),
     ] {
         let key = format!("headtime_program_{key}");

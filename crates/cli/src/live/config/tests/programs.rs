@@ -122,6 +122,21 @@ fn programs_that_do_not_fit_are_refused_by_key() {
             "c.toml:29: qos.program[0].goal: \"0s\": `0s` is no goal: it is zero",
         ),
         (
+            "[\"web1\"]\n",
+            "[\"web1\"]\np99 = \"+10%\"\n",
+            "c.toml:35: qos.program[1].p99: \"+10%\": a share has no measure: ",
+        ),
+        (
+            "[\"web1\"]\n",
+            "[\"web1\"]\np99 = \"0s\"\n",
+            "c.toml:35: qos.program[1].p99: \"0s\": it is zero; give a time (`200ms`)",
+        ),
+        (
+            "goal = \"by 06:00\"\n",
+            "p99 = \"200ms\"\n",
+            "c.toml:29: qos.program[0].p99: is for programs without a goal; leave out p99, or profile and goal",
+        ),
+        (
             "profile = \"mail.profile\"\n",
             "",
             "c.toml:29: qos.program[0].goal: takes profile = \"FILE\"; `headtime control SOCKET qos profile mail start` records one",

@@ -1,0 +1,152 @@
+//! Whether a run leaves its profile.
+
+use crate::bound::Alpha;
+use crate::course::Course;
+use crate::profile::Profile;
+use headtime_units::{Nanos, Rate};
+
+/// How a run has left its profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drift {
+    /// The same number of bytes takes longer: so many percent of the time in the profile.
+    Slower(u32),
+    /// The program has moved a sixteenth more bytes than the profile has. How long the rest takes is not known.
+    More,
+}
+
+/// Compares a run with its profile, a period at a time.
+///
+/// The window of a program is time with all servers to itself, as in the profile. So a window has to move as many bytes as the
+/// profile did in the same time.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    /// Course of the profile itself.
+    alone: Course,
+    /// Bytes of the profile, and a sixteenth more.
+    most: u64,
+    /// Time in windows, and time in the profile for the same bytes. The periods before count half.
+    took: Nanos,
+    expected: Nanos,
+    /// Bytes of these periods.
+    moved: u64,
+    drift: Option<Drift>,
+}
+
+impl Watch {
+    /// Time in windows beyond 5/4 of the time in the profile at which a run has left its profile. Errors of a tree are within
+    /// a quarter, and a whole epoch with twice the time says more than chance.
+    const SLACK: Nanos = Nanos::from_millis(100);
+
+    pub fn new(profile: &Profile) -> Watch {
+        let bytes = profile.bytes();
+        Watch {
+            alone: Course::new(profile, Alpha::ONE),
+            most: bytes + bytes / 16,
+            took: Nanos::ZERO,
+            expected: Nanos::ZERO,
+            moved: 0,
+            drift: None,
+        }
+    }
+
+    /// Ends a period in which the program had this time in its window with requests, and was served the bytes of its run from `before`
+    /// to `progress`. Without a window of its own, only the bytes count.
+    pub fn period_ends(&mut self, window: Nanos, before: u64, progress: u64) {
+        if progress > self.most {
+            self.drift = Some(Drift::More);
+        }
+        if self.drift == Some(Drift::More) || window.is_zero() || progress == before {
+            return;
+        }
+        let expected = self.alone.time_of(progress) - self.alone.time_of(before);
+        self.took = self.took / 2 + window;
+        self.expected = self.expected / 2 + expected;
+        self.moved = self.moved / 2 + (progress - before);
+        let leaves = self.took > self.expected * 5 / 4 + Watch::SLACK;
+        if leaves || self.drift.is_some() {
+            self.drift = Some(Drift::Slower(self.percent()));
+        }
+    }
+
+    /// Time in windows over the time in the profile, 100 at least.
+    fn percent(&self) -> u32 {
+        let expected = u128::from(self.expected.as_nanos().max(1));
+        let percent = u128::from(self.took.as_nanos()) * 100 / expected;
+        percent.clamp(100, 100_000) as u32
+    }
+
+    /// Throughput in the windows of the last periods.
+    pub fn rate(&self) -> Rate {
+        Rate::of(self.moved, self.took)
+    }
+
+    pub fn drift(&self) -> Option<Drift> {
+        self.drift
+    }
+
+    /// I/O time of the profile over that of the run, in percent.
+    pub fn slower(&self) -> u64 {
+        match self.drift {
+            Some(Drift::Slower(percent)) => u64::from(percent),
+            _ => 100,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::course::tests::profile;
+
+    const MB: u64 = 1_000_000;
+
+    /// Percent by which a run is slower after some periods of one window and these bytes each.
+    fn after(periods: u64, window: u64, bytes: u64) -> Option<Drift> {
+        let mut watch = Watch::new(&profile());
+        for period in 0..periods {
+            let before = period * bytes;
+            watch.period_ends(Nanos::from_millis(window), before, before + bytes);
+        }
+        watch.drift()
+    }
+
+    #[test]
+    fn a_run_that_takes_twice_the_time_has_left_its_profile_after_two_periods() {
+        // The profile moves 20 MB/s: 2 MB in 100 ms.
+        assert_eq!(after(2, 200, 2 * MB), Some(Drift::Slower(200)));
+        assert_eq!(after(1, 400, 4 * MB), Some(Drift::Slower(200)));
+        assert_eq!(after(1, 200, 2 * MB), None);
+    }
+
+    #[test]
+    fn a_run_that_takes_a_fifth_longer_or_is_faster_has_not_left_its_profile() {
+        assert_eq!(after(5, 120, 2 * MB), None);
+        assert_eq!(after(2, 100, 4 * MB), None);
+        assert_eq!(after(5, 0, 2 * MB), None, "no window of its own");
+    }
+
+    #[test]
+    fn a_run_with_a_sixteenth_more_data_has_left_its_profile() {
+        // The profile has 15 MB.
+        assert_eq!(after(1, 0, 15_937_500), None);
+        assert_eq!(after(1, 0, 15_937_501), Some(Drift::More));
+    }
+
+    #[test]
+    fn the_factor_follows_the_last_periods() {
+        let mut watch = Watch::new(&profile());
+        let mut progress = 0;
+        let mut period = |watch: &mut Watch, window| {
+            watch.period_ends(Nanos::from_millis(window), progress, progress + MB);
+            progress += MB;
+            watch.slower()
+        };
+        assert_eq!(period(&mut watch, 200), 400);
+        // Half of 200 ms and 50 ms, over half of 50 ms and 50 ms.
+        assert_eq!(period(&mut watch, 50), 200);
+        for _ in 0..8 {
+            period(&mut watch, 50);
+        }
+        assert_eq!(watch.slower(), 100);
+    }
+}
