@@ -7,8 +7,6 @@ use core::ops::Range;
 pub(super) struct Bits {
     words: Vec<u64>,
     count: u64,
-    /// No word behind this one has any.
-    top: usize,
 }
 
 impl Bits {
@@ -17,7 +15,6 @@ impl Bits {
         Bits {
             words: vec![0; blocks.div_ceil(64) as usize],
             count: 0,
-            top: 0,
         }
     }
 
@@ -48,18 +45,14 @@ impl Bits {
     /// Puts blocks in, or takes them out. Returns how many were not in, or were.
     pub fn set(&mut self, range: Range<u64>, on: bool) -> u64 {
         let mut changed = 0;
-        for_words(range.clone(), |index, mask| {
+        for_words(range, |index, mask| {
             let word = &mut self.words[index];
             let after = if on { *word | mask } else { *word & !mask };
             changed += u64::from((*word ^ after).count_ones());
             *word = after;
         });
         match on {
-            true => {
-                self.count += changed;
-                let last = range.end.saturating_sub(1) / 64;
-                self.top = self.top.max(last as usize);
-            }
+            true => self.count += changed,
             false => self.count -= changed,
         }
         changed
@@ -68,18 +61,6 @@ impl Bits {
     /// The first block of a range that is in.
     pub fn next(&self, range: Range<u64>) -> Option<u64> {
         self.first(range, false)
-    }
-
-    /// The last block that is in.
-    pub fn last(&mut self) -> Option<u64> {
-        if self.count == 0 {
-            return None;
-        }
-        while self.words[self.top] == 0 {
-            self.top -= 1;
-        }
-        let word = self.words[self.top];
-        Some(self.top as u64 * 64 + 63 - u64::from(word.leading_zeros()))
     }
 
     /// The first run of blocks that are in, within a range.
@@ -139,7 +120,6 @@ mod tests {
             });
             assert_eq!(bits.set(start..end, on), expected.count() as u64);
             assert_eq!(bits.count(), set.len() as u64);
-            assert_eq!(bits.last(), set.last().copied());
             let within = (number >> 10) % 300..300;
             let here = set.range(within.clone()).count();
             assert_eq!(bits.count_in(within.clone()), here as u64);

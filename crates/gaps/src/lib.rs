@@ -88,6 +88,8 @@ pub struct Freeblock<P: Passing> {
     besides: (u64, Nanos),
     /// Whether somebody else says when it is over.
     end_is_told: bool,
+    /// The request before which a unit goes at clients' cost, and what is left of the unit.
+    unit: Option<((RequestId, Time), u64)>,
     next: u64,
     /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
     target: Option<(RequestId, Time, u32, bool)>,
@@ -167,6 +169,7 @@ impl<P: Passing> Freeblock<P> {
             promise: None,
             besides: (0, Nanos::ZERO),
             end_is_told: false,
+            unit: None,
             next: 0,
             target: None,
             in_flight: Vec::new(),
@@ -417,6 +420,8 @@ impl<P: Passing> Freeblock<P> {
             _ => (0, false),
         };
         let urgent = request.class < Class::BEST_EFFORT;
+        let is_bounded = |promise: &Promise| !promise.uses_gaps();
+        let urgent = urgent || self.promise.as_deref().is_some_and(is_bounded);
         if urgent || (picks >= self.options.picks && !rest) || self.wanted.left() == 0 {
             return None;
         }
@@ -694,10 +699,10 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         } = picked;
         if let Some(promise) = &mut self.promise {
             match join {
-                Join::Outright => promise.swept(now, done, false),
-                Join::Before => promise.pick(done),
+                Join::Outright => promise.has_read(now, done, false, blocks.len()),
+                Join::Before => promise.gap_read(done),
                 Join::With | Join::Queued => {}
-                Join::Alone => promise.swept(now, done, true),
+                Join::Alone => promise.has_read(now, done, true, blocks.len()),
             }
         }
         let before = self.stats.blocks;

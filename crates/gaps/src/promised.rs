@@ -1,16 +1,15 @@
 //! What a scan does for what was promised of it.
 
-use super::promise::{Outlook, Promise, Promised, QueueLength, Sweeping};
+use super::promise::{Blocks, Outlook, Promise, Promised, QueueLength};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// Of so many places of a disk it is asked how long their tracks are.
 const SAMPLES: u64 = 64;
-/// So many pieces behind each of so many places ahead of a sweep say how much it reads. Gaps leave some parts of a disk with less than others.
-const LOOKS_AHEAD: usize = 4;
-const PLACES: u64 = 16;
+/// A track and the skew to the next one, in turns.
+const SKEWED: f64 = 1.1;
 
 impl<P: Passing> Freeblock<P> {
     /// As [`Freeblock::keep_promise`], from the beginning.
@@ -42,7 +41,10 @@ impl<P: Passing> Freeblock<P> {
             return promise.change(promised);
         }
         // A model with one track says nothing of a drive.
-        let drive = (self.wanted.tracks() > 1).then(|| (self.turn, self.mean_track()));
+        let drive = (self.wanted.tracks() > 1).then(|| {
+            let tracks = self.mean_track() / block as f64 / SKEWED;
+            (self.turn, tracks / self.turn.as_secs_f64())
+        });
         self.promise = Some(Box::new(Promise::new(promised, drive)));
     }
 
@@ -125,7 +127,7 @@ impl<P: Passing> Freeblock<P> {
     pub fn finished_besides(&mut self, now: Time, done: &Finished, idle: bool) {
         self.kept.passed(now, done);
         if let Some(promise) = &mut self.promise {
-            promise.swept_besides(now, done, idle);
+            promise.has_read(now, done, idle, 0);
         }
     }
 
@@ -138,7 +140,7 @@ impl<P: Passing> Freeblock<P> {
     ) -> Option<Lane> {
         self.promise
             .as_ref()
-            .filter(|promise| promise.is_due(now))?;
+            .filter(|promise| promise.sectors_due(now) > Sectors::ZERO)?;
         self.lane_before(engine, approach)
     }
 
@@ -189,54 +191,26 @@ impl<P: Passing> Freeblock<P> {
             return self.overdue(now);
         }
         let left = self.unread() + blocks;
-        let (Some(promise), Some(Idle { piece, .. })) = (&mut self.promise, self.options.idle)
-        else {
+        let Some(promise) = &mut self.promise else {
             return false;
         };
         if now < promise.next_look() {
             return false;
         }
-        let last = self.wanted.last();
-        let wanted = &self.wanted;
-        let ahead = |last: Lba| {
-            // It goes round.
-            let from = if self.next_alone <= last {
-                self.next_alone
-            } else {
-                Lba::ZERO
-            };
-            let span = last.get() - from.get();
-            let places = (0..PLACES).map(|place| {
-                let along = u128::from(span) * u128::from(place) / u128::from(PLACES);
-                let place = Lba::new(from.get() + along as u64);
-                let mut at = place;
-                let pieces = core::iter::from_fn(move || {
-                    // Nothing is looked for where nothing is wanted.
-                    if at > last {
-                        return None;
-                    }
-                    let next = wanted
-                        .sweep(at, piece)
-                        .filter(|(_, extent)| extent.start >= at)?;
-                    at = next.1.end();
-                    Some(next)
-                });
-                (place, pieces.take(LOOKS_AHEAD))
-            });
-            promise.ahead(places)
-        };
         let queue = match (self.is_deep, self.options.queue) {
             (false, _) => QueueLength::Short,
             (true, DriveQueue::Promised) => QueueLength::DeepOrNot,
             (true, _) => QueueLength::Deep,
         };
-        let ahead = last.and_then(ahead);
-        let ahead = ahead.or_else(|| (blocks > 0).then(|| Sweeping::alone(each)));
-        let swept = self.stats.blocks_alone + self.stats.blocks_demanded;
-        let free = (self.stats.blocks + self.stats.read_by_others).saturating_sub(swept);
-        let of = (left, self.all);
+        let (idle, taken) = (self.stats.blocks_alone, self.stats.blocks_demanded);
+        let read = Blocks {
+            gaps: (self.stats.blocks + self.stats.read_by_others).saturating_sub(idle + taken),
+            idle,
+            left,
+            each: (self.wanted.left() == 0).then_some(each),
+        };
         let was_narrow = promise.is_narrow();
-        promise.look(now, rests, queue, free, ahead.unwrap_or_default(), of);
+        promise.look(now, rests, queue, read);
         if promise.is_narrow() && !was_narrow {
             self.kept.begin_narrow(now);
         }
@@ -250,7 +224,7 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// What is read before the request that is staged in a lane, which waits for it.
+    /// What is read before the request that is staged in a lane, which waits for it: the next piece of units of consecutive wanted blocks.
     pub(super) fn outright(
         &mut self,
         now: Time,
@@ -258,19 +232,27 @@ impl<P: Passing> Freeblock<P> {
         lane: Lane,
     ) -> Option<(Arrival, Lane, Join)> {
         let promise = self.promise.as_ref()?;
-        let is_asked = || self.in_flight.iter().any(|asked| asked.outright);
-        if !promise.is_due(now) || is_asked() {
-            return None;
-        }
+        let under_way = self.in_flight.iter().any(|asked| asked.outright);
         let (id, request) = engine.joinable(lane)?;
-        let pick = self.piece(Join::Outright, self.options.idle?.piece)?;
-        let asked = arrival(self.next, self.op, pick.extent, Flags::NONE, Class::IDLE);
-        if !engine.may_join(&asked, lane, pick.join) {
+        let whose = (id, request.arrival);
+        let left = match (self.unit, under_way) {
+            (Some((of, left)), true) if of == whose => left,
+            (_, true) => 0,
+            (_, false) => promise.sectors_due(now).get(),
+        };
+        if left == 0 {
             return None;
         }
-        self.next_alone = pick.extent.end();
+        let piece = self.options.idle?.piece.min(Sectors::new(left));
+        let next = self.piece(Join::Outright, piece)?;
+        let asked = arrival(self.next, self.op, next.extent, Flags::NONE, Class::IDLE);
+        if !engine.may_join(&asked, lane, next.join) {
+            return None;
+        }
+        self.unit = Some((whose, left.saturating_sub(next.extent.len.get())));
+        self.next_alone = next.extent.end();
         self.target = Some((id, request.arrival, u32::MAX, false));
-        let asked = self.ask(pick, Flags::NONE, Class::IDLE, true);
-        Some((asked, lane, pick.join))
+        let asked = self.ask(next, Flags::NONE, Class::IDLE, true);
+        Some((asked, lane, next.join))
     }
 }

@@ -109,11 +109,6 @@ impl Wanted {
         Lba::new(self.capacity)
     }
 
-    /// The first sector of the last block that is wanted.
-    pub(super) fn last(&mut self) -> Option<Lba> {
-        Some(Lba::new(self.bits.last()? * self.block))
-    }
-
     /// How many there are.
     pub fn blocks(&self) -> u64 {
         self.capacity.div_ceil(self.block)

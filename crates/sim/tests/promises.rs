@@ -247,6 +247,7 @@ fn promised(seconds: u64, p99: Option<f64>) -> Promised {
         passed: Nanos::ZERO,
         p99,
         cycle: Nanos::from_secs(86_400),
+        unit: Sectors::new(8_192),
         patience: Nanos::from_millis(2),
     }
 }

@@ -201,7 +201,7 @@ impl ScanSpec {
             Some(range) => extent_of("range", range, capacity, sector_bytes)?,
         };
         let (model, options) = self.options(known, range.end(), sector_bytes)?;
-        let promised = self.promised()?;
+        let promised = self.promised(sector_bytes)?;
         let pieces = pieces(range, options.block, left);
         match Freeblock::of(model, capacity, pieces, options) {
             Some(scan) => Ok(match (promised, self.work) {
@@ -338,7 +338,7 @@ impl ScanSpec {
     }
 
     /// What is promised of it, if anything is.
-    fn promised(&self) -> Result<Option<Promised>, ScanError> {
+    fn promised(&self, sector_bytes: u32) -> Result<Option<Promised>, ScanError> {
         let error = refused::<Option<Promised>>;
         if self.promises().is_none() {
             return match self.cycle {
@@ -367,6 +367,7 @@ impl ScanSpec {
             passed: Nanos::ZERO,
             p99: self.p99.map(|percent| percent / 100.0),
             cycle,
+            unit: Sectors::new(Promised::UNIT_BYTES / u64::from(sector_bytes)),
             patience: self.idle_after.unwrap_or_default(),
         }))
     }
@@ -467,7 +468,7 @@ mod tests {
 
     #[test]
     fn a_scan_promises_what_its_keys_say() {
-        let promised = |spec: &ScanSpec| spec.promised();
+        let promised = |spec: &ScanSpec| spec.promised(512);
         let mut spec = ScanSpec::default();
         assert_eq!(promised(&spec), Ok(None));
         spec.cycle = Some(Nanos::from_secs(1));

@@ -48,8 +48,6 @@ pub(super) struct Shadow {
     usual_behind: f64,
     pub(super) with: Latencies,
     pub(super) without: Latencies,
-    /// How long the arm has worked for clients.
-    pub(super) busy: Nanos,
 }
 
 /// A client.
@@ -85,7 +83,6 @@ impl Shadow {
             usual_behind: 0.0,
             with: Latencies::default(),
             without: Latencies::default(),
-            busy: Nanos::ZERO,
         }
     }
 }
@@ -142,7 +139,6 @@ impl Shadow {
         // A scheduler may have held the drive.
         let held = begun.saturating_since(arrival.max(self.before));
         let took = now.saturating_since(start);
-        self.busy = self.busy.saturating_add(took);
         let took = took.saturating_sub(std::mem::take(&mut self.picks_late));
         let mut would = took;
         match self.behind_scan && !took.is_zero() {

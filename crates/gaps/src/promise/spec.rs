@@ -1,6 +1,6 @@
 //! What is promised of a scan, and what is said of it.
 
-use headtime_units::{Nanos, Time};
+use headtime_units::{Nanos, Sectors, Time};
 
 /// What is promised of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -13,8 +13,15 @@ pub struct Promised {
     pub p99: Option<f64>,
     /// After so long the load repeats.
     pub cycle: Nanos,
+    /// So many sectors are read in a row at clients' cost, such as those of 4 MiB.
+    pub unit: Sectors,
     /// Idle time is used when nobody has waited for anything for so long.
     pub patience: Nanos,
+}
+
+impl Promised {
+    /// The usual [unit](Promised::unit): a seek costs a small part of the time that it takes.
+    pub const UNIT_BYTES: u64 = 4 << 20;
 }
 
 /// Whether a scan can keep what was promised of it.
@@ -94,6 +101,12 @@ pub struct ClientWaits {
     pub p99: Nanos,
     /// The same without the scan, estimated.
     pub p99_without: Nanos,
+    /// How long the scan has looked at clients and the drive.
+    pub looked: Nanos,
+    /// Drive time that the scan asked for at clients' cost.
+    pub asked: Nanos,
+    /// Drive time that the scan took at clients' cost.
+    pub taken: Nanos,
 }
 
 /// What there is to be told of a scan with promises.

@@ -15,7 +15,7 @@ use crate::scenario::{Cell, Header, Pace, Workload};
 use headtime_disk::Part;
 use headtime_disk::layout::ZoneInfo;
 use headtime_engine::Predictions;
-use headtime_gaps::{FreeblockStats, Obstacle, Verdict};
+use headtime_gaps::{ClientWaits, FreeblockStats, Obstacle, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
@@ -314,6 +314,12 @@ fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
         })
     };
     let ms = |span: Nanos| span.as_millis_f64();
+    let of_time = |of: fn(&ClientWaits) -> Nanos| {
+        mean(&|kept, _| {
+            let looked = kept.waits.looked.as_secs_f64().max(1e-9);
+            100.0 * of(&kept.waits).as_secs_f64() / looked
+        })
+    };
     let changes = kept.first()?.0.changes.iter();
     let changes = changes.map(|(at, verdict)| VerdictChange {
         at_s: round(at.as_secs_f64(), 3),
@@ -331,6 +337,8 @@ fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
         idle_percent: share(|stats| stats.blocks_alone),
         outright_percent: share(|stats| stats.blocks_demanded),
         others_percent: share(|stats| stats.read_by_others),
+        asked_percent: of_time(|waits| waits.asked),
+        taken_percent: of_time(|waits| waits.taken),
         late_said: mean(&|kept, _| {
             // The first verdict is that nothing is known yet.
             let turned = |pair: &&[(Time, Verdict)]| pair[1].1.is_late() && !pair[0].1.is_late();

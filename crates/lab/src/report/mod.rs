@@ -274,6 +274,10 @@ pub struct PromiseRun {
     pub outright_percent: f64,
     /// By clients.
     pub others_percent: f64,
+    /// The share of the time until the end that the scan asked for at the cost of clients, and took.
+    pub asked_percent: f64,
+    /// See there.
+    pub taken_percent: f64,
     /// How often it was said that its date cannot hold, each after it was not.
     pub late_said: f64,
     /// What was last said of it, in the first repeat.

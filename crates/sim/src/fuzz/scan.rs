@@ -81,6 +81,7 @@ impl ScanPlan {
             passed: Nanos::ZERO,
             p99: random.chance(50).then_some(0.05),
             cycle: Nanos::from_secs(1 + random.below(100_000)),
+            unit: Sectors::new(8_192),
             patience: after,
         };
         Some(ScanPlan {

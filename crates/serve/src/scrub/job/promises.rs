@@ -6,7 +6,7 @@ use super::heard::{Heard, OnFile};
 use headtime_gaps::{Idle, Promised, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
-use headtime_units::{MorePercent, Nanos, Time};
+use headtime_units::{MorePercent, Nanos, Sectors, Time};
 
 /// After so long the load repeats.
 const DAY: Nanos = Nanos::from_secs(86_400);
@@ -79,6 +79,7 @@ impl<P: Passing> Scrub<P> {
             passed: passed.unwrap_or_default(),
             p99: promises.p99.map(MorePercent::share),
             cycle: DAY,
+            unit: Sectors::new(Promised::UNIT_BYTES / u64::from(self.disk.sector_bytes())),
             patience: self.plan.idle().unwrap_or_default(),
         };
         self.told_verdicts = self.scan.promise().map_or(0, |(_, said)| said.len());
