@@ -37,7 +37,7 @@ const SHARE_MAX: f64 = 0.9;
 const UNITS_MOST: f64 = 4.0;
 /// The first unit is assumed to take so many seconds. The length is a mean over so many reads.
 const UNIT: (f64, f64) = (0.1, 64.0);
-/// Speed is a mean over so many reads. Without an assumed profile fewer than the second say nothing.
+/// Speed is a mean over so many reads. An assumed profile counts as the second. Without a profile, fewer reads say nothing.
 const READS: (f64, f64) = (512.0, 16.0);
 /// So many looks in a row change a verdict for the worse, and so many for the better. The queue does the same.
 const AGREE: (u32, u32) = (5, 60);
@@ -116,12 +116,12 @@ impl Promise {
             rates_from: Time::ZERO,
             looked: Nanos::ZERO,
             speed: drive.map_or(0.0, |(_, speed)| speed),
-            reads: drive.map_or(0.0, |_| READS.0),
+            reads: drive.map_or(0.0, |_| READS.1),
             has_gaps: drive.is_some(),
             share: 0.0,
             owed: (0.0, Time::ZERO),
             unit: UNIT.0,
-            uses_idle: true,
+            uses_idle: promised.p99.is_none(),
             uses_gaps: true,
             asked: None,
             learns: true,
@@ -390,7 +390,8 @@ impl Promise {
         };
         let in_gaps = phase(0, (self.level / LEVELS.0).min(1.0));
         let in_idle = phase(1, self.level);
-        let is_quiet = self.asked.is_none_or(|at| now >= at.saturating_add(QUIET));
+        let asked = self.asked.or(self.began);
+        let is_quiet = asked.is_some_and(|at| now >= at.saturating_add(QUIET));
         let rest = pace * (1.0 - self.in_gaps(pace, 1.0));
         let is_needed = rest > if is_calm { 0.0 } else { self.rates.idle };
         self.uses_gaps = !is_bounded || in_gaps;

@@ -267,12 +267,12 @@ fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
     let all = [
         (NONE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
         (NONE, Load::Open(40.0), "deadline", 1, 8, 5.0),
-        (NONE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
+        (NONE, Load::Open(40.0), "sptf-sw60", 2, 12, 6.0),
         (NONE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 5.0),
         (NONE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
         (LATE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
         (LATE, Load::Open(40.0), "deadline", 1, 8, 5.0),
-        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
+        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 6.0),
         (LATE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 10.0),
         (LATE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
     ];
@@ -358,8 +358,8 @@ fn a_promise_that_gaps_can_keep_leaves_the_clients_as_a_scan_without_one() {
         ..run
     };
     let (read, beside) = bound.make();
-    assert_eq!(timeline, beside);
-    assert_eq!((read.stats, &read.blocks), (unbound.stats, &unbound.blocks));
+    assert_eq!(read.stats, unbound.stats);
+    assert!(read.blocks == unbound.blocks && timeline == beside);
     assert!(read.stats.blocks > 10_000);
 }
 
@@ -456,16 +456,31 @@ fn deep(load: Load, p99: Option<f64>, queue: DriveQueue) -> (Read, Timeline) {
 #[test]
 fn for_a_date_that_idle_time_does_not_keep_the_drive_has_few_commands() {
     let crowd = Load::Closed(12, 0);
-    let (kept, busy) = deep(crowd, None, DriveQueue::Kept);
-    assert!(kept.stats.before < 100, "{:?}", kept.stats);
-    let (read, less) = deep(crowd, None, DriveQueue::Promised);
-    assert!(read.stats.before > 3_000, "{:?}", read.stats);
-    assert!(read.left * 2 < kept.left, "{} {}", read.left, kept.left);
+    // 125 MB/s are too much for reads beside a deep queue.
+    let date = |queue| {
+        let run = Run {
+            load: crowd,
+            scheduler: "deadline",
+            depth: 32,
+            queue,
+            ..crowded(80, None)
+        };
+        run.make()
+    };
+    let (kept, busy) = date(DriveQueue::Kept);
+    assert!(kept.stats.before == 0 && kept.left > 0, "{:?}", kept.stats);
+    let (read, less) = date(DriveQueue::Promised);
+    assert!(
+        read.stats.before > 0 && read.left == 0,
+        "{:?} {}",
+        read.stats,
+        read.left
+    );
     // Which costs clients of their rate.
     assert!(less.len() * 3 < busy.len() * 2, "{}", less.len());
-    // It learns for 2 s, and the drive has all its commands until then.
+    // It learns for 0.8 s, and the drive has all its commands until then.
     let before = |timeline: &Timeline| {
-        let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_secs(2);
+        let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_millis(800);
         timeline.iter().take_while(first).count()
     };
     assert_eq!(before(&less), before(&busy));
@@ -483,19 +498,24 @@ fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer(
     }
 }
 
-/// Behind the commands of others a read gets less of the drive than its share. The forecast goes by what reads got.
+/// Behind the commands of others a read gets less of the drive than its share. What the p99 allows counts from half of the time on.
 #[test]
-fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_soon() {
+fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_behind_half_of_the_time() {
     let (read, _) = deep(Load::Closed(12, 0), Some(0.5), DriveQueue::Promised);
     assert!(
         read.left > 0 && read.stats.blocks_demanded > 0,
         "{:?}",
         read.stats
     );
-    let said: Vec<Verdict> = read.changes.iter().map(|(_, said)| *said).collect();
-    let (first, _) = read.changes[1];
-    assert!(!said.contains(&Verdict::Holds), "{:?}", read.changes);
-    assert!(first < Time::ZERO + Nanos::from_secs(20), "{first}");
+    // What the p99 allows is not the same all the time: for a twentieth of the time the scan may say that the date holds.
+    let late = read.changes.iter().find(|(_, said)| *said == Verdict::Late);
+    let (at, _) = late.expect("is said");
+    assert!(
+        *at < Time::ZERO + Nanos::from_secs(110),
+        "{:?}",
+        read.changes
+    );
+    assert_eq!(read.changes.last(), late);
 }
 
 #[test]

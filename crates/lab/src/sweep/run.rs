@@ -52,11 +52,20 @@ fn run_by(
     } = running;
     let mut outcomes: Vec<Option<Outcome>> = Vec::new();
     let mut tasks = Vec::new();
+    let (mut first, mut alike) = (BTreeMap::new(), BTreeMap::<usize, Vec<usize>>::new());
     for (number, combination) in plan.combinations.iter().enumerate() {
         let known = combination.error.clone().map(Outcome::Failed);
         let known = known.or_else(|| kept.get(&number).cloned());
         if let (None, Some(scenario)) = (&known, &combination.scenario) {
-            tasks.extend((0..scenario.run.repeats).map(|repeat| (number, repeat)));
+            // Several invariants may ask for the same run.
+            let run = (&combination.hash, scenario.seed);
+            match first.get(&run) {
+                Some(made) => alike.entry(*made).or_default().push(number),
+                None => {
+                    first.insert(run, number);
+                    tasks.extend((0..scenario.run.repeats).map(|repeat| (number, repeat)));
+                }
+            }
         }
         outcomes.push(known);
     }
@@ -71,6 +80,7 @@ fn run_by(
     let mut gathering = Gathering {
         plan,
         repeats: tasks.clone(),
+        alike,
         pieces: BTreeMap::new(),
         done: there.clone().count(),
         failed: there.filter(|outcome| outcome.is_failure()).count(),
@@ -141,6 +151,8 @@ struct Gathering<'a> {
     plan: &'a Plan,
     /// By task: the combination and the repeat.
     repeats: Vec<(usize, u32)>,
+    /// By combination: others with the same run.
+    alike: BTreeMap<usize, Vec<usize>>,
     /// Of combinations of which some repeats are there, by repeat.
     pieces: BTreeMap<usize, BTreeMap<u32, Result<Piece, Trouble>>>,
     outcomes: Vec<Option<Outcome>>,
@@ -196,12 +208,15 @@ impl Gathering<'_> {
                 (Outcome::Failed(text), false)
             }
         };
-        if let Some(journal) = self.journal.as_mut().filter(|_| keep) {
-            journal.add(number, &outcome)?;
+        let alike = self.alike.remove(&number).unwrap_or_default();
+        for number in [number].into_iter().chain(alike) {
+            if let Some(journal) = self.journal.as_mut().filter(|_| keep) {
+                journal.add(number, &outcome)?;
+            }
+            self.done += 1;
+            self.failed += usize::from(outcome.is_failure());
+            self.outcomes[number] = Some(outcome.clone());
         }
-        self.done += 1;
-        self.failed += usize::from(outcome.is_failure());
-        self.outcomes[number] = Some(outcome);
         Ok(())
     }
 }
