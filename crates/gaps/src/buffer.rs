@@ -247,7 +247,7 @@ impl Buffer {
         self.held.iter().any(has)
     }
 
-    /// A read is done that went to the drive at `issued`. What was read in front of it begins at `from`. `waited` is as for
+    /// Notes a read that is done and went to the drive at `issued`. The drive has read from `from` on. `waited` is as for
     /// [`Buffer::moved`].
     pub fn read(
         &mut self,
@@ -294,8 +294,8 @@ impl Buffer {
         self.of.is_some_and(|of| of.stays > Nanos::ZERO)
     }
 
-    /// A command that is done, and went to the drive at `issued`, has ended reading ahead. `waited` is the time for which the head would
-    /// have waited for the command; `None` if nobody knows.
+    /// Ends reading ahead, for a command that is done and went to the drive at `issued`. `waited` is the predicted wait of the head for the
+    /// command; `None` without a prediction.
     pub fn moved(&mut self, issued: Time, waited: Option<Nanos>) {
         let Some(of) = &self.of else { return };
         let stays = waited.map_or(of.stays, |waited| waited.min(of.stays));

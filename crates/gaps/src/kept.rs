@@ -112,9 +112,8 @@ impl Kept {
         self.with.keeps_front() || self.with.stays()
     }
 
-    /// Notes what is to be expected of a client's read that is about to go to the drive. `does` says whether the buffer may serve it; `waits`, if
-    /// the buffer [depends](Kept::needs_waits) on that, for how long the head waits for it, on a track of which these are the addresses, in a turn that takes
-    /// so long.
+    /// Notes a client's read that is about to go to the drive. `does` is true if the buffer may serve the read. `waits` has the predicted wait
+    /// of the head, the addresses of the track, and the length of a turn, if the buffer [depends](Kept::needs_waits) on them.
     pub fn comes(
         &mut self,
         now: Time,
@@ -281,7 +280,7 @@ fn is_good_read(done: &Finished) -> bool {
     done.request.op.is_read() && done.outcome == Outcome::Done
 }
 
-/// A command is done. What the drive read in front of it begins at `from`. `waited` is as for [`Buffer::moved`].
+/// Notes a command that is done. The drive has read from `from` on. `waited` is as for [`Buffer::moved`].
 fn enter(buffer: &mut Buffer, now: Time, done: &Finished, from: Lba, waited: Option<Nanos>) {
     match is_good_read(done) {
         true => buffer.read(now, done.issued, done.request.extent, from, waited),

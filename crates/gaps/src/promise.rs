@@ -33,13 +33,13 @@ const RESERVE: f64 = 0.03;
 const MEAN_OVER: f64 = 0.1;
 /// The largest share of the drive's time that reads take from clients.
 const SHARE_MAX: f64 = 0.9;
-/// So many units at most go before one request.
+/// Most units before one request.
 const UNITS_MOST: f64 = 4.0;
-/// The first unit is assumed to take so many seconds. The length is a mean over so many reads.
+/// Assumed seconds of the first unit, and reads of which the length is a mean.
 const UNIT: (f64, f64) = (0.1, 64.0);
-/// Speed is a mean over so many reads. An assumed profile counts as the second. Without a profile, fewer reads say nothing.
+/// Reads of which the speed is a mean, and reads that an assumed profile counts as. Without a profile, fewer reads say nothing.
 const READS: (f64, f64) = (512.0, 16.0);
-/// So many looks in a row change a verdict for the worse, and so many for the better. The queue does the same.
+/// Looks in a row that change a verdict for the worse, and for the better. The queue does the same.
 const AGREE: (u32, u32) = (5, 60);
 /// Fewer requests have no 99th percentile.
 const REQUESTS_LEAST: u64 = 1_000;
@@ -101,7 +101,7 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// Of a drive that turns in so long and reads so many blocks in a second; `None` without an assumed profile.
+    /// Builds the controller. `drive` has the length of a turn and the blocks read in a second; `None` without an assumed profile.
     pub(super) fn new(promised: Promised, drive: Option<(Nanos, f64)>) -> Promise {
         Promise {
             shadow: Shadow::new(drive.map_or(Nanos::ZERO, |(turn, _)| turn)),

@@ -224,7 +224,7 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// What is read before the request that is staged in a lane, which waits for it: the next piece of units of consecutive wanted blocks.
+    /// Reads the next piece of units of consecutive wanted blocks before the request that is staged in a lane.
     pub(super) fn outright(
         &mut self,
         now: Time,

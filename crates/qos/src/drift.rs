@@ -8,7 +8,7 @@ use headtime_units::{Nanos, Rate};
 /// How a run has left its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// The same number of bytes takes longer: so many percent of the time in the profile.
+    /// Time for the same number of bytes, in percent of the time in the profile.
     Slower(u32),
     /// The program has moved a sixteenth more bytes than the profile has. How long the rest takes is not known.
     More,

@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(windows, [ms(650), ms(310), ms(40)]);
         assert_eq!((sizes[0].repays, sizes[0].cut), (ms(300), ms(0)));
         assert_eq!(sizes[1].cut, ms(490));
-        // What a cut takes is not repaid.
+        // A cut takes from the repayment.
         let both = [
             Demand {
                 lost: ms(600),

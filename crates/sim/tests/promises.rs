@@ -498,7 +498,7 @@ fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer(
     }
 }
 
-/// Behind the commands of others a read gets less of the drive than its share. What the p99 allows counts from half of the time on.
+/// Behind the commands of others a read gets less of the drive than its share. The share that the p99 allows counts from half of the time on.
 #[test]
 fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_behind_half_of_the_time() {
     let (read, _) = deep(Load::Closed(12, 0), Some(0.5), DriveQueue::Promised);
@@ -507,7 +507,7 @@ fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_behind_half_o
         "{:?}",
         read.stats
     );
-    // What the p99 allows is not the same all the time: for a twentieth of the time the scan may say that the date holds.
+    // The share that the p99 allows changes: for a twentieth of the time the scan may say that the date holds.
     let late = read.changes.iter().find(|(_, said)| *said == Verdict::Late);
     let (at, _) = late.expect("is said");
     assert!(

@@ -8,7 +8,7 @@ use super::AGREE;
 /// The short queue ends when idle time alone suffices in this share of the time left.
 const EASILY: f64 = 0.8;
 
-/// What the drive's queue holds, or would hold without a date.
+/// Length of the drive's queue, with a date or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum QueueLength {
     /// Two commands at most.

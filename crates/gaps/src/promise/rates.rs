@@ -1,8 +1,8 @@
-//! What is measured of clients and the drive: sums, and means by the second.
+//! Measured rates of clients and the drive: sums, and means by the second.
 
 use headtime_units::Nanos;
 
-/// What a scan has read, and what is left.
+/// Blocks that a scan has read, and blocks that are left.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Blocks {
     /// Blocks that were read in gaps and by clients.

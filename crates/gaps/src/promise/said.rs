@@ -1,4 +1,4 @@
-//! What a scan does for its promises now, and says of them.
+//! Reads that promises allow now, and verdicts on promises.
 
 use super::{AGREE, ClientWaits, Outlook, Promise, Promised, Verdict};
 use headtime_units::{Nanos, Time};
@@ -41,7 +41,7 @@ impl Promise {
         &self.changes
     }
 
-    /// What a status shows.
+    /// Returns the values that a status shows.
     pub(in super::super) fn outlook(&self) -> Outlook {
         Outlook {
             verdict: self.verdict,

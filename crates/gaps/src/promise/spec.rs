@@ -11,9 +11,9 @@ pub struct Promised {
     pub passed: Nanos,
     /// The 99th percentile of the clients' latencies is longer by this share of it at most, such as 0.05.
     pub p99: Option<f64>,
-    /// After so long the load repeats.
+    /// Time after which the load repeats.
     pub cycle: Nanos,
-    /// So many sectors are read in a row at clients' cost, such as those of 4 MiB.
+    /// Sectors read in a row at clients' cost, such as those of 4 MiB.
     pub unit: Sectors,
     /// Idle time is used when nobody has waited for anything for so long.
     pub patience: Nanos,

@@ -39,7 +39,7 @@ pub(super) struct GoalOf {
     pub model: Option<Arc<Model>>,
     /// Errors of the model in another run alone, if one was asked for: of the sum over the servers, in percent.
     pub errors: Option<BoundErrors>,
-    /// What the planner says of the run.
+    /// Findings of the planner on the run.
     pub said: Arc<Mutex<Said>>,
 }
 
