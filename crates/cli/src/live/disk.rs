@@ -3,7 +3,7 @@
 use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{assumed, build, error_at, known};
 use headtime_disk::profile::{Profile, Reference};
-use headtime_engine::{EngineSpec, GateSpec};
+use headtime_engine::EngineSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Slices, Spec};
@@ -148,7 +148,9 @@ impl PreparedDisk {
                 drive.name
             )
         });
-        let gate = (depth == 1 && *gate != GateSpec::default()).then(|| {
+        // Other gates order classes and programs, whatever the depth.
+        let is_idle = depth == 1 && matches!(gate.info().name, "rsd" | "head-time");
+        let gate = is_idle.then(|| {
             format!("gate {gate} has nothing to hold back at depth 1; give a larger depth, or leave the gate out")
         });
         let unordered = (depth == 1 && scheduler.info().name == "noop").then(|| {
