@@ -14,8 +14,8 @@ mod spec;
 use headtime_engine::{Finished, Outcome};
 use headtime_sched::{Class, Origin};
 use headtime_units::{Nanos, Sectors, Time};
-use queue::Queue;
 pub(super) use queue::QueueLength;
+use queue::{AGREE, Queue};
 pub(super) use rates::Blocks;
 use rates::{Rates, Sums};
 use shadow::Shadow;
@@ -39,8 +39,6 @@ const UNITS_MOST: f64 = 4.0;
 const UNIT: (f64, f64) = (0.1, 64.0);
 /// Reads of which the speed is a mean, and reads that an assumed profile counts as. Without a profile, fewer reads say nothing.
 const READS: (f64, f64) = (512.0, 16.0);
-/// Looks in a row that change a verdict for the worse, and for the better. The queue does the same.
-const AGREE: (u32, u32) = (5, 60);
 /// Fewer requests have no 99th percentile.
 const REQUESTS_LEAST: u64 = 1_000;
 /// The level sinks above the first of these parts of the promised p99, and rises below the second, by these factors every so many requests.

@@ -3,7 +3,8 @@
 //! A drive with many commands serves more, and leaves no gaps. A date without a bound shortens the queue where idle time does not suffice, and
 //! gives the queue back where it does.
 
-use super::AGREE;
+/// Looks in a row that change the queue: to the short one, and back. Verdicts change for the worse and the better by the same numbers.
+pub(super) const AGREE: (u32, u32) = (5, 60);
 
 /// The short queue ends when idle time alone suffices in this share of the time left.
 const EASILY: f64 = 0.8;

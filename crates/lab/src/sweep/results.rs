@@ -1,8 +1,7 @@
 //! The results of a sweep's runs.
 
-use super::Invariant;
 use crate::report::Run;
-use crate::report::catalogue::columns;
+use crate::report::catalogue::{Measure, columns};
 use crate::report::field::Field;
 use crate::report::row::Row;
 
@@ -31,10 +30,9 @@ pub struct MeasuredRow {
 }
 
 impl Outcome {
-    /// Returns the rows of a run. With invariants, returns the row of the whole alone.
-    pub fn of(run: &Run, invariants: &[Invariant]) -> Outcome {
-        let most = if invariants.is_empty() { usize::MAX } else { 1 };
-        let judged = || invariants.iter().map(|invariant| invariant.metric);
+    /// Returns the rows of a run. With values that invariants judge, returns the row of the whole alone.
+    pub fn of(run: &Run, judged: &[&'static Measure]) -> Outcome {
+        let most = if judged.is_empty() { usize::MAX } else { 1 };
         let rows = Row::all(run).into_iter().take(most).map(|row| MeasuredRow {
             origin: row.name(),
             program: match row {
@@ -44,7 +42,7 @@ impl Outcome {
                     Field::Nothing
                 }
             },
-            fields: (columns().iter().chain(judged()))
+            fields: (columns().iter().chain(judged.iter().copied()))
                 .map(|value| value.of(&row))
                 .collect(),
         });

@@ -1,6 +1,5 @@
 //! Runs the combinations of a sweep, several at a time.
 
-use super::Invariant;
 use super::journal::Journal;
 use super::plan::Plan;
 use super::results::{Outcome, Results};
@@ -8,6 +7,7 @@ use crate::batch::{self, Taker};
 use crate::execute::{MadeRepeat, Wanted, With, make, sum_up};
 use crate::fault::Fault;
 use crate::prepare::{Prepared, prepare};
+use crate::report::catalogue::Measure;
 use crate::scenario::cells;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -198,8 +198,9 @@ impl Gathering<'_> {
         let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
         let (outcome, keep) = match pieces {
             Ok(pieces) => {
-                let invariants = &self.plan.sweep.invariants;
-                (sum_up_pieces(pieces, invariants)?, true)
+                let invariants = self.plan.sweep.invariants.iter();
+                let judged: Vec<_> = invariants.map(|invariant| invariant.metric).collect();
+                (sum_up_pieces(pieces, &judged)?, true)
             }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
             // Whoever mends it wants to see what comes of it.
@@ -221,7 +222,7 @@ impl Gathering<'_> {
     }
 }
 
-fn sum_up_pieces(pieces: Vec<Piece>, invariants: &[Invariant]) -> Result<Outcome, Fault> {
+fn sum_up_pieces(pieces: Vec<Piece>, judged: &[&'static Measure]) -> Result<Outcome, Fault> {
     let (mut prepared, mut made) = (None, Vec::new());
     for piece in pieces {
         prepared = Some(piece.prepared);
@@ -229,7 +230,7 @@ fn sum_up_pieces(pieces: Vec<Piece>, invariants: &[Invariant]) -> Result<Outcome
     }
     let prepared = prepared.expect("a run has one repeat at least");
     let cell = &cells(&prepared.scenario)[0];
-    Ok(Outcome::of(&sum_up(&prepared, cell, &made), invariants))
+    Ok(Outcome::of(&sum_up(&prepared, cell, &made), judged))
 }
 
 impl Taker<Result<Piece, Trouble>> for Gathering<'_> {
