@@ -379,7 +379,6 @@ fn nothing_of_what_cannot_be_read_is_looked_for_before_urgent_requests() {
 }
 
 #[test]
-#[ignore = "known defect: a block that was to be read alone when its date was dropped waits for idle time"]
 fn without_a_date_what_cannot_be_read_is_found_beside_clients_that_never_pause() {
     let (rig, busy, urgent) = with_a_bad_sector();
     rig.begin(&ScrubAsk {
