@@ -243,13 +243,40 @@ impl<P: Passing> Freeblock<P> {
         if left == 0 {
             return None;
         }
-        let piece = self.options.idle?.piece.min(Sectors::new(left));
+        let asked = self.before(engine, lane, Sectors::new(left))?;
+        self.unit = Some((whose, left.saturating_sub(asked.0.extent.len.get())));
+        Some(asked)
+    }
+
+    /// True if all blocks that are not read were in reads that failed. Without a date nothing but idle time may ever come for such blocks.
+    pub fn has_only_suspects(&self) -> bool {
+        !self.suspects.is_empty() && self.unread() == self.suspects.len() as u64
+    }
+
+    /// Reads the next block before the request that is staged, whatever is promised.
+    pub fn block_before(
+        &mut self,
+        engine: &Engine,
+        approach: Option<&Approach>,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let lane = self.lane_before(engine, approach)?;
+        self.before(engine, lane, self.options.block)
+    }
+
+    /// Reads up to this number of sectors before the request that is staged in a lane.
+    fn before(
+        &mut self,
+        engine: &Engine,
+        lane: Lane,
+        most: Sectors,
+    ) -> Option<(Arrival, Lane, Join)> {
+        let (id, request) = engine.joinable(lane)?;
+        let piece = self.options.idle?.piece.min(most);
         let next = self.piece(Join::Outright, piece)?;
         let asked = arrival(self.next, self.op, next.extent, Flags::NONE, Class::IDLE);
         if !engine.may_join(&asked, lane, next.join) {
             return None;
         }
-        self.unit = Some((whose, left.saturating_sub(next.extent.len.get())));
         self.next_alone = next.extent.end();
         self.target = Some((id, request.arrival, u32::MAX, false));
         let asked = self.ask(next, Flags::NONE, Class::IDLE, true);

@@ -492,6 +492,11 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
             true => None,
             false => self.scan.joins(now, engine, in_gaps),
         };
+        let is_due = self.hurries() && !self.plan.promises.any() && self.scan.has_only_suspects();
+        let asked = asked.or_else(|| match is_due {
+            true => self.scan.block_before(engine, approach),
+            false => None,
+        });
         if let Some((arrival, _, join)) = &asked
             && let RequestId::Background(id) = arrival.id
         {

@@ -104,9 +104,10 @@ impl<P: Passing> Scrub<P> {
         Some(self.quiet_since(engine)?.saturating_add(after))
     }
 
-    /// Returns true if nothing is to be read any more but parts of blocks.
-    fn has_only_parts(&self) -> bool {
-        !self.parts.is_empty() && self.scan.unread() == 0
+    /// Returns true if nothing is to be read any more but parts of blocks, and blocks whose reads failed beside others.
+    pub(super) fn has_only_parts(&self) -> bool {
+        let parts = !self.parts.is_empty() && self.scan.unread() == 0;
+        parts || self.scan.has_only_suspects()
     }
 
     /// Notes whether parts of blocks have waited for long enough.
@@ -114,7 +115,8 @@ impl<P: Passing> Scrub<P> {
         if !self.has_only_parts() {
             self.parts_due = now.saturating_add(PARTS_WAIT);
         }
-        self.parts_are_due = self.part.is_none() && self.parts_due <= now;
+        let waits = self.part.is_none() && self.scan.in_flight() == 0;
+        self.parts_are_due = waits && self.parts_due <= now;
     }
 
     /// When the next part is read beside clients, if the disk is not idle before.
@@ -163,12 +165,17 @@ impl<P: Passing> Scrub<P> {
         Some((arrival, lane, join))
     }
 
+    /// Says when the next part is read beside clients: the one before `took` so long.
+    pub(super) fn part_took(&mut self, now: Time, took: Nanos) {
+        self.parts_due = now.saturating_add((took * PARTS_REST).max(PARTS_WAIT));
+    }
+
     pub(super) fn part_finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         let Some(part) = self.part.take() else { return };
         self.scan.finished_besides(now, done, self.part_alone);
         let took = now.saturating_since(done.issued);
         self.part_takes = (self.part_takes * 7 + took) / 8;
-        self.parts_due = now.saturating_add((took * PARTS_REST).max(PARTS_WAIT));
+        self.part_took(now, took);
         let outcome = done.outcome;
         let block = self.number(part.extent.start);
         if self.open.get(&block) != Some(&part.read) {

@@ -50,11 +50,11 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Returns true if nothing is left of a scrub but parts of blocks that cannot be read as a whole, which are read at the cost of clients then: with
-    /// a date as far as promises need and allow, without one when they have waited.
+    /// Returns true if [nothing but parts](Scrub::has_only_parts) is left of a scrub. These are read at the cost of clients then: with a date as far
+    /// as promises need and allow, without a date when they have waited.
     pub(super) fn hurries(&self) -> bool {
         let hurries = self.plan.promises.date.is_some() || self.parts_are_due;
-        hurries && !self.plan.is_copy() && self.scan.unread() == 0 && !self.parts.is_empty()
+        hurries && !self.plan.is_copy() && self.has_only_parts()
     }
 
     /// Something else is promised from now on.

@@ -22,6 +22,9 @@ impl<P: Passing + Clone + 'static> Scrub<P> {
         }
         let is_alone = self.alone.take_if(|id| *id == done.id).is_some();
         let is_outright = self.outright.remove(&done.id);
+        if is_outright && self.plan.promises.date.is_none() {
+            self.part_took(now, now.saturating_since(done.issued));
+        }
         if is_done {
             *match (is_alone, is_outright) {
                 (true, _) => &mut self.in_idle_time,
