@@ -85,6 +85,8 @@ pub(super) struct Promise {
     /// The share of the time that the p99 allows, and the requests at its last step.
     level: f64,
     stepped: u64,
+    /// True if the p99 has lowered the level.
+    binds: bool,
     /// Parts of a look for which gaps and idle time are due under the level.
     phases: [f64; 2],
     /// The p99 without the scan, and the share of the last requests that took as long.
@@ -125,6 +127,7 @@ impl Promise {
             learns: true,
             level: LEVELS.0,
             stepped: 0,
+            binds: false,
             phases: [0.0; 2],
             limit: Nanos::LONGEST,
             long: 0.0,
@@ -292,7 +295,7 @@ impl Promise {
             |within: Nanos| heard.saturating_add((within / 2).saturating_sub(self.promised.passed));
         let whole = began.saturating_add(self.promised.cycle);
         let whole = now >= within.map_or(whole, |within| whole.min(half(within)));
-        let most = match is_bounded && whole {
+        let most = match is_bounded && (whole || self.binds) {
             true => self.rates.level.max(self.rates.asked).min(SHARE_MAX),
             false => SHARE_MAX,
         };
@@ -366,6 +369,7 @@ impl Promise {
         }
         (self.stepped, self.limit) = (requests, self.shadow.without.at(0.99));
         let used = self.used();
+        self.binds |= used > BOUNDED.0 && !self.is_calm();
         self.level = match () {
             () if self.is_calm() => self.level,
             () if used > BOUNDED.0 => (self.level * STEPS.0).max(LEVELS.1),

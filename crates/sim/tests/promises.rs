@@ -498,24 +498,19 @@ fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer(
     }
 }
 
-/// Behind the commands of others a read gets less of the drive than its share. The share that the p99 allows counts from half of the time on.
+/// Behind the commands of others a read gets less of the drive than its share.
 #[test]
-fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_behind_half_of_the_time() {
-    let (read, _) = deep(Load::Closed(12, 0), Some(0.5), DriveQueue::Promised);
+fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_soon() {
+    let (read, _) = deep(Load::Closed(12, 0), Some(0.1), DriveQueue::Promised);
     assert!(
         read.left > 0 && read.stats.blocks_demanded > 0,
         "{:?}",
         read.stats
     );
-    // The share that the p99 allows changes: for a twentieth of the time the scan may say that the date holds.
-    let late = read.changes.iter().find(|(_, said)| *said == Verdict::Late);
-    let (at, _) = late.expect("is said");
-    assert!(
-        *at < Time::ZERO + Nanos::from_secs(110),
-        "{:?}",
-        read.changes
-    );
-    assert_eq!(read.changes.last(), late);
+    let said: Vec<Verdict> = read.changes.iter().map(|(_, said)| *said).collect();
+    let (first, _) = read.changes[1];
+    assert!(!said.contains(&Verdict::Holds), "{:?}", read.changes);
+    assert!(first < Time::ZERO + Nanos::from_secs(20), "{first}");
 }
 
 #[test]
