@@ -7,12 +7,7 @@ Draws mixes of two or three programs with goals, with or without a backup. Asks 
 `windows`. A goal is kept if the program is at most 5 % late. Prints a row for each verdict. SEED is 1 and MIXES is 200 if not given.
 """
 
-import json
-import os
-import random
-import subprocess
-import sys
-import tempfile
+import runs
 
 LATE_PERCENT = 5.0
 BENCHMARKS = {
@@ -29,7 +24,7 @@ def scenario(draw):
 seed = {draw(range(1, 1000))}
 schedulers = "cfq"
 drive.profile = "{draw(["barracuda-7200.10-160", "wd5000aaks"])}"
-engine = {{ depth = 31, gate = "{os.environ.get("GATE", "windows")}" }}
+engine = {{ depth = 31, gate = "windows" }}
 cluster = {{ servers = {draw([3, 9])}, nodes = 4 }}
 """
     for number in range(draw([2, 2, 3])):
@@ -40,29 +35,14 @@ cluster = {{ servers = {draw([3, 9])}, nodes = 4 }}
     return text + draw(["", '[[program]]\nbenchmark = "backup"\nsize = "100GiB"\nstart = "300GiB"\n'])
 
 
-def headtime(*words):
-    """Output of a command."""
-    done = subprocess.run([os.environ.get("HEADTIME", "target/release/headtime"), *words], capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return done.stdout
-
-
 def main():
-    words = sys.argv[1:]
-    if len(words) > 2 or not all(word.isdigit() for word in words) or words[1:] == ["0"]:
-        sys.exit(__doc__)
-    seed, mixes = (int(word) for word in words + ["1", "200"][len(words) :])
-    draw = random.Random(seed).choice
+    draw, mixes = runs.drawn(__doc__, 200)
     counts = {}
     for mix in range(mixes):
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-            file.write(scenario(draw))
-            file.flush()
-            said = headtime("qos", "plan", file.name).strip().splitlines()[-1].split(": ")[-1].rstrip(".")
-            run = json.loads(headtime("sim", "run", file.name, "--format", "json"))["runs"][0]
-            if "-v" in os.environ.get("ADMISSION", ""):
-                print(headtime("qos", "plan", file.name), [p.get("late_percent") for p in run["programs"]], flush=True)
+        text = scenario(draw)
+        with runs.scenario_file(text) as name:
+            said = runs.headtime("qos", "plan", name).strip().splitlines()[-1].split(": ")[-1].rstrip(".")
+        run = runs.runs(text)[0]
         late = [one["late_percent"] for one in run["programs"] if one.get("late_percent") is not None]
         kept = all(one <= LATE_PERCENT for one in late)
         counts.setdefault(said, [0, 0])[kept] += 1

@@ -8,11 +8,9 @@ anywhere. The date is so near that the scan needs this share of its rate in idle
 number for each date.
 """
 
-import json
-import os
-import subprocess
 import sys
-import tempfile
+
+import runs
 
 # GB of the scan.
 DRIVES = {"wd5000aaks": 1.0, "barracuda-7200.10-160": 0.8, "exos-x18": 3.0, "nearline-20tb": 3.2}
@@ -21,7 +19,7 @@ DATES = (10, 20, 40, 60, 80)
 
 def run(drive, duration, scan="", client="processes = 6", range_of_clients=""):
     """The results of a run."""
-    text = f"""
+    return runs.runs(f"""
 schedulers = "deadline"
 drive.profile = "{drive}"
 engine.depth = 1
@@ -32,15 +30,7 @@ size = "4KiB"
 {client}
 {range_of_clients}
 {scan}
-"""
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(text)
-        file.flush()
-        command = [os.environ.get("HEADTIME", "target/release/headtime"), "sim", "run", file.name, "--format", "json"]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)["runs"][0]
+""")[0]
 
 
 def main():

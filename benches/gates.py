@@ -9,11 +9,8 @@ reader. Prints the points that each gate keeps. SEED is 1 and POINTS is 120 if n
 """
 
 import json
-import os
-import random
-import subprocess
-import sys
-import tempfile
+
+import runs
 
 GATES = ["head-time", "depth=1", "depth=2", "depth=4", "depth=8", "depth"]
 GATES += [f"rsd:age_th={age}" for age in (0, 1, 2, 4, 8, 16, 30, 90)]
@@ -45,24 +42,12 @@ outstanding = {draw([1, 4, 32])}
 
 def rates(text):
     """Requests a second of the reader and of the bulk side, by gate."""
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
-        file.write(text)
-        file.flush()
-        command = [os.environ.get("HEADTIME", "target/release/headtime"), "sim", "run", file.name, "--format", "json"]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    runs = json.loads(done.stdout)["runs"]
     of = lambda run, name: next(one["iops"] for one in run["by_name"] if one["name"] == name)
-    return {gate: (of(run, "reader"), of(run, "bulk")) for gate, run in zip(GATES, runs)}
+    return {gate: (of(run, "reader"), of(run, "bulk")) for gate, run in zip(GATES, runs.runs(text))}
 
 
 def main():
-    words = sys.argv[1:]
-    if len(words) > 2 or not all(word.isdigit() for word in words) or words[1:] == ["0"]:
-        sys.exit(__doc__)
-    seed, points = (int(word) for word in words + ["1", "120"][len(words) :])
-    draw = random.Random(seed).choice
+    draw, points = runs.drawn(__doc__, 120)
     kept = {gate: [0, 0, 0] for gate in GATES}
     for _ in range(points):
         by_gate = rates(scenario(draw))

@@ -33,6 +33,8 @@ const RESERVE: f64 = 0.03;
 const MEAN_OVER: f64 = 0.1;
 /// The largest share of the drive's time that reads take from clients.
 const SHARE_MAX: f64 = 0.9;
+/// Reads are assumed to get at least this part of the share that the controller asks for.
+const REACH_LEAST: f64 = 0.25;
 /// Most units before one request.
 const UNITS_MOST: f64 = 4.0;
 /// Assumed seconds of the first unit, and reads of which the length is a mean.
@@ -272,12 +274,13 @@ impl Promise {
         };
         let may = queue == QueueLength::DeepOrNot && self.has_gaps;
         let may = may && within.is_some() && self.promised.p99.is_none();
-        if self.queue.turns(may, self.learns, pace, self.rates.idle) {
+        let reach = self.rates.reach(self.asked.is_some());
+        let brings = self.rates.gaps + self.rates.idle + SHARE_MAX * reach * speed;
+        let learns = self.learns || self.reads < READS.1;
+        if self.queue.turns(may, learns, pace, brings) {
             (self.rates, self.rates_from, self.learns) = (Rates::default(), now, true);
         }
-        // What reads get of a deep queue nobody knows, where the queue may become short.
-        let may_read = !may || self.queue.is_short;
-        self.choose_ways(now, may_read, (pace, speed));
+        self.choose_ways(now, (pace, speed), reach);
         if self.learns || self.reads < READS.1 {
             self.ends = None;
             return;
@@ -383,7 +386,7 @@ impl Promise {
     }
 
     /// Sets which reads are made until the next look.
-    fn choose_ways(&mut self, now: Time, may_read: bool, (pace, speed): (f64, f64)) {
+    fn choose_ways(&mut self, now: Time, (pace, speed): (f64, f64), reach: f64) {
         let (is_bounded, is_calm) = (self.promised.p99.is_some(), self.is_calm());
         let mut phase = |at: usize, share: f64| {
             let phase = self.phases[at] + share;
@@ -400,10 +403,10 @@ impl Promise {
         self.uses_idle = !is_bounded || is_quiet || (is_needed && in_idle);
         let most = if is_bounded { self.level } else { SHARE_MAX };
         self.share = match () {
-            () if self.learns || !may_read => 0.0,
+            () if self.learns => 0.0,
             // A few reads show the speed of a drive without an assumed profile.
             () if self.reads < READS.1 || pace.is_infinite() => most,
-            () => self.needed(pace, 1.0, speed).clamp(0.0, most),
+            () => (self.needed(pace, 1.0, speed) / reach.max(REACH_LEAST)).clamp(0.0, most),
         };
         if self.share == 0.0 {
             self.owed.0 = self.owed.0.min(0.0);

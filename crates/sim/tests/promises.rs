@@ -267,17 +267,18 @@ fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
     let all = [
         (NONE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
         (NONE, Load::Open(40.0), "deadline", 1, 8, 5.0),
-        (NONE, Load::Open(40.0), "sptf-sw60", 2, 12, 6.0),
+        (NONE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
         (NONE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 5.0),
         (NONE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
         (LATE, Load::Open(20.0), "sptf-sw60", 2, 10, 3.0),
         (LATE, Load::Open(40.0), "deadline", 1, 8, 5.0),
-        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 6.0),
+        (LATE, Load::Open(40.0), "sptf-sw60", 2, 12, 5.0),
         (LATE, Load::Closed(4, 100), "sptf-sw60", 2, 8, 10.0),
         (LATE, Load::Closed(8, 0), "noop", 2, 25, 8.0),
     ];
     for (late, load, scheduler, depth, gigabytes, percent) in cases(6, all) {
-        let scan = Some((gigabytes, Some(promised(200, None))));
+        // The estimate is for scans with a bound.
+        let scan = Some((gigabytes, Some(promised(200, Some(0.25)))));
         let run = Run {
             load,
             late,
@@ -441,46 +442,41 @@ fn clients_come_first_where_both_cannot_hold() {
     );
 }
 
-/// Ten gigabytes within 200 s beside clients of a drive that may have 32 commands.
-fn deep(load: Load, p99: Option<f64>, queue: DriveQueue) -> (Read, Timeline) {
+/// Ten gigabytes by a date beside clients of a drive that may have 32 commands.
+fn deep(load: Load, p99: Option<f64>, seconds: u64, queue: DriveQueue) -> (Read, Timeline) {
     let run = Run {
         load,
         scheduler: "deadline",
         depth: 32,
         queue,
-        ..crowded(200, p99)
+        ..crowded(seconds, p99)
     };
     run.make()
 }
 
+/// 50 MB/s are read beside the deep queue, 125 MB/s are not.
 #[test]
-fn for_a_date_that_idle_time_does_not_keep_the_drive_has_few_commands() {
+fn for_a_date_that_reads_beside_a_deep_queue_do_not_keep_the_drive_has_few_commands() {
     let crowd = Load::Closed(12, 0);
-    // 125 MB/s are too much for reads beside a deep queue.
-    let date = |queue| {
-        let run = Run {
-            load: crowd,
-            scheduler: "deadline",
-            depth: 32,
-            queue,
-            ..crowded(80, None)
-        };
-        run.make()
-    };
-    let (kept, busy) = date(DriveQueue::Kept);
-    assert!(kept.stats.before == 0 && kept.left > 0, "{:?}", kept.stats);
-    let (read, less) = date(DriveQueue::Promised);
-    assert!(
-        read.stats.before > 0 && read.left == 0,
-        "{:?} {}",
-        read.stats,
-        read.left
-    );
+    let (kept, busy) = deep(crowd, None, 200, DriveQueue::Kept);
+    let (read, less) = deep(crowd, None, 200, DriveQueue::Promised);
+    assert_eq!([kept.left, read.left], [0, 0]);
+    assert!(kept.stats.before < 100, "{:?}", kept.stats);
+    assert!(less.len() * 100 > busy.len() * 98, "{}", less.len());
+    // Two commands at all times would cost clients a fifth of their rate.
+    let (short, least) = deep(crowd, None, 200, DriveQueue::Short);
+    assert!(short.stats.before > 3_000, "{:?}", short.stats);
+    assert!(less.len() * 5 > least.len() * 6, "{}", least.len());
+
+    let (kept, busy) = deep(crowd, None, 80, DriveQueue::Kept);
+    assert!(kept.stats.before < 100, "{:?}", kept.stats);
+    let (read, less) = deep(crowd, None, 80, DriveQueue::Promised);
+    assert!(read.left == 0 && kept.left > 3_000, "{}", kept.left);
     // Which costs clients of their rate.
-    assert!(less.len() * 3 < busy.len() * 2, "{}", less.len());
-    // It learns for 0.8 s, and the drive has all its commands until then.
+    assert!(less.len() * 4 < busy.len() * 3, "{}", less.len());
+    // The drive has all its commands in the first half of the time.
     let before = |timeline: &Timeline| {
-        let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_millis(800);
+        let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_secs(40);
         timeline.iter().take_while(first).count()
     };
     assert_eq!(before(&less), before(&busy));
@@ -493,15 +489,18 @@ fn the_drive_keeps_its_queue_where_idle_time_suffices_or_nobody_may_wait_longer(
         (Load::Closed(12, 0), Some(0.1)),
         (Load::Open(20.0), Some(0.1)),
     ] {
-        let kept = deep(load, p99, DriveQueue::Kept);
-        assert!(deep(load, p99, DriveQueue::Promised) == kept, "{load:?}");
+        let kept = deep(load, p99, 200, DriveQueue::Kept);
+        assert!(
+            deep(load, p99, 200, DriveQueue::Promised) == kept,
+            "{load:?}"
+        );
     }
 }
 
 /// Behind the commands of others a read gets less of the drive than its share.
 #[test]
 fn where_the_drive_keeps_its_queue_a_date_that_cannot_hold_is_said_soon() {
-    let (read, _) = deep(Load::Closed(12, 0), Some(0.1), DriveQueue::Promised);
+    let (read, _) = deep(Load::Closed(12, 0), Some(0.1), 200, DriveQueue::Promised);
     assert!(
         read.left > 0 && read.stats.blocks_demanded > 0,
         "{:?}",

@@ -17,7 +17,8 @@ fn near(mib: u64) -> ProcessSpec {
 
 /// What is left of the clients' rate beside a scan of `exos-x18`, and what that did.
 fn left(each: &ProcessSpec, hits: Hits) -> (f64, FreeblockStats) {
-    let ([alone, beside], stats) = with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits);
+    let ([alone, beside], stats) =
+        with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits, 3);
     (beside as f64 / alone as f64, stats)
 }
 
@@ -45,7 +46,7 @@ fn they_keep_them_whatever_the_drive_and_the_order() {
     for (drive, scheduler, depth, mib) in cases(1, all) {
         let [guarded, spared] = [Hits::Guarded, Hits::Spared].map(|hits| {
             let ([alone, beside], _) =
-                with_its_buffer(&shipped(drive), scheduler, depth, &near(mib), hits);
+                with_its_buffer(&shipped(drive), scheduler, depth, &near(mib), hits, 1);
             beside as f64 / alone as f64
         });
         assert!(guarded > 0.97, "{drive}, {scheduler}: {guarded}");
@@ -82,7 +83,7 @@ fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_re
         let few = shipped(drive).with(|spec| spec.cache.destage_runs = 64);
         let few = few.expect("it can be");
         let left = |hits| {
-            let ([alone, beside], stats) = with_its_buffer(&few, "sptf-sw60", 2, &writing, hits);
+            let ([alone, beside], stats) = with_its_buffer(&few, "sptf-sw60", 2, &writing, hits, 1);
             (beside as f64 / alone as f64, stats)
         };
         let (share, stats) = left(Hits::Guarded);

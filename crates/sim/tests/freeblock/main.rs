@@ -255,13 +255,15 @@ fn shipped(drive: &str) -> Profile {
     changed.expect("it can be")
 }
 
-/// What clients get of a drive with its buffer on, in requests within ten seconds, alone and beside a scan of the whole disk.
+/// Requests of clients that a drive with its buffer on serves in ten seconds for each of so many seeds, alone and beside a scan of the
+/// whole disk. Also what the scan of the last seed did. A single seed varies by 2 %.
 fn with_its_buffer(
     profile: &Profile,
     scheduler: &str,
     depth: u32,
     each: &ProcessSpec,
     hits: Hits,
+    seeds: u64,
 ) -> ([usize; 2], FreeblockStats) {
     let profile = profile
         .with(|spec| spec.queue.depth = spec.queue.depth.max(depth))
@@ -271,24 +273,23 @@ fn with_its_buffer(
         hits,
         ..FreeblockOptions::default()
     };
-    let workload = SyntheticSpec {
-        count: None,
-        ..SyntheticSpec::alike(1, 3, each)
-    };
     let whole = Extent::new(Lba::ZERO, profile.geometry.capacity);
     let counts = [None, Some((whole, options))].map(|scan| {
-        let (timeline, read) = simulate(&profile, scheduler, &workload, scan, |setup| {
-            setup.stations[0].engine.depth = depth;
-            setup.audit = false;
-            // The first gap reads show what they cost, once: near 2 % of ten seconds for the guarded.
-            let seconds = if hits == Hits::Guarded && scheduler == "deadline" {
-                20
-            } else {
-                10
+        let mut count = 0;
+        let mut stats = FreeblockStats::default();
+        for seed in 1..=seeds {
+            let workload = SyntheticSpec {
+                count: None,
+                ..SyntheticSpec::alike(seed, 3, each)
             };
-            setup.limit = Some(Nanos::from_secs(seconds));
-        });
-        (timeline.len(), read.borrow().stats)
+            let (timeline, read) = simulate(&profile, scheduler, &workload, scan, |setup| {
+                setup.stations[0].engine.depth = depth;
+                setup.audit = false;
+                setup.limit = Some(Nanos::from_secs(10));
+            });
+            (count, stats) = (count + timeline.len(), read.borrow().stats);
+        }
+        (count, stats)
     });
     ([counts[0].0, counts[1].0], counts[1].1)
 }
@@ -318,7 +319,7 @@ fn what_the_buffer_serves_leaves_no_gap() {
     for (drive, scheduler, depth, each) in cases(2, all) {
         let profile = without_hold(drive).expect("it can be");
         let ([alone, beside], stats) =
-            with_its_buffer(&profile, scheduler, depth, each, Hits::Spared);
+            with_its_buffer(&profile, scheduler, depth, each, Hits::Spared, 1);
         // Of five seeds, 97.2 % are left in the mean with the worst of these, and 95.3 to 98.8 % with one.
         assert!(
             beside * 100 > alone * 95,
@@ -328,8 +329,14 @@ fn what_the_buffer_serves_leaves_no_gap() {
         assert_eq!(stats.suspensions() > 0, each.read_share == 1.0, "{drive}");
     }
     // What is to be spared is a lot.
-    let ([alone, beside], stats) =
-        with_its_buffer(&shipped("wd5000aaks"), "noop", 2, &in_order, Hits::Ignored);
+    let ([alone, beside], stats) = with_its_buffer(
+        &shipped("wd5000aaks"),
+        "noop",
+        2,
+        &in_order,
+        Hits::Ignored,
+        1,
+    );
     assert!(beside * 3 < alone * 2, "{beside} of {alone}");
     assert_eq!(stats.suspensions(), 0);
 }
@@ -344,7 +351,7 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
     };
     let of = |drive, scheduler, depth, hits| {
         let ([alone, beside], stats) =
-            with_its_buffer(&shipped(drive), scheduler, depth, &random, hits);
+            with_its_buffer(&shipped(drive), scheduler, depth, &random, hits, 1);
         (beside as f64 / alone as f64, stats)
     };
     for scheduler in cases(1, ["noop", "sptf"]) {
@@ -478,7 +485,7 @@ fn random_reads_have_all_their_gaps() {
     let random = ProcessSpec::default();
     for drive in cases(1, ["wd5000aaks", "exos-x18"]) {
         let ([alone, beside], stats) =
-            with_its_buffer(&shipped(drive), "noop", 1, &random, Hits::Spared);
+            with_its_buffer(&shipped(drive), "noop", 1, &random, Hits::Spared, 1);
         // The request goes when the pick is done, and the drive begins to process it then.
         assert!(beside * 1000 > alone * 985, "{drive}: {beside} of {alone}");
         assert!(stats.gaps > 500, "{drive}: {stats:?}");
