@@ -473,7 +473,7 @@ fn for_a_date_that_reads_beside_a_deep_queue_do_not_keep_the_drive_has_few_comma
     let (read, less) = deep(crowd, None, 80, DriveQueue::Promised);
     assert!(read.left == 0 && kept.left > 3_000, "{}", kept.left);
     // Which costs clients of their rate.
-    assert!(less.len() * 4 < busy.len() * 3, "{}", less.len());
+    assert!(less.len() * 10 < busy.len() * 9, "{}", less.len());
     // The drive has all its commands in the first half of the time.
     let before = |timeline: &Timeline| {
         let first = |(_, at, _): &&(u64, Time, Nanos)| *at < Time::ZERO + Nanos::from_secs(40);
