@@ -83,7 +83,7 @@ fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_re
         let few = shipped(drive).with(|spec| spec.cache.destage_runs = 64);
         let few = few.expect("it can be");
         let left = |hits| {
-            let ([alone, beside], stats) = with_its_buffer(&few, "sptf-sw60", 2, &writing, hits, 1);
+            let ([alone, beside], stats) = with_its_buffer(&few, "sptf-sw60", 2, &writing, hits, 6);
             (beside as f64 / alone as f64, stats)
         };
         let (share, stats) = left(Hits::Guarded);

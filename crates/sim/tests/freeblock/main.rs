@@ -311,6 +311,7 @@ fn what_the_buffer_serves_leaves_no_gap() {
         ("exos-x18", "sptf", 2, &writing),
         ("wd5000aaks", "noop", 1, &in_order),
         ("wd5000aaks", "sptf", 1, &in_order),
+        // Just in time: the arm leaves streams for gap reads, which only the guard sees.
         ("exos-x18", "sptf", 2, &in_order),
         ("exos-x18", "deadline", 1, &writing),
     ];
@@ -318,15 +319,19 @@ fn what_the_buffer_serves_leaves_no_gap() {
     let without_hold = |drive| shipped(drive).with(|spec| spec.queue.stream_hold = Nanos::ZERO);
     for (drive, scheduler, depth, each) in cases(2, all) {
         let profile = without_hold(drive).expect("it can be");
-        let ([alone, beside], stats) =
-            with_its_buffer(&profile, scheduler, depth, each, Hits::Spared, 1);
+        let hits = match (drive, each.read_share == 1.0) {
+            ("exos-x18", true) => Hits::Guarded,
+            _ => Hits::Spared,
+        };
+        let ([alone, beside], stats) = with_its_buffer(&profile, scheduler, depth, each, hits, 1);
         // Of five seeds, 97.2 % are left in the mean with the worst of these, and 95.3 to 98.8 % with one.
         assert!(
             beside * 100 > alone * 95,
             "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
         );
-        // Nothing is spared before random reads whose ends are as predicted.
-        assert_eq!(stats.suspensions() > 0, each.read_share == 1.0, "{drive}");
+        // Nothing is spared before random reads whose ends are as predicted, nor where clients lose nothing.
+        let spares = each.read_share == 1.0 && beside < alone;
+        assert_eq!(stats.suspensions() > 0, spares, "{drive}, {scheduler}");
     }
     // What is to be spared is a lot.
     let ([alone, beside], stats) = with_its_buffer(

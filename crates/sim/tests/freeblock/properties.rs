@@ -42,19 +42,20 @@ fn of_flushes(timeline: &Timeline) -> [f64; 2] {
 #[test]
 fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
     let all = [
-        ("atlas10k", "noop", false, 1.005),
+        ("atlas10k", "noop", false, 1.005, 5),
         // A flush waits for the one that the scheduler puts off longest, which is another one each time.
-        ("atlas10k", "sptf-sw60", false, 1.04),
-        ("exos-x18", "sptf-sw60", false, 1.04),
-        ("exos-x18", "deadline", true, 1.015),
+        ("atlas10k", "sptf-sw60", false, 1.04, 20),
+        ("exos-x18", "sptf-sw60", false, 1.04, 20),
+        // The drive writes back in another order beside a scan, so that all takes 1.4 % longer.
+        ("exos-x18", "deadline", true, 1.015, 40),
     ];
-    for (drive, scheduler, write_back, most) in cases(1, all) {
+    for (drive, scheduler, write_back, most, seeds) in cases(1, all) {
         let drive = match drive {
             "atlas10k" => super::noisy(),
             other => noisy(other, write_back),
         };
         let (mut alone, mut beside, mut before) = ([0.0; 2], [0.0; 2], 0);
-        for seed in 1..=5 {
+        for seed in 1..=seeds {
             let mut sync = ten(seed, 8_000, 5_000);
             // Two that think, so that none waits for most of the time.
             for one in &mut sync.processes[..2] {
@@ -79,7 +80,9 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
             }
             before += read.borrow().stats.before;
         }
-        let ratios = [beside[0] / alone[0], beside[1] / alone[1]];
+        // Flushes take as much longer as all does.
+        let all = beside[1] / alone[1];
+        let ratios = [beside[0] / alone[0] / all.max(1.0), all];
         let text = format!("{scheduler}, {write_back}: {ratios:?}, {before}");
         assert!(ratios[0] < most && ratios[1] < most.min(1.015), "{text}");
         assert!(before > 5_000, "{text}");
