@@ -38,7 +38,9 @@ fn coordinator(servers: &[&Server], programs: &str) -> Server {
 
 /// Why there can be no coordinator, with its exit code.
 fn refused(servers: &[&Server], programs: &str) -> (Option<i32>, String) {
-    let directory = scratch("no-coordinator");
+    // Tests run side by side.
+    let last = servers[servers.len() - 1].directory.file_name().unwrap();
+    let directory = scratch(&format!("no-coordinator-of-{}", last.display()));
     let all = arguments(&directory, servers, programs);
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let output = run(&directory, &all);
