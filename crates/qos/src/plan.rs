@@ -85,7 +85,6 @@ impl Planning {
             drift: options.choice("losses") == "course",
             shortage: match options.choice("shortage") {
                 "even" => Shortage::Even,
-                "latest" => Shortage::Latest,
                 _ => Shortage::Deadline,
             },
             ..Planning::default()

@@ -17,8 +17,6 @@ pub enum Shortage {
     Deadline,
     /// All programs the same time.
     Even,
-    /// The program with the latest deadline first. Losses of earlier deadlines are repaid before later deadlines get a window.
-    Latest,
 }
 
 /// Traffic and demand of a lane in the period that has ended.
@@ -145,27 +143,16 @@ pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]
             cut: Nanos::ZERO,
         })
         .collect();
-    if shortage == Shortage::Latest {
-        repay(&mut Nanos::MAX.clone(), period, demands, &mut sizes);
-        for size in &mut sizes {
-            size.window = size.window.min(period);
-        }
-    }
     let total = |sizes: &[Size]| sizes.iter().map(|size| size.window).sum::<Nanos>();
     let over = total(&sizes).saturating_sub(period);
     let weights = demands.iter().map(|demand| match shortage {
-        Shortage::Deadline | Shortage::Latest => {
-            demand.left.map_or(0, |left| left.as_nanos().max(1))
-        }
+        Shortage::Deadline => demand.left.map_or(0, |left| left.as_nanos().max(1)),
         Shortage::Even => u64::from(demand.left.is_some()),
     });
     let weights: Vec<u64> = weights.collect();
-    cut(over, shortage, demands, &weights, &mut sizes, &least_of);
+    cut(over, demands, &weights, &mut sizes, &least_of);
     let mut under = period.saturating_sub(total(&sizes));
-    match shortage {
-        Shortage::Latest => unpay(period, demands, &mut sizes),
-        _ => repay(&mut under, period, demands, &mut sizes),
-    }
+    repay(&mut under, period, demands, &mut sizes);
     share(under, demands, &mut sizes);
     sizes
 }
@@ -174,7 +161,6 @@ pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]
 /// least; what it cannot give, the others do.
 fn cut(
     mut over: Nanos,
-    shortage: Shortage,
     demands: &[Demand],
     weights: &[u64],
     sizes: &mut [Size],
@@ -186,11 +172,6 @@ fn cut(
             .map(|at| (at, room(at), weights[at]))
             .filter(|(_, room, weight)| !room.is_zero() && *weight > 0)
             .collect();
-        let latest = able.iter().map(|(.., weight)| *weight).max();
-        let gives = |(.., weight): &(usize, Nanos, u64)| {
-            shortage != Shortage::Latest || Some(*weight) == latest
-        };
-        let able: Vec<_> = able.into_iter().filter(gives).collect();
         let sum: u128 = able.iter().map(|(.., weight)| u128::from(*weight)).sum();
         if able.is_empty() {
             break;
@@ -226,17 +207,6 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
         size.window += extra;
         size.repays = scaled(due, [extra.as_nanos()], [all.as_nanos()]);
         *under -= extra;
-    }
-}
-
-/// Takes from `repays` what cuts have taken: a cut takes first what repays a loss.
-fn unpay(period: Nanos, demands: &[Demand], sizes: &mut [Size]) {
-    for (demand, size) in demands.iter().zip(sizes) {
-        let extra = demand.repays(size.repays, period);
-        let left = extra.saturating_sub(size.cut);
-        if size.cut > Nanos::ZERO {
-            size.repays = scaled(size.repays, [left.as_nanos()], [extra.as_nanos().max(1)]);
-        }
     }
 }
 
@@ -349,32 +319,6 @@ mod tests {
         let sizes = sizes(PERIOD, LEAST, Shortage::Even, &demands);
         let cuts: Vec<Nanos> = sizes.iter().map(|size| size.cut).collect();
         assert_eq!(cuts, [ms(170), ms(170), ms(0)]);
-    }
-
-    #[test]
-    fn the_latest_deadline_gives_first_and_an_earlier_one_is_repaid_before() {
-        // 300 ms of loss are repaid by 150 ms of window. 490 ms too many, all from the later deadline.
-        let late = Demand {
-            lost: ms(300),
-            ..goal(10, 500, 100, 100)
-        };
-        let demands = [late, goal(30, 800, 100, 100), BEST_EFFORT];
-        let sizes = sizes(PERIOD, LEAST, Shortage::Latest, &demands);
-        let windows: Vec<Nanos> = sizes.iter().map(|size| size.window).collect();
-        assert_eq!(windows, [ms(650), ms(310), ms(40)]);
-        assert_eq!((sizes[0].repays, sizes[0].cut), (ms(300), ms(0)));
-        assert_eq!(sizes[1].cut, ms(490));
-        // A cut takes from the repayment.
-        let both = [
-            Demand {
-                lost: ms(600),
-                ..goal(10, 900, 100, 100)
-            },
-            goal(30, 800, 100, 100),
-        ];
-        let sizes = super::sizes(PERIOD, LEAST, Shortage::Latest, &both);
-        assert_eq!(sizes[0].window, ms(960));
-        assert_eq!(sizes[1].window, ms(40));
     }
 
     #[test]

@@ -82,10 +82,9 @@ const INFO: PolicyInfo = PolicyInfo {
         ),
         OptionInfo::choice(
             "shortage",
-            &["deadline", "even", "latest"],
+            &["deadline", "even"],
             "for whoever plans: who gives time if goals demand more than a period. `deadline`: each program in proportion to \
-             the time to its deadline, as in the paper. `even`: all programs the same time. `latest`: the program with the latest \
-             deadline first",
+             the time to its deadline, as in the paper. `even`: all programs the same time",
         ),
     ],
     inner: Some("depth"),
