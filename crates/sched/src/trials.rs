@@ -38,8 +38,8 @@
 //!
 //! The loss of a trial is measured too, from its start to the end of the next turn of the choice in force: broken streams take
 //! time to form again. A choice is tried again when the loss of all trials and of one more is within the share of the time for
-//! trials. If the throughput of the choice in force suddenly falls by half, each other choice is tried once whatever the cost: a burst
-//! of write-back is over before the budget has grown.
+//! trials. If the throughput of the choice in force suddenly falls by half, each other choice is tried once at any cost. A burst of
+//! write-back is over before the budget has grown.
 
 mod budget;
 mod span;

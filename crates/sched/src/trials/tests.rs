@@ -1,4 +1,4 @@
-//! What trials keep, what they cost, and waits.
+//! Trials keep the better choice within their budget.
 
 use super::*;
 use crate::{Flags, Op, Tag};
