@@ -8,7 +8,7 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
 use headtime_engine::{Concat, Map, Striped};
 use headtime_host::DiskSize;
-use headtime_host::workload::{BenchmarkSpec, Laid, ReplaySpec, Traced};
+use headtime_host::workload::{Laid, ReplaySpec, Traced};
 use headtime_sched::Op;
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
@@ -483,34 +483,13 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
 /// The scenario without what differs from place to place but not in meaning: the seed, which is
 /// reported beside the hash, and the directories of files, whose contents are hashed.
 fn portable(scenario: &Scenario) -> Scenario {
-    let file_name = |text: &String| {
-        let name = Path::new(text).file_name();
-        name.map_or_else(|| text.clone(), |name| name.to_string_lossy().into_owned())
-    };
     let mut portable = scenario.clone();
     portable.seed = 0;
-    portable.drives = portable.drives.each(|drive| {
-        let believed = &mut drive.believed;
-        drive.profile = file_name(&drive.profile);
-        believed.belief = believed.belief.as_ref().map(file_name);
-        believed.curve = believed.curve.as_ref().map(file_name);
+    portable.each_file(&mut |file| {
+        if let Some(name) = Path::new(file).file_name() {
+            *file = name.to_string_lossy().into_owned();
+        }
     });
-    match &mut portable.workload {
-        Workload::Replay(replay) => {
-            for file in &mut replay.file.0 {
-                *file = file_name(file);
-            }
-        }
-        Workload::Programs(programs) => {
-            for entry in &mut programs.entries {
-                entry.profile = entry.profile.as_ref().map(file_name);
-                if let BenchmarkSpec::Replay(spec) = &mut entry.benchmark {
-                    spec.trace = file_name(&spec.trace);
-                }
-            }
-        }
-        Workload::Synthetic(_) => {}
-    }
     portable
 }
 

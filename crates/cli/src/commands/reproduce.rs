@@ -132,7 +132,7 @@ fn print_scenario(figures: &[Figure], name: &str, context: &mut Context<'_>) -> 
             names.join(", ")
         ))
     })?;
-    context.print(&found.scenario.to_toml())
+    context.print(&found.scenario.to_portable_toml())
 }
 
 fn show(args: &Reproduce, all: &[MeasuredFigure], context: &mut Context<'_>) -> Result<(), Fault> {

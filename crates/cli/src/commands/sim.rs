@@ -38,7 +38,7 @@ pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> 
     }
     let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
     if args.print_scenario {
-        return context.print(&scenario.to_toml());
+        return context.print(&scenario.to_portable_toml());
     }
     let files = Files {
         log: args.log.as_deref(),

@@ -55,7 +55,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         return context.print(&output::text(&plan, None, context.terminal));
     }
     if let Some(number) = args.print_scenario {
-        return context.print(&one_scenario(&plan, number)?.to_toml());
+        return context.print(&one_scenario(&plan, number)?.to_portable_toml());
     }
     let drawing = match Drawing::new(&plan, &args.picture, targets.picture.is_some()) {
         // Nobody asked for one.

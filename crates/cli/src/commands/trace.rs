@@ -497,7 +497,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     let place = Place::Option("trace replay".into());
     let scenario = Scenario::from_table(&table, place).map_err(Fault::from)?;
     if args.print_scenario {
-        return context.print(&scenario.to_toml());
+        return context.print(&scenario.to_portable_toml());
     }
     let files = Files {
         log: args.log.as_deref(),

@@ -1,8 +1,10 @@
 //! Drives: listed, shown, validated.
 
 use super::common::{headtime, json, keys, number, run, scratch, stdout};
+use serde_json::Value;
+use std::fs;
 use std::io::Read;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_validation_has_its_fields() {
@@ -249,4 +251,27 @@ fn a_reader_that_goes_away_is_no_error() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+#[test]
+fn a_scenario_that_is_printed_names_its_files_wherever_it_is_saved() {
+    let directory = scratch("drives-printed");
+    let profile = stdout(&["drive", "show", "wd5000aaks", "--format", "toml"]);
+    fs::create_dir_all(directory.join("one/two")).unwrap();
+    fs::write(directory.join("one/mine.toml"), profile).unwrap();
+    let scenario = "schedulers = \"noop\"\ndrive.profile = \"mine.toml\"\nworkload.processes = 1\nrun.requests = 9\n";
+    fs::write(directory.join("one/scenario.toml"), scenario).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_headtime"))
+        .args(["sim", "run", "one/scenario.toml", "--print-scenario"])
+        .current_dir(&directory)
+        .output()
+        .unwrap();
+    let saved = directory.join("one/two/saved.toml");
+    fs::write(&saved, output.stdout).unwrap();
+    let [first, second] = [directory.join("one/scenario.toml"), saved].map(|path| {
+        let args = ["sim", "run", path.to_str().unwrap(), "--format", "json"];
+        let report: Value = serde_json::from_str(&stdout(&args)).unwrap();
+        report["scenario_hash"].clone()
+    });
+    assert!(first.is_string() && first == second);
 }

@@ -68,7 +68,7 @@ fn beside(place: &Place, file: &str) -> String {
 }
 
 /// Names come before files; one that is misspelt has no slash, and mostly no point.
-fn is_file(drive: &str) -> bool {
+pub(super) fn is_file(drive: &str) -> bool {
     let is_shipped = shipped().iter().any(|shipped| shipped.name == drive);
     !is_shipped && drive.contains(['.', '/', '\\'])
 }

@@ -104,6 +104,56 @@ impl Scenario {
         to_text(self)
     }
 
+    /// [`Scenario::to_toml`] with absolute paths of files, so that the text can be saved in any directory.
+    pub fn to_portable_toml(&self) -> String {
+        let mut found = self.clone();
+        found.each_file(&mut |file| {
+            if let Ok(path) = std::path::absolute(&*file) {
+                *file = path.to_string_lossy().into_owned();
+            }
+        });
+        found.to_toml()
+    }
+
+    /// Changes the paths of all files: profiles and curves of drives, traces, profiles of programs. The standard input is none.
+    pub(crate) fn each_file(&mut self, change: &mut dyn FnMut(&mut String)) {
+        let mut change = |file: &mut String, is_name: bool| {
+            if file != "-" && !is_name {
+                change(file);
+            }
+        };
+        self.drives = self.drives.clone().each(|drive| {
+            let is_name = !keys::is_file(&drive.profile);
+            change(&mut drive.profile, is_name);
+            for (file, has_names) in [
+                (&mut drive.believed.belief, true),
+                (&mut drive.believed.curve, false),
+            ] {
+                if let Some(file) = file {
+                    let is_name = has_names && !keys::is_file(file);
+                    change(file, is_name);
+                }
+            }
+        });
+        match &mut self.workload {
+            Workload::Replay(replay) => {
+                let files = replay.file.0.iter_mut();
+                files.for_each(|file| change(file, false));
+            }
+            Workload::Programs(programs) => {
+                for entry in &mut programs.entries {
+                    if let Some(file) = &mut entry.profile {
+                        change(file, false);
+                    }
+                    if let BenchmarkSpec::Replay(spec) = &mut entry.benchmark {
+                        change(&mut spec.trace, false);
+                    }
+                }
+            }
+            Workload::Synthetic(_) => {}
+        }
+    }
+
     /// Files of the traces that programs replay.
     pub fn program_traces(&self) -> impl Iterator<Item = &str> {
         let entries = match &self.workload {
