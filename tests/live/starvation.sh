@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A sequential and a random reader, both fio's, on two exports of one emulated disk that takes 32 commands at once: a wd5000aaks that stays
-# with a stream for up to 2 s. Without a gate the random reader starves in the drive; behind `rsd:age_th=30` it has as many reads a second as
-# `sim run` says, within 10 %, and the server tells who starved.
+# with a stream for up to 2 s. Without a gate the random reader starves in the drive; behind `rsd:age_th=30`
+# and `head-time` the reader has as many reads a second as `sim run` says, within 10 %, and the server tells who starved.
 #
 # The load is such that the time which a request takes on its way does not matter: in the simulator 0 or 0.3 ms for it make no difference, and
 # six seeds are within 2 %. A run on a machine that is so busy that the drive itself is late proves nothing: it is repeated, RUNS (3) times in all,
@@ -107,4 +107,8 @@ holds 'starved without a gate' "$starved < 0.3 * $iops"
 tells '.gating.plugged_s > 0.1 and .gating.starved["real-time"] > 20 and .gating.starved_s["real-time"] > 0.1 and .gating.refused.idle > 20'
 # No command is overtaken more often than that: age_th + depth - 1.
 tells '.overtaken["real-time"].count > 20 and .overtaken["real-time"].max <= 61'
+
+live head-time
+holds 'as simulated within 10 %' "$iops > 0.9 * $sim_iops && $iops < 1.1 * $sim_iops && $mbs > 0.9 * $sim_mbs"
+holds 'starved without a gate' "$starved < 0.3 * $iops"
 echo 'starvation: cured as simulated'

@@ -514,6 +514,7 @@ pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> Syntheti
 mod tests {
     use super::*;
     use headtime_config::Place;
+    use headtime_host::workload::BenchmarkSpec;
     use headtime_host::{HostBuilder, HostSpec, Step};
     use headtime_units::Sectors;
 

@@ -23,6 +23,7 @@
 
 #![warn(missing_docs)]
 
+mod aim;
 mod bound;
 mod cart;
 mod course;
@@ -35,18 +36,20 @@ mod plan;
 mod profile;
 mod promise;
 mod record;
+mod served;
 mod setting;
 mod sizes;
 mod text;
 mod training;
 
+pub use aim::Aim;
 pub use bound::{Alpha, Bounds};
 pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
 pub use drift::Drift;
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use model::{Model, TrainError, TrainOptions, Trained};
-pub use plan::{Aim, Planned, Planner, Planning, Seek, State};
+pub use plan::{Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};
 pub use promise::p99;
 pub use record::Recorder;

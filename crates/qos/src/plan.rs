@@ -22,20 +22,16 @@
 //! - A program that has become [slower](Drift::Slower) than its profile has the bound that its rest needs until the deadline, if that is
 //!   possible, and no course.
 
-use crate::bound::{Alpha, Bounds};
-use crate::course::{Course, Rest};
-use crate::drift::{Drift, Watch};
-use crate::goal::GoalError;
-use crate::group::{Locality, Votes};
-use crate::model::Model;
-use crate::profile::Profile;
+use crate::aim::Aim;
+use crate::drift::Drift;
+use crate::group::Votes;
+use crate::served::Served;
 use crate::setting::Setting;
-use crate::sizes::{Demand, Shortage, Size, sizes};
+use crate::sizes::{Demand, Shortage, sizes};
 use headtime_engine::{GateOrder, GateSpec, Lane};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// How a planner plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,24 +110,6 @@ pub struct Planned {
     pub goal: Option<Aim>,
 }
 
-/// Goal of a program.
-#[derive(Clone, Debug)]
-pub struct Aim {
-    /// Time at which the program must have ended.
-    pub deadline: Time,
-    /// Throughput of the program with the servers to itself.
-    pub alone: Rate,
-    /// Bounds of the program.
-    pub bounds: Bounds,
-    start: Time,
-    alpha: Alpha,
-    course: Course,
-    rest: Rest,
-    watch: Watch,
-    /// True if the bound was derived again from the rest of the run.
-    again: bool,
-}
-
 /// Time of a seek over so many sectors.
 pub type Seek = Box<dyn Fn(u64) -> Nanos + Send>;
 
@@ -158,47 +136,6 @@ pub struct State {
     pub rest: Nanos,
     /// How the run has left its profile, if it has.
     pub drift: Option<Drift>,
-}
-
-/// Lane of a program, or the shared one.
-#[derive(Clone, Debug)]
-struct Served {
-    number: u16,
-    goal: Option<Aim>,
-    /// Time within which 99 % of the requests are to be done.
-    p99: Option<Nanos>,
-    /// Lane that nobody shares.
-    own: u8,
-    /// True if the program has the shared lane: in the period that was measured, in this period, and in the next plan.
-    shares: [bool; 3],
-    votes: Votes,
-    outstanding: u64,
-    /// True if the program had a request outstanding in this epoch.
-    busy: bool,
-    bound: Rate,
-    served: u64,
-    required: u64,
-    last: (u64, u64),
-    /// Windows of this period and of the next.
-    windows: [Nanos; 2],
-    /// Starts of these windows.
-    starts: [Time; 2],
-    /// Last window that traffic was measured in.
-    active_window: Nanos,
-    lost: Nanos,
-    /// Time by which the program was behind its course at the end of the last period.
-    behind: Nanos,
-    /// Bytes served since the goal was set.
-    progress: u64,
-    /// Time of the epochs since the goal was set in which the program had a request outstanding.
-    clock: Nanos,
-    /// Part of this period's window in such epochs.
-    within: Nanos,
-    /// Part of `lost` that the plan of the next period repays.
-    repaying: Nanos,
-    /// True if the program had no request in the last period.
-    idle: bool,
-    locality: Locality,
 }
 
 /// Plans the windows of programs.
@@ -482,7 +419,7 @@ impl Planner {
                 program.clock.saturating_sub(due)
             });
             if self.planning.drift {
-                program.look_for_drift(now, &self.planning);
+                program.look_for_drift(now, self.planning.least);
             }
             let used = program.served > 0 || at == 0 && shared;
             if used && !program.windows[0].is_zero() {
@@ -641,173 +578,6 @@ impl Planner {
                 }
             }
         }
-    }
-}
-
-impl Aim {
-    /// The goal of a run that starts at `start` and has to take `run_time`, of a program with this profile and a model that was
-    /// trained with the profile. Sectors have `sector_bytes` bytes.
-    ///
-    /// # Errors
-    ///
-    /// If the program cannot end so early, or the profile has no I/O time.
-    pub fn new(
-        profile: &Profile,
-        model: Arc<Model>,
-        run_time: Nanos,
-        start: Time,
-        sector_bytes: u32,
-    ) -> Result<Aim, GoalError> {
-        let alpha = Alpha::new(run_time, profile)?;
-        let io = profile.least().saturating_sub(profile.compute());
-        Ok(Aim {
-            deadline: Time::from_nanos(start.as_nanos().saturating_add(run_time.as_nanos())),
-            alone: Rate::of(profile.bytes(), io),
-            bounds: Bounds::new(model, alpha, sector_bytes),
-            start,
-            alpha,
-            course: Course::new(profile, alpha),
-            rest: Rest::new(profile),
-            watch: Watch::new(profile),
-            again: false,
-        })
-    }
-
-    /// Least time that the rest of a run needs which was served so many bytes, by its profile and with all servers.
-    pub fn rest_of(&self, progress: u64) -> Nanos {
-        let [compute, io] = self.rest(progress);
-        compute + io
-    }
-
-    /// Least compute and I/O times of the rest of a run that was served so many bytes.
-    fn rest(&self, progress: u64) -> [Nanos; 2] {
-        let [compute, io] = self.rest.least(progress);
-        [compute, io * self.watch.slower() / 100]
-    }
-}
-
-impl Served {
-    fn new(number: u16, goal: Option<Aim>, own: u8) -> Served {
-        Served {
-            number,
-            goal,
-            p99: None,
-            own,
-            shares: [false; 3],
-            votes: Votes::default(),
-            outstanding: 0,
-            busy: false,
-            bound: Rate(0),
-            served: 0,
-            required: 0,
-            last: (0, 0),
-            windows: [Nanos::ZERO; 2],
-            starts: [Time::ZERO; 2],
-            active_window: Nanos::ZERO,
-            lost: Nanos::ZERO,
-            behind: Nanos::ZERO,
-            progress: 0,
-            clock: Nanos::ZERO,
-            within: Nanos::ZERO,
-            repaying: Nanos::ZERO,
-            idle: false,
-            locality: Locality::default(),
-        }
-    }
-
-    /// Returns the lane of the program's requests.
-    fn lane(&self) -> Lane {
-        match self.shares[1] {
-            true => Lane(0),
-            false => Lane(self.own),
-        }
-    }
-
-    fn assigned(&self) -> GateOrder {
-        GateOrder::Assign {
-            of: self.number,
-            lane: self.lane(),
-        }
-    }
-
-    /// Traffic and demand of the program in the period of so many parts that ends now.
-    fn demand(&self, now: Time, parts: u64) -> Demand {
-        let left = self
-            .goal
-            .as_ref()
-            .map(|aim| aim.deadline.saturating_since(now));
-        Demand {
-            left: left.filter(|_| !self.idle),
-            window: self.active_window,
-            served: self.served,
-            required: self.required,
-            lost: self.lost,
-            repaying: self.repaying,
-            must: !self.idle,
-            promised: self.p99.map_or(0, |_| parts),
-        }
-    }
-
-    /// Loss that windows repay: by the bounds, and at least the time by which the program is behind its course.
-    fn loss(&self) -> Nanos {
-        self.lost.max(self.behind)
-    }
-
-    /// Least time that the rest of the run needs.
-    fn rest(&self) -> Nanos {
-        let rest = |aim: &Aim| aim.rest_of(self.progress);
-        self.goal.as_ref().map_or(Nanos::ZERO, rest)
-    }
-
-    /// Part of the own window within the time of this length that ends at `end`.
-    fn window_since(&self, end: Time, length: Nanos) -> Nanos {
-        if self.shares[1] {
-            return Nanos::ZERO;
-        }
-        let from = self.starts[0].max(Time::ZERO + end.saturating_since(Time::ZERO + length));
-        end.min(self.starts[0] + self.windows[0])
-            .saturating_since(from)
-    }
-
-    /// Compares the period that ends at `now` with the profile. A run that has become slower gets the bound that its rest needs, if the
-    /// rest fits. Start and end of a window take as long as the least window.
-    fn look_for_drift(&mut self, now: Time, planning: &Planning) {
-        let window = std::mem::take(&mut self.within).saturating_sub(planning.least);
-        let (before, progress) = (
-            self.progress - self.served.min(self.progress),
-            self.progress,
-        );
-        let Some(aim) = &mut self.goal else {
-            return;
-        };
-        aim.watch.period_ends(window, before, progress);
-        if let Some(Drift::Slower(_)) = aim.watch.drift() {
-            let [compute, io] = aim.rest(progress);
-            let left = aim.deadline.saturating_since(now + compute);
-            let again = Alpha::of_rest(left, io);
-            aim.bounds.set_alpha(again.unwrap_or(aim.alpha));
-            aim.bounds.set_most(again.map(|_| aim.watch.rate()));
-            aim.again = again.is_some();
-            if aim.again {
-                self.behind = Nanos::ZERO;
-            }
-        }
-    }
-
-    /// True if the bound is that of the rest, so that it holds all losses so far.
-    fn catches_up(&self) -> bool {
-        self.goal.as_ref().is_some_and(|aim| aim.again)
-    }
-
-    /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.
-    fn plan(&mut self, size: Size, shared: Nanos) {
-        self.last = (self.served, self.required);
-        (self.served, self.required) = (0, 0);
-        self.windows = [self.windows[1], size.window];
-        self.repaying = match self.shares[2] {
-            true => shared.min(self.loss()),
-            false => size.repays,
-        };
     }
 }
 

@@ -50,13 +50,14 @@ pub struct Scrub {
     pub copy: Option<PathBuf>,
     /// Have it done so long after this was first said, such as 14d; off: by no date
     ///
-    /// It reads at the cost of clients as far as that takes, at the hours at which it delays them least, and says if it cannot be done by
-    /// then. The same span again leaves the date where it is; another one counts from now, also for a scrub that is under way.
+    /// The scrub reads at the cost of clients what gaps and idle time do not bring, and says if the date cannot hold. The same span again
+    /// leaves the date where it is. Another span counts from now, also for a scrub that is under way.
     #[arg(long, value_name = "SPAN|off")]
     pub finish_within: Option<FinishWithin>,
-    /// Make 99 % of the clients' requests take no longer than 99 % of them would take without it, and this much more, such as +5%; off: any
+    /// Let the clients' 99th percentile be this much longer than without the scrub, at most, such as +5%; off: any
     ///
-    /// What they would take is estimated. Where this and a date cannot both be, this is. It may be changed while the scrub is under way.
+    /// The server estimates the percentile without the scrub. If the bound and a date cannot both hold, then the bound does. The bound may be
+    /// changed while the scrub is under way.
     #[arg(long, value_name = "+N%|off", allow_hyphen_values = true)]
     pub p99: Option<P99More>,
     /// Do not wait for the end

@@ -4,8 +4,9 @@ mod drift;
 mod pauses;
 
 use super::*;
-use crate::{Recorder, Service, Setting, TrainOptions};
+use crate::{Model, Profile, Recorder, Service, TrainOptions};
 use headtime_units::Millionths;
+use std::sync::Arc;
 
 const SERVERS: u16 = 3;
 const SECTOR: u32 = 512;
