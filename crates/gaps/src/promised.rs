@@ -4,7 +4,7 @@ use super::promise::{Blocks, Outlook, Promise, Promised, QueueLength};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Of so many places of a disk it is asked how long their tracks are.
 const SAMPLES: u64 = 64;
@@ -250,7 +250,11 @@ impl<P: Passing> Freeblock<P> {
 
     /// True if all blocks that are not read were in reads that failed. Without a date nothing but idle time may ever come for such blocks.
     pub fn has_only_suspects(&self) -> bool {
-        !self.suspects.is_empty() && self.unread() == self.suspects.len() as u64
+        let (left, block) = (self.wanted.left(), self.wanted.block());
+        // Clients may have read some of the suspects.
+        let is_wanted = |lba: &&Lba| self.wanted.has(lba.get() / block);
+        (1..=self.suspects.len() as u64).contains(&left)
+            && self.suspects.iter().filter(is_wanted).count() as u64 == left
     }
 
     /// Reads the next block before the request that is staged, whatever is promised.
