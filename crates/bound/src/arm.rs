@@ -1,7 +1,7 @@
 //! The least time in which an arm can bring sectors under its head.
 //!
-//! The arm is on one track at a time, and a sector passes under the head only while the arm is there.
-//! So no order takes less than the following sum, whatever its waits and detours:
+//! The arm is on one track at a time, and a sector passes under the head only while the arm is on its track. So every
+//! order takes at least the following sum, with any waits and detours:
 //!
 //! ```text
 //! what the wanted sectors take to pass
@@ -10,10 +10,10 @@
 //!   + the shortest movements that join all these tracks
 //! ```
 //!
-//! A head that stays on a track passes over the gaps, and one that leaves and comes back has moved
-//! once more. Waiting for the first sector of a track costs nothing here. Tracks that follow each other
-//! are joined by the movement alone, not by the skew: a head that lands in the middle of a track that
-//! is wanted as a whole is at the same place one turn later.
+//! A head that stays on a track passes over the gaps. A head that leaves and comes back makes one more movement. The
+//! sum contains no wait for the first sector of a track. Between consecutive tracks the sum contains the movement
+//! alone, without the skew. The reason: a head that lands in the middle of a track and reads the whole track is at the
+//! same place one turn later.
 
 use crate::moves::Moves;
 use crate::spans::Spans;
@@ -22,41 +22,40 @@ use headtime_disk::profile::Profile;
 use headtime_disk::{Layout, Mechanics, Run};
 use headtime_units::{Nanos, Track};
 
-/// The part of the wanted sectors that need not pass under the head, since the buffer still has it
-/// at the end.
+/// Limits on the wanted sectors that need not pass under the head, since the buffer still has them at the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hidden {
-    /// So many sectors at most.
+    /// Largest number of sectors.
     pub sectors: u64,
-    /// In so many stretches at most.
+    /// Largest number of contiguous stretches.
     pub stretches: u64,
 }
 
-/// Wanted sectors that pass one after the other.
+/// A run of adjacent wanted sectors on a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Piece {
-    /// When in a turn the first begins.
+    /// Phase of the run's start in a turn, in nanoseconds.
     from: u32,
-    /// How long all take.
+    /// Time in which the run passes, in nanoseconds.
     takes: u32,
 }
 
-/// A track of which sectors are wanted.
+/// A track with wanted sectors.
 #[derive(Clone, Copy, Debug)]
 struct Circle {
     track: Track,
     slots: u32,
-    /// Each of its slots has an address.
+    /// True if each slot of the track has an address.
     whole: bool,
 }
 
-/// The arm and the platters of a drive at their quickest.
+/// Arm and platters of a drive at their quickest.
 pub(crate) struct Arm<'a> {
     profile: &'a Profile,
     layout: &'a Layout,
     mechanics: Mechanics,
     moves: Moves,
-    /// What rounding can make of the time of a piece where units turn at different speeds.
+    /// Rounding error of a piece's time in nanoseconds, if units turn at different speeds.
     rounding: u64,
 }
 
@@ -66,7 +65,7 @@ impl<'a> Arm<'a> {
         let ppm = u64::from(profile.noise.speed_ppm);
         let quickest = match ppm {
             0 => turn,
-            // Rounded to a nanosecond when it is drawn.
+            // A unit's turn is rounded to a nanosecond.
             _ => turn * 1_000_000 / (1_000_000 + ppm) - 1,
         };
         let mechanics = Mechanics::new(profile).with_turn(Nanos::from_nanos(quickest));
@@ -83,12 +82,12 @@ impl<'a> Arm<'a> {
         self.mechanics.turn().as_nanos()
     }
 
-    /// The least movement there is.
+    /// Returns the time of the shortest movement.
     pub fn least_move(&self) -> u64 {
         self.moves.least(0)
     }
 
-    /// The least way between the tracks of two sets that do not share cylinders; zero if they do.
+    /// Returns the least time of a movement between two sets of tracks; zero if their cylinder ranges overlap.
     pub fn way_between(&self, one: &Spans, other: &Spans) -> u64 {
         let ends = |spans: &Spans| {
             let mut ends = (u32::MAX, 0);
@@ -106,8 +105,8 @@ impl<'a> Arm<'a> {
         self.moves.least(between)
     }
 
-    /// The least time for all sectors of `wanted` but the hidden ones. If the arm begins
-    /// `from_rest`, the way from there is part of it.
+    /// Returns the least time for all sectors of `wanted` except the hidden ones. With `from_rest`, the time includes
+    /// the movement from the arm's home track.
     pub fn least(&self, wanted: &Spans, from_rest: bool, hidden: Hidden) -> Nanos {
         let hides = hidden.sectors > 0;
         let mut tour = Tour::new(self.profile.geometry.cylinders);
@@ -134,7 +133,7 @@ impl<'a> Arm<'a> {
         Nanos::from_nanos(total)
     }
 
-    /// Addresses of a track, at least one.
+    /// Returns the number of addresses of a track, at least one.
     fn addresses(&self, circle: &Circle) -> u64 {
         if circle.whole {
             return u64::from(circle.slots);
@@ -143,7 +142,7 @@ impl<'a> Arm<'a> {
         here.map_or(1, |extent| extent.len.get()).max(1)
     }
 
-    /// What the sectors of `wanted` take to pass, and nothing else.
+    /// Returns the time in which the sectors of `wanted` pass under the head, without gaps and movements.
     pub fn passing(&self, wanted: &Spans) -> Nanos {
         let mut sum = 0;
         self.each_track(wanted, |circle, pieces| {
@@ -154,7 +153,7 @@ impl<'a> Arm<'a> {
         Nanos::from_nanos(sum)
     }
 
-    /// The least time on one track.
+    /// Returns the least time on one track.
     fn on_track(&self, circle: &Circle, pieces: &[Piece]) -> u64 {
         let turn = self.turn();
         let (mut passing, mut gaps, mut longest) = (0, 0, 0);
@@ -175,13 +174,14 @@ impl<'a> Arm<'a> {
         self.without_free_sectors(least, circle)
     }
 
-    /// Returns true if sectors in front of a request are kept as they pass under the head.
+    /// Returns true if the buffer takes sectors in front of a request as they pass under the head.
     fn keeps_free_sectors(&self) -> bool {
         self.profile.cache.enabled && self.profile.cache.read_free_sectors
     }
 
-    /// `least` on a track, less what the buffer may have of it though it never passed: a drive that keeps the sectors in
-    /// front of a request counts as many as slots have passed, bad ones too.
+    /// Returns `least` minus the time of sectors that the buffer may hold without their having passed under the head. A
+    /// drive that takes sectors in front of a request counts one sector for each slot that passes, and also counts bad
+    /// slots.
     fn without_free_sectors(&self, least: u64, circle: &Circle) -> u64 {
         if circle.whole || !self.keeps_free_sectors() {
             return least;
@@ -194,17 +194,16 @@ impl<'a> Arm<'a> {
         least.saturating_sub(bad * self.turn().div_ceil(per_track))
     }
 
-    /// The most that is saved by what is hidden.
+    /// Returns an upper bound on the time that hidden sectors save.
     ///
-    /// A sector saves the time that it takes to pass. A track of which nothing is left saves one
-    /// movement: the movement that replaces two is no shorter than the longer of them. A track of
-    /// which something is left may save one gap.
+    /// A hidden sector saves its passing time. A track whose sectors are all hidden saves one movement, since the
+    /// movement that replaces two is no shorter than the longer of the two. A track with sectors left may save one gap.
     fn saved(&self, tour: &Tour, extremes: &Extremes, hidden: Hidden) -> u64 {
         let slot = self.turn().div_ceil(extremes.slots) + 1;
-        // A stretch has a part of at most two tracks, and all of the others that it is on.
+        // A stretch covers parts of at most two tracks, and all of its other tracks.
         let stretches = hidden.stretches.min(hidden.sectors);
         let places = match self.layout.has_remaps() {
-            // Sectors that were moved elsewhere are on tracks of their own.
+            // Each remapped sector may be on a track of its own.
             true => hidden.sectors,
             false => (2 * stretches + hidden.sectors / extremes.shortest).min(hidden.sectors),
         };
@@ -212,7 +211,7 @@ impl<'a> Arm<'a> {
         let mut ways: Vec<u64> = tour.ways(&self.moves).collect();
         let switches = tour.switches();
         let count = ways.len() + switches as usize;
-        // Another track of the same cylinder is no farther than one of another.
+        // A movement within a cylinder is no longer than a movement to another cylinder.
         let far = places.min(ways.len());
         if far < ways.len() {
             ways.select_nth_unstable_by(far, |one, other| other.cmp(one));
@@ -223,14 +222,13 @@ impl<'a> Arm<'a> {
         hidden.sectors * slot + moved + rest * self.least_move()
     }
 
-    /// Gives each track of which sectors are wanted, with where on it they are in the order in which they
-    /// pass.
+    /// Calls `give` for each track with wanted sectors. The pieces are in the order in which they pass.
     fn each_track(&self, wanted: &Spans, mut give: impl FnMut(&Circle, &[Piece])) {
         if self.layout.has_remaps() {
             self.each_track_out_of_order(wanted, give);
             return;
         }
-        // All addresses of a track follow each other.
+        // The addresses of a track are contiguous.
         let mut pieces: Vec<Piece> = Vec::new();
         let mut give = |circle: &Circle, pieces: &mut Vec<Piece>| {
             if !pieces.is_sorted() {
@@ -274,10 +272,10 @@ impl<'a> Arm<'a> {
         }
     }
 
-    /// The same where addresses of a track may be anywhere.
+    /// As [`Arm::each_track`], if remapping scatters the addresses of a track.
     fn each_track_out_of_order(&self, wanted: &Spans, mut give: impl FnMut(&Circle, &[Piece])) {
         let mut all: Vec<(Track, Piece)> = Vec::with_capacity(wanted.count());
-        // Sectors that were moved count as kept with the track that they belong to.
+        // A drive that takes free sectors counts remapped sectors with their original track.
         let keeps = self.keeps_free_sectors();
         let elsewhere = |track, lba| {
             let here = self.layout.track_extent(track);
@@ -293,7 +291,7 @@ impl<'a> Arm<'a> {
                 }
             }
         }
-        // Addresses mostly come in this order already.
+        // Most inputs are in this order already.
         if !all.is_sorted() {
             all.sort_unstable();
         }
@@ -311,7 +309,7 @@ impl<'a> Arm<'a> {
         }
     }
 
-    /// Where on its track a run of sectors is.
+    /// Returns the phase and the passing time of a run of sectors.
     fn piece(&self, run: &Run) -> Piece {
         let from = self.mechanics.phase(run.angle(0));
         let takes = match run.len == run.sectors_per_track {
@@ -331,7 +329,7 @@ impl<'a> Arm<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Extremes {
     pieces: usize,
-    /// The fewest slots, and the fewest addresses.
+    /// Smallest number of slots, and smallest number of addresses.
     slots: u64,
     shortest: u64,
 }

@@ -1,4 +1,4 @@
-//! Work that is spread over the members of an array.
+//! Distribution of work over the members of an array.
 
 use headtime_units::{Extent, Nanos, Sectors};
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct Array {
     bus: Option<NonZero<u64>>,
 }
 
-/// Returns where the first sectors of an extent lie: the number of the member, and 1 or more sectors there.
+/// Returns the place of the first sectors of an extent: the number of the member, and 1 or more sectors there.
 type First = dyn Fn(Extent) -> (u16, Extent);
 
 impl fmt::Debug for Array {
@@ -25,9 +25,9 @@ impl fmt::Debug for Array {
 }
 
 impl Array {
-    /// An array of `members` drives. `first` returns where the first sectors of an extent lie: the number of the member, and
-    /// 1 or more sectors there. A page of 4 KiB lies on two members at most. All drives share a link of `bus` bytes a second,
-    /// or none.
+    /// Creates an array of `members` drives. `first` returns the place of the first sectors of an extent: the number of
+    /// the member, and 1 or more sectors there. A page of 4 KiB must lie on at most two members. If `bus` is given, all
+    /// drives share a link of `bus` bytes a second.
     pub fn new(
         members: u16,
         bus: Option<NonZero<u64>>,
@@ -50,7 +50,7 @@ impl Array {
         }
     }
 
-    /// Least time of the shared link for this number of bytes.
+    /// Returns the least time of the shared link for this number of bytes.
     pub(crate) fn on_bus(&self, bytes: u128) -> Nanos {
         let time = self.bus.map_or(0, |bus| {
             bytes.saturating_mul(1_000_000_000) / u128::from(bus.get())
@@ -59,7 +59,7 @@ impl Array {
     }
 }
 
-/// Parts of extents by member; the extents themselves for one drive.
+/// Splits extents into parts by member. Without an array, returns the extents.
 pub(crate) fn split(array: Option<&Array>, extents: Vec<Extent>) -> Vec<Vec<Extent>> {
     let Some(array) = array else {
         return vec![extents];
@@ -71,7 +71,7 @@ pub(crate) fn split(array: Option<&Array>, extents: Vec<Extent>) -> Vec<Vec<Exte
     parts
 }
 
-/// The most sectors of some extents that one drive has.
+/// Returns the largest number of sectors of some extents on one drive.
 pub(crate) fn largest_share(array: Option<&Array>, extents: &[Extent]) -> Sectors {
     let Some(array) = array else {
         let all = extents.iter().fold(0, |all, extent| all + extent.len.get());

@@ -1,24 +1,24 @@
-//! The longest chain of sequential steps of processes.
+//! Longest chain of sequential steps of processes.
 
 use headtime_units::{Nanos, Time};
 
-/// A step of a process that takes time whatever the disk does first.
+/// A step of a process that takes time in any case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// It computes, thinks, or waits for the least that a command takes.
+    /// The process computes, thinks, or waits for the least time of a command.
     Spend(Nanos),
-    /// It sleeps until what it asks for now has come; of this resource.
+    /// The process requests data of this resource now, and sleeps until the data arrive.
     Fetch(u32),
-    /// A place in the chain that [`Link::Since`] may name, counted from 0.
+    /// A mark in the chain that [`Link::Since`] may name, counted from 0.
     Mark,
-    /// It sleeps until something has come that was asked for at the place named, or later; of this
-    /// resource.
+    /// The process sleeps until data of this resource (first number) arrive. The request was sent at the mark (second
+    /// number) or later.
     Since(u32, u32),
-    /// It meets others.
+    /// The process meets others at a barrier.
     Meet(u32),
 }
 
-/// A process: when it begins, and what it does.
+/// A process: its start and its steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     pub start: Time,
@@ -48,7 +48,7 @@ impl Chain {
         self.links.push(link);
     }
 
-    /// Marks this place and names it.
+    /// Adds a mark, and returns its number.
     pub fn mark(&mut self) -> u32 {
         self.links.push(Link::Mark);
         self.marks += 1;
@@ -56,18 +56,18 @@ impl Chain {
     }
 }
 
-/// How far a process has come.
+/// Progress of a process.
 struct Walker {
     at: usize,
     time: Time,
     marks: Vec<Time>,
 }
 
-/// When each process can have ended at the earliest.
+/// Returns the earliest end of each process.
 ///
-/// `fetch` says what a fetch of a resource takes at least. It takes nothing if others use the
-/// resource too, who may have fetched it before. `members` says how many processes each meeting
-/// has. If not exactly as many come, the meeting joins whoever comes first, and is left out.
+/// `fetch` returns the least time of a fetch of a resource. It is zero if other processes use the resource too, since
+/// these may have fetched the data before. `members` is the number of processes of each meeting. If another number of
+/// processes comes to a meeting, the meeting joins an unknown subset, so it is ignored.
 pub(crate) fn ends(chains: &[Chain], members: &[u32], fetch: impl Fn(u32) -> Nanos) -> Vec<Time> {
     let mut who = vec![Vec::new(); members.len()];
     for (process, chain) in chains.iter().enumerate() {
@@ -161,7 +161,7 @@ mod tests {
             .collect()
     }
 
-    /// A program may compute after each of millions of steps; only what it waits for takes memory.
+    /// A program may compute after each of millions of steps. Only waits take memory.
     #[test]
     fn what_is_spent_without_a_wait_between_is_one_link() {
         let computes = chain(&[spend(5), spend(0), spend(7), Link::Fetch(4), spend(1)]);
@@ -174,14 +174,14 @@ mod tests {
         let fast = chain(&[spend(5), Link::Meet(0), spend(5), Link::Meet(0), spend(1)]);
         let slow = chain(&[spend(50), Link::Meet(0), Link::Meet(0), spend(7)]);
         assert_eq!(nanos(&[fast.clone(), slow.clone()], &[2]), [56, 62]);
-        // Three come to a meeting of two: nobody knows who meets whom.
+        // Three processes come to a meeting of two, so the pair is unknown.
         let third = chain(&[spend(1), Link::Meet(0)]);
         assert_eq!(nanos(&[fast, slow, third], &[2]), [11, 57, 1]);
     }
 
     #[test]
     fn what_was_asked_for_early_is_waited_for_only_as_long_as_it_takes() {
-        // 40 are needed for resource 4, from the mark on; 30 of them pass in computing.
+        // Resource 4 takes 40 from the mark on. Computing takes 30 of these.
         let windowed = [Link::Mark, spend(30), Link::Since(4, 0), spend(1)];
         assert_eq!(nanos(&[chain(&windowed)], &[]), [41]);
         let late = [Link::Mark, spend(70), Link::Since(4, 0), spend(1)];
@@ -190,7 +190,7 @@ mod tests {
             nanos(&[chain(&[spend(3), Link::Fetch(4), spend(1)])], &[]),
             [44]
         );
-        // Shared: somebody else may have fetched it.
+        // The resource is shared, so another process may have fetched it.
         assert_eq!(nanos(&[chain(&[spend(3), Link::Fetch(0)])], &[]), [3]);
     }
 }

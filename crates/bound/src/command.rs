@@ -1,4 +1,4 @@
-//! The least time that a command takes of drive and bus, wherever its data are.
+//! Least time of a command in drive and bus, for any place of its data.
 
 use crate::sort::sort_by_start;
 use crate::spans::Spans;
@@ -6,23 +6,23 @@ use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors};
 
-/// The least times of commands of a drive.
+/// Least times of a drive's commands.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Floors {
-    /// From submission to completion, without the data.
+    /// Time from submission to completion, without the transfer of data.
     read: Nanos,
     write: Nanos,
     other: Nanos,
-    /// A sector over the bus.
+    /// Time of a sector on the bus.
     read_sector: Nanos,
     write_sector: Nanos,
-    /// Of it, what goes by before the arm can set out, and after the last sector has passed.
+    /// Part of a command's time before the arm can start and after the last sector has passed.
     read_away: Nanos,
     write_away: Nanos,
-    /// Before the arm can set out for the first command, if that is a read, or a write.
+    /// Time before the arm can start for the first command, if it is a read, or a write.
     read_lead: Nanos,
     write_lead: Nanos,
-    /// The arm does nothing but for the command that has it.
+    /// True if the arm works only for the command that it serves, without reading ahead.
     idle_between: bool,
     writes_wait: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Floors {
 impl Floors {
     pub fn new(profile: &Profile) -> Floors {
         let (spec, bus, cache) = (&profile.overhead, &profile.bus, &profile.cache);
-        // A command's overhead is drawn from a distribution cut at three deviations.
+        // The noise of a command's overhead is cut at three deviations.
         let noise = profile.noise.overhead_sd * 3;
         let least = |one: Nanos, other: Nanos| one.min(other).saturating_sub(noise);
         let reconnect = spec.first_reselect + spec.data_preparation + bus.arbitration;
@@ -51,7 +51,7 @@ impl Floors {
         let read = match (cache.enabled, aside) {
             (false, _) => miss,
             (true, false) => miss.min(hit),
-            // Not even received, as far as the model goes.
+            // In the model such a hit takes no time for receiving the command.
             (true, true) => miss.min(read_hit + spec.data_preparation),
         };
 
@@ -87,7 +87,7 @@ impl Floors {
             read_away: read_before + read_sector + spec.read_completion,
             write_away: write_before + spec.write_completion,
             read_lead: spec.per_command + read_miss,
-            // What is in the buffer may be written before all of it has come.
+            // The drive may start to write buffered data before all data have arrived.
             write_lead: if writes_wait {
                 write_before
             } else {
@@ -98,7 +98,7 @@ impl Floors {
         }
     }
 
-    /// From submission to completion of a command for so many sectors.
+    /// Returns the least time of a command for `sectors` sectors, from submission to completion.
     pub fn command(&self, op: Op, sectors: Sectors) -> Nanos {
         match op {
             Op::Read => self.read + self.read_sector * sectors.get(),
@@ -108,7 +108,7 @@ impl Floors {
     }
 }
 
-/// The load of the drive: how much it must transfer, in how many commands at least.
+/// Load of the drive: amount of data, and least number of commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Load {
     pub reads: Commands,
@@ -120,25 +120,25 @@ pub(crate) struct Load {
 /// Commands of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Commands {
-    /// At least so many.
+    /// Least number of commands.
     pub count: u64,
-    /// Sectors over the bus.
+    /// Sectors on the bus.
     pub sectors: u64,
-    /// The most that one may have.
+    /// Largest number of sectors in a command.
     pub longest: u64,
 }
 
 impl Commands {
-    /// Those for some requests, none of which is sent in parts; `most` is the most sectors of a
-    /// merged one, `None` if none are merged.
+    /// Returns the commands for `requests`. No request is split. `most` is the largest merged command in sectors,
+    /// `None` without merging.
     ///
-    /// A command holds requests that follow each other, so none reaches over a gap between them.
+    /// A command consists of adjacent requests, so no command spans a gap.
     pub fn of(mut requests: Vec<Extent>, most: Option<Sectors>) -> Commands {
         sort_by_start(&mut requests);
         Commands::of_sorted(&requests, &Spans::of_sorted(&requests), most)
     }
 
-    /// The same of requests in the order of their first sectors, all of which are `together`.
+    /// As [`Commands::of`], for requests in the order of their first sectors. `together` is the union of the requests.
     pub fn of_sorted(requests: &[Extent], together: &Spans, most: Option<Sectors>) -> Commands {
         let sectors = requests.iter().map(|extent| extent.len.get()).sum();
         let longest = requests.iter().map(|extent| extent.len.get()).max();
@@ -150,7 +150,7 @@ impl Commands {
                 longest,
             };
         };
-        // A single request may be larger.
+        // A single request may be larger than `most`.
         let most = most.get().max(longest).max(1);
         let mut left = requests.iter().peekable();
         let mut count = 0;
@@ -170,17 +170,16 @@ impl Commands {
 }
 
 impl Load {
-    /// The least time in which a drive that holds `depth` commands at once can answer them all.
+    /// Returns the least time in which a drive with up to `depth` commands at once can complete the load.
     ///
-    /// Data of different commands share the bus, whatever the depth. The other time of up to
-    /// `depth` commands can go by at once.
+    /// Data of all commands share the bus at any depth. The other parts of up to `depth` commands can overlap.
     pub fn least(&self, floors: &Floors, depth: u32) -> Nanos {
         let bus =
             floors.read_sector * self.reads.sectors + floors.write_sector * self.writes.sectors;
         let own = floors.read * self.reads.count
             + floors.write * self.writes.count
             + floors.other * self.others;
-        // What goes by before the first data and after the last, which may be of two kinds.
+        // Time before the first data and after the last. These may be of a read and of a write.
         let ends = match (self.reads.count, self.writes.count) {
             (0, 0) if self.others > 0 => floors.other,
             (0, 0) => Nanos::ZERO,
@@ -192,8 +191,8 @@ impl Load {
         all.max(bus + ends)
     }
 
-    /// The time that passes besides the work of the arm. Where the arm works for one command at a
-    /// time and for nothing else, it is that of all commands. Elsewhere it is that of the first.
+    /// Returns the least time that passes in addition to the work of the arm. If the arm works for one command at a
+    /// time and nothing else, this is the time of all commands. Otherwise it is the time of the first command.
     pub fn beside_arm(&self, floors: &Floors, depth: u32) -> Nanos {
         let writes = self.writes.count == 0 || floors.writes_wait;
         if depth > 1 || !floors.idle_between || !writes {
@@ -227,10 +226,10 @@ mod tests {
         assert_eq!(count(&apart, None), 5);
         assert_eq!(count(&apart, Some(Sectors::new(1024))), 3);
         assert_eq!(count(&apart, Some(Sectors::new(16))), 4);
-        // A single one may be larger, and then any may be as large as that.
+        // A single request may be larger than the limit. Then any command may be as large as this request.
         let large = extents(&[(0, 64), (64, 8), (72, 8)]);
         assert_eq!(count(&large, Some(Sectors::new(16))), 2);
-        // The same sectors twice are transferred twice.
+        // Sectors that are requested twice are transferred twice.
         let twice = extents(&[(0, 8), (0, 8), (0, 8)]);
         let twice = Commands::of(twice, Some(Sectors::new(16)));
         assert_eq!((twice.count, twice.sectors), (2, 24));

@@ -1,16 +1,16 @@
-//! The least time that a disk needs for given work, whatever the scheduler.
+//! Lower bound on the time that a disk needs for given work, for any scheduler.
 //!
-//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least as long
-//! as each of them, however it orders, merges and waits:
+//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least as long as each of these
+//! times, for any order, merging and waits:
 //!
-//! - *arm*: the time in which all sectors that must come from the medium, or reach it, pass under the
-//!   head, and the shortest movements between their tracks;
-//! - *command*: the time that the commands take of drive and bus;
-//! - *chain*: the time for what a process does one thing after the other, computing and thinking
-//!   included, over the barriers at which processes meet.
+//! - *arm*: the time in which all sectors that the medium must read or write pass under the head, plus the shortest
+//!   movements between tracks;
+//! - *command*: the time that the commands occupy drive and bus;
+//! - *chain*: the time of the sequential steps of a process, with computing and thinking, across the barriers at which
+//!   processes meet.
 //!
-//! All three are of the modelled drive at its quickest: noise is taken at its least. The design
-//! note (`docs/design/2026-11-22-bound.md`) says why each is a bound, and how tight they are.
+//! All three times are for the modelled drive at its quickest, with the most favourable noise. The design note
+//! (`docs/design/2026-11-22-bound.md`) explains why each time is a bound, and how tight the bounds are.
 
 mod arm;
 mod array;
@@ -38,34 +38,34 @@ use sort::sort_by_start;
 use source::Asked;
 use spans::Spans;
 
-/// The drive and the host's queue that do the work.
+/// The drive and the host's queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine<'a> {
     pub profile: &'a Profile,
-    /// Where its sectors are.
+    /// Layout of the drive's sectors.
     pub layout: &'a Layout,
-    /// Commands in the drive at once.
+    /// Largest number of commands in the drive.
     pub depth: u32,
-    /// The most sectors of a merged command; `None` if nothing is merged.
+    /// Largest merged command, in sectors; `None` without merging.
     pub merge: Option<Sectors>,
-    /// The array whose members are such drives, if the work is for an array. The bound is then the largest of the members'
-    /// bounds and the time of the link that they share, which counts as [`Term::Command`].
+    /// The array of such drives, if the work is for an array. The bound is then the largest of the members' bounds and
+    /// the time of the shared link. The link's time counts as [`Term::Command`].
     pub array: Option<&'a Array>,
 }
 
-/// The resource whose least time a term of the bound is.
+/// A term of the bound: the least time of one resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Term {
     /// Sectors under the head, and movements.
     Arm,
     /// Commands, and their data on the bus.
     Command,
-    /// What processes do one thing after the other.
+    /// Sequential steps of processes.
     Chain,
 }
 
 impl Term {
-    /// All, in the order of a report.
+    /// All terms, in the order of a report.
     pub const ALL: [Term; 3] = [Term::Arm, Term::Command, Term::Chain];
 
     /// The name in reports.
@@ -86,74 +86,73 @@ pub struct Bound {
     turns: Option<Turns>,
 }
 
-/// The least for one program.
+/// Least times of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Program {
     number: u32,
-    /// If it had the disk to itself.
+    /// Least time of the program if it had the disk to itself.
     alone: Nanos,
-    /// Of it, what its sectors take to pass, which no other program's do meanwhile.
+    /// Part of `alone` in which the program's sectors pass under the head. No other program's sectors pass meanwhile.
     passing: Nanos,
 }
 
 /// The cost of changing between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turns {
-    /// The least that a change takes longer than going on.
+    /// Least extra time of a change, compared with continuing.
     change: Nanos,
-    /// At the end, one process alone has this much left at most.
+    /// Longest time for which one process can be the only one left at the end.
     last_alone: Nanos,
-    /// Changes that the work needs in any case.
+    /// Number of processes. The work needs one change less in any case.
     processes: u64,
 }
 
 impl Bound {
-    /// The least time.
+    /// Returns the bound: the longest of the terms.
     pub fn time(&self) -> Nanos {
         self.terms.iter().copied().max().unwrap_or_default()
     }
 
-    /// One of the times of which it is the longest.
+    /// Returns one of the terms.
     pub fn term(&self, term: Term) -> Nanos {
         self.terms[term as usize]
     }
 
-    /// Which of them is the longest; of equals, the first.
+    /// Returns the longest term; the first if several are equal.
     pub fn binds(&self) -> Term {
         let time = self.time();
         let longest = Term::ALL.into_iter().find(|term| self.term(*term) == time);
         longest.unwrap_or(Term::Arm)
     }
 
-    /// The time if processes take turns of `slice` at the disk as long as two of them have something
-    /// left, and each turn ends with a change to another one's sectors. Returns `None` if the work is
-    /// not that of programs, or if their sectors lie among each other.
+    /// Returns the time for processes that take turns of `slice` at the disk, while at least two have work left. Each
+    /// turn ends with a change to another process's sectors. Returns `None` if the work is not programs, or if the
+    /// sectors of processes are interleaved.
     ///
-    /// This is no bound of a run with such a scheduler. A turn may last longer, by the request that
-    /// is under way when the slice is over, and the next turn may be of the same process. The time says
-    /// what changes cost.
+    /// This is no bound of a run with such a scheduler. A turn may last longer by the request that is under way when
+    /// the slice ends. The next turn may belong to the same process. The time shows the cost of changes.
     pub fn with_slices(&self, slice: Nanos) -> Option<Nanos> {
         let turns = self.turns?;
         if slice.is_zero() {
             return None;
         }
         let arm = self.term(Term::Arm);
-        // Each slice of work brings one change more than the work needs in any case.
+        // Each slice of work adds a change. The changes that the work needs in any case are part of the arm's term.
         let shared = arm.saturating_sub(turns.last_alone).as_nanos();
         let changes = (shared / slice.as_nanos()).saturating_sub(turns.processes - 1);
         let arm = arm + turns.change * changes;
         Some(self.time().max(arm))
     }
 
-    /// The most that the rates of all programs can sum up to, each over its own time, in bytes per
-    /// second. `bytes` says how many bytes a program moves, by its number. Returns `None` without
+    /// Returns an upper bound on the sum of all programs' rates, each over the program's own time, in bytes per second.
+    /// `bytes` returns the number of bytes that a program moves, by the program's number. Returns `None` without
     /// programs.
     pub fn sum_of_rates(&self, bytes: impl Fn(u32) -> u64) -> Option<f64> {
         if self.programs.is_empty() {
             return None;
         }
-        // Whichever end first, so many of them have passed under the head by then, and the slowest
-        // of them has ended.
+        // When the n-th program ends, the sectors of n programs have passed under the head, and n programs have ended.
+        // The n smallest values give a lower bound, for any order of the ends.
         let mut passing: Vec<u64> = Vec::new();
         let (mut alone, mut moved) = (Vec::new(), Vec::new());
         for program in &self.programs {
@@ -180,8 +179,8 @@ impl Bound {
 }
 
 impl Machine<'_> {
-    /// The least time in which all programs of a host can have ended. All of them must end. Returns
-    /// `None` if they have more than [`STEPS_MAX`] steps.
+    /// Returns the least time in which all programs of a host can end. Every program must end. Returns `None` if the
+    /// programs have more than [`STEPS_MAX`] steps.
     ///
     /// # Panics
     ///
@@ -222,7 +221,7 @@ impl Machine<'_> {
         }
         let numbers = needed.of_processes.iter().map(|(program, _)| *program);
         for ((number, own), end) in numbers.zip(&own).zip(&ends) {
-            // The members may work for the program at the same time.
+            // The members of an array may work for the program at the same time.
             let passing = own.iter().map(|own| arm.passing(own)).sum::<Nanos>() / own.len() as u64;
             let least = |own: &Spans| arm.least(own, false, Hidden::default());
             let alone = own.iter().map(least).fold(since_start(end), Nanos::max);
@@ -242,7 +241,7 @@ impl Machine<'_> {
                 }),
             }
         }
-        // What two of them want passes once for both.
+        // Sectors that two processes need pass once for both.
         let shared = |drive: usize| {
             let sectors: u64 = own.iter().map(|own| own[drive].sectors()).sum();
             let all = own
@@ -258,8 +257,8 @@ impl Machine<'_> {
         Some(bound)
     }
 
-    /// The least time in which a replay or made-up processes can have come to their end. The source
-    /// must be given anew. Returns `None` if it has more than [`REQUESTS_MAX`] requests.
+    /// Returns the least time in which a replay or synthetic processes can end. The source must be unused. Returns
+    /// `None` if the source has more than [`REQUESTS_MAX`] requests.
     pub fn source(&self, source: &mut dyn Source) -> Option<Bound> {
         let floors = Floors::new(self.profile);
         let least = |op, extent| floors.command(op, array::largest_share(self.array, &[extent]));
@@ -273,7 +272,7 @@ impl Machine<'_> {
         Some(bound)
     }
 
-    /// Least time of an array's link for this number of sectors.
+    /// Returns the least time of an array's link for this number of sectors.
     fn on_bus(&self, sectors: u64) -> Nanos {
         let bytes = u128::from(sectors) * u128::from(self.profile.geometry.sector_bytes);
         self.array.map_or(Nanos::ZERO, |array| array.on_bus(bytes))
@@ -287,7 +286,7 @@ impl Machine<'_> {
             mut writes,
             others,
         } = asked;
-        // What follows goes through them in order.
+        // The following steps need the requests in order.
         sort_by_start(&mut reads);
         sort_by_start(&mut writes);
         let (read, written) = (Spans::of_sorted(&reads), Spans::of_sorted(&writes));
@@ -303,7 +302,7 @@ impl Machine<'_> {
         bound.raise(Term::Command, load.least(&floors, self.depth));
     }
 
-    /// The term of the arm, for sectors of which some are written.
+    /// Returns the arm's term for the sectors `media`; the sectors `written` are written.
     fn arm(
         &self,
         arm: &Arm<'_>,
@@ -315,7 +314,7 @@ impl Machine<'_> {
         let unwritten = self.unwritten(written.sectors(), load.writes.longest);
         let mut least = arm.least(media, true, unwritten);
         if unwritten.sectors > 0 {
-            // What is left dirty may be more than all writes are worth; reads are as long without them.
+            // The sectors left dirty may save more than all writes cost. The reads alone are a bound, too.
             let reads = media.without(written);
             least = least.max(arm.least(&reads, true, Hidden::default()));
         }
@@ -326,17 +325,17 @@ impl Machine<'_> {
         least + beside
     }
 
-    /// What may still be dirty in the buffer when the last command completes, of `sectors` written
-    /// by commands of up to `longest` sectors.
+    /// Returns the largest set of sectors that may be dirty in the buffer when the last command completes. The commands
+    /// write `sectors` sectors, `longest` at most in each command.
     fn unwritten(&self, sectors: u64, longest: u64) -> Hidden {
         let cache = &self.profile.cache;
         let segments = u64::from(cache.write_segments);
         let room = segments * u64::from(cache.segment_sectors);
         let (room, stretches) = match cache.write_back {
             WriteBack::Off => return Hidden::default(),
-            // What the arm writes may be followed by a command that is longer than the buffer.
+            // While the arm writes, the drive may accept a command that is longer than the buffer.
             WriteBack::Appending | WriteBack::Flushed => (room + longest, segments),
-            // In whatever pieces the firmware keeps it.
+            // The firmware may keep any number of pieces.
             WriteBack::Full => (room, u64::MAX),
         };
         Hidden {
@@ -346,7 +345,7 @@ impl Machine<'_> {
     }
 }
 
-/// What it costs to change between processes whose sectors lie apart.
+/// Returns the cost of changing between processes whose sectors are disjoint ranges.
 fn turns(arm: &Arm<'_>, own: &[Spans]) -> Option<Turns> {
     let mut own: Vec<&Spans> = own.iter().filter(|own| !own.is_empty()).collect();
     if own.len() < 2 {

@@ -1,39 +1,39 @@
-//! The least time that the arm needs from one track to another.
+//! Least times of the arm's movements between tracks.
 
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{NoiseSpec, Profile};
 
-/// Least times of movements by distance in cylinders, in nanoseconds, whatever is on the way.
+/// Least times of movements by distance in cylinders, in nanoseconds, with any stops on the way.
 ///
-/// They rise with the distance, and no way over places in between is shorter. Hence, with places in
-/// order of their cylinders, the sum over neighbours is the least that a path through all of them takes
-/// (the minimum spanning tree of points on a line).
+/// The times rise with the distance, and no sequence of shorter movements is quicker. So for places in order of
+/// cylinders, the sum over neighbours is the least time of a path through all places. The path is the minimum spanning
+/// tree of points on a line.
 ///
-/// Distances from 512 cylinders on are taken in classes, 512 in each doubling, which makes a time up
-/// to 0.2 % too short.
+/// Distances of 512 cylinders or more are grouped in classes, 512 in each doubling. A time is therefore up to 0.2 % too
+/// short.
 #[derive(Clone, Debug)]
 pub(crate) struct Moves {
-    /// To another track of the same cylinder.
+    /// Time to another track of the same cylinder.
     switch: u64,
     classes: Vec<Class>,
-    /// The times of distances up to here.
+    /// Times of distances below [`NEAR`].
     near: Vec<u64>,
 }
 
-/// Distances from one up to that of the next class.
+/// Distances from `first` up to the next class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     first: u32,
-    /// The least time per cylinder up to here, as a time over a distance.
+    /// Least time per cylinder up to this class, as the quotient `time / over`.
     time: u64,
     over: u32,
-    /// The least of all classes behind.
+    /// Least time of all later classes.
     beyond: u64,
 }
 
 impl Class {
-    /// A way in steps costs at least the least time for each cylinder. Rounded up, such times still
-    /// add up to no less than that of the whole way.
+    /// Returns the least time for a distance. A movement in steps takes at least the least time for each cylinder. The
+    /// sum of rounded-up times is no less than the rounded-up time of the whole distance.
     fn at(&self, distance: u32) -> u64 {
         (self.time * u64::from(distance)).div_ceil(u64::from(self.over))
     }
@@ -41,10 +41,10 @@ impl Class {
 
 const CLASS_BITS: u32 = 9;
 
-/// Most movements are shorter than this.
+/// Distance in cylinders above most movements.
 const NEAR: u32 = 1 << 10;
 
-/// The place of the class of a distance of at least one.
+/// Returns the index of the class of a distance, which is at least 1.
 fn class_of(distance: u32) -> usize {
     let exponent = distance.ilog2();
     match exponent.checked_sub(CLASS_BITS) {
@@ -57,7 +57,7 @@ fn class_of(distance: u32) -> usize {
 }
 
 impl Moves {
-    /// Those of a drive, each as quick as its noise can make it.
+    /// Computes the movements of a drive, each at its quickest under the drive's noise.
     pub fn new(profile: &Profile, mechanics: &Mechanics) -> Moves {
         let quickest = |nanos: u64| quickest(&profile.noise, nanos);
         let cylinders = profile.geometry.cylinders;
@@ -87,13 +87,13 @@ impl Moves {
             });
             first += width;
         }
-        // What is farther is not nearer.
+        // A longer distance must not take less time.
         let mut beyond = u64::MAX;
         for class in classes.iter_mut().rev() {
             class.beyond = beyond;
             beyond = beyond.min(class.at(class.first));
         }
-        // Another track of the same cylinder is that of another head, if there is one.
+        // Another track of the same cylinder needs another head.
         let switch = match profile.geometry.heads {
             1 => u64::MAX,
             _ => quickest(mechanics.head_switch().as_nanos()),
@@ -108,7 +108,7 @@ impl Moves {
         moves
     }
 
-    /// The least time to a track so many cylinders away; with 0, to another one of the same.
+    /// Returns the least time to a track at this distance; for 0, to another track of the same cylinder.
     pub fn least(&self, cylinders: u32) -> u64 {
         if cylinders == 0 {
             return self.switch;
@@ -127,9 +127,9 @@ impl Moves {
     }
 }
 
-/// The least that noise can make of a seek: it is cut at three deviations.
+/// Returns the least time of a seek under noise, which is cut at three deviations.
 fn quickest(noise: &NoiseSpec, nanos: u64) -> u64 {
-    // The noise itself is drawn in floats; rounded here to the side that is safe.
+    // The noise is drawn in floats. Rounding here is to the safe side.
     if noise.seek_sd_relative >= 1.0 / 3.0 {
         return 0;
     }
@@ -200,7 +200,8 @@ mod tests {
             })
             .unwrap();
         let moves = Moves::new(&drive, &Mechanics::new(&drive));
-        // 4 cylinders in 1.2 ms is the best rate: 10 take at least 3 ms; 1 to 3 take no more than 4.
+        // The best rate is 4 cylinders in 1.2 ms. So 10 cylinders take at least 3 ms, and 1 to 3 cylinders take no more
+        // than 4 cylinders.
         let micros = |distance| moves.least(distance) / 1000;
         assert_eq!(
             [0, 1, 2, 3, 4, 8, 10].map(micros),
@@ -216,7 +217,7 @@ mod tests {
             .unwrap();
         let moves = |profile: &Profile| Moves::new(profile, &Mechanics::new(profile));
         let (noisy, calm) = (moves(&drive), moves(&calm));
-        // 20 us at least, 1 % of the seek.
+        // The deviation is the larger of 20 us and 1 % of the seek.
         assert_eq!(calm.least(1) - noisy.least(1), 60_001);
         let long = calm.least(186_239);
         assert!(long - noisy.least(186_239) <= long * 3 / 100 + 2);

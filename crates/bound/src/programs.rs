@@ -1,18 +1,18 @@
-//! Reads from the steps of programs what they need of a disk.
+//! Work that programs need from a disk, computed from their steps.
 //!
-//! The steps of a process depend only on the process, so they can be followed without a disk. Every
-//! run needs everything that is counted here:
+//! The steps of a process depend only on the process, so they can be followed without a disk. Every run needs all the
+//! work that is counted here:
 //!
-//! - A page comes from the disk if it is read, or changed in part, and nobody has made it before. So
-//!   does a block of metadata.
-//! - A process that touches such a page, and alone uses its file, sleeps until a command for the page
-//!   is done. The command was sent when a window of readahead could first reach the page: no sooner
-//!   than two windows ahead of it, or in the same call.
-//! - A direct call takes the command, or the commands, that it makes.
-//! - Pages of calls are copied, and processes think and meet.
+//! - A page comes from the disk if it is read or partly overwritten, and no process has written it before. So does a
+//!   block of metadata.
+//! - If a process alone uses a file and touches such a page, the process sleeps until a command for the page is done.
+//!   The earliest time of sending the command is when a window of readahead can reach the page. This is two windows
+//!   ahead of the page, or in the same call.
+//! - A direct call takes the time of its commands.
+//! - Pages of calls are copied. Processes think and meet.
 //!
-//! Three things are left out: pages that leave memory are not read again, workers of a pool are
-//! always free, and data written through the page cache never go to the disk.
+//! Three kinds of work are left out: reading evicted pages again, waiting for workers of a pool, and writing data from
+//! the page cache to the disk.
 
 use crate::array::{Array, largest_share, split};
 use crate::chain::{Chain, Link};
@@ -23,11 +23,11 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::BTreeMap;
 
-/// The most steps of programs, and pages that they touch, of which a bound is computed. Each takes
-/// up to 40 bytes. Files may have eight times as many pages.
+/// Largest number of programs' steps and touched pages for which a bound is computed. Each takes up to 40 bytes. Files
+/// may have eight times as many pages.
 pub const STEPS_MAX: u64 = 1 << 25;
 
-/// Who uses something.
+/// User of a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum User {
     #[default]
@@ -68,19 +68,18 @@ impl Pages {
     }
 }
 
-/// A file, with its pages in the sets from `base` on.
+/// A file. In the sets of pages, the file's pages have the numbers from `base` on.
 struct Data {
     base: u64,
-    /// Pages and bytes at the start, and pages that it has room for.
+    /// Pages and bytes at the start, and pages that the file's extents have room for.
     pages: u64,
     size: u64,
     room: u64,
     user: User,
-    /// For each stretch of pages, the mark in the chain where the process that uses the file first
-    /// touched one of them, or asked for one in a longer call. It is [`NEVER`] if the process did
-    /// neither.
+    /// For each stretch of pages, the mark of the present process's first access to the stretch, or of a longer call
+    /// that requested one of its pages. [`NEVER`] if there is none.
     asked: Vec<u32>,
-    /// The mark that was last waited from.
+    /// The mark of the last wait.
     since: Option<u32>,
 }
 
@@ -97,7 +96,7 @@ struct Block {
     written: bool,
 }
 
-/// What one process needs.
+/// Work of one process.
 #[derive(Default)]
 struct Needs {
     program: u32,
@@ -106,13 +105,13 @@ struct Needs {
     writes: Vec<Extent>,
     read_calls: u64,
     write_calls: u64,
-    /// Sectors that its requests may be about: from the first to behind the last.
+    /// Range of sectors that the process's requests may touch: the first, and the one after the last.
     hull: Option<(u64, u64)>,
 }
 
 /// Work of a drive, for all processes.
 pub(crate) struct Share {
-    /// Sectors that must be read, or written.
+    /// Sectors that must be read, and sectors that must be written.
     pub reads: Spans,
     pub writes: Spans,
     /// Sectors that may be written, so that a read need not come from the medium.
@@ -126,7 +125,7 @@ pub(crate) struct Needed {
     pub shares: Vec<Share>,
     pub chains: Vec<Chain>,
     pub barriers: Vec<u32>,
-    /// The least that fetching each resource takes.
+    /// Least time of fetching each resource.
     pub fetch: Vec<Nanos>,
     /// By process: the program, and by drive the sectors that must be read and that no other process uses.
     pub of_processes: Vec<(u32, Vec<Spans>)>,
@@ -143,15 +142,14 @@ struct Walk<'a> {
     present: Pages,
     needed: Pages,
     written: Pages,
-    /// Pages of the longest window.
+    /// Pages of the longest readahead window.
     window: u64,
     process: u32,
     chain: Chain,
     needs: Needs,
 }
 
-/// Goes through all steps of all processes, each of which must end. Returns `None` if they are too
-/// many.
+/// Follows all steps of all processes. Every process must end. Returns `None` if there are too many steps.
 pub(crate) fn needed(
     mut plan: Plan,
     floors: &Floors,
@@ -208,7 +206,7 @@ pub(crate) fn needed(
             left = left.checked_sub(pages_of(&step))?;
             match step {
                 Step::Exit => break,
-                // Work is the same in every class.
+                // The class does not change the work.
                 Step::Ask(_) => {}
                 Step::Read { file, offset, len } => walk.read(names(file), offset, len),
                 Step::Write { file, offset, len } => walk.write(names(file), offset, len),
@@ -235,7 +233,7 @@ pub(crate) fn needed(
     Some(walk.sum_up(chains, all, plan.barriers().to_vec(), merge))
 }
 
-/// How much a step makes to do here: the pages that it touches at most, and itself.
+/// Returns the cost of a step here: 1, plus the number of pages that it may touch.
 fn pages_of(step: &Step) -> u64 {
     match step {
         Step::Read { len, .. } | Step::Write { len, .. } => 1 + len / PAGE,
@@ -280,18 +278,18 @@ impl Walk<'_> {
         }
     }
 
-    /// A call of read: page by page.
+    /// Follows a read call page by page.
     fn read(&mut self, file: usize, offset: u64, len: u64) {
         self.uses_file(file);
         let data = &self.data[file];
         let asked = offset.saturating_add(len);
-        // Whatever the file has grown to, it has what it had.
+        // The file may have grown, but it has at least its initial size.
         let end = asked.min(data.size);
         if end <= offset {
             return;
         }
         let (first, end, asked) = (offset / PAGE, end.div_ceil(PAGE), asked.div_ceil(PAGE));
-        // A long call may be one window.
+        // A long call may request all its pages as one window.
         if asked - first > 2 * self.window && self.window > 0 {
             for page in (first..asked.min(end)).step_by(self.stretch() as usize) {
                 self.ask(file, page);
@@ -303,12 +301,12 @@ impl Walk<'_> {
         }
     }
 
-    /// Pages of a stretch within which is not told where readahead was asked.
+    /// Returns the number of pages in a stretch. Within a stretch, marks of readahead requests are not distinguished.
     fn stretch(&self) -> u64 {
         (self.window / 2).max(1)
     }
 
-    /// Readahead may be asked at a page, or up to it.
+    /// Notes that readahead may be requested at this page or an earlier page of its stretch.
     fn ask(&mut self, file: usize, page: u64) {
         if self.window == 0 {
             return;
@@ -323,7 +321,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A page has to be there; readahead is asked for it first if it `asks`.
+    /// Notes that the process needs a page. If `asks` is true, the process requests readahead first.
     fn touch(&mut self, file: usize, page: u64, asks: bool) {
         let stretch = self.stretch();
         let data = &mut self.data[file];
@@ -338,8 +336,8 @@ impl Walk<'_> {
         if !self.written.has(id) {
             self.needed.add(id);
         }
-        // Who asks at a page gets it and what is up to two windows behind it, so that nobody has asked
-        // for this one before the first of these marks.
+        // A request at a page reaches up to two windows beyond it. So no request has reached this page before the
+        // earliest of these marks.
         let from = (page + 1).saturating_sub(2 * self.window) / stretch;
         let last = (page / stretch) as usize;
         let near = from as usize..data.asked.len().min(last + 1);
@@ -349,7 +347,7 @@ impl Walk<'_> {
         if since.is_some() {
             data.since = since;
         }
-        // It asks before it waits.
+        // Readahead is requested before the process waits.
         if asks {
             self.ask(file, page);
         }
@@ -360,7 +358,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A call of write: pages that it does not make as a whole have to be there.
+    /// Follows a write call. Pages that the call overwrites only in part have to be read.
     fn write(&mut self, file: usize, offset: u64, len: u64) {
         self.uses_file(file);
         let data = &self.data[file];
@@ -410,7 +408,7 @@ impl Walk<'_> {
             Op::Write => self.needs.write_calls += 1,
             _ => {}
         }
-        // Data of all requests share the bus. Their other time may pass at once.
+        // Data of all requests share the bus. The other parts of the requests may overlap.
         let asked = match op {
             Op::Read => &self.needs.reads[reads..],
             _ => &self.needs.writes[writes..],
@@ -453,7 +451,7 @@ impl Walk<'_> {
         barriers: Vec<u32>,
         merge: Option<Sectors>,
     ) -> Needed {
-        // Two members may have half of a page each.
+        // Two members may each hold half of a page.
         let page = match self.array {
             None => self.page_sectors,
             Some(_) => self.page_sectors.div_ceil(2),
@@ -505,7 +503,7 @@ impl Walk<'_> {
         }
         let most = Sectors::new(self.spec.request_max.0 / PAGE * self.page_sectors);
         let most = most.max(merge.unwrap_or(Sectors::ZERO));
-        // The member of such a request is unknown.
+        // The member of a single request is unknown.
         let least = match self.array {
             None => one_by_one(&chains, &all, &fetch),
             Some(_) => [0, 0],
@@ -543,10 +541,10 @@ impl Walk<'_> {
     }
 }
 
-/// Least number of reads and of writes, since processes wait for some requests one by one.
+/// Returns the least numbers of reads and of writes, since processes wait for some requests one by one.
 ///
-/// A process that waits for one request before the next needs two commands. Processes with sectors apart from each other
-/// share no command.
+/// If a process waits for a request and then sends the next, it needs two commands. Processes with disjoint ranges of
+/// sectors share no command.
 fn one_by_one(chains: &[Chain], all: &[Needs], fetch: &[Nanos]) -> [u64; 2] {
     let mut hulls: Vec<(u64, u64, usize)> = Vec::new();
     for (process, needs) in all.iter().enumerate() {
@@ -570,7 +568,7 @@ fn one_by_one(chains: &[Chain], all: &[Needs], fetch: &[Nanos]) -> [u64; 2] {
     calls
 }
 
-/// Load of a drive by `direct` reads and writes and by `buffered` sectors.
+/// Returns the load of a drive by `direct` reads and writes and by `buffered` sectors.
 ///
 /// No command has more than `most` sectors. The drive has at least `least` reads and writes.
 fn load(
@@ -581,7 +579,7 @@ fn load(
     merge: Option<Sectors>,
 ) -> Load {
     let [reads, writes] = direct.map(|requests| Commands::of(requests, merge.map(|_| most)));
-    // Readahead may read what lies between, and then one command reaches over it.
+    // Readahead may read the sectors of a gap. Then one command spans the gap.
     let mut covered = 0;
     let mut commands = 0;
     for extent in buffered.extents() {
@@ -606,7 +604,8 @@ fn load(
     }
 }
 
-/// Where `len` sectors of a file from one on are, as far as they follow each other on the disk.
+/// Returns the place of a file's sectors from `sector` on: `len` sectors, or fewer if they are not contiguous on the
+/// disk.
 fn place(files: &[headtime_host::File], file: usize, sector: u64, len: u64) -> Extent {
     let (mut before, mut found) = (0, None);
     for extent in &files[file].extents {
@@ -619,7 +618,7 @@ fn place(files: &[headtime_host::File], file: usize, sector: u64, len: u64) -> E
                 ));
             }
             None => before += extent.len.get(),
-            // Extents that touch are one piece.
+            // Adjacent extents form one piece.
             Some(piece) if piece.len.get() < len && piece.end() == extent.start => {
                 let more = (len - piece.len.get()).min(extent.len.get());
                 found = Some(Extent::new(piece.start, piece.len + Sectors::new(more)));
@@ -630,7 +629,7 @@ fn place(files: &[headtime_host::File], file: usize, sector: u64, len: u64) -> E
     found.expect("a call ends within the file's extents")
 }
 
-/// The sectors of those of the first `pages` pages of a file that are `wanted`.
+/// Appends the sectors of all `wanted` pages among the first `pages` pages of a file to `into`.
 fn runs(
     extents: &[Extent],
     page_sectors: u64,

@@ -2,13 +2,13 @@
 
 use headtime_units::Extent;
 
-/// Fewer than this are compared.
+/// Least number of extents for a radix sort. Fewer extents are sorted by comparison.
 const MANY: usize = 1 << 10;
 
-/// Bits of a digit, at most.
+/// Largest number of bits in a digit.
 const DIGIT: u32 = 11;
 
-/// Sorts extents by their first sectors. Those that begin together keep their order.
+/// Sorts extents by their first sectors. Extents with the same first sector keep their order.
 pub(crate) fn sort_by_start(extents: &mut Vec<Extent>) {
     let key = |extent: &Extent| extent.start.get();
     if extents.is_sorted_by_key(key) {
@@ -18,7 +18,7 @@ pub(crate) fn sort_by_start(extents: &mut Vec<Extent>) {
         extents.sort_by_key(key);
         return;
     }
-    // By digits, the lowest first.
+    // Radix sort, the lowest digit first.
     let bits = extents.iter().fold(0, |all, extent| all | key(extent));
     let bits = u64::BITS - bits.leading_zeros();
     let passes = bits.div_ceil(DIGIT);

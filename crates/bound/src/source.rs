@@ -1,4 +1,4 @@
-//! Bounds for sources that are no programs: traces and synthetic processes.
+//! Bounds for sources other than programs: traces and synthetic processes.
 
 use crate::array::{Array, split};
 use headtime_sched::Op;
@@ -7,7 +7,7 @@ use headtime_workload::Source;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// The most requests of which a bound is computed, which takes some 100 bytes for each.
+/// Largest number of requests for which a bound is computed. Each takes about 100 bytes.
 pub const REQUESTS_MAX: usize = 1 << 23;
 
 /// The requests of a source, in order of arrival.
@@ -24,13 +24,14 @@ impl Asked {
         self.reads.len() + self.writes.len() + self.others as usize
     }
 
-    /// Sectors of all reads and writes.
+    /// Returns the number of sectors of all reads and writes.
     pub fn sectors(&self) -> u64 {
         let extents = self.reads.iter().chain(&self.writes);
         extents.map(|extent| extent.len.get()).sum()
     }
 
-    /// Parts of all requests by drive. Flushes and discards count on a single drive only, since their members are unknown.
+    /// Splits all requests by drive. Flushes and discards count for a single drive only, since their members in an
+    /// array are unknown.
     pub fn by_drive(self, array: Option<&Array>) -> Vec<Asked> {
         let others = match array {
             None => self.others,
@@ -55,11 +56,11 @@ impl Asked {
     }
 }
 
-/// The earliest end of a source, if each request takes at least `least` and any number of them goes
-/// by at once; and all its requests. Returns `None` if these are too many.
+/// Returns the earliest end of a source, and its requests. Each request takes `least`, and any number of requests runs
+/// in parallel. Returns `None` if there are too many requests.
 ///
-/// That is a bound if requests come no later when others complete sooner, and are the same then. So
-/// it is with all replays and made-up processes.
+/// The time is a bound if earlier completions delay or change no request. This holds for all replays and synthetic
+/// processes.
 pub(crate) fn drain(
     source: &mut dyn Source,
     least: impl Fn(Op, Extent) -> Nanos,
@@ -92,19 +93,19 @@ pub(crate) fn drain(
 
 /// Outstanding requests by completion time and by cookie.
 ///
-/// Of requests that take equally long, the first to arrive completes first.
+/// Among requests of equal duration, the first to arrive completes first.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// By how long they take.
+    /// Queues of requests by duration.
     alike: Vec<(Nanos, VecDeque<(Time, u64)>)>,
     others: BinaryHeap<Reverse<(Time, u64)>>,
 }
 
-/// So many different times are told apart; requests with others are sorted.
+/// Number of durations with a queue. Requests of other durations are in a heap.
 const ALIKE: usize = 8;
 
 impl UnderWay {
-    /// Adds one that takes `least` from `now` on, which never goes back.
+    /// Adds a request that takes `least` from `now` on. `now` never decreases.
     fn add(&mut self, now: Time, least: Nanos, cookie: u64) {
         let one = (now.saturating_add(least), cookie);
         let known = self.alike.iter().position(|(time, _)| *time == least);
@@ -122,7 +123,8 @@ impl UnderWay {
         }
     }
 
-    /// When the next is done, and which that is; by itself, among the alike.
+    /// Returns the time of the next completion, and the index of its queue in `alike`; `None` for a request in
+    /// `others`.
     fn first(&self) -> Option<(Time, Option<usize>)> {
         let other = self.others.peek().map(|Reverse(one)| (*one, None));
         let alike = self.alike.iter().zip(0..);
@@ -131,7 +133,7 @@ impl UnderWay {
         first.map(|((time, _), which)| (time, which))
     }
 
-    /// Takes out the one that [`UnderWay::first`] gave, and names it.
+    /// Removes the request that [`UnderWay::first`] returned. Returns its cookie.
     fn take(&mut self, which: Option<usize>) -> Option<u64> {
         let one = match which {
             Some(at) => self.alike[at].1.pop_front(),
@@ -153,7 +155,7 @@ mod tests {
             let mut now = Time::ZERO;
             for step in 0..3_000u64 {
                 let draw = step.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23) >> 8;
-                // Names fall at times while it stays the same time.
+                // Cookies sometimes decrease while the time stays the same.
                 let cookie = draw % 1_000_000;
                 let least = Nanos::from_nanos(draw % kinds * 100);
                 under_way.add(now, least, cookie);

@@ -2,12 +2,12 @@
 
 use headtime_units::Extent;
 
-/// Spans of sectors, each from its first to behind its last, ascending and not touching.
+/// Spans of sectors, ascending and not touching. Each goes from its first sector to the sector after its last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
-    /// All sectors of some extents, in whatever order, which may overlap.
+    /// Returns all sectors of some extents, which may overlap and be in any order.
     pub fn of(extents: impl IntoIterator<Item = Extent>) -> Spans {
         let mut all: Vec<(u64, u64)> = extents
             .into_iter()
@@ -22,7 +22,7 @@ impl Spans {
         spans
     }
 
-    /// The same of extents in the order of their first sectors.
+    /// As [`Spans::of`], for extents in the order of their first sectors.
     pub fn of_sorted(extents: &[Extent]) -> Spans {
         debug_assert!(extents.is_sorted_by_key(|extent| extent.start));
         let mut spans = Spans::with_room(extents.len());
@@ -36,7 +36,7 @@ impl Spans {
         Spans(Vec::with_capacity(count.min(1 << 16)))
     }
 
-    /// Adds a stretch that begins no sooner than the last one.
+    /// Adds a span that begins no earlier than the last one.
     fn add(&mut self, start: u64, end: u64) {
         match self.0.last_mut() {
             Some(last) if start <= last.1 => last.1 = last.1.max(end),
@@ -44,7 +44,7 @@ impl Spans {
         }
     }
 
-    /// The sectors of either.
+    /// Returns the union of both sets.
     pub fn and(&self, other: &Spans) -> Spans {
         let mut both = Spans::with_room(self.0.len() + other.0.len());
         let (mut one, mut other) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -61,7 +61,7 @@ impl Spans {
         }
     }
 
-    /// The sectors that are not in `other`.
+    /// Returns the sectors that are not in `other`.
     pub fn without(&self, other: &Spans) -> Spans {
         let mut left = Vec::with_capacity(self.0.len());
         let mut at = 0;
@@ -69,7 +69,7 @@ impl Spans {
             while at < other.0.len() && other.0[at].1 <= start {
                 at += 1;
             }
-            // The last one looked at may reach into the next span.
+            // The last span of `other` may reach into the next span of `self`.
             let mut next = at;
             while start < end {
                 match other.0.get(next) {
@@ -104,17 +104,17 @@ impl Spans {
         self.0.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// How many stretches.
+    /// Returns the number of spans.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Behind the last sector.
+    /// Returns the sector after the last.
     pub fn end(&self) -> u64 {
         self.0.last().map_or(0, |(_, end)| *end)
     }
 
-    /// The first sector.
+    /// Returns the first sector.
     pub fn start(&self) -> u64 {
         self.0.first().map_or(0, |(start, _)| *start)
     }
@@ -152,7 +152,7 @@ mod tests {
         );
         assert_eq!(all.without(&Spans::default()), all);
         assert!(all.without(&all).is_empty());
-        // One that reaches over two of them takes from both.
+        // A span that overlaps two spans takes from both.
         assert_eq!(
             spans(&[(0, 10), (20, 30)]).without(&spans(&[(5, 25)])).0,
             [(0, 5), (25, 30)]
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn sets_hold_each_sector_once() {
-        // Against bits, on all sets of up to three stretches of a few sectors.
+        // Compares with bit sets, for random sets of up to two spans of a few sectors.
         let bits = |spans: &Spans| -> u32 {
             spans
                 .extents()

@@ -1,9 +1,9 @@
-//! The shortest way through tracks.
+//! Shortest path through tracks.
 
 use crate::moves::Moves;
 use headtime_units::Track;
 
-/// Tracks that the arm has to visit, each given once.
+/// Tracks that the arm has to visit, each added once.
 ///
 /// Movements between neighbours join cylinders, head switches join tracks of one cylinder. So only
 /// the set of cylinders and the number of tracks count.
@@ -11,15 +11,15 @@ use headtime_units::Track;
 pub(crate) struct Tour {
     /// A bit for each cylinder.
     cylinders: Vec<u64>,
-    /// Cylinders and tracks.
+    /// Number of cylinders, and number of tracks.
     places: u64,
     tracks: u64,
-    /// The very first track of the drive is among them.
+    /// True if the tracks include the first track of the drive.
     first: bool,
 }
 
 impl Tour {
-    /// No tracks yet, of a drive with so many cylinders.
+    /// Creates an empty tour of a drive with `cylinders` cylinders.
     pub fn new(cylinders: u32) -> Tour {
         Tour {
             cylinders: vec![0; cylinders.div_ceil(64) as usize],
@@ -29,7 +29,7 @@ impl Tour {
         }
     }
 
-    /// Adds a track that is not there yet.
+    /// Adds a track that is not yet in the tour.
     pub fn add(&mut self, track: Track) {
         let cylinder = track.cylinder.0;
         let word = &mut self.cylinders[(cylinder / 64) as usize];
@@ -40,7 +40,7 @@ impl Tour {
         self.first |= track == Track::default();
     }
 
-    /// The arm begins at `track`, which is the first of the drive.
+    /// Makes the arm begin at `track`, which is the first track of the drive.
     pub fn begin(&mut self, track: Track) {
         debug_assert_eq!(track, Track::default());
         if !self.first {
@@ -52,12 +52,12 @@ impl Tour {
         self.tracks == 0
     }
 
-    /// How many movements stay on their cylinder.
+    /// Returns the number of movements within a cylinder.
     pub fn switches(&self) -> u64 {
         self.tracks - self.places
     }
 
-    /// The least times of the others.
+    /// Returns the least times of the movements between cylinders.
     pub fn ways<'a>(&'a self, moves: &'a Moves) -> impl Iterator<Item = u64> + 'a {
         let mut before: Option<u32> = None;
         self.all_cylinders().filter_map(move |cylinder| {
@@ -67,7 +67,7 @@ impl Tour {
         })
     }
 
-    /// All cylinders, rising.
+    /// Returns all cylinders in ascending order.
     fn all_cylinders(&self) -> impl Iterator<Item = u32> + '_ {
         (0..).zip(&self.cylinders).flat_map(|(number, word)| {
             let mut left = *word;
@@ -87,7 +87,7 @@ mod tests {
     use headtime_disk::profile::by_name;
     use headtime_units::{Cylinder, Head};
 
-    /// Against going through sorted tracks one after the other.
+    /// Compares with a path through the sorted tracks.
     #[test]
     fn a_tour_takes_what_going_from_track_to_track_in_order_takes() {
         let profile = by_name("wd5000aaks").unwrap();

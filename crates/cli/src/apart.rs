@@ -1,20 +1,20 @@
-//! Files that must be different ones, under whatever names.
+//! Refuses files that must be different, under any of their names.
 
 use headtime_lab::fault::{Fault, name};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// What is one thing by all its names: hard links, mounts of one folder in two places, nodes of one device.
+/// Identity of a file or a device, equal for all its names: hard links, mounts of one folder in two places, nodes of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
-    /// A file system's number and the file's.
+    /// Number of the file system, and number of the file.
     File(u64, u64),
-    /// A block device's number.
+    /// Number of a block device.
     Device(u64),
 }
 
-/// What a path leads to, if that is there and could be a disk.
+/// Identity of the thing at a path, if it exists and could be a disk.
 pub(crate) fn thing(path: &Path) -> Option<Thing> {
     let found = fs::metadata(path).ok()?;
     let kind = found.file_type();
@@ -25,7 +25,7 @@ pub(crate) fn thing(path: &Path) -> Option<Thing> {
         .then(|| Thing::File(found.dev(), found.ino()))
 }
 
-/// The same path for all names of a file but hard links, also if it is not there.
+/// Path that is equal for all names of a file except hard links, even if the file does not exist.
 pub(crate) fn canonical(path: &Path) -> PathBuf {
     fs::canonicalize(path)
         .or_else(|_| {
@@ -36,12 +36,12 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-/// Refuses files of which two are one; each comes with what it is given as. What only takes a stream, such as a
-/// terminal, a pipe or `/dev/null`, may be given often.
+/// Refuses two files that are the same. Each file comes with the option that names it. A terminal, a pipe or `/dev/null` only takes a
+/// stream, and may be given several times.
 ///
 /// # Errors
 ///
-/// If two are one.
+/// If two files are the same.
 pub(crate) fn are_apart(files: &[(&str, &Path)]) -> Result<(), Fault> {
     for (index, (one, path)) in files.iter().enumerate() {
         let is_stream = fs::metadata(path).is_ok_and(|found| {

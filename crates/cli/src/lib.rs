@@ -1,6 +1,6 @@
 //! The command `headtime`, as a library that can be tested.
 //!
-//! What is not here: anything that another program would want. This is the only crate that prints.
+//! Code that another program could use is in other crates. This is the only crate that prints.
 
 mod apart;
 pub mod args;

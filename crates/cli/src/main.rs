@@ -10,7 +10,7 @@ use headtime_linux::shown::one_line;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Also at the end of a panic.
+/// Ends the messages when it is dropped, even by a panic.
 struct Messages;
 
 impl Drop for Messages {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe under `--help` is no error; everything else clap has put well.
+            // A closed pipe under `--help` is no error. clap reports everything else well.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }

@@ -2,7 +2,7 @@
 
 /// An object of JSON, its keys in this order: `object! { requests: 3, mean_ms: 1.5 }`.
 ///
-/// For what is only written: a type of its own would list every key twice.
+/// Serves values that are only written. A struct would list every key twice.
 macro_rules! object {
     ($($(#[$attribute:meta])* $key:ident: $value:expr),+ $(,)?) => {{
         #[allow(non_camel_case_types, reason = "a type for each key, called as the key is")]

@@ -1,10 +1,10 @@
-//! How far the runs are, on standard error and only when that is a terminal.
+//! Shows the progress of runs on standard error, if that is a terminal.
 
 use headtime_lab::progress::{Bar, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// Runs that end sooner show nothing: what flashes up cannot be read.
+/// Time before which no progress is shown, since a flash cannot be read.
 const QUIET: Duration = Duration::from_millis(400);
 
 /// A bar if `shown`, else nothing.

@@ -1,12 +1,13 @@
 //! The buffer of the drive: its segments and the sectors that they hold.
 //!
 //! A segment holds one run of consecutive sectors. A read fills it from the medium, and goes on
-//! after the command is done (read-ahead). A write fills it from the bus. Which segment a command
-//! gets, and what counts as a hit, follows the DiskSim 4.0 manual (section on the disk module) and
-//! the behaviour of its disk cache. The order of preference is exact. Of equal segments the least
-//! recently used is taken.
+//! after the command is done (read-ahead). A write fills it from the bus. The choice of a segment
+//! and the definition of a hit follow the DiskSim 4.0 manual (section on the disk module) and the
+//! behaviour of its disk cache. The order of preference is exact. The least recently used of equal
+//! segments is taken.
 //!
-//! What is not here: time. The drive says how far reading ahead has come before it asks the cache.
+//! The cache knows no time. The drive reports the progress of reading ahead and then asks the
+//! cache.
 
 mod filled;
 mod lookup;
@@ -28,10 +29,10 @@ pub(crate) use segment::{Segment, SegmentId, State};
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     segments: Vec<Segment>,
-    /// Where reads that concern them begin.
+    /// Index of the segments that concern a read, by the read's first sector.
     near: Nears,
     order: Lru,
-    /// How many are empty.
+    /// Number of empty segments.
     empty: u32,
     filled: Filled,
     spec: CacheSpec,
@@ -57,7 +58,8 @@ fn ahead_limits(spec: &CacheSpec) -> (u64, u64) {
 }
 
 impl Cache {
-    /// An empty buffer for a disk of `capacity` sectors, `per` of which are one of the medium.
+    /// An empty buffer for a disk of `capacity` sectors. A sector of the medium has `per` such
+    /// sectors.
     pub fn new(spec: &CacheSpec, capacity: u64, per: u64) -> Cache {
         let segment = Segment {
             start: 0,
@@ -101,8 +103,8 @@ impl Cache {
         &self.spec
     }
 
-    /// Goes on with parameters that differ in reading ahead and in when a write completes. What is in
-    /// the buffer stays; behind no command before this one is anything read ahead any more.
+    /// Goes on with parameters that differ in reading ahead and in when a write completes. Data in the buffer stay.
+    /// Nothing more is read ahead behind earlier commands.
     ///
     /// Nothing may be in use or read ahead, and nothing dirty if writes are to complete otherwise.
     pub fn change(&mut self, spec: &CacheSpec) {
@@ -142,7 +144,7 @@ impl Cache {
         self.filled.count(id.index(), segment);
     }
 
-    /// Sectors of a segment, or of a row of reads, are others now.
+    /// Updates the indexes after a change of a segment's sectors.
     #[inline]
     fn changed(&mut self, id: SegmentId) {
         let segment = &self.segments[id.index()];
@@ -150,8 +152,8 @@ impl Cache {
         self.filled.count(id.index(), segment);
     }
 
-    /// Gives up what has gone unused for longest as long as the segments hold more than there is room
-    /// for; not `growing`, which has just come to hold more.
+    /// Empties the least recently used segments while the segments hold more than there is room for. Spares `growing`,
+    /// the segment that has just grown.
     #[inline]
     fn make_room(&mut self, growing: SegmentId) {
         if self.filled.is_over() {
@@ -176,7 +178,7 @@ impl Cache {
         }
     }
 
-    /// How many segments hold data that is not on the medium.
+    /// Number of segments with data that is not on the medium.
     pub fn dirty(&self) -> u32 {
         self.dirty
     }
@@ -186,7 +188,7 @@ impl Cache {
         self.dirty == 0 && self.runs.is_empty()
     }
 
-    /// The dirty runs, which are kept outside of segments.
+    /// The dirty runs, which are stored outside of segments.
     pub fn runs(&self) -> &Dirty {
         &self.runs
     }
@@ -208,7 +210,7 @@ impl Cache {
         serves && !self.runs.is_empty() && self.runs.covers(extent)
     }
 
-    /// Returns true if all sectors of `extent` are in the buffer, one way or the other.
+    /// Returns true if all sectors of `extent` are in the buffer, in a segment or in dirty runs.
     pub fn holds(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         let held = |s: &Segment| s.state != State::Empty && s.start <= start && end <= s.end;
@@ -217,16 +219,16 @@ impl Cache {
             || self.runs.covers(extent)
     }
 
-    /// How many more segments have to be given up for a write into the runs.
+    /// Number of further segments that the buffer must give up for a write into the runs.
     pub fn lacks(&self, extent: Extent) -> u64 {
         let size = u64::from(self.spec.segment_sectors);
         let needed = (self.runs.sectors() + extent.len.get()).div_ceil(size);
         needed.saturating_sub(self.lent.len() as u64)
     }
 
-    /// The segment to give up next for dirty runs, if there is one. Prefers an empty segment, then
-    /// one that no read has used since it was last given up, then a clean one, then one that is
-    /// only being filled ahead.
+    /// The segment to give up next for dirty runs, if there is one. Order of preference: an empty
+    /// segment; a segment that no read has used since it was last given up; a clean segment; a
+    /// segment that is only being filled ahead.
     pub fn find_lender(&self) -> Option<SegmentId> {
         let mut best = (0_u8, u64::MAX, 0);
         for (index, s) in self.segments.iter().enumerate() {
@@ -234,7 +236,7 @@ impl Cache {
                 break;
             }
             let value = match s.state {
-                // A read may still be sent what has been overwritten since.
+                // A read may still need data that have been overwritten since.
                 _ if s.users > 0 => continue,
                 State::Empty => 4,
                 State::Clean if s.last_was_write == Some(true) => 3,
@@ -265,7 +267,7 @@ impl Cache {
     }
 
     /// The arm has written a run. Segments that the remaining runs do not need become segments
-    /// again. The first of them holds the run.
+    /// again. The first such segment holds the written run.
     pub fn end_run(&mut self) {
         let written = self.runs.end();
         let size = u64::from(self.spec.segment_sectors);
@@ -292,7 +294,7 @@ impl Cache {
             .map(|(index, s)| (SegmentId(index), s.dirty()))
     }
 
-    /// The dirty segments whose writing has not begun.
+    /// The dirty segments that the arm has not started to write.
     pub fn to_destage(&self) -> impl Iterator<Item = (SegmentId, Extent)> + '_ {
         self.segments
             .iter()
@@ -301,7 +303,7 @@ impl Cache {
             .map(|(i, s)| (SegmentId(i as u32), s.dirty()))
     }
 
-    /// The dirty segment that has gone unused for longest.
+    /// The least recently used dirty segment.
     pub fn oldest_dirty(&self) -> Option<SegmentId> {
         let mut oldest: Option<(u64, usize)> = None;
         for (index, segment) in self.segments.iter().enumerate() {
@@ -332,8 +334,8 @@ impl Cache {
         self.spec.dedicated_write_segment && index == 0
     }
 
-    /// Returns true if a write into `id` directly follows another write that it does not continue: what
-    /// makes some drives give up the bus before the data have come.
+    /// Returns true if a write into `id` directly follows another write that it does not continue. Some drives then
+    /// give up the bus before the data have come.
     pub fn follows_other_write(&self, id: SegmentId, extent: Extent) -> bool {
         let s = self.get(id);
         s.used == self.clock && s.last_was_write == Some(true) && extent.start.get() != s.end
@@ -375,11 +377,12 @@ impl Cache {
         self.end_read(id);
     }
 
-    /// Notes that a read of `extent` uses the segment, and how far reading goes on behind it.
+    /// Notes that a read of `extent` uses the segment, and sets the limits of reading on behind the
+    /// read.
     ///
-    /// `track` is the first sector of the track on which the sector behind the request is, the
-    /// sector behind that track's last, and how many sectors the track of the request has; it is
-    /// asked for only if the limit depends on it.
+    /// `track` takes the sector behind the request. It returns the first sector of that sector's
+    /// track, the sector behind that track's last, and the number of sectors on the request's
+    /// track. It is called only if the limit depends on it.
     pub fn extend_ahead(
         &mut self,
         id: SegmentId,
@@ -421,8 +424,8 @@ impl Cache {
         segment.ahead_max = segment.ahead_max.max(max.min(capacity));
     }
 
-    /// Reading on into a segment behind `extent`, for which it is used, may not be interrupted before
-    /// `until`, as far as there is room for what is read.
+    /// Forbids an interruption before `until` of reading on behind `extent`, for which the segment is used. The limit
+    /// holds as far as the segment has room.
     pub fn bind_ahead(&mut self, id: SegmentId, extent: Extent, until: Lba) {
         let size = u64::from(self.spec.segment_sectors);
         let room = match self.spec.requested_data {
@@ -529,7 +532,8 @@ impl Cache {
         self.spec.read_hits_on_write_data && !self.spec.dedicated_write_segment
     }
 
-    /// Drops clean copies that a write of `extent` into `writer` makes stale; whether it makes any so.
+    /// Drops clean copies that a write of `extent` into `writer` makes stale. Returns true if such a write makes copies
+    /// stale.
     pub fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) -> bool {
         let stale = !self.changes_copies();
         if stale {
@@ -540,8 +544,8 @@ impl Cache {
 
     /// Drops clean copies of sectors in segments other than `writer`.
     ///
-    /// Drops a clean segment as a whole. A segment that is being filled loses what it has. A
-    /// segment with dirty data behind clean data keeps the dirty ones.
+    /// Drops a clean segment as a whole. A segment that is being filled loses all its sectors. A
+    /// segment with dirty data behind clean data keeps the dirty data.
     pub fn invalidate(&mut self, extent: Extent, writer: Option<SegmentId>) {
         for (index, segment) in self.segments.iter_mut().enumerate() {
             if writer.is_some_and(|id| id.index() == index) || !segment.overlaps(extent) {

@@ -1,11 +1,12 @@
-//! A profile from what a datasheet says.
+//! A profile made from the values of a datasheet.
 //!
-//! A datasheet has capacity, speed, a few seek times, the sustained rate at one or both ends. The rest of a
-//! [`Profile`] follows from these by rules, or is what drives of the class have. The provenance of the
-//! profile names the rule of each key, and its trust marks tell what was given from what was not.
+//! A datasheet has capacity, speed, a few seek times, the sustained rate at one or both ends. The rest of a [`Profile`]
+//! follows from these by rules, or has the usual values of the drive's class. The provenance of the profile names the
+//! rule of each key. Trust marks tell the given values from all others.
 //!
-//! What is derived matches the sheet: the capacity to a sector, the sustained rates at both ends and the
-//! mean seeks between random sectors to 1 %. Of the shape between and of the firmware a datasheet says nothing.
+//! The derived values match the sheet: the capacity to a sector, the sustained rates at both ends and the mean seeks
+//! between random sectors to 1 %. A datasheet says nothing about the shape between these values, nor about the
+//! firmware.
 
 mod prose;
 mod seeks;
@@ -24,11 +25,11 @@ pub use sheet::{Capacity, Datasheet, SectorFormat, SheetError};
 use tracks::LaidTracks;
 
 impl Datasheet {
-    /// The profile that follows.
+    /// The profile that follows from the sheet.
     ///
     /// # Errors
     ///
-    /// The first item that no drive can have, or none together with the others.
+    /// The first item that no drive can have, alone or together with the other items.
     pub fn profile(&self) -> Result<Profile, SheetError> {
         self.check()?;
         let sector = self.sector_format();
@@ -86,12 +87,12 @@ impl Datasheet {
                 ..NoiseSpec::default()
             },
         };
-        // What can be wrong with a sheet was said; the rest follows.
+        // All errors of a sheet have been reported by now.
         Ok(spec.check().expect("what is derived fits together"))
     }
 
-    /// Segments: 16 of up to 8 MB, 32 of up to 64 MB, else 64. Reading ahead goes on for as much as the outermost
-    /// track holds, and half of the segments may be dirty.
+    /// Segments: 16 in a buffer of up to 8 MiB, 32 up to 64 MiB, else 64. Half of the segments may be dirty. Reading
+    /// ahead goes on for at most the sectors of the outermost track.
     fn cache_spec(&self, tracks: &LaidTracks) -> CacheSpec {
         const MIB: u64 = 1 << 20;
         let sector = self.sector_format();
@@ -123,7 +124,7 @@ impl Datasheet {
         }
     }
 
-    /// What the firmware does with a queue, by how old the drive is.
+    /// The firmware's handling of a queue, by the age of the drive.
     fn queue_spec(&self, age: Age) -> QueueSpec {
         let depth = self.queue.unwrap_or(match age {
             Age::Before2005 => 1,

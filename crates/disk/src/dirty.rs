@@ -1,11 +1,11 @@
-//! Dirty data, for a buffer that keeps them by address and not by segment.
+//! Dirty data, for a buffer that stores them by address and not by segment.
 //!
 //! Dirty data form *runs*, ordered by address, which neither overlap nor touch. A write that
-//! overlaps or touches runs joins them into one, so that one pass of the arm writes all of it. A
-//! run is as old as its oldest sector. When the arm sets out to write data, they leave their run.
-//! They stay in the buffer until they are on the medium, and nothing joins them.
+//! overlaps or touches runs joins them into one run, which one pass of the arm can write. A run is
+//! as old as its oldest sector. When the arm sets out to write data, the data leave their run. They
+//! stay in the buffer until they are on the medium, and no write joins them.
 //!
-//! Does not allocate in steady state.
+//! Nothing is allocated in steady state.
 
 use crate::profile::CacheSpec;
 use crate::queue::Target;
@@ -17,35 +17,36 @@ use headtime_units::{Extent, Time};
 pub(crate) struct DirtyRun {
     /// The first sector.
     pub start: u64,
-    /// Behind the last.
+    /// The sector behind the last.
     pub end: u64,
-    /// When the oldest of them came.
+    /// Arrival time of the oldest sector.
     pub since: Time,
-    /// What the run does not have of the medium's first sector, and of the last, has been read.
+    /// True if the part outside of the run has been read: of the medium's sector at the beginning,
+    /// and of that at the end.
     read: [bool; 2],
-    /// Where it begins.
+    /// Position of the first sector.
     pub target: Target,
-    /// Its place among all by age.
+    /// Rank of the run by age: older runs have smaller stamps.
     stamp: u64,
 }
 
 impl DirtyRun {
-    /// Its sectors.
+    /// Sectors of the run.
     pub fn extent(&self) -> Extent {
         Extent::at(self.start, self.end - self.start)
     }
 }
 
-/// All that is dirty in a drive.
+/// All dirty data of a drive.
 #[derive(Clone, Debug)]
 pub(crate) struct Dirty {
-    /// By their first sectors.
+    /// The runs by their first sectors.
     runs: SortedMap<u64, DirtyRun>,
     /// The first sectors by age, with when the oldest sector of the run came.
     ages: SortedMap<u64, (u64, Time)>,
-    /// The next to come is given this.
+    /// Stamp of the next new run.
     stamp: u64,
-    /// Sectors of all runs, and of what is being written.
+    /// Sectors of all runs and of `writing`.
     sectors: u64,
     writing: Option<Extent>,
     /// Most sectors and most runs.
@@ -109,7 +110,7 @@ impl Dirty {
         self.runs.first_at_or_after(&lba).map(|(_, run)| run)
     }
 
-    /// Where the runs are that begin before `lba`, downward, and the others, upward.
+    /// Positions of the runs that begin before `lba`, downward, and of the other runs, upward.
     pub fn around(
         &self,
         lba: u64,
@@ -133,7 +134,7 @@ impl Dirty {
         self.runs.get(&start)
     }
 
-    /// When its oldest sector came.
+    /// Arrival time of the oldest sector of the oldest run.
     pub fn oldest_since(&self) -> Option<Time> {
         self.ages.first().map(|(_, (_, since))| since)
     }
@@ -198,9 +199,9 @@ impl Dirty {
         let mut stamp = self.stamp;
         let mut since = now;
         let mut known = None;
-        // The first and the last of the medium's sectors of which the rest has been read.
+        // First and last sector of the medium whose part outside of its run has been read.
         let (mut first, mut last) = (u64::MAX, None);
-        // What is only beside it joins it as well.
+        // Runs that only touch the write join as well.
         while let Some(run) = self
             .at_or_behind(start.saturating_sub(1))
             .filter(|run| run.start <= end && run.end >= start)
@@ -247,10 +248,10 @@ impl Dirty {
         debug_assert!(here.is_some() && aged.is_some(), "{run:?} is not there");
     }
 
-    /// The rest of the medium's sectors at the ends of a run has been read.
+    /// Notes that the rest of the medium's sectors at the ends of a run has been read.
     pub fn complete(&mut self, start: u64) {
         let run = self.runs.get(&start).expect("a run begins there");
-        // Of a run that is longer than a pass the end is not read.
+        // The rest at the end of a run is not read if the run is longer than a pass.
         let all = run.end - run.start <= self.size;
         let read = [true, all || run.read[1]];
         self.runs.insert(start, DirtyRun { read, ..run });
@@ -262,8 +263,8 @@ impl Dirty {
         self.per > 1 && !self.is_complete(run) && (divided(run.start) || divided(run.end))
     }
 
-    /// Returns true if the drive has read what a run lacks of the medium's sectors at its ends. For
-    /// a run that is longer than a pass only its beginning counts.
+    /// Returns true if the drive has read the missing parts of the medium's sectors at the ends of
+    /// a run. For a run that is longer than a pass only its beginning counts.
     fn is_complete(&self, run: &DirtyRun) -> bool {
         let whole = |lba: u64| lba.is_multiple_of(self.per);
         let long = run.end - run.start > self.size;
@@ -271,9 +272,10 @@ impl Dirty {
         (first || last && whole(run.start)) && (last || long || whole(run.end))
     }
 
-    /// The arm sets out to write the run that begins at `start`, at most `most` sectors of it.
-    /// Returns what comes with them, and whether that is complete. The rest of the run is as old as
-    /// `now`, and follows at once if nothing else is nearer.
+    /// Takes up to `most` sectors, for the arm to write, from the run that begins at `start`.
+    /// Returns the extent to write, and true if the missing parts of the medium's sectors at the
+    /// run's ends have been read. The rest of the run is as old as `now`. The rest follows at once
+    /// if no other run is nearer.
     ///
     /// A long run is divided between two of the medium's sectors. Unless `all` is asked for, it is
     /// also divided in front of a last sector that it has only in part: the rest of that sector may
@@ -314,7 +316,7 @@ impl Dirty {
         (extent, completed)
     }
 
-    /// The arm has written the run that it was writing; returns its sectors.
+    /// Ends the write of the arm. Returns the sectors that are written.
     pub fn end(&mut self) -> Extent {
         let writing = self.writing.take().expect("something is written");
         self.sectors -= writing.len.get();
@@ -339,7 +341,7 @@ mod tests {
         Dirty::new(&spec, 8)
     }
 
-    /// The place says which sector was asked for.
+    /// A place that encodes the sector.
     fn target(lba: u64) -> Target {
         Target {
             track: Track::default(),
@@ -420,14 +422,15 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is written and destaged: what is dirty is what was written since it was last on the
-        /// medium; each sector is in one run, and no two runs touch.
+        /// A sector is dirty if it was written since it was last on the medium, for any sequence of writes and
+        /// destages. Each dirty sector is in one run, and no two runs touch.
         #[test]
         fn runs_are_what_was_written_and_not_destaged(
             steps in prop::collection::vec((0_u64..400, 1_u64..60, 0_u8..6, any::<bool>()), 1..120),
         ) {
             let mut dirty = dirty();
-            // Since when a sector is dirty; the time of a run is that of the oldest at most.
+            // Time since which each sector is dirty. A run's time is at most the time of its oldest
+            // sector.
             let mut model: BTreeMap<u64, u64> = BTreeMap::new();
             let mut writing: Option<Extent> = None;
             for (now, (start, len, kind, all)) in (0..).zip(steps) {

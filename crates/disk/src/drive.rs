@@ -2,8 +2,8 @@
 //!
 //! [`Drive`] combines the layout of sectors ([`crate::layout`]), the movements of the arm
 //! ([`crate::mechanics`]), the buffer, the bus and the firmware's queue. It has no clock: time is
-//! an argument and never goes backwards. Each call works out what has happened since the call
-//! before, so that an idle drive costs nothing, however long it reads ahead or destages.
+//! an argument and never goes backwards. Each call computes the events since the previous call. An
+//! idle drive therefore costs nothing, however long it reads ahead or destages.
 //!
 //! ```text
 //! submit(now, command) ──► next_event() ──► poll(next) = Some(completion)
@@ -57,21 +57,21 @@ pub use fault::{Fault, MediumError};
 struct InFlight {
     command: Command,
     submitted: Time,
-    /// When the drive has received it.
+    /// Time at which the drive has received the command.
     arrived: Time,
-    /// When it has been processed far enough for the arm to move.
+    /// Time at which the command has been processed far enough for the arm to move.
     ready: Time,
-    /// When it is off the bus, if it had to disconnect.
+    /// Time from which the command is off the bus, if it had to disconnect.
     disconnected: Time,
-    /// When the data of a write that waits for the arm have come, if they were fetched.
+    /// Time at which the data of a write that waits for the arm have come, if they were fetched.
     fetched: Option<Time>,
-    /// It never completes.
+    /// True if the command never completes.
     lost: bool,
-    /// The segment that it uses until it completes.
+    /// The segment that the command uses until it completes.
     segment: Option<SegmentId>,
     breakdown: Breakdown,
     hit: Hit,
-    /// When its data are on the bus.
+    /// Start and end of the data on the bus.
     data: (Time, Time),
     result: Result<(), MediumError>,
 }
@@ -98,34 +98,35 @@ pub struct Drive {
     finished: VecDeque<(Time, u16)>,
     /// Time of the last call.
     now: Time,
-    /// Where the arm is, or goes with what it does.
+    /// Track of the arm, or the destination of its present work.
     track: Track,
-    /// When it can begin something else; what it reads ahead can be interrupted.
+    /// Time at which the arm can begin something else. Reading ahead can be interrupted before.
     arm_free: Time,
-    /// When it has last been given something else than destaging to do.
+    /// Time since which the drive has had no work but destaging.
     idle_since: Time,
     ahead: Option<Ahead>,
-    /// When the head has last read for a command, and the sector behind.
+    /// Time at which the head last finished reading for a command, and the sector behind.
     read_last: (Time, Lba),
-    /// The addresses of the track on which the last read ended that the arm was there for.
+    /// Addresses of the track on which the last read that the arm served ended.
     read_track: Extent,
-    /// The same as `read_last`, for writes.
+    /// Time at which the head last finished writing, and the sector behind.
     write_last: (Time, Lba),
-    /// When dirty data last went first for their age.
+    /// Time at which dirty data last went first for their age.
     aged: Time,
     going: Going,
     streams: Streams,
     /// Choices of the arm since the last that could be the oldest command's.
     choices: u32,
     writing: Option<Writing>,
-    /// When which of the commands that the arm writes for is done, but for the last: with the
-    /// sector behind.
+    /// For each command for which the arm writes, but the last: the time at which its sectors are
+    /// written, and the sector behind.
     parts: VecDeque<(Time, Lba)>,
     last_was_read: bool,
     backlog: Backlog,
-    /// Flushes that wait: nothing new gets into the buffer before them.
+    /// Flushes that wait. No new write gets into the buffer before them.
     flushes: u32,
-    /// All that wait are writes for which there is no room until a command completes.
+    /// True if all waiting commands are writes for which there is no room until a command
+    /// completes.
     no_room: bool,
     last_track: LastTrack,
     written: Record,
@@ -139,7 +140,7 @@ fn empty_cache(profile: &Profile, layout: &Layout) -> Cache {
 
 impl Drive {
     /// A drive at rest, heads over cylinder 0, head 0, angle zero at time zero, its buffer empty.
-    /// What varies between units and from command to command is drawn from `seed`.
+    /// The variations between units and from command to command are drawn from `seed`.
     pub fn new(profile: &Profile, seed: u64) -> Drive {
         let layout = Arc::new(Layout::new(profile));
         Drive::with_layout(profile, layout, seed)
@@ -204,7 +205,7 @@ impl Drive {
         &self.profile
     }
 
-    /// Where its sectors are.
+    /// Layout of the sectors.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
@@ -224,7 +225,7 @@ impl Drive {
         self.slots.len() - self.free_slots.len()
     }
 
-    /// One revolution of this unit, in the mean.
+    /// Mean duration of a turn of this unit.
     pub fn turn(&self) -> Nanos {
         self.unit_turn
     }
@@ -243,7 +244,7 @@ impl Drive {
         self.take(self.clock.own(now), command);
     }
 
-    /// From here on times are the drive's own.
+    /// Takes a command. `now` is the drive's own time.
     #[inline(always)]
     fn take(&mut self, now: Time, command: Command) {
         assert!(
@@ -359,7 +360,7 @@ impl Drive {
         self.backlog = backlog;
     }
 
-    /// Where the arm's time went since time zero.
+    /// Division of the arm's time since time zero.
     ///
     /// # Panics
     ///
@@ -371,7 +372,8 @@ impl Drive {
         self.clock.head_time(now, self.ledger.total())
     }
 
-    /// Starts or stops recording what the arm does, for plots. Off at first, since it takes memory.
+    /// Starts or stops recording the activities of the arm, for plots. Off at first, since the
+    /// record takes memory.
     ///
     /// # Panics
     ///
@@ -419,9 +421,9 @@ impl Drive {
         self.cache.is_clean()
     }
 
-    /// The number of dirty sectors in the buffer: what a power cut would lose. Sectors that the arm
-    /// is writing for a command count until it has written the last of them, also if the command
-    /// completes only then. A write that waits for room does not count. Zero if and only if
+    /// The number of dirty sectors in the buffer, which a power cut would lose. Sectors that the
+    /// arm is writing for a command count until the arm has written the last sector, even if the
+    /// command completes only then. A write that waits for room does not count. Zero if and only if
     /// [`Drive::is_clean`].
     ///
     /// # Panics
@@ -486,7 +488,7 @@ impl Drive {
         };
         self.flushes -= u32::from(waiting.op == Op::Flush);
         self.free_slots.push(index);
-        // It may have been what writes waited for.
+        // Writes may have waited for this command.
         self.no_room = false;
         self.admit(now);
         true

@@ -14,9 +14,9 @@
 //! carry over from one zone to the next. Angle zero is the index mark, the same for all surfaces.
 //!
 //! A drive whose layout is a map ([`crate::profile::MapSpec`]) has strips of tracks in place of
-//! zones. For such a drive a zone in [`Layout::zones`] and elsewhere is a strip.
+//! zones. For such a drive each zone in [`Layout::zones`] and in other answers is a strip.
 //!
-//! What is not here: time. An angle becomes a time in [`crate::mechanics`].
+//! This module knows no time. An angle becomes a time in [`crate::mechanics`].
 
 mod buckets;
 mod by_head;
@@ -91,7 +91,8 @@ impl Layout {
         TrackMap::new(map, spec.geometry.cylinders, spec.geometry.heads, capacity)
     }
 
-    /// Addresses that a map has room for, of which the drive offers `capacity`; or what does not fit.
+    /// Number of addresses that a map has room for; the drive offers `capacity` addresses. Fails with the part of the
+    /// map that does not fit.
     pub(crate) fn map_capacity(
         spec: &Spec,
         map: &MapSpec,
@@ -112,8 +113,8 @@ impl Layout {
         move |place| zone.is_spare(place)
     }
 
-    /// The zone of an address, by its number, and the place that it would have there without remaps, counted as they
-    /// count. `None` in a map, and where remaps count tracks.
+    /// The index of an address's zone, and the place that the address would have in the zone without remaps, in the
+    /// unit of remaps. `None` in a map, and where remaps count tracks.
     pub fn home_of(&self, lba: Lba) -> Option<(usize, u64)> {
         let address = self.address(lba);
         let Map::Zones(zones) = &self.map else {
@@ -123,7 +124,7 @@ impl Layout {
         Some((index, zones.zone(index).home(address)?))
     }
 
-    /// Where a place of a zone is, counted as remaps count. `None` in a map, where remaps count tracks, and behind the
+    /// Position of a place of a zone, in the unit of remaps. `None` in a map, if remaps count tracks, and behind the
     /// end of the zone.
     pub fn place_in_zone(&self, zone: usize, place: u64) -> Option<Place> {
         match &self.map {
@@ -150,8 +151,8 @@ impl Layout {
         self.heads
     }
 
-    /// Cylinders within which the order of addresses is not that of cylinders: 1 unless the order is
-    /// by surfaces.
+    /// Cylinders in the largest group within which addresses need not follow the order of cylinders. 1 if addresses
+    /// follow that order throughout.
     pub fn group_cylinders(&self) -> u32 {
         self.group_cylinders
     }
@@ -161,8 +162,8 @@ impl Layout {
         self.remapped
     }
 
-    /// The cylinders that hold remapped sectors of other cylinders, in ascending order. On all others the order of
-    /// addresses is that of cylinders, but for [`Layout::group_cylinders`].
+    /// The cylinders that hold remapped sectors of other cylinders, in ascending order. On all other cylinders
+    /// addresses follow the order of cylinders, except within groups of [`Layout::group_cylinders`].
     pub fn strays(&self) -> &[u32] {
         &self.strays
     }
@@ -244,9 +245,9 @@ impl Layout {
         }
     }
 
-    /// The addresses that belong to the track of `lba` in the order of addresses. Remapped ones are
-    /// included although their data is elsewhere. This is the track in "reading ahead to the end of
-    /// the track".
+    /// The addresses that belong to the track of `lba` in the order of addresses. Remapped
+    /// addresses are included although their data is elsewhere. This is the track in "reading ahead
+    /// to the end of the track".
     ///
     /// # Panics
     ///
@@ -307,7 +308,7 @@ impl Layout {
         }
     }
 
-    /// The angle at which a slot begins, whatever its content; `None` if there is no such slot.
+    /// The angle at which a slot begins, for any content. `None` if there is no such slot.
     pub fn slot_angle(&self, track: Track, slot: u32) -> Option<Angle> {
         let exists = slot < self.sectors_per_track(track)?;
         exists.then(|| match &self.map {

@@ -15,23 +15,24 @@
 //!
 //! *Switch* is a head switch and the skew that hides it. The dead time of a zero-latency access is
 //! *rotation*. *Destage* is all movement of the arm that writes back data for which no command
-//! waits. *Read-modify-write* is the cost of reading the rest of a sector of the medium of which a
-//! part is written, for commands and for destaging: from the beginning of that read until the head
+//! waits. *Read-modify-write* is the cost of writing a sector of the medium in part, for commands
+//! and for destaging. It lasts from the beginning of the read of the sector's rest until the head
 //! is there again.
 //!
-//! The arm may be at rest while the host has requests pending. That time is *waiting* if the
-//! scheduler chose not to send one. It is *held* if the host's queue keeps them back whatever the
-//! scheduler: for order, or until others join them. It is *overhead* if only the drive's own work
-//! keeps them out, because the drive already has as many commands as the host sends at a time.
+//! The arm may be at rest while the host has requests pending. This time is *waiting* if the
+//! scheduler chose not to send a request. The time is *held* if the host's queue holds the requests
+//! back under any scheduler: for order, or until others join them. The time is *overhead* if only
+//! the drive's own work keeps the requests out, because the drive already has as many commands as
+//! the host sends at a time.
 
 use headtime_units::{Lba, Nanos, Time};
 
-/// An activity of the arm. It has exactly one at every instant.
+/// An activity of the arm. The arm has exactly one at every instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Part {
     /// Moving, settling included.
     Seek,
-    /// Switching heads, and the skew that hides it.
+    /// Switching heads, and the skew that hides the switch.
     Switch,
     /// Waiting for a sector to come round.
     Rotation,
@@ -39,15 +40,15 @@ pub enum Part {
     Transfer,
     /// Processing a command, or sending its data, with nothing else to do.
     Overhead,
-    /// Filling the buffer beyond what was asked for.
+    /// Filling the buffer with sectors that no command asked for.
     ReadAhead,
-    /// Writing what the host was told is written.
+    /// Writing data that the host already counts as written.
     Destage,
     /// Reading the rest of a sector of the medium that is written in part, and coming back to it.
     ReadModifyWrite,
     /// At rest by the choice of the scheduler, which has requests.
     Waiting,
-    /// At rest while requests are kept back for order, or until others join them.
+    /// At rest while requests are held back for order, or until others join them.
     Held,
     /// At rest.
     Idle,
@@ -140,16 +141,17 @@ impl HeadTime {
     }
 }
 
-/// A stretch of time in which the arm does one thing, for plots.
+/// A stretch of time in which the arm has one activity, for plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Its beginning.
+    /// Beginning of the stretch.
     pub from: Time,
-    /// Its end.
+    /// End of the stretch.
     pub to: Time,
-    /// Where the arm is or goes to: the first sector concerned; of idle time, the last one before.
+    /// Position or destination of the arm: the first sector concerned. In idle time, the last
+    /// sector before.
     pub lba: Lba,
-    /// What the arm does.
+    /// Activity of the arm.
     pub part: Part,
 }
 
@@ -167,7 +169,7 @@ pub(crate) struct Ledger {
     total: HeadTime,
     /// Everything before this is in `total`.
     settled: Time,
-    /// What follows, in order; of these, `done` are settled.
+    /// The plan, in order. The first `done` phases are settled.
     phases: Vec<Phase>,
     done: usize,
     lba: Lba,
@@ -175,7 +177,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Records spans from now on, or stops it and drops them.
+    /// Records spans from now on, or stops recording and drops the spans.
     pub fn record(&mut self, on: bool) {
         self.spans = on.then(Vec::new);
     }
@@ -190,7 +192,7 @@ impl Ledger {
         self.total
     }
 
-    /// Everything before this is accounted for.
+    /// End of the time that is accounted for.
     pub fn settled(&self) -> Time {
         self.settled
     }
@@ -202,7 +204,7 @@ impl Ledger {
             .map_or(self.settled, |phase| phase.until.max(self.settled))
     }
 
-    /// Plans `part` from the end of the plan up to `until`. Does nothing if the plan ends later.
+    /// Plans `part` from the end of the plan up to `until`. No change if the plan ends later.
     pub fn plan(&mut self, until: Time, lba: Lba, part: Part) {
         if until > self.planned() {
             self.phases.push(Phase { until, lba, part });

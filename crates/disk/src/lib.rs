@@ -5,7 +5,7 @@
 //! platter take to reach it. Both are pure: time and the state of the arm are arguments. [`Drive`]
 //! is the disk as a whole, with buffer, bus and queue.
 //!
-//! What is not here: a clock, I/O, and any knowledge of who asks.
+//! This crate has no clock, does no I/O, and does not know its clients.
 
 #![warn(missing_docs)]
 

@@ -1,17 +1,16 @@
 //! The times that the arm and the platter take.
 //!
-//! All are pure functions of a profile, the track of the arm, the time, and the sectors to access.
-//! An access consists of steps, one for each run of sectors in consecutive slots:
+//! All times are pure functions of a profile, the track of the arm, the time, and the sectors to
+//! access. An access consists of steps, one for each run of sectors in consecutive slots:
 //!
 //! ```text
 //! at ──► seek ──► head switch ──► rotation ──► transfer ──► seek or switch ──► skew ──► transfer ──► end
 //!        └─────── positioning time ───────┘    first track                                next track
 //! ```
 //!
-//! * *seek*: the arm moves and settles; for writes the further settling is part of it.
-//! * *switch*: another head is selected (with its write settling), and the wait for the first sector
-//!   of a track that follows within the same access, which the skew makes long enough to hide the
-//!   switch.
+//! * *seek*: the arm moves and settles. Writes include the further settling.
+//! * *switch*: another head is selected (with its write settling). The wait for the first sector of a later track in
+//!   the same access counts too. The skew makes this wait long enough to hide the switch.
 //! * *rotation*: every other wait for a sector, including the dead time of a zero-latency access.
 //! * *transfer*: sectors pass under the head.
 //!
@@ -67,7 +66,7 @@ pub struct Reposition {
 }
 
 impl Reposition {
-    /// Seek and switch together; one of them is zero.
+    /// Seek and switch together. One is always zero.
     pub fn total(self) -> Nanos {
         self.seek + self.switch
     }
@@ -85,7 +84,7 @@ impl Mechanics {
             .as_ref()
             .map(|curve| SeekTimes::new(curve, cylinders));
         let write_settle = profile.seek.write_settle;
-        // A write that settles sooner than a read is there sooner.
+        // A write that settles sooner than a read arrives sooner.
         let soonest = |read: Nanos, write: Nanos| read.min(write).min(write_settle.after(write));
         Mechanics {
             turn,
@@ -103,7 +102,7 @@ impl Mechanics {
         }
     }
 
-    /// The same drive as a unit that turns once in `turn`.
+    /// Turns the drive into a unit that revolves once in `turn`.
     ///
     /// # Panics
     ///
@@ -190,15 +189,15 @@ impl Mechanics {
         }
     }
 
-    /// What a read takes longer than its movement, `way`, if it sets out anew and that is too short
-    /// to hide what the drive has to do before it can read somewhere else: the least positioning
-    /// time, two thirds of a single-cylinder seek, less the way. Nothing for other operations, and nothing on the same
-    /// track if the profile says so ([`AccessSpec::on_track_at_once`](crate::profile::AccessSpec::on_track_at_once)).
+    /// Extra time of a read whose arm movement, `way`, is too short to hide the drive's set-up: the least positioning
+    /// time, two thirds of a single-cylinder seek, minus `way`. Reads that go on from the sector before need no set-up.
+    /// Zero for other operations, and zero on the same track if the profile says so
+    /// ([`AccessSpec::on_track_at_once`](crate::profile::AccessSpec::on_track_at_once)).
     ///
-    /// DiskSim takes no time for a read on the track where the head is. On the four drives whose
-    /// parameters were extracted automatically, measured reads on the same track or cylinder take
-    /// 0.6 to 1.2 ms longer than that, which is 0.6 to 0.8 of their single-cylinder seeks; on the fifth
-    /// it makes no difference. One factor for all of them was chosen by the demerit of all five.
+    /// DiskSim takes no time for a read on the track where the head is. On the four drives whose parameters were
+    /// extracted automatically, measured reads on the same track or cylinder take 0.6 to 1.2 ms longer. This is 0.6 to
+    /// 0.8 of their single-cylinder seeks. On the fifth drive the set-up makes no difference. The one factor for all
+    /// drives was chosen by the demerit of all five.
     pub fn set_up(&self, way: Nanos, op: Op) -> Nanos {
         let at_once = self.on_track_at_once && way.is_zero();
         if op.is_read() && !at_once {
@@ -238,8 +237,8 @@ impl Mechanics {
         later
     }
 
-    /// How long the platter takes from one point of a turn to the next time it is at another: less
-    /// than a turn, zero if they are equal.
+    /// Time that the platter takes from one point of a turn to another: less than a turn, zero if
+    /// they are equal.
     pub fn wait(&self, from: Nanos, to: Nanos) -> Nanos {
         if to >= from {
             to - from

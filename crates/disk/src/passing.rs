@@ -1,4 +1,4 @@
-//! What passes under a head that is over a track, by the model of a profile.
+//! Sectors that pass under a head over a track, by the model of a profile.
 
 use crate::Model;
 use crate::layout::Run;
@@ -113,7 +113,7 @@ impl Model {
             let left = (extent.end() - next).get();
             let run = run.truncated(left);
             next = run.end();
-            // A remapped sector belongs to this track, and is on another one.
+            // A remapped sector belongs to this track, but is on another track.
             if run.track == track {
                 each(&run);
             }
@@ -121,7 +121,7 @@ impl Model {
     }
 }
 
-/// What passes from a point of the turn on, for less than a turn.
+/// A window of time from a point of the turn on, at most a turn long.
 struct Window<'a> {
     model: &'a Model,
     phase: Nanos,
@@ -129,17 +129,18 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// From the beginning of the window until a sector of a run begins next; `sector` may be how many it has.
+    /// Time from the beginning of the window until a sector of a run next begins. `sector` may equal the length of the
+    /// run.
     fn until(&self, run: &Run, sector: u32) -> Nanos {
         let mechanics = self.model.mechanics();
         mechanics.wait(self.phase, mechanics.phase(run.angle(sector)))
     }
 
-    /// The same for where a sector ends that begins in the window.
+    /// Time from the beginning of the window until a sector ends that begins in the window.
     fn end_of(&self, run: &Run, sector: u32) -> Nanos {
         let begin = self.until(run, sector);
         let end = self.until(run, sector + 1);
-        // It ends behind the window's turn, or a sector is a whole turn.
+        // The sector ends after the window's turn, or it is a whole turn long.
         if end > begin {
             end
         } else {
@@ -147,10 +148,10 @@ impl Window<'_> {
         }
     }
 
-    /// Tells of the sectors of a run that pass whole: those behind the beginning of the window up to the end of the run,
-    /// and those from the run's own beginning on that come a turn later.
+    /// Reports the sectors of a run that pass whole, in up to two parts. The first part goes from [`Window::split`] to
+    /// the end of the run. The second part goes from the beginning of the run to the split.
     fn passing(&self, run: &Run, each: &mut dyn FnMut(Pass)) {
-        // The first sector that begins less than a turn behind the run's own beginning, counted from the window's.
+        // The sectors from the split on come first in the window.
         let split = self.split(run);
         for (from, to) in [(split, run.len), (0, split)] {
             if from == to {
@@ -160,7 +161,7 @@ impl Window<'_> {
             if begin > self.span {
                 continue;
             }
-            // In each part sectors begin, and end, one after the other.
+            // Within each part the sectors begin and end in order.
             let end = from + self.whole_slots(run, self.span - begin);
             let end = first(from, to, end, |sector| self.end_of(run, sector) > self.span);
             if end > from {
@@ -184,15 +185,15 @@ impl Window<'_> {
         first(0, run.len, around, |sector| self.until(run, sector) < zero)
     }
 
-    /// How many slots of a run pass in a time, or one more or less.
+    /// Number of slots of a run that pass in a time, give or take one.
     fn whole_slots(&self, run: &Run, time: Nanos) -> u32 {
         let turn = self.model.mechanics().turn().as_nanos();
         (time.as_nanos() * u64::from(run.sectors_per_track) / turn) as u32
     }
 }
 
-/// The first of `from..to` for which something holds that holds for all behind it too; `to` if it does for none. It is near a
-/// guess.
+/// The first number of `from..to` for which `holds` is true; `to` if there is none. `holds` must be true for all later
+/// numbers too. The search begins at `guess`.
 fn first(from: u32, to: u32, guess: u32, holds: impl Fn(u32) -> bool) -> u32 {
     let mut at = guess.clamp(from, to);
     while at > from && holds(at - 1) {

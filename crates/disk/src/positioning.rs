@@ -1,4 +1,4 @@
-//! A drive as a position-aware policy believes it to be: predicts positioning times.
+//! Assumed model of a drive for a position-aware policy: predicts positioning times.
 
 use crate::drive::bus::{Fed, Feed, Link, Sending, Start};
 use crate::layout::{Layout, Run};
@@ -16,22 +16,22 @@ use std::sync::Arc;
 /// ([`Mechanics::set_up`]). A write waits for its data. [`Predicted::rotation`] contains all of
 /// this but the movement, and so may be longer than a turn.
 ///
-/// [`Positioning::follow`] predicts a whole request behind another, whose end the arm may leave by the drive's
-/// [`Preseek`]: seeks, skews, transfer, and when the drive tells of its end.
+/// [`Positioning::follow`] predicts a whole request behind another: seeks, skews, transfer, and the time at which the
+/// drive reports the end. The drive's [`Preseek`] says when the arm may leave the earlier request.
 ///
-/// Processing depends on the command before, which [`Positioning::left_by`] names. A policy that knows
-/// only where the head is ([`Positioning::end`]) gets the slower of the two: a missed sector costs
-/// a turn, a wait for one only the difference. For the same reason a read on the track where the
-/// head may still be reading ahead counts as setting out anew. Writes are modelled as if the arm
-/// left at once. Their processing is that of a write that completes in the buffer for
-/// [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, else that of a write that
-/// completes on the medium (with `Full`: forced unit access).
+/// Processing depends on the command before, which [`Positioning::left_by`] names. A policy that knows only the head's
+/// position ([`Positioning::end`]) gets the slower of the two. The reason is that a missed sector costs a turn, and a
+/// wait for a sector only the difference. For the same reason a read on the track where the head may still be reading
+/// ahead counts as setting out anew. Writes are modelled as if the arm left at once. With
+/// [`WriteBack::Appending`](crate::profile::WriteBack) and `Flushed`, a write has the processing of a write that
+/// completes in the buffer. Otherwise a write has the processing of a write that completes on the medium (with `Full`:
+/// forced unit access).
 ///
 /// A model predicts neither noise nor (512e) the read before a write of parts of a sector. The [`Twin`] predicts buffer hits,
 /// reading ahead between commands, and writing back.
 ///
-/// Its platter is at angle zero at time zero. A live scheduler shifts its clock accordingly.
-/// Predictions follow the profile, not the drive: give a policy a profile of its own.
+/// The model's platter is at angle zero at time zero. A live scheduler shifts its clock
+/// accordingly. Predictions follow the profile, not the drive: give a policy a profile of its own.
 #[derive(Clone, Debug)]
 pub struct Model {
     profile: Profile,
@@ -50,13 +50,13 @@ pub struct Model {
     bus_keeps_up: bool,
     /// Sectors of waiting writes that the drive fetches before their turn.
     fetches: u64,
-    /// Sectors that it reads on behind a read before the arm leaves.
+    /// Sectors that the drive reads on behind a read before the arm leaves.
     reads_on: u64,
-    /// No less than how long that takes.
+    /// Upper bound of the time for which the drive so reads on.
     pub(crate) lingers: Nanos,
-    /// What each sector of a read keeps the arm busy at the least, beside that.
+    /// Least time for which each sector of a read keeps the arm busy, beside `lingers`.
     pub(crate) pace: Nanos,
-    /// No longer than a sector takes to pass.
+    /// Lower bound of the time in which a sector passes.
     pub(crate) sector_passes: Nanos,
 }
 
@@ -82,9 +82,9 @@ impl From<Op> for Before {
 /// The delays of a write between its submission and the time at which the arm can write.
 #[derive(Clone, Copy, Debug)]
 struct WriteLead {
-    /// Until the arm may leave.
+    /// Delay until the arm may leave.
     arm: Nanos,
-    /// Until the bus begins to bring data.
+    /// Delay until the bus begins to bring data.
     data: Nanos,
     /// Giving up the bus behind the data.
     disconnect: Nanos,
@@ -109,11 +109,12 @@ impl WriteLead {
 pub struct ModelPlace {
     /// The track.
     pub track: Track,
-    /// When in a turn the sector begins (or, for where a head is left, ends).
+    /// Point of the turn at which the sector begins. For the position where a head is left: at
+    /// which it ends.
     pub phase: Nanos,
-    /// If the request writes: how long its data must have been coming for the head to begin.
+    /// For a write: time for which its data must have been coming before the head begins.
     supply: Nanos,
-    /// If it is where a head is left: after what.
+    /// For the position where a head is left: the last operation.
     before: Before,
     /// Time between the moment at which the drive takes up a command and the moment at which the arm is free.
     early: Nanos,
@@ -174,7 +175,7 @@ impl Model {
             // One more sector is under the head when the drive looks for a command.
             cache => u64::from(cache.read_ahead_min) + 1,
         };
-        // Slots differ by a nanosecond, and with some drives nothing is read on over the end of a track.
+        // Slots differ by a nanosecond. Some drives do not read on over the end of a track.
         let sector_passes =
             (mechanics.turn() / u64::from(longest.max(1))).saturating_sub(Nanos::from_nanos(1));
         let lingers = match (profile.queue.preseek, profile.cache.read_ahead) {
@@ -229,12 +230,12 @@ impl Model {
         &self.profile
     }
 
-    /// Its layout.
+    /// Layout of the model.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// Its mechanics.
+    /// Mechanics of the model.
     pub fn mechanics(&self) -> &Mechanics {
         &self.mechanics
     }
@@ -256,10 +257,11 @@ impl Model {
         lba.min(Lba::ZERO + self.layout.capacity() - Sectors::new(1))
     }
 
-    /// How long data must have been coming for the head to begin to write `len` sectors, of which
-    /// `run` is what lies on the first track, and not to run out of them there.
+    /// Time for which data must have been coming before the head begins to write `len` sectors, so
+    /// that the head does not run out of data on the first track. `run` has the sectors on the
+    /// first track.
     ///
-    /// Where the bus is so slow that it would take a whole turn's start, the head begins, and waits
+    /// If the bus is so slow that this time would be a whole turn, the head begins sooner and waits
     /// for turns in between.
     fn supply(&self, run: &Run, len: u64) -> Nanos {
         let lead = self.profile.overhead.write_lead(len);
@@ -341,7 +343,7 @@ impl Model {
         }
     }
 
-    /// The same for any sector of a track; a write takes one sector over the bus before.
+    /// As [`Model::ready`], for any sector of a track. A write first takes one sector over the bus.
     pub(crate) fn ready_at(
         &self,
         head: &Head<ModelPlace>,
@@ -358,7 +360,8 @@ impl Model {
         self.ready(head, sent, &to, way, op, 1)
     }
 
-    /// Until when the head may be busy with a read, so that it is ready [as above](Model::ready_at) by `by`.
+    /// Latest time until which the head may be busy with a read and still be ready ([`Model::ready_at`]) by `by`.
+    /// `None` if there is none.
     pub(crate) fn busy_until(&self, sent: Time, way: Nanos, by: Time, op: Op) -> Option<Time> {
         let before = Before::Read as usize;
         let (arm, way) = if op.is_read() {
@@ -384,7 +387,7 @@ impl Model {
         (sent + arm <= leaves).then_some(leaves)
     }
 
-    /// The extent, or as much of it as the model's disk has: at least its last sector.
+    /// The part of the extent that is on the model's disk. At least the disk's last sector.
     fn within(&self, extent: Extent) -> Extent {
         let start = self.clamp(extent.start);
         let most = Lba::ZERO + self.layout.capacity() - start;
@@ -426,7 +429,7 @@ impl Model {
         let steps = (self.mechanics).walk(layout, from, end, extent, Op::Read, false);
         let (mut bound, mut free) = (end, end);
         for step in steps {
-            // Of what it need not read it finishes the movement alone.
+            // If the drive need not read on this track, the arm finishes only the movement.
             let must = least.saturating_sub((step.run.start - next).get());
             if must > 0 {
                 bound = step.sectors_end(step.run.len.min(must as u32));
@@ -664,8 +667,8 @@ impl Positioning for Model {
         let mut distance = here.distance(there).saturating_sub(slack);
         let strays = self.layout.strays();
         if !strays.is_empty() {
-            // A far address may have been moved to a near cylinder. And the address of a sector there says nothing
-            // of where it is.
+            // A far address may have been moved to a near cylinder. The address of a moved sector does not tell its
+            // cylinder.
             let at = strays.partition_point(|&stray| stray < here.0);
             if strays.get(at) == Some(&here.0) || strays.binary_search(&there.0).is_ok() {
                 return Nanos::ZERO;

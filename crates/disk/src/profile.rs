@@ -8,8 +8,8 @@
 //! (`read_us`) take bare numbers, every other duration is a string with its unit.
 //!
 //! The terms follow the DiskSim 4.0 reference manual (sections on `dm_layout_g1`, `dm_mech_g1` and
-//! the disk module) where it has one; each field of [`CacheSpec`], [`OverheadSpec`] and [`BusSpec`]
-//! names the parameter it stands for.
+//! the disk module) where the manual has a term. Each field of [`CacheSpec`], [`OverheadSpec`] and
+//! [`BusSpec`] names its parameter.
 
 mod cache;
 mod check;
@@ -38,7 +38,7 @@ pub use plausible::plausible;
 pub use reference::{Reference, ReferenceError};
 pub use shipped::{Shipped, by_name, shipped};
 
-/// Why a profile is not one: what is wrong, and at which key. Its place is known if it came from a text.
+/// Error in a profile: the fault and the key at fault. The place in the text is known if the profile came from a text.
 pub type ProfileError = headtime_config::Error;
 
 /// A checked description of a drive; cheap to clone.
@@ -62,7 +62,7 @@ pub struct Spec {
     pub name: String,
     /// Vendor, model and capacity, for people.
     pub model: String,
-    /// Where the values come from, in prose.
+    /// Origin of the values, in prose.
     #[serde(serialize_with = "lines", deserialize_with = "form::trimmed")]
     pub provenance: String,
     /// A key of the profile (`seek`, `layout.zones`) and the mark that holds for it.
@@ -70,13 +70,13 @@ pub struct Spec {
     pub trust: Vec<(String, Trust)>,
     /// Sizes.
     pub geometry: Geometry,
-    /// How fast the platters turn.
+    /// Speed of the platters.
     pub rotation: Rotation,
-    /// Where the sectors are.
+    /// Positions of the sectors.
     pub layout: LayoutSpec,
-    /// How the arm moves.
+    /// Movement of the arm.
     pub seek: SeekSpec,
-    /// How sectors are taken from a track.
+    /// Order in which sectors are taken from a track.
     #[serde(default)]
     pub access: AccessSpec,
     /// The buffer in the drive.
@@ -85,7 +85,7 @@ pub struct Spec {
     /// Time that commands cost.
     #[serde(default)]
     pub overhead: OverheadSpec,
-    /// The way to the host.
+    /// Path to the host.
     #[serde(default)]
     pub bus: BusSpec,
     /// Commands waiting in the drive.
@@ -96,7 +96,7 @@ pub struct Spec {
     pub noise: NoiseSpec,
 }
 
-/// How far a value can be trusted.
+/// Trust in a value, by its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trust {
@@ -104,7 +104,7 @@ pub enum Trust {
     Measured,
     /// Found out by timing commands to a unit, from outside.
     Learned,
-    /// Read from a unit, which says it of itself.
+    /// Read from a unit, which reports the value.
     Read,
     /// Printed by the vendor, a review or a paper.
     Published,
@@ -119,11 +119,11 @@ pub enum Trust {
 /// Sizes of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Geometry {
-    /// Logical sectors that the host can address; at most what the zones have room for. What they
-    /// have room for beyond it stays unused.
+    /// Logical sectors that the host can address, at most the addresses that the zones have room
+    /// for. Further room in the zones stays unused.
     #[serde(rename = "capacity_sectors", with = "form::capacity")]
     pub capacity: Sectors,
-    /// Cylinders, including those that no zone covers. 1 to 2^24.
+    /// Cylinders, including cylinders outside of all zones. 1 to 2^24.
     pub cylinders: u32,
     /// Surfaces with data. 1 to 255.
     pub heads: u16,
@@ -142,7 +142,7 @@ impl Geometry {
     }
 }
 
-/// How fast the platters turn.
+/// Speed of the platters.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Rotation {
     /// Revolutions per minute, 60 to 60,000.
@@ -157,21 +157,23 @@ impl Rotation {
     }
 }
 
-/// Where the sectors of a drive are.
+/// Positions of a drive's sectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayoutSpec {
-    /// How logical addresses run over tracks.
+    /// Order of logical addresses over tracks.
     pub order: Order,
-    /// Where spare sectors are.
+    /// Place of the spare sectors.
     pub sparing: Sparing,
-    /// Slipped places use the spares of their area: what is slipped makes it no smaller. Else the
-    /// spares are for remaps alone, and every slip moves all later addresses of the zone, which it
-    /// makes smaller; the place for those is at the end of the disk. Only [`Sparing::CylinderEnd`],
-    /// [`Sparing::CylinderFront`] and [`Sparing::ZoneEnd`] have the choice.
+    /// True if slipped places use the spares of their area, so that the area does not become
+    /// smaller. If false, the spares are for remaps alone. Every slip then moves all later
+    /// addresses of the zone and makes the zone smaller. The end of the disk has the place for the
+    /// lost addresses. Only [`Sparing::CylinderEnd`], [`Sparing::CylinderFront`] and
+    /// [`Sparing::ZoneEnd`] have the choice.
     pub slips_use_spares: bool,
     /// The zones in order of their cylinders. Cylinders between zones hold no data.
     pub zones: Vec<Zone>,
-    /// A table of tracks in place of all the others, which are then as [`LayoutSpec::mapped`] has them.
+    /// A table of tracks in place of all other fields, which then have the values that [`LayoutSpec::mapped`] gives
+    /// them.
     pub map: Option<MapSpec>,
 }
 
@@ -187,7 +189,7 @@ impl LayoutSpec {
         }
     }
 
-    /// Zones; of a map, the strips of the disk.
+    /// The number of zones. For a map, the number of strips of the disk.
     pub fn zone_count(&self) -> usize {
         match &self.map {
             Some(map) => map.groups.last().map_or(0, Vec::len),
@@ -195,7 +197,7 @@ impl LayoutSpec {
         }
     }
 
-    /// The shortest and the longest track, in slots; 0 of nothing.
+    /// The shortest and the longest track, in slots; 0 if there are no tracks.
     pub fn sectors_per_track(&self) -> [u32; 2] {
         let zones = self.zones.iter().flat_map(|zone| {
             let shortest = zone.by_head.iter().copied().min();
@@ -252,7 +254,7 @@ impl LayoutSpec {
         }
     }
 
-    /// Places that are slipped: sectors, or tracks where slips count those.
+    /// Places that are slipped: sectors, or tracks where slips count tracks.
     pub fn slipped(&self) -> u64 {
         let zones = self.zones.iter().map(|zone| zone.slips.len() as u64);
         let map = self.map.iter().flat_map(|map| &map.slips);
@@ -267,30 +269,32 @@ impl LayoutSpec {
     }
 }
 
-/// How logical addresses run over the tracks of a zone.
+/// Order of logical addresses over the tracks of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// All heads of a cylinder in turn, then the next cylinder, from head 0 again (DiskSim mapping
     /// scheme 0).
     CylinderFirst,
-    /// The same, but every other cylinder of a zone from the last head to the first, so that going
-    /// to the next cylinder needs no head switch (DiskSim mapping scheme 1).
+    /// As [`Order::CylinderFirst`], but every other cylinder of a zone runs from the last head to
+    /// the first. The step to the next cylinder then needs no head switch (DiskSim mapping scheme
+    /// 1).
     Serpentine,
-    /// The same, but the cylinders that run backward are those with odd numbers, in whichever zone
+    /// As [`Order::Serpentine`], but the cylinders with odd numbers run backward in every zone
     /// (DiskSim mapping scheme 2).
     SerpentineThroughout,
-    /// `tracks` tracks on one surface, then as many back on the next surface, through all heads;
-    /// the next group of cylinders in reverse order of heads. What drives do since about 2005.
+    /// `tracks` tracks on one surface, then as many back on the next surface, through all heads.
+    /// The next group of cylinders has the reverse order of heads. Drives since about 2005 use this
+    /// order.
     SurfaceSerpentine {
         /// Tracks on a surface before the next head's turn. At least 1.
         tracks: u32,
     },
 }
 
-/// Where a zone keeps the spare sectors that replace bad ones, and so what
-/// [`Zone::spares`] counts and where a slip ends.
+/// Place in a zone of the spare sectors that replace bad sectors. It decides the unit of
+/// [`Zone::spares`] and the end of a slip.
 ///
-/// A slip moves every later address of its area by one place; a remap moves only the one.
+/// A slip moves every later address of its area by one place; a remap moves one address only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sparing {
     /// Whole tracks at the end of a zone; slips and remaps are counted in tracks (DiskSim
@@ -299,8 +303,8 @@ pub enum Sparing {
     /// Sectors at the end of each cylinder (schemes 2 and 4). Slips of earlier cylinders turn a track by
     /// as many sectors.
     CylinderEnd,
-    /// Sectors at the front of each cylinder (schemes 5 and 6). Data begins behind those that no slip
-    /// uses. Slips of earlier cylinders turn a track by as many sectors.
+    /// Sectors at the front of each cylinder (schemes 5 and 6). Data begins behind the spares that no slip uses. Slips
+    /// of earlier cylinders turn a track by as many sectors.
     CylinderFront,
     /// Sectors at the end of each track (scheme 3). Slips of earlier tracks turn a track by as many
     /// sectors.
@@ -308,8 +312,8 @@ pub enum Sparing {
     /// Sectors at the end of the disk: no zone keeps any, and slips make a zone shorter (schemes 7, and
     /// 0 for none at all).
     DiskEnd,
-    /// Sectors at the end of each range of so many cylinders, counted from the start of the zone
-    /// (scheme 8). A last, shorter range has none.
+    /// Sectors at the end of each range of `cylinders` cylinders, counted from the start of the
+    /// zone (scheme 8). A last, shorter range has none.
     RangeEnd {
         /// Cylinders in a range. At least 1.
         cylinders: u32,
@@ -325,23 +329,23 @@ pub struct Zone {
     pub first_cylinder: u32,
     /// The innermost cylinder, itself in the zone.
     pub last_cylinder: u32,
-    /// Logical sectors on each track, usable or not. 1 to 65,535; a multiple of 8 for 512e. Of tracks
-    /// that differ by head, on the longest.
+    /// Logical sectors on each track, usable or not. 1 to 65,535; a multiple of 8 for 512e. If tracks differ by head,
+    /// the number on the longest.
     pub sectors_per_track: u32,
-    /// The same for each of several heads in turn, where they differ; empty where they do not. Skews are then parts of a
-    /// turn, and spares at the end of the zone or the disk.
+    /// Logical sectors on a track of each head, head 0 first, if heads differ. Empty if all heads are alike. If heads
+    /// differ, skews are parts of a turn, and spares are at the end of the zone or the disk.
     pub by_head: Vec<u32>,
-    /// Tracks on a surface before the next head's turn, for [`Order::SurfaceSerpentine`]; those of the order
-    /// if absent. At least 1.
+    /// Tracks on a surface before the next head's turn, for [`Order::SurfaceSerpentine`]; the number in the order if
+    /// absent. At least 1.
     pub tracks_per_surface: Option<u32>,
-    /// Where slot 0 of the zone's first track begins.
+    /// Angle at which slot 0 of the zone's first track begins.
     pub offset: Skew,
-    /// By how much a track is turned against its predecessor on another head.
+    /// Skew of a track against its predecessor on another head.
     pub track_skew: Skew,
-    /// By how much a track is turned against its predecessor on the next cylinder.
+    /// Skew of a track against its predecessor on the adjacent cylinder.
     pub cylinder_skew: Skew,
-    /// The same for the step to the next group of [`Order::SurfaceSerpentine`], which may be a
-    /// long one; the cylinder skew if absent.
+    /// Skew for the step to the next group of [`Order::SurfaceSerpentine`], which may be a long
+    /// step. The cylinder skew if absent.
     pub group_skew: Option<Skew>,
     /// Places at the front of the zone that the host cannot address, in the unit in which addresses
     /// are counted before slips (sectors that could hold data).
@@ -361,7 +365,7 @@ impl Zone {
         self.last_cylinder - self.first_cylinder + 1
     }
 
-    /// Slots on the tracks of a cylinder, of so many heads.
+    /// Slots on the tracks of a cylinder with `heads` heads.
     pub fn sectors_per_cylinder(&self, heads: u16) -> u64 {
         match self.by_head.is_empty() {
             true => u64::from(heads) * u64::from(self.sectors_per_track),
@@ -381,23 +385,23 @@ impl Zone {
 /// An angle between tracks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Skew {
-    /// So many sectors of the zone.
+    /// A number of the zone's sectors.
     Sectors(u32),
     /// A fraction of a turn, 0 to 1.
     Turns(f64),
 }
 
-/// How the arm moves and settles.
+/// Movement and settling of the arm.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct SeekSpec {
     /// Time over distance, settled for reading.
     pub read: SeekCurve,
-    /// The same for writing; the read curve if absent.
+    /// Time over distance, settled for writing; the read curve if absent.
     pub write: Option<SeekCurve>,
     /// Switching heads on a cylinder. A move with a switch takes the longer of the two.
     pub head_switch: Nanos,
-    /// Further settling before a write, after any move or switch. Negative where writes settle sooner
-    /// than the reads that the curve speaks of; then no movement takes less than nothing.
+    /// Further settling before a write, after any move or switch. Negative if writes settle sooner than the reads of
+    /// the curve; no movement then takes less than zero.
     #[serde(default)]
     pub write_settle: SignedNanos,
 }
@@ -437,7 +441,7 @@ pub enum SeekCurve {
         first: Vec<Nanos>,
     },
     /// `single + a * (d - 1) + b * sqrt(d - 1)` through three given times (Lee's equation, DiskSim
-    /// manual, "curve"), `average` being that of random seeks over all cylinders.
+    /// manual, "curve"). `average` is the mean time of random seeks over all cylinders.
     Curve {
         /// One cylinder.
         single: Nanos,
@@ -455,12 +459,12 @@ pub enum SeekCurve {
         /// All cylinders.
         full: Nanos,
     },
-    /// The same for every distance but zero.
+    /// One time for every distance but zero.
     #[serde(with = "form::constant")]
     Constant(Nanos),
 }
 
-/// How a table is read between its points.
+/// Interpolation of a table between its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interpolation {
@@ -471,22 +475,22 @@ pub enum Interpolation {
     Log,
 }
 
-/// How sectors are taken from a track; in order of addresses if not given.
+/// Order in which sectors are taken from a track; the order of addresses if not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AccessSpec {
     /// Reads take sectors in the order in which they pass under the head (`Immediate buffer read`).
     pub zero_latency_read: bool,
-    /// Writes do (`Immediate buffer write`).
+    /// Writes take sectors in this order (`Immediate buffer write`).
     pub zero_latency_write: bool,
-    /// A read on the track where the head is begins with the next sector, as soon as the arm is free for it: what a drive's
-    /// own firmware can do for what it chooses itself. Without it such a read takes no less time than one elsewhere, see
-    /// [`Mechanics::set_up`](crate::Mechanics::set_up).
+    /// A read on the head's present track begins with the next sector, as soon as the arm is free for the read. A
+    /// drive's own firmware can do so for reads that the firmware chooses itself. If false, such a read takes no less
+    /// time than a read elsewhere, see [`Mechanics::set_up`](crate::Mechanics::set_up).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub on_track_at_once: bool,
 }
 
-/// The way between drive and host. All times are per logical sector; all zero if not given.
+/// Path between drive and host. All times are per logical sector; all zero if not given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct BusSpec {
@@ -505,7 +509,7 @@ pub struct BusSpec {
     pub arbitration: Nanos,
     /// A read keeps the bus from its first data to its last (`Hold bus entire read xfer`).
     pub hold_for_read: bool,
-    /// A write does (`Hold bus entire write xfer`).
+    /// A write keeps the bus from its first data to its last (`Hold bus entire write xfer`).
     pub hold_for_write: bool,
     /// Every command keeps the bus from arrival to completion (`Never disconnect`).
     pub never_disconnect: bool,
@@ -528,27 +532,28 @@ impl BusSpec {
 pub struct QueueSpec {
     /// Commands that the drive takes at a time, 1 to 256 (`Max queue length`).
     pub depth: u32,
-    /// Which of them is next (`Scheduling policy`).
+    /// Choice of the next command (`Scheduling policy`).
     pub policy: FirmwarePolicy,
-    /// When the arm may leave for the next command (`Preseeking level`).
+    /// Earliest time at which the arm may leave for the next command (`Preseeking level`).
     pub preseek: Preseek,
-    /// How long the arm goes on with reads that follow each other while another command waits, where
-    /// the policy looks at positions. Zero: not at all.
+    /// Longest time for which the arm goes on with consecutive reads while another command waits, where the policy
+    /// looks at positions. Zero: the arm does not go on.
     pub stream_cap: Nanos,
-    /// How long the arm waits for the next read of a stream after one has completed, if the drive reads nothing ahead
-    /// meanwhile and others wait; [`QueueSpec::stream_cap`] ends that too. Zero: not at all.
+    /// Longest wait of the arm for the next read of a stream after a read has completed. The arm waits only if the
+    /// drive reads nothing ahead meanwhile and other commands wait. [`QueueSpec::stream_cap`] ends this wait too. Zero:
+    /// no wait.
     pub stream_hold: Nanos,
     /// Commands of high priority go before others, where the policy looks at positions: the two levels of NCQ.
     pub ncq_prio: bool,
-    /// One of so many choices of the arm is the command that came first, where the policy looks at positions; 0 for
-    /// none.
+    /// Number of the arm's choices for each choice of the oldest command, where the policy looks at positions. 0: the
+    /// oldest command gets no choice of its own.
     pub oldest_every: u32,
-    /// Not if that one has not waited for so long.
+    /// Least age of a command that [`QueueSpec::oldest_every`] takes.
     pub oldest_age: Nanos,
 }
 
 impl QueueSpec {
-    /// What the cap on a stream is where a profile does not say.
+    /// Cap on a stream where a profile gives none.
     pub const STREAM_CAP: Nanos = Nanos::from_millis(1_000);
 }
 
@@ -568,12 +573,12 @@ impl Default for QueueSpec {
     }
 }
 
-/// Which waiting command a drive serves next.
+/// Policy by which a drive chooses the next of the waiting commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirmwarePolicy {
-    /// The one that came first.
+    /// The command that came first.
     Fifo,
-    /// The one with the shortest positioning time.
+    /// The command with the shortest positioning time.
     Sptf {
         /// Added to the estimate of a seek, so that arrivals that are too tight are not tried.
         margin: Nanos,
@@ -582,7 +587,7 @@ pub enum FirmwarePolicy {
     },
 }
 
-/// When the arm may leave for the next command.
+/// Earliest time at which the arm may leave for the next command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preseek {
@@ -592,7 +597,7 @@ pub enum Preseek {
     AtCompletion,
     /// When the last sector has left the medium (2).
     AtMediaEnd,
-    /// As late after that as the arm still comes in time; until then the drive reads ahead. Not in DiskSim.
+    /// As late after the last sector as the arm still comes in time. Until then the drive reads ahead. Not in DiskSim.
     JustInTime,
 }
 
@@ -606,12 +611,12 @@ pub struct NoiseSpec {
     pub seek_sd: Nanos,
     /// Standard deviation of a seek as a part of its time, 0 to 1; the larger of the two counts.
     pub seek_sd_relative: f64,
-    /// Standard deviation of a command's overhead beside `per_command`; cut at three deviations, and at nothing: where there is no other overhead it
-    /// only comes on top.
+    /// Standard deviation of a command's overhead beside `per_command`, cut at three deviations and at zero. Where a
+    /// command has no other overhead, the variation can only add time.
     #[serde(skip_serializing_if = "form::is_zero")]
     pub overhead_sd: Nanos,
-    /// A unit's speed differs from the nominal one by up to this many parts per million, uniform
-    /// and constant during a run but for what follows. 0 to 100,000.
+    /// A unit's speed differs from the nominal one by up to this many parts per million, uniform,
+    /// and constant during a run if the speed does not wander. 0 to 100,000.
     pub speed_ppm: u32,
     /// Share of reads of the medium that the drive has to read again, 0 to 1: each attempt takes a turn, and one in four
     /// fails.
@@ -620,10 +625,11 @@ pub struct NoiseSpec {
     /// Share of reads of the medium that wait for 30 to 100 ms, 0 to 1: for recovery, or since the drive scans its medium.
     #[serde(skip_serializing_if = "form::is_nil")]
     pub long_waits: f64,
-    /// By so many parts per million its speed goes up and down meanwhile, as with temperature. 0 to 10,000.
+    /// Amplitude of the slow sine in the speed, as with temperature, in parts per million. 0 to 10,000.
     #[serde(skip_serializing_if = "form::is_nought")]
     pub wander_ppm: u32,
-    /// In so long; where in it a unit begins is drawn. 1 s to 1 day if the speed wanders, else 0.
+    /// Period of this wander. The phase at which a unit begins is drawn. 1 s to 1 day if the speed
+    /// wanders, else 0.
     #[serde(skip_serializing_if = "form::is_zero")]
     pub wander_period: Nanos,
 }

@@ -6,8 +6,8 @@
 //! command that has waited for longer than a cap goes first. The position of a command is computed
 //! once, when it comes.
 //!
-//! Of two levels of priority the high one goes first: while a command of that waits for the arm, the others are not
-//! looked at, but for their age.
+//! High priority goes before normal priority. While a command of high priority waits for the arm, only the age of the
+//! other commands counts.
 //!
 //! Commands whose data are in the buffer, or get there by reading on, are not rated by position:
 //! the arm does not set out for them ([`Reach`]). The drive decides how long that may go on while
@@ -24,9 +24,9 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 pub(crate) struct Target {
     /// The circle.
     pub track: Track,
-    /// When in a turn the sector begins.
+    /// Point of the turn at which the sector begins.
     pub phase: Nanos,
-    /// What for.
+    /// Operation of the arm at the sector.
     pub op: Op,
 }
 
@@ -45,23 +45,25 @@ impl Target {
 /// A command that waits for the arm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// Its slot in the drive.
+    /// Slot of the command in the drive.
     pub slot: u16,
-    /// What it does.
+    /// Operation of the command.
     pub op: Op,
-    /// Its sectors.
+    /// Sectors of the command.
     pub extent: Extent,
-    /// The medium is to be read, whatever the buffer has.
+    /// True if a read must come from the medium, even if the buffer has the data.
     pub fua: bool,
-    /// It goes before those that are not.
+    /// True for high priority: the command goes before commands of normal priority.
     pub high: bool,
-    /// The arm serves it; else it waits for room in the buffer, or for what is dirty.
+    /// True if the arm serves the command. If false, the command waits for room in the buffer, or
+    /// for dirty data to reach the medium.
     pub needs_arm: bool,
-    /// A read whose data the buffer had when it came, or later; they may be gone since.
+    /// True for a read whose data the buffer had when the read came, or later. The data may be gone
+    /// since.
     pub held: bool,
-    /// When it came.
+    /// Arrival time.
     pub arrived: Time,
-    /// Its first sector; `None` if it needs none.
+    /// Position of the first sector; `None` if the command needs no position.
     pub target: Option<Target>,
 }
 
@@ -72,22 +74,22 @@ pub(crate) struct Reach {
     pub op: Op,
     /// The first sector that is in the buffer.
     pub start: Lba,
-    /// The sector that comes next; what is between is in the buffer.
+    /// The sector that comes next. The buffer has the sectors from `start` to here.
     pub next: Lba,
     /// The arm goes on up to here.
     pub limit: Lba,
-    /// Sectors from here to the first are in the buffer once the head has been all around the
-    /// track. It is `start` if none will be.
+    /// Sectors from here to `start` are in the buffer once the head has been all around the track.
+    /// Equals `start` if there are none.
     pub around: Lba,
 }
 
 impl Waiting {
-    /// Returns true if it keeps the arm from others by its priority.
+    /// Returns true if the command's priority keeps the arm from other commands.
     fn is_high(&self) -> bool {
         self.high && self.needs_arm
     }
 
-    /// Returns true if it begins where another ends.
+    /// Returns true if the command begins where another ends.
     fn follows(&self, other: &Waiting) -> bool {
         self.extent.start == other.extent.end()
             && self.op == other.op
@@ -136,11 +138,11 @@ impl Reach {
 /// The arm as it becomes free.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arm {
-    /// Where it is.
+    /// Track of the arm.
     pub from: Track,
-    /// When it is free.
+    /// Time at which the arm is free.
     pub now: Time,
-    /// What it comes to by itself.
+    /// Sectors that the arm reaches without setting out.
     pub reach: Option<Reach>,
 }
 
@@ -151,14 +153,15 @@ pub(crate) struct Rated {
     pub old: Option<usize>,
     /// The first whose data the buffer has.
     pub hit: Option<usize>,
-    /// Of those that the arm comes to, the one that it comes to first.
+    /// The command that the arm reaches first, among the commands that it reaches without setting
+    /// out.
     pub coming: Option<usize>,
-    /// The first of those whose data the buffer has when the head has been around the track.
+    /// The first command whose data the buffer has once the head has been around the track.
     pub around: Option<usize>,
-    /// Of the others that may be served, the next one, with its estimated positioning time (zero in
-    /// order of arrival).
+    /// The next of the remaining commands that the arm may serve, with its estimated positioning
+    /// time (zero in order of arrival).
     pub other: Option<(usize, Nanos)>,
-    /// Of the others, whether they may be served or not, the one that came first.
+    /// The oldest of the remaining commands, even if the arm may not serve it.
     pub oldest: Option<usize>,
 }
 
@@ -260,7 +263,7 @@ impl Queue {
         let mut first = Lba::ZERO;
         // Most commands are out of reach.
         let (low, span) = reach.map_or((0, 0), |reach| reach.bounds());
-        // What came before is too old.
+        // Commands that came before this time are too old.
         let old = age_cap.map_or(Time::ZERO, |cap| {
             Time::ZERO
                 + (now.saturating_since(Time::ZERO) + Nanos::from_nanos(1)).saturating_sub(cap)
@@ -330,9 +333,9 @@ impl Queue {
         rated
     }
 
-    /// The first of the commands that have come by `by` and are apart from what the arm goes on with:
-    /// neither within `reach`, nor from `coming` on behind each other with no holes longer than
-    /// themselves.
+    /// The first command that came by `by` and does not belong to the present stream of the arm. Commands within
+    /// `reach` belong to the stream. So do commands that follow each other from `coming` on, with no hole longer than
+    /// the command behind the hole.
     pub fn first_apart(
         &self,
         reach: &Reach,
@@ -353,7 +356,7 @@ impl Queue {
                 first <= end.get() + hole.get()
             }
         };
-        // In order of arrival they mostly lie behind each other: few rounds.
+        // Commands mostly arrive in the order of addresses, so that few rounds are enough.
         loop {
             let before = end;
             for waiting in &self.waiting {
@@ -462,8 +465,8 @@ mod tests {
         rated.old.or(rated.other.map(|(place, _)| place))
     }
 
-    /// The tags in the order in which commands at these addresses, all there from the start but for
-    /// their times of arrival, are served one a millisecond.
+    /// The tags of commands in the order of service, one command a millisecond. `commands` has
+    /// their addresses and times of arrival, and all are in the queue from the start.
     fn order(policy: FirmwarePolicy, commands: &[(u64, u64)]) -> Vec<u16> {
         let profile = by_name("cheetah9lp").unwrap();
         let layout = Layout::new(&profile);
@@ -517,7 +520,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// While a command of high priority waits for the arm, nothing else is rated, but for its age.
+        /// While a command of high priority waits for the arm, other commands are rated by their age alone.
         #[test]
         fn what_has_no_priority_is_not_looked_at_while_others_have_it(
             commands in proptest::collection::vec(
@@ -597,7 +600,8 @@ mod tests {
                 age_cap: None,
             };
             let mut queue = Queue::new(policy, 2);
-            // The one is reached with 100 us to spare, the other in a millisecond and more.
+            // The arm reaches the first target with 100 us to spare, the second with more than a
+            // millisecond.
             for (slot, target) in [(0, target(nanos(100), 50)), (1, target(nanos(1500), 60))] {
                 queue.push(Waiting {
                     slot,

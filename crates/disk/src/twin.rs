@@ -14,7 +14,8 @@ pub(crate) struct DriveTwin {
     now: Time,
     /// Tag of the last command in the simulated drive. The real drive's tags may come again while the simulated drive still works.
     last: u32,
-    /// Commands of the real drive: tag there, tag here, and the end in the simulated drive, if reached.
+    /// Commands of the real drive: the tag there, the tag in the simulated drive, and the end in the simulated drive,
+    /// if reached.
     commands: Vec<(u32, u32, Option<Ending>)>,
 }
 

@@ -1,12 +1,12 @@
 //! Compares the model with a real drive.
 //!
 //! A validation trace lists requests that a real drive served one at a time, each with its measured
-//! response time and the pause before the next. The model runs it *closed*: it issues the next
-//! request that pause after the modelled completion of this one. Single requests cannot be
-//! compared, since the rotation phase at which each was issued is unknown. The two distributions
-//! can: sort both and pair them rank by rank. The root mean square of the differences is the
-//! *demerit* (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer, March
-//! 1994).
+//! response time and the pause before the next. The model runs it *closed*: it issues each request
+//! a pause after the modelled completion of the request before, with the pause from the trace.
+//! Single requests cannot be compared, since the rotation phase at which each was issued is
+//! unknown. The two distributions can: sort both and pair them rank by rank. The root mean square
+//! of the differences is the *demerit* (Ruemmler and Wilkes, "An introduction to disk drive
+//! modeling", IEEE Computer, March 1994).
 
 use crate::drive::{Command, Drive};
 use crate::profile::{NoiseSpec, Profile, ProfileError};
@@ -23,11 +23,11 @@ pub struct Measured {
     pub op: Op,
     /// The sectors of the request, in blocks of 512 bytes.
     pub blocks: Extent,
-    /// How long the real drive took.
+    /// Response time of the real drive.
     pub response: Nanos,
-    /// From its completion to the next request.
+    /// Pause from the completion to the next request.
     pub gap: Nanos,
-    /// Where it stands in the trace, from 1.
+    /// Line in the trace, from 1.
     pub line: usize,
 }
 
@@ -42,7 +42,7 @@ pub enum TraceError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault of the line.
         what: String,
     },
     /// There is no request.
@@ -58,9 +58,9 @@ pub enum TraceError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// In blocks of 512 bytes.
+        /// Request in blocks of 512 bytes.
         blocks: Extent,
-        /// Why not.
+        /// The reason.
         what: String,
     },
     /// The requests take longer than can be modelled.
@@ -78,7 +78,7 @@ pub enum TraceError {
     Profile(#[from] ProfileError),
 }
 
-/// How well a model agrees with a drive.
+/// Agreement of a model with a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Validation {
     /// Requests compared.
@@ -95,13 +95,14 @@ pub struct Validation {
 
 /// Reads a validation trace; `file` is the name that errors give.
 ///
-/// One request a line: `R` or `W`, what the drive's buffer was thought to do (not used), the first
-/// block, the number of blocks, the measured response time and the pause after it, both in
-/// microseconds with up to a billion. Empty lines and those that begin with `#` are passed over.
+/// Each line has one request: `R` or `W`, the assumed action of the drive's buffer (not used), the
+/// first block, the number of blocks, the measured response time and the pause afterwards. Both
+/// times are in microseconds, up to a billion. Empty lines, and lines that begin with `#`, are
+/// skipped.
 ///
 /// # Errors
 ///
-/// The first line that is not like that, or that there is none.
+/// The first line of another form, or a trace without requests.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Measured>, TraceError> {
     let mut requests = Vec::new();
     for (index, text) in text.lines().enumerate() {
@@ -194,8 +195,7 @@ fn micros(name: &str, field: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 ///
-/// A request that does not lie on the drive, or not on whole sectors of it, or that comes later than
-/// [`Time::LATEST`].
+/// A request that is not on the drive or not on whole sectors, or that comes later than [`Time::LATEST`].
 pub fn validate(
     profile: &Profile,
     file: &str,

@@ -1,14 +1,15 @@
-//! Checks the promises of an engine against what passes through it.
+//! Checks the promises of an engine against its events and commands.
 //!
-//! An [`Audit`] is told of every event and command, and keeps a disk of its own that remembers for
-//! each sector who wrote it last. It finds a request that is lost, finished twice, passed by one that
-//! it conflicts with or that passes a flush, and a merged command whose parts do not tile it.
+//! An [`Audit`] is notified of every event and command. The audit models a disk with the last writer of each sector. It
+//! finds requests that are lost, finished twice, overtaken by a conflicting request, or that pass a flush. It also
+//! finds a merged command whose parts do not tile it.
 //!
-//! If there are lanes, it also finds a command that the gate did not let through or is not told of, one whose parts
-//! are of several lanes, and a request that waits for one of a lower rank that did not inherit its own: one that it
-//! overlaps, or one before a flush that is before it ([`Audit::at_rest`]).
+//! If there are lanes, the audit checks gates, too. It finds a command that the gate did not let through or is not
+//! notified of. It finds a command with parts of several lanes. It finds a request that waits for a request of a lower
+//! rank which did not inherit the rank ([`Audit::at_rest`]). A request waits for overlapping requests, and for requests
+//! before an earlier flush.
 //!
-//! It remembers every sector ever written, so it is for tests and fuzzing.
+//! The audit stores every sector ever written, so it is for tests and fuzzing.
 
 mod lanes;
 
@@ -19,12 +20,12 @@ use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// A broken promise, in words.
+/// A broken promise, as text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(String);
 
-/// Who wrote a sector last; `None` if nobody did, or if that write failed and may have done anything.
+/// Last writer of a sector; `None` if there was none, or if the write failed and the contents are unknown.
 type LastWriter = Option<RequestId>;
 
 #[derive(Clone, Debug)]
@@ -32,14 +33,14 @@ struct Pending {
     sequence: u64,
     op: Op,
     extent: Extent,
-    /// A flush, or a write with a flush before it, whose flush is not complete.
+    /// True for a flush, or for a write with a preceding flush, until the flush is complete.
     flush_due: bool,
-    /// What a read must find: sector and its writer in order of arrival.
+    /// Expected result of a read: each sector, and its last writer in order of arrival.
     expects: Vec<(u64, LastWriter)>,
 }
 
 impl Pending {
-    /// Returns true if this one waits for the other until that is finished, since they overlap.
+    /// Returns true if this request waits until the other is finished, since the two conflict.
     fn waits_for(&self, earlier: &Pending) -> bool {
         earlier.sequence < self.sequence
             && (earlier.op.changes() || self.op.changes())
@@ -47,12 +48,12 @@ impl Pending {
     }
 }
 
-/// An engine's conscience; see the module's page.
+/// Checker of an engine's promises; see the module's page.
 #[derive(Clone, Debug, Default)]
 pub struct Audit {
     arrived: u64,
     pending: BTreeMap<RequestId, Pending>,
-    /// Sequence numbers of those that are pending, and of those whose flush is due.
+    /// Sequence numbers of pending requests, and of requests with a flush due.
     sequences: BTreeSet<u64>,
     flushes: BTreeSet<u64>,
     in_drive: BTreeMap<DriveTag, (Request<DriveTag>, Vec<RequestId>)>,
@@ -61,9 +62,9 @@ pub struct Audit {
     wanted: BTreeMap<u64, LastWriter>,
     disk: BTreeMap<u64, LastWriter>,
     failed: BTreeSet<RequestId>,
-    /// What the gate was asked and told; none if it is the usual one.
+    /// Calls and answers of the gate; `None` for the default gate.
     gate: Option<lanes::SharedNotes>,
-    /// The lane that was drained, if nothing has happened since.
+    /// The lane that was drained, if there has been no event since.
     drained: Option<Lane>,
 }
 
@@ -80,12 +81,12 @@ fn sectors(extent: Extent) -> core::ops::Range<u64> {
 }
 
 impl Audit {
-    /// An audit of an engine that is new.
+    /// Creates an audit of a new engine.
     pub fn new() -> Audit {
         Audit::default()
     }
 
-    /// Looks on while the engine asks its gate, from now on. To be called again when the gate is swapped.
+    /// Watches the calls of the engine's gate from now on. Call this again when the gate is swapped.
     pub fn watch<S: Scheduler>(&mut self, engine: &mut Engine<S>) {
         (self.gate, self.drained) = (None, None);
         let account = lanes::SharedNotes::default();
@@ -96,16 +97,16 @@ impl Audit {
         });
     }
 
-    /// Requests that are not finished.
+    /// Returns the number of unfinished requests.
     pub fn unfinished(&self) -> usize {
         self.pending.len()
     }
 
-    /// Takes note of an event, before or after the engine does.
+    /// Takes an event, before or after the engine does.
     ///
     /// # Errors
     ///
-    /// If the event cannot be, or shows that a read was served out of order.
+    /// If the event is invalid, or shows that a read was served out of order.
     pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
         if let Some(account) = &self.gate {
             account.borrow_mut().refused = None;
@@ -172,8 +173,8 @@ impl Audit {
         }
     }
 
-    /// What goes with a client's request, or before it, goes before whatever has come earlier: no flush may wait, and nothing that it conflicts with
-    /// may be under way.
+    /// Checks a joining request. It goes before earlier requests, so no flush may wait, and no conflicting request may
+    /// be pending.
     fn joins(&self, new: &Arrival) -> Result<(), Violation> {
         ensure!(
             self.flushes.is_empty() && matches!(new.op, Op::Read | Op::Write),
@@ -206,7 +207,7 @@ impl Audit {
             return Ok(());
         }
         if request.op.changes() {
-            // A write that failed may have changed some of its sectors.
+            // A failed write may have changed some of its sectors.
             self.write(parts, outcome == Outcome::Done);
             return Ok(());
         }
@@ -237,7 +238,7 @@ impl Audit {
         }
     }
 
-    /// Takes note of a command that `engine` just returned.
+    /// Takes a command that `engine` has just returned.
     ///
     /// # Errors
     ///
@@ -266,7 +267,7 @@ impl Audit {
         }
     }
 
-    /// A command goes by the gate's word and with its knowledge, and all of it is of one lane.
+    /// Checks that the gate let a command through and was notified, and that all parts are of one lane.
     fn by_the_gate<S: Scheduler>(
         &self,
         engine: &Engine<S>,
@@ -290,7 +291,7 @@ impl Audit {
             request.op == Op::Flush || told.let_through,
             "the gate did not let {request:?} through"
         );
-        // What a flush waits for goes by the flush's rank.
+        // Requests that a flush waits for go by the flush's rank.
         let lent = !self.flushes.is_empty() && engine.outranks(told.lane, own);
         ensure!(
             told.lane == own || lent,
@@ -306,7 +307,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Whatever a request of a higher rank waits for by order has its rank.
+    /// Checks that requests inherit the rank of conflicting requests that wait for them.
     fn inherits<S: Scheduler>(&self, engine: &Engine<S>) -> Result<(), Violation> {
         if self.gate.is_none() {
             return Ok(());
@@ -336,7 +337,7 @@ impl Audit {
         Ok(())
     }
 
-    /// Nothing that could go is left in a lane that was drained, but what its own requests wait for by order.
+    /// Checks that a drained lane is empty, except for requests that conflicting requests of the lane wait for.
     fn is_drained<S: Scheduler>(&self, engine: &Engine<S>) -> Result<(), Violation> {
         let Some(lane) = self.drained else {
             return Ok(());
@@ -362,13 +363,13 @@ impl Audit {
         Ok(())
     }
 
-    /// Checks, when there are no more commands, that a lane that was just drained is empty, and that the gate did not
-    /// refuse what a flush waits for as of a lower rank than what waits for the flush. Some of that may wait `outside`
-    /// the engine, for a flush of a volume.
+    /// Checks two promises when there are no more commands. A lane that was just drained is empty. Requests that a
+    /// flush waits for had the rank of the requests after the flush when the gate refused them. Some requests after the
+    /// flush may wait `outside` the engine, for a flush of a volume.
     ///
     /// # Errors
     ///
-    /// If the lane is not, or if the gate did.
+    /// If the lane is not empty, or if the rank was not inherited.
     pub fn at_rest<S: Scheduler>(
         &self,
         engine: &Engine<S>,
@@ -387,7 +388,7 @@ impl Audit {
         let outside = outside.into_iter();
         let outside = outside.map(|(origin, class)| engine.lane_of(origin, class));
         let waiting: BTreeSet<Lane> = inside.map(|slot| slot.lane).chain(outside).collect();
-        // Whoever is of no lower rank speaks for all of those.
+        // The check accepts any ready lane of no lower rank that the gate saw among the waiting lanes.
         let shown = |of: Lane| {
             let mut all = waiting.iter();
             all.any(|lane| seen[lane.index()].ready && !engine.outranks(of, *lane))
@@ -486,7 +487,7 @@ impl Audit {
                 "{request:?} and {other:?} overlap in the drive"
             );
         }
-        // A write takes effect between issue and completion; every other one as early as it may.
+        // A write takes effect between issue and completion. Every second write takes effect at issue.
         self.issued += 1;
         if request.op.changes() && self.issued.is_multiple_of(2) {
             self.write(&ids, true);

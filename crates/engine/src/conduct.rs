@@ -1,5 +1,5 @@
-//! Coordination of the members of a volume: a conductor sees all that passes through the engines, and gives orders to
-//! their schedulers and gates.
+//! Coordination of the members of a volume. A conductor sees all events and commands of the engines, and gives orders
+//! to their schedulers and gates.
 
 use crate::few::Few;
 use crate::map::Member;
@@ -17,7 +17,7 @@ pub struct Conducted {
     pub streams: u64,
     /// Slices in which all members served one stream.
     pub slices: u64,
-    /// Slices of them that ended early, without the next request of the stream on a member.
+    /// Slices that ended early, since a member did not get the stream's next request.
     pub broken: u64,
     /// Time of the slices that have ended.
     pub dedicated: Nanos,
@@ -49,8 +49,9 @@ impl From<GateOrder> for Conduct {
 /// A directive becomes the event [`Event::Directed`](crate::Event::Directed) of a member, and an order to a gate the event
 /// [`Event::Ordered`](crate::Event::Ordered). The log has those events like others, so a replay needs no conductor.
 pub trait Conductor {
-    /// A part of the client's request `whole` is about to arrive at a member, whose engine has nothing of the part yet.
-    /// The parts of a request come in the order of their addresses. A flush has a part without sectors on each member.
+    /// Notifies the conductor of a part of the client's request `whole`, before the part arrives at the member's
+    /// engine. The parts of a request come in the order of their addresses. A flush has a part without sectors on each
+    /// member.
     fn asked(
         &mut self,
         now: Time,
@@ -60,23 +61,23 @@ pub trait Conductor {
         engine: &Engine,
     );
 
-    /// An event, command or swap passes through the engine of a member.
+    /// Notifies the conductor of an event, command or swap of a member's engine.
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine);
 
-    /// Time at which the conductor is to be asked though nothing happens; in the past means at once. A conductor that is
-    /// asked then has to give a directive, or to name a later time.
+    /// Returns the time at which the conductor is to be asked without an event. A time in the past means at once. A
+    /// conductor that is asked then has to give a directive, or to name a later time.
     fn next_wakeup(&self) -> Option<Time>;
 
-    /// Counts so far, of a conductor that coordinates streams.
+    /// Returns the counts so far, if the conductor coordinates streams.
     fn conducted(&self) -> Option<Conducted> {
         None
     }
 
-    /// The next order, and the member that obeys. Asked when there are no more commands, until `None`.
+    /// Returns the next order, and the member that obeys. Called when there are no more commands, until `None`.
     fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)>;
 }
 
-/// A conductor that somebody else looks at while it runs.
+/// A conductor that is shared, so that another owner can inspect it while it runs.
 impl<C: Conductor> Conductor for Rc<RefCell<C>> {
     fn asked(
         &mut self,

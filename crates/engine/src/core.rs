@@ -1,7 +1,7 @@
 //! The loop around engines, the same in simulation and in a live server.
 //!
-//! A [`Core`] has what the two have in common: the volume's engines, the timeouts, the log, and the audit. A [`World`] is what
-//! differs: where time comes from, where commands go, and who is told.
+//! A [`Core`] is the common part of simulation and live server: the volume's engines, the timeouts, the log, and the
+//! audit. A [`World`] is the part that differs: the clock, the devices, and the clients.
 //!
 //! ```text
 //! loop {
@@ -13,9 +13,9 @@
 //!
 //! # Ties
 //!
-//! Things that are due at the same time, or were due before `at`, are handled in this order: orders, devices,
-//! timeouts, arrivals, ends of waiting; those of one kind by member. Whoever is woken by a completion asks again after the next dispatch, as
-//! in Linux, where the queue runs before the reader does.
+//! Events that are due at the same time, or were due before `at`, are handled in this order: orders, devices, timeouts,
+//! arrivals, ends of waiting. Events of one kind are ordered by member. A client that a completion wakes sends its next
+//! request after the next dispatch. In Linux, too, the queue runs before the reader.
 
 mod depths;
 mod observers;
@@ -31,21 +31,21 @@ use headtime_sched::{Request, WaitStats};
 use headtime_units::{Nanos, Time};
 use observers::Observers;
 
-/// When each kind of thing is next due; [`Time::NEVER`] if it is not.
+/// Next due time of each kind of event; [`Time::NEVER`] if none is due.
 #[derive(Clone, Copy, Debug)]
 pub struct Due {
     order: Time,
     device: Time,
     timeout: Time,
-    /// A client that thinks for longer than 64 bits hold has not ended: that is `Some(Time::NEVER)`.
+    /// `None` if all clients have ended. `Some(Time::NEVER)` if a client's think time exceeds 64 bits.
     arrival: Option<Time>,
     wake: Time,
-    /// When a job in the background, or the conductor, wants to be asked.
+    /// Time at which a job in the background or the conductor wants to be asked.
     job: Time,
 }
 
 impl Due {
-    /// Returns the earliest of the times, if there is any. One in the past means at once.
+    /// Returns the earliest of the times, if there is any. A time in the past means at once.
     #[inline]
     pub fn at(&self) -> Option<Time> {
         let next = self.order.min(self.device).min(self.timeout).min(self.wake);
@@ -57,7 +57,7 @@ impl Due {
     }
 }
 
-/// The earliest time of all members, [`Time::NEVER`] if there is none. Asked before each event.
+/// Returns the earliest time of all members, [`Time::NEVER`] if there is none. Called before each event.
 #[inline(always)]
 pub fn earliest<'a, T: 'a>(
     members: impl IntoIterator<Item = &'a T>,
@@ -67,30 +67,30 @@ pub fn earliest<'a, T: 'a>(
     times.fold(Time::NEVER, Time::min)
 }
 
-/// The engines of a volume and what every world needs around them; see the module's page.
+/// The engines of a volume, and the loop around them; see the module's page.
 pub struct Core<L> {
     volume: Volume,
     /// By member.
     timeouts: Few<Timeouts>,
     timeout: Option<Nanos>,
-    /// Log, conductor, audits and jobs in the background, if there are any.
+    /// Log, conductor, audits and jobs in the background. `None` if there are none.
     observers: Option<Box<Observers<L>>>,
-    /// Those of schedulers that were swapped out.
+    /// Waits of schedulers that were swapped out.
     waits: WaitStats,
     now: Time,
 }
 
 impl<L: Sink> Core<L> {
-    /// A loop around an engine that is new.
+    /// Creates a loop around a new engine.
     pub fn new(engine: Engine, log: Option<Writer<L>>) -> Core<L> {
         Core::around(Volume::one(engine), log)
     }
 
-    /// A loop around the members' engines, which are new; `map` says where sectors lie.
+    /// Creates a loop around the members' new engines. `map` is the layout of the sectors.
     ///
     /// # Panics
     ///
-    /// If the map is of another number of members.
+    /// If the map has another number of members.
     pub fn of_volume(engines: Vec<Engine>, map: Box<dyn Map>, log: Option<Writer<L>>) -> Core<L> {
         Core::around(Volume::new(engines, map), log)
     }
@@ -119,13 +119,13 @@ impl<L: Sink> Core<L> {
         (observers, &mut self.volume)
     }
 
-    /// Checks the promises of the engines all along; slow.
+    /// Checks the promises of the engines from now on. Slow.
     pub fn audit(&mut self) {
         let (observers, volume) = self.observed();
         observers.audit(volume);
     }
 
-    /// Has a job run in the background of a member, in place of the one that did.
+    /// Starts a job in the background of a member, in place of the present job.
     ///
     /// # Panics
     ///
@@ -138,22 +138,23 @@ impl<L: Sink> Core<L> {
         *observers.job(member) = Some(job);
     }
 
-    /// Starts a conductor, which coordinates the members. A conductor has to see all requests: call this before the first.
+    /// Starts a conductor, which coordinates the members. A conductor has to see all requests, so call this before the
+    /// first request.
     pub fn conduct(&mut self, conductor: Box<dyn Conductor>) {
         self.observed().0.conductor = Some(conductor);
     }
 
-    /// Counts of the conductor, if there is one that coordinates streams.
+    /// Returns the counts of a conductor that coordinates streams, if there is such a conductor.
     pub fn conducted(&self) -> Option<Conducted> {
         let conductor = self.observers.as_ref()?.conductor.as_ref()?;
         conductor.conducted()
     }
 
-    /// Ends the job in the background of a member, if there is one. Nothing is followed for it any longer.
+    /// Ends the job in the background of a member, if there is one. The engine no longer follows the head for the job.
     ///
     /// # Panics
     ///
-    /// Later, if it still waits for a request.
+    /// Later, if the job still waits for a request.
     pub fn end_background(&mut self, member: Member) {
         let observers = self.observers.as_mut();
         if observers.is_some_and(|observers| observers.job(member).take().is_some()) {
@@ -161,12 +162,12 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    /// Asks no job in the background any more. What they have asked for ends, and they are told so.
+    /// Stops asking jobs in the background. Outstanding requests of the jobs end, and the jobs are notified.
     pub fn ask_no_more(&mut self) {
         self.observed().0.asks_jobs = false;
     }
 
-    /// Asks the jobs in the background, as after an event: something has changed of which the engines know nothing.
+    /// Asks the jobs in the background, as after an event. Callers use this after a change that the engines do not see.
     ///
     /// # Errors
     ///
@@ -176,14 +177,14 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
-    /// Returns true if there are jobs in the background, and none has anything more to do.
+    /// Returns true if there are jobs in the background, and all jobs are over.
     pub fn jobs_are_over(&self) -> bool {
         let observers = self.observers.iter();
         let mut jobs = observers.flat_map(|observers| observers.jobs()).peekable();
         jobs.peek().is_some() && jobs.all(|job| job.is_over())
     }
 
-    /// Gives up on commands after this time; never if `None`, as it is at first.
+    /// Sets the time after which commands are given up on. `None`, the default, means never.
     pub fn with_timeout(mut self, timeout: Option<Nanos>) -> Core<L> {
         self.timeout = timeout;
         self
@@ -215,7 +216,7 @@ impl<L: Sink> Core<L> {
         self.volume.is_idle()
     }
 
-    /// Returns how often schedulers waited that were swapped out, and what came of it.
+    /// Returns the counts of waits of all schedulers that were swapped out.
     pub fn waits_before(&self) -> WaitStats {
         self.waits
     }
@@ -246,8 +247,8 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    /// Handles the first of the things that are `due` by `at`, and all commands that follow from it. If nothing is
-    /// due, the engine wakes.
+    /// Handles the first event that is `due` by `at`, and all commands that follow. If nothing is due, the engine
+    /// wakes.
     ///
     /// # Errors
     ///
@@ -290,7 +291,7 @@ impl<L: Sink> Core<L> {
     ///
     /// # Panics
     ///
-    /// If the order names a member or a lane that there is not.
+    /// If the order names a member or a lane that does not exist.
     pub fn obey<W: World>(
         &mut self,
         world: &mut W,
@@ -348,7 +349,7 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
-    /// Takes a command back from a device, and does what follows from it.
+    /// Takes a completed command from a device, and carries out all commands that follow.
     ///
     /// # Errors
     ///
@@ -369,7 +370,7 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
-    /// Gives up on the command whose deadline comes first, by member if there are several.
+    /// Gives up on the command with the first deadline. The lowest member is first if deadlines are equal.
     #[cold]
     fn give_up<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         let next = |timeouts: &Timeouts| timeouts.next().unwrap_or(Time::NEVER);
@@ -410,14 +411,14 @@ impl<L: Sink> Core<L> {
         }
     }
 
-    /// Notes that time has come at least so far. Returns the time of the next event, if it comes at once.
+    /// Advances the time to `at`, unless it is later already. Returns the time.
     #[inline]
     pub fn pass(&mut self, at: Time) -> Time {
         self.now = self.now.max(at);
         self.now
     }
 
-    /// Shows what passes through the engine of a member to all who observe.
+    /// Shows an event, command or swap of a member's engine to the world and the observers.
     #[inline(always)]
     fn show<W: World>(
         &mut self,
@@ -448,7 +449,7 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Takes an event of clients. A volume of several hands it on to each member that it concerns.
+    /// Takes an event of clients. A volume of several members passes the event on to each concerned member.
     #[inline(always)]
     fn ask<W: World>(&mut self, world: &mut W, at: Time, event: Event) -> Result<(), W::Error> {
         if self.volume.is_one() {
@@ -466,7 +467,7 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Carries out all commands that there are at `at`, and all that follows from events that observers ask for.
+    /// Carries out all commands at `at`, and all events that observers ask for.
     fn commands<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         self.foretell(world, at)?;
         loop {
@@ -513,7 +514,7 @@ impl<L: Sink> Core<L> {
         Ok(())
     }
 
-    /// Carries out the commands of several members, and hands on their events, until there are none.
+    /// Carries out the commands of several members and passes on their events, until there are none.
     #[inline(never)]
     fn poll_several<W: World>(&mut self, world: &mut W, at: Time) -> Result<(), W::Error> {
         loop {

@@ -1,21 +1,22 @@
-//! Delay counts: how often a command was overtaken in the drive.
+//! Delay counts: the number of times that a command was overtaken in the drive.
 
 use crate::in_drive::InDrive;
 use crate::names::DriveTag;
 
-/// Counts by how many later ones each command in the drive was overtaken: its *delay count* (Yu et al., NCQ vs. I/O
-/// Scheduler, ACM TOS 6(1), 2010, sections 4.1 and 4.2).
+/// The *delay count* of each command in the drive: the number of later commands that overtook the command. Source: Yu
+/// et al., NCQ vs. I/O Scheduler, ACM TOS 6(1), 2010, sections 4.1 and 4.2.
 ///
-/// Later is what went to the drive later. A command that was given up counts as completed then.
+/// "Later" refers to the time at which a command goes to the drive. A command counts as completed when the scheduler
+/// gives up on it.
 ///
-/// The count is that of all completions so far less those of earlier commands, and these are all that had gone to the
-/// drive before, less those of them that are still there.
+/// The delay count is the number of all completions so far, less the completions of earlier commands. The completed
+/// earlier commands are all earlier commands, less the earlier commands that are still in the drive.
 #[derive(Clone, Debug)]
 pub struct DelayCounts {
     issued: u64,
     completed: u64,
     in_drive: InDrive,
-    /// By tag: how many commands had gone to the drive before it.
+    /// By tag: number of commands that had gone to the drive earlier.
     before: [u64; DriveTag::DEPTH_MAX as usize],
 }
 
@@ -39,8 +40,8 @@ impl DelayCounts {
         self.issued += 1;
     }
 
-    /// Notes that the drive is done with a command, and returns by how many it was overtaken. Zero for a tag that
-    /// is not in the drive.
+    /// Notes that the drive is done with a command. Returns the command's delay count, zero for a tag that is not in
+    /// the drive.
     #[inline]
     pub fn completed(&mut self, tag: DriveTag) -> u32 {
         let Some(earlier_there) = self.in_drive.remove(tag) else {
@@ -89,7 +90,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against its definition: every completion is one more for each earlier command in the drive.
+        /// Compares with the definition: each completion adds one to the count of each earlier command in the drive.
         #[test]
         fn a_count_is_how_many_later_commands_were_completed_before(
             steps in prop::collection::vec((any::<bool>(), 0..40_u32), 0..600),

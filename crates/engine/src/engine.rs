@@ -22,72 +22,74 @@ use headtime_sched::{Backlog, Class, Directive, Request, Scheduler, Tag};
 use headtime_units::{Extent, Sectors, Time};
 use std::collections::VecDeque;
 
-/// Merges, orders, dispatches; see the crate's page for the loop that drives it.
+/// Merges, orders and dispatches requests; see the crate's page for the loop around the engine.
 ///
 /// # Order
 ///
-/// A request that shares a sector with an earlier one, where either changes it, starts when the
-/// earlier is complete. A flush starts when everything before it is complete, and everything after
-/// it starts when the flush is complete; on SATA the link drains around a flush in any case. A
-/// write with [`Flags::PREFLUSH`](headtime_sched::Flags::PREFLUSH) is a flush followed by the write. While a flush
-/// waits, schedulers are asked by [`Scheduler::dispatch_forced`].
+/// If a request shares a sector with an earlier request and either changes the sector, the later request starts when
+/// the earlier one is complete. A flush starts when all earlier requests are complete. All later requests start when
+/// the flush is complete. On SATA the link drains around a flush in any case. A write with
+/// [`Flags::PREFLUSH`](headtime_sched::Flags::PREFLUSH) is a flush followed by the write. While a flush waits, the
+/// engine asks schedulers by [`Scheduler::dispatch_forced`].
 ///
 /// # Lanes
 ///
-/// A request belongs to a lane, merges only with others there, and goes when the [`Gate`] takes its lane.
-/// Order sees all lanes. A request that must wait for one in a lane of lower rank gives it its lane; so
-/// order never undoes what a gate promises to a lane.
+/// A request belongs to a lane, merges only with requests of this lane, and goes when the [`Gate`] takes the lane. The
+/// order of requests holds across all lanes. If a request must wait for a request in a lane of lower rank, it passes
+/// its lane on to this request. So the order never breaks a gate's promise to a lane.
 ///
 /// # Staged requests
 ///
-/// What a scheduler has chosen and the gate has not taken is *staged*. A request can still join it
-/// ([`Event::Joined`]): before it, or as a part of the same command. While the engine [offers](Event::Offering) what is
-/// chosen, each request is staged until [`Event::Offered`], also where the gate would take it at once.
+/// A request that a scheduler has chosen and the gate has not taken is *staged*. A request of a job can still join a
+/// staged request ([`Event::Joined`]): as a preceding command, or as a part of the same command. While the engine
+/// [offers](Event::Offering) chosen requests, each request is staged until [`Event::Offered`], even if the gate would
+/// take it at once.
 ///
 /// # Errors of the drive
 ///
-/// If a merged command fails, its parts are issued again alone, so that the error reaches only the
-/// request it belongs to. If requests had joined it, the others go first.
+/// If a merged command fails, its parts are issued again alone, so that the error reaches only the request that caused
+/// it. If requests of a job had joined the command, the other parts go first.
 #[derive(Debug)]
 pub struct Engine<S = Box<dyn Scheduler>> {
     shared: Shared,
     lanes: Few<Queue<S>>,
     gate: AnyGate,
-    /// What the gate said last, if that was to hold.
+    /// The gate's last decision, if it was to hold.
     hold: Option<Hold>,
     account: Account,
     order: Precedence,
-    /// A flush and what came after it, in order of arrival.
+    /// A flush and all later requests, in order of arrival.
     behind_flush: VecDeque<Tag>,
-    /// The lane of those that wait for a flush, and so of everything before it.
+    /// The highest lane of requests that wait for a flush. Earlier requests inherit its rank.
     flush_lane: Lane,
     /// Live requests that are not behind a flush.
     live: usize,
     in_flight: u32,
-    /// The depth that was last ordered, and the one that the gate was last told.
+    /// The depth of the last order, and the depth that the gate was last notified of.
     depth_ordered: u32,
     depth: u32,
-    /// End of the dedication that was ordered last, for the lanes of marked requests if there are several lanes.
+    /// End of the last dedication ordered by a conductor. With several lanes, it holds for the lanes of marked
+    /// requests.
     dedicated: Time,
     tags: DriveTags,
     outbox: VecDeque<Command>,
-    /// Nothing is chosen before, since the drive will not be free for it so soon.
+    /// Time before which no request is chosen, since the arm will not be free.
     late_until: Option<Time>,
-    /// Whether what is chosen is offered before it goes.
+    /// True if each chosen request waits until it has been offered to jobs.
     offering: bool,
     now: Time,
-    /// Kept for its memory.
+    /// Scratch list, kept to reuse its memory.
     to_raise: Vec<Tag>,
 }
 
-/// The gate lets nothing through.
+/// The gate lets no command through.
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     until: Option<Time>,
 }
 
 impl<S: Scheduler> Engine<S> {
-    /// An engine with nothing to do, one lane, and a gate of fixed depth.
+    /// Creates an empty engine with one lane and a gate of fixed depth.
     ///
     /// # Errors
     ///
@@ -97,10 +99,10 @@ impl<S: Scheduler> Engine<S> {
         Engine::build(config, gate, vec![scheduler])
     }
 
-    /// An engine with nothing to do, and a scheduler for each lane of the gate.
+    /// Creates an empty engine with a scheduler for each lane of the gate.
     ///
-    /// The gate decides in place of [`Config::commit_ahead`]. [`Config::depth`] is the most commands that the drive
-    /// takes, whatever the gate says; a gate may let fewer through.
+    /// The gate decides in place of [`Config::commit_ahead`]. [`Config::depth`] is the largest number of commands in
+    /// the drive. A gate may admit fewer.
     ///
     /// # Errors
     ///
@@ -108,7 +110,7 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// # Panics
     ///
-    /// If there is not one scheduler for each lane.
+    /// If the number of schedulers differs from the number of lanes.
     pub fn with_gate(
         config: Config,
         gate: Box<dyn Gate>,
@@ -117,7 +119,7 @@ impl<S: Scheduler> Engine<S> {
         Engine::build(config, AnyGate::Other(gate), schedulers)
     }
 
-    /// An engine with nothing to do: that of [`Engine::with_gate`] if there is a gate, else that of [`Engine::new`].
+    /// Creates an empty engine, by [`Engine::with_gate`] if there is a gate, else by [`Engine::new`].
     ///
     /// # Errors
     ///
@@ -125,7 +127,7 @@ impl<S: Scheduler> Engine<S> {
     ///
     /// # Panics
     ///
-    /// If there is not one scheduler for each lane.
+    /// If the number of schedulers differs from the number of lanes.
     pub fn behind(
         config: Config,
         scheduler: S,
@@ -178,13 +180,12 @@ impl<S: Scheduler> Engine<S> {
         })
     }
 
-    /// Takes note of an event. Afterwards [`Engine::poll`] is to be called with the same `now` until
-    /// it returns `None`.
+    /// Takes an event. Afterwards, call [`Engine::poll`] with the same `now` until it returns `None`.
     ///
     /// # Panics
     ///
-    /// If time goes backwards, if a tag completes that is not in the drive, if a request joins that may not, if there is
-    /// no lane that is named, or if a request without sectors is not a flush (or the reverse).
+    /// If time goes backwards, or if a completed tag is not in the drive. If a request may not join, or if a named lane
+    /// does not exist. Also if a request without sectors is not a flush, or a flush has sectors.
     pub fn handle(&mut self, now: Time, event: Event) {
         self.note(now, &event);
     }
@@ -204,7 +205,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Takes note of what happens more seldom than that requests arrive and commands end.
+    /// Takes an event of a rare kind: neither an arrival nor a completion.
     #[inline(never)]
     fn note_other(&mut self, now: Time, event: Event) {
         match event {
@@ -250,7 +251,7 @@ impl<S: Scheduler> Engine<S> {
                 }
                 return lane.scheduler.directed(now, &Directive::Mark(tag));
             }
-            // A lane without a request of the stream, such as an urgent one, goes on.
+            // A lane without a request of the stream, such as an urgent lane, continues.
             Directive::Dedicate { until } if self.lanes.only().is_none() => {
                 self.dedicated = until;
                 return;
@@ -267,8 +268,9 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Request that would go to the drive next, as far as the engine knows: the first that is staged, or else the first
-    /// candidate of a scheduler, by lane. The id is the one of the request's first part.
+    /// Returns the request that would go to the drive next, as far as the engine knows. This is the first staged
+    /// request by lane, or else the first candidate of a scheduler by lane. The id is the id of the request's first
+    /// part.
     pub fn candidate(&self, now: Time) -> Option<(RequestId, Request<()>)> {
         let staged = self
             .lanes
@@ -318,22 +320,23 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Requests in the drive.
+    /// Returns the number of commands in the drive.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
     }
 
-    /// The most commands that the drive gets at present: what is configured or ordered, or less where a scheduler proposes that.
+    /// Returns the present limit on the number of commands in the drive: the configured or ordered depth, or less if a
+    /// scheduler proposes less.
     pub fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Most commands that the drive may get by the last order, or by the configuration if none came.
+    /// Returns the depth of the last order, or of the configuration if there was no order.
     pub(crate) fn depth_ordered(&self) -> u32 {
         self.depth_ordered
     }
 
-    /// Requests that are not in the drive: with a scheduler, staged, or held back.
+    /// Returns the number of requests outside the drive: queued, staged, or held back.
     pub fn waiting(&self) -> usize {
         let in_lane = |lane: &Queue<S>| {
             debug_assert_eq!(lane.queued, lane.scheduler.queued());
@@ -375,7 +378,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Returns true if order holds a request back.
+    /// Returns true if a request is held back by an overlapping request or a flush.
     #[inline(always)]
     fn is_anything_held(&self) -> bool {
         self.order.held() + self.behind_flush.len() > 0
@@ -386,18 +389,18 @@ impl<S: Scheduler> Engine<S> {
         self.live == 0 && self.behind_flush.is_empty() && self.outbox.is_empty()
     }
 
-    /// Returns the counts of what was done so far.
+    /// Returns the counts so far.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
     }
 
-    /// What was predicted of the commands so far; `None` if no scheduler asks where the head is.
+    /// Returns the errors of predictions so far; `None` if nothing follows the head.
     pub fn predictions(&self) -> Option<&Predictions> {
         let following = self.shared.following.as_ref();
         following.map(|following| &following.predictions)
     }
 
-    /// What its gates did up to `now`.
+    /// Returns the counts of the engine's gates up to `now`.
     pub fn gating(&self, now: Time) -> Gating {
         self.account.read(now)
     }
@@ -407,18 +410,18 @@ impl<S: Scheduler> Engine<S> {
         &self.shared.config
     }
 
-    /// The scheduler of the first lane.
+    /// Returns the scheduler of the first lane.
     pub fn scheduler(&self) -> &S {
         &self.lanes[0].scheduler
     }
 
-    /// The schedulers of all lanes.
+    /// Returns the schedulers of all lanes.
     pub fn schedulers(&self) -> impl Iterator<Item = &S> {
         self.lanes.iter().map(|lane| &lane.scheduler)
     }
 
-    /// The requests that a command carries, as id and extent, the first one first: merging appends,
-    /// so they are in order of merging and not of address. Each is as it arrived.
+    /// Returns the requests that a command carries, as id and extent on arrival. The requests are in order of merging,
+    /// not of address.
     ///
     /// Valid from [`Command::Issue`] until [`Event::Completed`] for its tag; empty otherwise.
     pub fn parts(&self, tag: DriveTag) -> impl Iterator<Item = (RequestId, Extent)> {
@@ -427,7 +430,7 @@ impl<S: Scheduler> Engine<S> {
             .map(|tag| (slots[tag].id, slots[tag].own.extent))
     }
 
-    /// The commands that are staged in a lane, the first one first.
+    /// Returns the staged commands of a lane in order.
     ///
     /// # Panics
     ///
@@ -437,7 +440,7 @@ impl<S: Scheduler> Engine<S> {
         staged.map(|tag| self.shared.slots[*tag].merged.tagged(()))
     }
 
-    /// The requests that are not finished, as they arrived, in no particular order.
+    /// Returns the unfinished requests as they arrived, in no particular order.
     pub fn unfinished(&self) -> impl Iterator<Item = (RequestId, Request<()>)> {
         let live = self.shared.slots.live();
         live.map(|slot| (slot.id, slot.own.tagged(())))

@@ -5,10 +5,10 @@ use crate::names::{DriveTag, RequestId};
 use headtime_sched::{Class, Directive, Flags, Foretold, Op, Origin, Request, Surprise};
 use headtime_units::{Extent, Time};
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// As asked.
+    /// Success.
     Done,
     /// The medium could not be read or written.
     MediumError,
@@ -18,118 +18,123 @@ pub enum Outcome {
     DeviceError,
 }
 
-/// A request as it comes in.
+/// A request on arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Who asked, and their name for it, returned in [`Finished`]. Unique among the unfinished.
+    /// The asking side and its name for the request, returned in [`Finished`]. Unique among unfinished requests.
     pub id: RequestId,
-    /// What to do.
+    /// The operation.
     pub op: Op,
     /// Sectors of the request. Only a flush has none, and begins where its sender's part of the volume begins.
     pub extent: Extent,
     /// Further properties.
     pub flags: Flags,
-    /// Who asks.
+    /// Process, program and export of the request.
     pub origin: Origin,
-    /// Its rank.
+    /// The request's rank.
     pub class: Class,
 }
 
-/// What happens to the engine.
+/// Input of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody asks for something.
+    /// A client's request arrives.
     Arrived(Arrival),
-    /// The drive is done with a command.
+    /// The drive has completed a command.
     Completed {
-        /// Which, as named in [`Command::Issue`].
+        /// The command's tag, as in [`Command::Issue`].
         tag: DriveTag,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// The time that [`Engine::next_wakeup`](crate::Engine::next_wakeup) named has come. Does nothing at any other time.
+    /// The time of [`Engine::next_wakeup`](crate::Engine::next_wakeup) has come. At any other time the event has no
+    /// effect.
     Woke,
-    /// Whoever asked for what is plugged goes to sleep on it. Does nothing when nothing is.
+    /// A client goes to sleep on requests that a plug holds back, so the plug opens. Without a plug the event has no
+    /// effect.
     Unplugged,
-    /// A request is certain to come. Only a simulation knows.
+    /// A request is certain to come. Only a simulation can foretell.
     Foretold(Foretold),
-    /// A job in the background asks for something that is to go with the first request staged in a lane, or while nothing
-    /// else waits. Possible if [`Engine::may_join`](crate::Engine::may_join) says so.
+    /// A background job's request joins the first request staged in a lane, goes alone while nothing else waits, or is
+    /// queued. [`Engine::may_join`](crate::Engine::may_join) must allow it.
     Joined {
-        /// The request that comes.
+        /// The request.
         arrival: Arrival,
-        /// Where the other one is staged, or where it goes alone.
+        /// Lane of the staged request, or lane in which the request goes alone or is queued.
         lane: Lane,
-        /// How it goes with it.
+        /// Relation of the request to the staged one.
         join: Join,
     },
-    /// From now on each request that is chosen waits for [`Event::Offered`] before it goes, so that others can join it
-    /// also where the drive has room; or no longer.
+    /// If true, each chosen request waits for [`Event::Offered`] from now on, even if the drive has room. Meanwhile a
+    /// job's requests can join the chosen request. If false, the waiting ends.
     Offering(bool),
-    /// Whoever may join the first request that is staged in a lane has been asked, and nothing more joins it. Does nothing
-    /// if none is.
+    /// The job in the background has no more requests to join the first request staged in a lane. Without a staged
+    /// request the event has no effect.
     Offered(Lane),
-    /// Somebody gives the gate an order.
+    /// The gate gets an order.
     Ordered(GateOrder),
-    /// A conductor gives the schedulers a directive. A mark reaches the scheduler that has the request, or has the request
-    /// that this one was merged into. A mark of a request that no scheduler has does nothing.
+    /// A conductor gives the schedulers a directive. A mark reaches the scheduler of the request, or of the merged
+    /// request that contains it. A mark of a request that is not queued does nothing.
     Directed(Directive<RequestId>),
-    /// A request waits outside the engine for the flush that waits here, as in a volume of several members, where what
-    /// comes after a flush waits until that has ended on all. What the flush waits for inherits the rank. To be told again
-    /// after a swap of gates. Does nothing if no flush waits.
+    /// A request waits outside the engine for a flush that waits in the engine. In a volume, requests after a flush
+    /// wait until the flush has ended on all members. The requests that the flush waits for inherit the rank. The event
+    /// has to be repeated after a swap of gates. Without a waiting flush the event has no effect.
     Behind {
-        /// Who asks for it.
+        /// Origin of the waiting request.
         origin: Origin,
-        /// Its class.
+        /// Class of the waiting request.
         class: Class,
     },
-    /// What is queued and staged in a lane moves to another one, but for that for which somebody of a higher rank waits.
+    /// Queued and staged requests of a lane move to another lane. Afterwards, requests inherit rank again from waiting
+    /// requests of a higher rank.
     Drained {
         /// The lane that is emptied.
         from: Lane,
-        /// The lane that takes it; nothing happens if it is the same.
+        /// The lane that takes the requests. Nothing happens if it is the same lane.
         to: Lane,
     },
 }
 
-/// How a request goes with one that is staged.
+/// Relation of a joining request to a staged request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// In a command of its own directly before that of the other: its *prefix*. The two are a unit, and the other ends no later for its prefix.
+    /// A command of its own, directly before the staged request: its *prefix*. The two are a unit, and the staged
+    /// request ends no later than without the prefix.
     Before,
-    /// The same at the cost of the other, which ends later than without it.
+    /// A command of its own, directly before the staged request and at foreground priority. The staged request ends
+    /// later than without it.
     Outright,
-    /// In the same command, at the end of the other's sectors that it touches.
+    /// Part of the staged request's command, at the end of the extent that it touches.
     With,
-    /// In a command of its own, while nobody else waits for anything that is not in the drive.
+    /// A command of its own, while no other request waits for the drive.
     Alone,
-    /// Not with another one: in its queue, as a client's request of its class.
+    /// No relation: the request is queued like a client's request of its class.
     Queued,
 }
 
 /// A request that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finished {
-    /// The number of its [`RequestId`].
+    /// The number of the [`RequestId`].
     pub id: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// The request as it arrived; it has no tag any more.
+    /// The request as it arrived, without a tag.
     pub request: Request<()>,
-    /// When the command that carried it went to the drive, the last time if it was retried.
+    /// Time when the request's command went to the drive; the last time if the command was retried.
     pub issued: Time,
-    /// How that ended, against what was predicted of it; `None` if nothing was.
+    /// End of the command compared with its prediction; `None` without a prediction.
     pub surprise: Option<Surprise>,
 }
 
-/// What the engine wants done.
+/// Output of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Hand this to the drive; answer with [`Event::Completed`].
+    /// Hand this command to the drive; answer with [`Event::Completed`].
     Issue(Request<DriveTag>),
-    /// Tell the client who asked.
+    /// Notify the client of the end of its request.
     Finish(Finished),
-    /// Tell the job in the background that asked.
+    /// Notify the job in the background of the end of its request.
     Background(Finished),
 }
 
@@ -138,30 +143,30 @@ pub enum Command {
 pub enum Seen<'a> {
     /// An event, before the engine takes it.
     Event(&'a Event),
-    /// A command, before anybody acts on it.
+    /// A command that is about to be carried out.
     Command(&'a Command),
-    /// The scheduler of a lane was swapped for the one of this text.
+    /// The scheduler of a lane was swapped for the scheduler of this text.
     Swapped(Lane, &'a str),
-    /// The gate was swapped for the one of this text, with schedulers of these texts.
+    /// The gate was swapped for the gate of this text, with schedulers of these texts.
     GateSwapped(&'a str, &'a [String]),
 }
 
-/// What the engine did so far, as counts.
+/// Counts of the engine's work so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Requests that came.
+    /// Requests that arrived.
     pub arrived: u64,
     /// Requests that finished.
     pub finished: u64,
     /// Commands given to the drive.
     pub issued: u64,
-    /// Requests appended to a queued one.
+    /// Requests appended to a queued request.
     pub merged_back: u64,
-    /// Requests put in front of a queued one.
+    /// Requests put in front of a queued request.
     pub merged_front: u64,
     /// Queued requests that grew together.
     pub fused: u64,
-    /// Requests that waited for one they overlap.
+    /// Requests that waited for an overlapping request.
     pub held_overlap: u64,
     /// Requests that waited for a flush.
     pub held_flush: u64,
@@ -169,20 +174,20 @@ pub struct Stats {
     pub idled: u64,
     /// Times that the scheduler gave a request while it had several.
     pub chosen: u64,
-    /// Times that it gave one that had come before another that it gave earlier.
+    /// Times that the scheduler gave a request that had arrived before an already given one.
     pub overtaken: u64,
-    /// Requests that joined a staged one.
+    /// Requests of a background job that joined.
     pub joined: u64,
-    /// Requests that got a higher rank, since one of that rank waited for them.
+    /// Requests that inherited a higher rank from a waiting request.
     pub raised: u64,
     /// Merged requests that failed and were tried again part by part.
     pub split: u64,
-    /// The most requests with the schedulers at once.
+    /// Largest number of requests that the schedulers had at once.
     pub queued_max: u64,
 }
 
 impl core::ops::AddAssign for Stats {
-    /// Adds what another engine did.
+    /// Adds the counts of another engine.
     fn add_assign(&mut self, other: Stats) {
         self.arrived += other.arrived;
         self.finished += other.finished;

@@ -7,8 +7,8 @@ use headtime_units::Time;
 
 /// A list that is never empty.
 ///
-/// An engine mostly has one lane, and a volume one member, which are asked for many times for each request. So the
-/// first stands in place, and only the others behind a pointer.
+/// Most engines have one lane, and most volumes one member. Each request reads the list many times. So the first
+/// element is stored in place, and only the others behind a pointer.
 #[derive(Clone, Debug)]
 pub struct Few<T> {
     first: T,
@@ -16,7 +16,7 @@ pub struct Few<T> {
 }
 
 impl<T> Few<T> {
-    /// A list of one.
+    /// Creates a list of one element.
     pub const fn one(first: T) -> Few<T> {
         Few {
             first,
@@ -24,7 +24,7 @@ impl<T> Few<T> {
         }
     }
 
-    /// The only one, if there is one.
+    /// Returns the element of a list of one, `None` for a longer list.
     #[inline(always)]
     pub fn only(&self) -> Option<&T> {
         self.others.is_empty().then_some(&self.first)
@@ -36,7 +36,7 @@ impl<T> Few<T> {
         1 + self.others.len()
     }
 
-    /// The earliest time of all, [`Time::NEVER`] if there is none. Asked before each event.
+    /// Returns the earliest time of all elements, [`Time::NEVER`] if no element has a time. Called before each event.
     #[inline(always)]
     pub fn earliest(&self, time: impl Fn(&T) -> Option<Time>) -> Time {
         match self.only() {
@@ -45,14 +45,14 @@ impl<T> Few<T> {
         }
     }
 
-    /// Apart, so that a list of one does not carry it along.
+    /// The case of several elements, out of line so that the inlined case of one element stays small.
     #[cold]
     #[inline(never)]
     fn earliest_of_several(&self, time: impl Fn(&T) -> Option<Time>) -> Time {
         self.iter().filter_map(time).fold(Time::NEVER, Time::min)
     }
 
-    /// Changes all, in their order.
+    /// Changes all elements in order.
     #[inline(always)]
     pub fn change(&mut self, mut change: impl FnMut(&mut T)) {
         change(&mut self.first);
@@ -61,20 +61,20 @@ impl<T> Few<T> {
         }
     }
 
-    /// All, in their order.
+    /// Iterates over all elements in order.
     #[inline(always)]
     pub fn iter(&self) -> Chain<option::IntoIter<&T>, slice::Iter<'_, T>> {
         Some(&self.first).into_iter().chain(&self.others)
     }
 
-    /// All, in their order, to be changed.
+    /// Iterates over all elements in order, mutably.
     #[inline(always)]
     pub fn iter_mut(&mut self) -> Chain<option::IntoIter<&mut T>, slice::IterMut<'_, T>> {
         let first = Some(&mut self.first);
         first.into_iter().chain(&mut self.others)
     }
 
-    /// The one of this number, if there is one.
+    /// Returns the element at an index, if there is one.
     #[inline(always)]
     pub fn get(&self, index: usize) -> Option<&T> {
         match index.checked_sub(1) {
@@ -87,7 +87,7 @@ impl<T> Few<T> {
 impl<T> From<Vec<T>> for Few<T> {
     /// # Panics
     ///
-    /// If there is none.
+    /// If the list is empty.
     fn from(mut all: Vec<T>) -> Few<T> {
         assert!(!all.is_empty(), "there is at least one");
         let first = all.remove(0);

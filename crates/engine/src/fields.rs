@@ -1,32 +1,32 @@
-//! Words of a line of a log, one after the other.
+//! Words of a log's line, read in sequence.
 
 use headtime_units::Time;
 
-/// The words that are left of a line. Errors name the word as the caller does.
+/// The remaining words of a line. Errors contain the caller's name for the word.
 pub(crate) struct Fields<'a>(pub std::str::SplitAsciiWhitespace<'a>);
 
 impl<'a> Fields<'a> {
-    /// The next word.
+    /// Returns the next word.
     pub fn word(&mut self, name: &str) -> Result<&'a str, String> {
         self.0
             .next()
             .ok_or_else(|| format!("the {name} is missing"))
     }
 
-    /// The next word as a number.
+    /// Returns the next word as a number.
     pub fn number(&mut self, name: &str) -> Result<u64, String> {
         let word = self.word(name)?;
         word.parse()
             .map_err(|_| format!("the {name} is \"{word}\"; it must be a whole number"))
     }
 
-    /// The next word as a number of a smaller type.
+    /// Returns the next word as a number of a smaller type.
     pub fn small<T: TryFrom<u64>>(&mut self, name: &str) -> Result<T, String> {
         let number = self.number(name)?;
         T::try_from(number).map_err(|_| format!("the {name} is {number}, which is too large"))
     }
 
-    /// The next word as a time in nanoseconds.
+    /// Returns the next word as a time in nanoseconds.
     pub fn time(&mut self) -> Result<Time, String> {
         let time = self.number("time").map(Time::from_nanos)?;
         if time > Time::LATEST {

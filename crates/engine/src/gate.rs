@@ -1,11 +1,11 @@
 //! Gates: which lane may send the next command to the drive.
 //!
-//! The engine has a queue for each *lane*, each with a scheduler of its own. A [`Gate`] says which lane a
-//! request belongs to, and which lane may send a command now. What it refuses stays in its lane, where it
-//! can still be merged and overtaken, and does not hold up others.
+//! The engine has a queue for each *lane*, each with a scheduler of its own. A [`Gate`] decides which lane a request
+//! belongs to, and which lane may send a command now. A refused request stays in its lane. It can still be merged and
+//! overtaken there, and does not block other lanes.
 //!
-//! The gate is told of each drive tag that is taken and returned, and of orders. All of this is in the log
-//! or follows from it, so that a replay decides the same.
+//! The gate is notified of each drive tag that is taken and returned, and of orders. The log contains or implies all of
+//! this, so a replay makes the same decisions.
 
 mod account;
 mod ages;
@@ -50,19 +50,19 @@ impl Lane {
     }
 }
 
-/// What a gate can see of a lane.
+/// State of a lane as a gate sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneState {
-    /// Requests with its scheduler.
+    /// Requests that the lane's scheduler has.
     pub queued: usize,
-    /// Requests that were chosen and wait for the gate.
+    /// Staged requests: chosen by the scheduler, and waiting for the gate.
     pub staged: usize,
-    /// True if the [prefix](crate::Join::Before) of the first of them is in the drive. Prefix and request are a unit, which takes the drive no longer
-    /// than the request alone.
+    /// True if the [prefix](crate::Join::Before) of the first staged request is in the drive. Prefix and request are a
+    /// unit. The unit takes the drive no longer than the request alone.
     pub behind_prefix: bool,
-    /// The class of the first of them that is a client's; of the first, if none is.
+    /// Class of the first staged request of a client; of the first staged request if no client has one.
     pub first: Option<Class>,
-    /// Whether to take it may give a command. False if it is empty or plugged, or if its scheduler waits.
+    /// True if taking the lane may give a command. False if the lane is empty or plugged, or if its scheduler waits.
     pub ready: bool,
 }
 
@@ -71,17 +71,17 @@ pub trait Lanes {
     /// Returns the state of a lane.
     fn state(&self, lane: Lane) -> LaneState;
 
-    /// Whether to take the lane may give a command: [`LaneState::ready`] alone, which is what most gates ask for.
+    /// Returns true if taking the lane may give a command: [`LaneState::ready`] alone. Most gates need no more.
     fn is_ready(&self, lane: Lane) -> bool {
         self.state(lane).ready
     }
 
-    /// True if the first of the requests that wait for the gate comes behind its prefix: [`LaneState::behind_prefix`] alone.
+    /// Returns true if the prefix of the first staged request is in the drive: [`LaneState::behind_prefix`] alone.
     fn is_behind_prefix(&self, lane: Lane) -> bool {
         self.state(lane).behind_prefix
     }
 
-    /// How many requests were chosen and wait for the gate: [`LaneState::staged`] alone.
+    /// Returns the number of staged requests: [`LaneState::staged`] alone.
     fn staged(&self, lane: Lane) -> usize {
         self.state(lane).staged
     }
@@ -92,24 +92,24 @@ pub trait Lanes {
 pub enum Next {
     /// The next command comes from this lane.
     Take(Lane),
-    /// Nothing goes to the drive until this time, or until something happens.
+    /// No command goes to the drive until this time, or until the next event.
     Hold(Option<Time>),
 }
 
 /// An order to a gate, given from outside while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GateOrder {
-    /// So many commands may be in the drive, 1 to the engine's depth.
+    /// Limit on the number of commands in the drive, 1 to the engine's depth.
     Depth(u32),
-    /// A command is late after so many others.
+    /// Limit on the number of commands that may overtake a command before the gate closes.
     Age(u64),
-    /// A lane has the drive from `from` on, for so long.
+    /// A lane has the drive from `from` on, for `span`.
     Window {
         /// The lane.
         lane: Lane,
-        /// When it begins.
+        /// Start of the window.
         from: Time,
-        /// How long it lasts.
+        /// Length of the window.
         span: Nanos,
     },
     /// Requests of a program, or of an export, belong to a lane from now on. Requests that wait move to this lane.
@@ -119,18 +119,18 @@ pub enum GateOrder {
         /// The lane.
         lane: Lane,
     },
-    /// A lane lends none of its windows until then.
+    /// A lane keeps its windows to itself until `until`.
     Keep {
         /// The lane.
         lane: Lane,
-        /// When it lends again.
+        /// Time from which the lane may lend windows again.
         until: Time,
     },
     /// A lane is to be served at a constant rate.
     Rate {
         /// The lane.
         lane: Lane,
-        /// Sectors a second; 0: what the other lanes leave.
+        /// Sectors a second; 0: no rate, so the lane gets the time that the other lanes leave.
         rate: u64,
     },
 }
@@ -166,7 +166,7 @@ impl core::str::FromStr for GateOrder {
 }
 
 impl GateOrder {
-    /// Reads what [`GateOrder`]'s [`Display`](core::fmt::Display) writes.
+    /// Parses the output of [`GateOrder`]'s [`Display`](core::fmt::Display).
     pub(crate) fn read(fields: &mut Fields<'_>) -> Result<GateOrder, String> {
         match fields.word("order")? {
             "depth" => fields.small("depth").map(GateOrder::Depth),
@@ -195,71 +195,73 @@ impl GateOrder {
     }
 }
 
-/// Says which lane a request belongs to, and which lane may go next.
+/// Decides which lane a request belongs to, and which lane may go next.
 ///
-/// A gate is a function of what it is asked and told, as the engine is.
+/// A gate is a function of its inputs, as the engine is.
 pub trait Gate: core::fmt::Debug {
     /// Returns the number of lanes, 1 to 256. It never changes.
     fn lanes(&self) -> usize {
         1
     }
 
-    /// The lane of a request. The origin is the true one, whatever the scheduler sees.
+    /// Returns the lane of a request. The origin is the true one, even if the scheduler sees another.
     #[inline]
     fn lane(&self, _origin: Origin, _class: Class) -> Lane {
         Lane(0)
     }
 
-    /// Returns true if a request in `lane` gives its lane to one in `other` for which it must wait, because
-    /// they overlap or since one is a flush. A gate that promises a lane something says so; or what order asks
-    /// for would break the promise.
+    /// Returns true if a request in `lane` passes its lane on to a request in `other` for which it must wait. A request
+    /// waits if the two overlap, or if one is a flush. A gate with a promise to a lane needs this. Otherwise requests
+    /// of other lanes, which must go first to keep the order, would break the promise.
     fn outranks(&self, _lane: Lane, _other: Lane) -> bool {
         false
     }
 
-    /// Which lane may go now. Asked while any lane is ready; asked again if the lane that it names
-    /// gives nothing, which is not ready then. To name a lane that is not ready is to wait until something
-    /// happens.
+    /// Decides which lane may go now. Called while any lane is ready. If the chosen lane gives no command, the lane is
+    /// no longer ready, and the gate is called again. If the gate chooses a lane that is not ready, no command goes
+    /// until the next event.
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next;
 
-    /// The lane whose scheduler is to choose ahead, asked when [`Gate::next`] says to hold: what it
-    /// chooses is staged.
+    /// Returns the lane whose scheduler is to choose a request ahead. The chosen request is staged. Called when
+    /// [`Gate::next`] holds.
     fn ahead(&self, _lanes: &dyn Lanes) -> Option<Lane> {
         None
     }
 
-    /// Returns true if a request of this lane and class may go while the drive has nothing but what is read before it
+    /// Returns true if a request of this lane and class may go while the drive has nothing but the request's prefix
     /// ([`LaneState::behind_prefix`]).
     fn follows(&self, _lane: Lane, _class: Class) -> bool {
         true
     }
 
-    /// A command of this lane goes to the drive. A flush does so unasked: order has emptied the drive for it.
+    /// Notifies the gate that a command of this lane goes to the drive. A flush goes without a decision of the gate,
+    /// since the engine has emptied the drive for it.
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane);
 
-    /// The drive is done with a command.
+    /// Notifies the gate that the drive is done with a command.
     fn returned(&mut self, now: Time, tag: DriveTag);
 
-    /// The command that starves in the drive before which so many others do; `None` if no more do. Gates without such a
-    /// measure say `None` always.
+    /// Returns the starving command with index `nth`, counted from 0 in order of dispatch; `None` if there are no more.
+    /// Gates without a measure of starvation always return `None`.
     fn starved(&self, _nth: usize) -> Option<DriveTag> {
         None
     }
 
-    /// Somebody gives an order. A gate ignores orders of a kind that it does not know.
+    /// Gives the gate an order. A gate ignores orders of a kind that it does not know.
     fn told(&mut self, _now: Time, _order: &GateOrder) {}
 
-    /// Calls `tell` with each order that is in force, so that a gate in this one's place can obey. Called when the gate is swapped.
+    /// Calls `tell` with each order that is in force, so that a new gate can obey these orders. Called when the gate is
+    /// swapped.
     fn in_force(&self, _tell: &mut dyn FnMut(&GateOrder)) {}
 }
 
 /// A gate, and the schedulers of its lanes after the first.
 pub type Gated<S = Box<dyn Scheduler>> = (Box<dyn Gate>, Vec<S>);
 
-/// Admits commands up to a depth, all in one lane.
+/// Admits commands up to a depth, with one lane.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedDepth {
-    /// The most that can be ordered.
+    /// The largest depth that an order can set.
     most: u32,
     depth: u32,
     taken: u32,
@@ -267,12 +269,13 @@ pub struct FixedDepth {
 }
 
 impl FixedDepth {
-    /// A gate with the depth of this configuration; it chooses one request ahead if that says so.
+    /// Creates a gate with the depth of this configuration. The gate chooses one request ahead if
+    /// [`Config::commit_ahead`] is set.
     pub fn new(config: &Config) -> FixedDepth {
         FixedDepth::of(config, config.depth)
     }
 
-    /// A gate of a depth that is no more than that of this configuration.
+    /// Creates a gate of `depth`, or of the configuration's depth if that is less.
     pub(crate) fn of(config: &Config, depth: u32) -> FixedDepth {
         let most = depth.min(config.depth);
         FixedDepth {
@@ -294,13 +297,13 @@ impl FixedDepth {
         self.taken < self.depth
     }
 
-    /// Returns true if a request is chosen ahead while so many are staged.
+    /// Returns true if a request is chosen ahead while `staged` requests are staged.
     #[inline]
     pub(crate) fn is_ahead(&self, staged: usize) -> bool {
         self.commit_ahead && staged == 0
     }
 
-    /// Whether requests are ever chosen ahead.
+    /// Returns true if requests are ever chosen ahead.
     #[inline]
     pub(crate) fn commits_ahead(&self) -> bool {
         self.commit_ahead
@@ -343,7 +346,8 @@ impl Gate for FixedDepth {
     }
 }
 
-/// The gate of an engine. The usual one is called directly: it is asked several times for each command.
+/// The gate of an engine. The default gate is called directly, since the engine calls the gate several times for each
+/// command.
 #[derive(Debug)]
 pub(crate) enum AnyGate {
     Fixed(FixedDepth),
@@ -351,7 +355,7 @@ pub(crate) enum AnyGate {
 }
 
 impl AnyGate {
-    /// The lane of the higher rank, the first one if neither is.
+    /// Returns the lane of the higher rank, `one` if neither lane outranks the other.
     pub fn first_of(&self, one: Lane, other: Lane) -> Lane {
         match self.outranks(other, one) {
             true => other,

@@ -6,16 +6,16 @@ const MAX: usize = DriveTag::DEPTH_MAX as usize;
 
 /// Drive tags in the order in which they were inserted, without memory of its own.
 ///
-/// To remove one costs a move and a pass over bytes, which take a few nanoseconds at depth 32: no loop over the
-/// commands in the drive.
+/// Removal costs a move and a pass over bytes, a few nanoseconds at depth 32, and no loop over the commands in the
+/// drive.
 #[derive(Clone, Debug)]
 pub(crate) struct InDrive {
-    /// The first inserted first. A tag fits a byte, and so does a place.
+    /// Tags in order of insertion. A tag fits in a byte, and so does a place.
     tags: [u8; MAX],
-    /// By tag: its place among `tags`, if it is there.
+    /// By tag: its place in `tags`, if it is in the drive.
     places: [u8; MAX],
     len: usize,
-    /// Above all tags that were ever here.
+    /// Exclusive upper bound of all tags that were ever inserted.
     end: usize,
 }
 
@@ -38,7 +38,7 @@ impl InDrive {
         self.len
     }
 
-    /// How many of those that are here were inserted before; `None` if the tag is not here.
+    /// Returns the number of present tags that were inserted before `tag`; `None` if `tag` is not present.
     #[inline]
     fn place(&self, tag: DriveTag) -> Option<usize> {
         let place = usize::from(self.places[tag.index()]);
@@ -50,7 +50,7 @@ impl InDrive {
         self.place(tag).is_some()
     }
 
-    /// Inserts a tag that is not here.
+    /// Inserts a tag that is not present.
     #[inline]
     pub fn insert(&mut self, tag: DriveTag) {
         debug_assert!(!self.has(tag), "{tag:?} is in the drive");
@@ -60,7 +60,7 @@ impl InDrive {
         self.end = self.end.max(tag.index() + 1);
     }
 
-    /// Removes a tag, and returns how many of those that are here were inserted before it; `None` if it is not here.
+    /// Removes a tag. Returns the number of present tags that were inserted before; `None` if the tag is not present.
     #[inline]
     pub fn remove(&mut self, tag: DriveTag) -> Option<usize> {
         let place = self.place(tag)?;
@@ -72,13 +72,13 @@ impl InDrive {
         Some(place)
     }
 
-    /// The one that was inserted first.
+    /// Returns the tag that was inserted first.
     #[inline]
     pub fn first(&self) -> Option<DriveTag> {
         self.nth(0)
     }
 
-    /// Of those that are here, the one before which so many were inserted.
+    /// Returns the present tag with `place` earlier insertions.
     #[inline]
     pub fn nth(&self, place: usize) -> Option<DriveTag> {
         let tag = self.tags[..self.len].get(place);
@@ -92,7 +92,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a vector, with all tags there are and with few.
+        /// Compares with a vector, for all tags and for few.
         #[test]
         fn tags_stay_in_order_whichever_is_removed(
             most in prop::sample::select(vec![1_u32, 3, 32, 256]),

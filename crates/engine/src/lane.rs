@@ -14,33 +14,34 @@ use headtime_sched::{Dispatch, Flags, Scheduler, Surprise, Tag, Track, TrackedCo
 use headtime_units::Time;
 use std::collections::VecDeque;
 
-/// What all lanes share.
+/// State that all lanes share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub config: Config,
     pub slots: Slots,
     pub stats: Stats,
-    /// Requests with the schedulers.
+    /// Number of requests that all schedulers have.
     pub queued: u64,
-    /// What follows the head, if a scheduler asks where it is.
+    /// Tracker of the head, if a scheduler or a job needs one.
     pub following: Option<Following>,
 }
 
-/// What follows the head of the drive, and how well.
+/// Tracker of the drive's head, and the errors of its predictions.
 #[derive(Debug)]
 pub(crate) struct Following {
     pub tracker: Box<dyn Track>,
     pub predictions: Predictions,
-    /// Whether no scheduler has asked for it. Then no decision depends on it, and a replay can do without.
+    /// True if the tracker is for a job alone. No decision of a scheduler depends on it then, and a replay needs no
+    /// tracker.
     pub for_job: bool,
 }
 
 impl Following {
-    /// The first of the schedulers' trackers.
+    /// Takes the trackers of all schedulers, and uses the first.
     pub fn of<'a, S: Scheduler + 'a>(
         schedulers: impl Iterator<Item = &'a mut S>,
     ) -> Option<Following> {
-        // All have to hand theirs over.
+        // Every scheduler has to hand over its tracker.
         let trackers: Vec<_> = schedulers.filter_map(Scheduler::tracker).collect();
         let tracker = trackers.into_iter().next()?;
         Some(Following {
@@ -50,8 +51,8 @@ impl Following {
         })
     }
 
-    /// A command has ended. Returns how, against what was predicted of it, if anything was. Apart, so that who follows nothing does
-    /// not carry it along.
+    /// Notes the end of a command. Returns the end compared with the prediction, if there was one. Not inlined, so that
+    /// engines without a tracker do not carry this code.
     #[inline(never)]
     pub fn completed(&mut self, now: Time, tag: DriveTag, done: bool) -> Option<Surprise> {
         let predicting = self.tracker.completed(now, tag.0, done)?;
@@ -60,43 +61,43 @@ impl Following {
     }
 }
 
-/// The requests of a lane: queued with its scheduler, where they merge, then staged until the gate takes
-/// them.
+/// The requests of a lane. The lane's scheduler has the queued requests, which can merge. Chosen requests are staged
+/// until the gate takes them.
 #[derive(Debug)]
 pub(crate) struct Queue<S> {
     lane: Lane,
     pub scheduler: S,
-    /// How many requests the scheduler has, as it says itself.
+    /// Number of requests that the scheduler has; equals [`Scheduler::queued`].
     pub queued: usize,
     touching: Touching,
-    /// What was chosen, in the order in which it goes.
+    /// Chosen requests, in the order in which they go.
     pub staged: VecDeque<Tag>,
-    /// [Prefix](crate::Join::Before) in the drive, and the staged request that it belongs to.
+    /// [Prefix](crate::Join::Before) in the drive, and the prefix's staged request.
     pub prefix: Option<(Tag, Tag)>,
-    /// The scheduler need not be asked before this, unless something happens.
+    /// Time before which the scheduler need not be asked, unless there is an event.
     pub idle_until: Option<Time>,
-    /// Whether that time has come, and the gate has not let the scheduler be asked since.
+    /// True if `idle_until` has come, but the gate has not let the engine ask the scheduler since.
     idle_over: bool,
-    /// Nothing is handed out before, so that requests can collect.
+    /// Time until which the plug holds requests back, so that they can collect.
     pub plugged_until: Option<Time>,
-    /// Whether anything happened since the scheduler was last asked.
+    /// True if there was an event since the scheduler was last asked.
     pub ask: bool,
-    /// The latest arrival of a request that the scheduler gave.
+    /// Latest arrival among the requests that the scheduler has given.
     youngest: Time,
-    /// Whether the scheduler proposes a depth.
+    /// True if the scheduler proposes a depth.
     pub proposes: bool,
-    /// Whether it may wait, and so has to be asked also while it has no request.
+    /// True if the scheduler may wait. The engine asks a waiting scheduler even while it has no request.
     waits: bool,
-    /// Whether the gate has refused what is next, though the drive had room.
+    /// True if the gate has refused the next request, though the drive had room.
     pub refused: bool,
 }
 
 impl<S: Scheduler> Queue<S> {
-    /// The queues of a gate's lanes.
+    /// Creates the queues of a gate's lanes.
     ///
     /// # Panics
     ///
-    /// If there is not one scheduler for each.
+    /// If the number of schedulers differs from the number of lanes.
     pub fn of_lanes(gate: &AnyGate, schedulers: Vec<S>) -> Few<Queue<S>> {
         assert!(
             schedulers.len() == gate.lanes() && (1..=256).contains(&gate.lanes()),
@@ -127,7 +128,7 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Returns true if the scheduler may be asked for a request, and may have an answer.
+    /// Returns true if the scheduler may be asked for a request, and may have one.
     #[inline]
     pub fn may_choose(&self) -> bool {
         self.ask && self.plugged_until.is_none() && (self.queued > 0 || self.waits)
@@ -139,7 +140,7 @@ impl<S: Scheduler> Queue<S> {
         !self.staged.is_empty() || self.may_choose()
     }
 
-    /// Returns true if a request waits here that order does not hold back.
+    /// Returns true if the lane has a queued or staged request.
     #[inline]
     pub fn has_any(&self) -> bool {
         self.queued > 0 || !self.staged.is_empty()
@@ -163,7 +164,7 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Gives a request to the scheduler, merged with a queued one if it touches one.
+    /// Gives a request to the scheduler, merged with a queued request if possible.
     pub fn enqueue(&mut self, now: Time, tag: Tag, of: &mut Shared) {
         self.ask = true;
         let merges = of.config.merge && !of.slots[tag].alone;
@@ -183,7 +184,7 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Gives a request to the scheduler as it is.
+    /// Gives a request to the scheduler without merging.
     #[inline(always)]
     pub fn insert(&mut self, now: Time, tag: Tag, of: &mut Shared) {
         self.ask = true;
@@ -206,7 +207,7 @@ impl<S: Scheduler> Queue<S> {
         let request = self.scheduler.withdraw(tag);
         assert!(request.tag == tag, "the scheduler gave back {request:?}");
         self.leave(tag, of);
-        // What the scheduler waited for may be gone.
+        // The scheduler may have waited for this request.
         self.ask = true;
     }
 
@@ -221,11 +222,11 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Has the scheduler choose a request. It is `forced` while a flush waits.
+    /// Asks the scheduler to choose a request. `forced` is true while a flush waits.
     #[inline(always)]
     pub fn choose(&mut self, now: Time, forced: bool, of: &mut Shared) -> Option<Tag> {
         self.idle_over = false;
-        // What is followed for a job alone is no scheduler's to know: with a job it would decide otherwise.
+        // A tracker that is for a job alone is hidden from schedulers. Otherwise a job would change their decisions.
         if of.following.as_ref().is_some_and(|head| !head.for_job) {
             self.look_where_the_head_is(now, of);
         }
@@ -275,7 +276,8 @@ impl<S: Scheduler> Queue<S> {
         }
     }
 
-    /// Tells the scheduler where the head is. Apart, so that who follows nothing does not carry it along.
+    /// Notifies the scheduler of the head's position. Not inlined, so that engines without a tracker do not carry this
+    /// code.
     #[inline(never)]
     fn look_where_the_head_is(&mut self, now: Time, of: &mut Shared) {
         let Some(following) = &mut of.following else {
@@ -302,7 +304,7 @@ impl<S: Scheduler> Queue<S> {
         tags
     }
 
-    /// Puts another scheduler in the place of the old one, which it returns empty.
+    /// Replaces the scheduler. Returns the old one, empty.
     pub fn replace_scheduler(&mut self, now: Time, scheduler: S, of: &Shared) -> S {
         assert!(scheduler.queued() == 0, "the new scheduler must be empty");
         self.proposes = scheduler.depth().is_some();
@@ -328,7 +330,7 @@ impl<S: Scheduler> Queue<S> {
     }
 
     fn state(&self, slots: &Slots) -> LaneState {
-        // What a job joined to a client's request goes with that, and by its class.
+        // A job's request that joined a client's request goes with it, and by the client's class.
         let of_client = |tag: &&Tag| matches!(slots[**tag].id, RequestId::Client(_));
         let first = self.staged.front().map(|front| match of_client(&front) {
             true => front,
@@ -344,11 +346,11 @@ impl<S: Scheduler> Queue<S> {
     }
 }
 
-/// The lanes, and a flush that waits.
+/// The lanes as the gate sees them, with a waiting flush.
 pub(crate) struct View<'a, S> {
     pub lanes: &'a Few<Queue<S>>,
     pub slots: &'a Slots,
-    /// The lane of a flush that waits for a request of another lane that is ready.
+    /// Lane of a flush that waits for a ready request of another lane.
     pub flush: Option<Lane>,
 }
 

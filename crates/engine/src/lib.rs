@@ -1,14 +1,13 @@
 //! The driver's half of a disk scheduler.
 //!
-//! Between whoever asks for sectors and the drive stands the [`Engine`]. It merges requests that
-//! touch, keeps overlapping requests in order, lets nothing pass a flush, hands out the drive's
-//! tags, and asks its [`Scheduler`](headtime_sched::Scheduler) what to do next. It is a function of
-//! (time, event): the same events at the same times give the same commands, which is what
-//! [`log::replay`] checks.
+//! The [`Engine`] stands between clients and the drive. The engine merges requests that touch, keeps overlapping
+//! requests in order, lets no request pass a flush, and hands out the drive's tags. The engine's
+//! [`Scheduler`](headtime_sched::Scheduler) chooses the next request. The engine is a function of (time, event): the
+//! same events at the same times give the same commands. [`log::replay`] checks this.
 //!
 //! # The loop
 //!
-//! A simulator and a live server drive it alike, with [`Core`] around it:
+//! A simulator and a live server drive the engine in the same way, with [`Core`] around it:
 //!
 //! ```text
 //! loop {
@@ -19,7 +18,7 @@
 //! }
 //! ```
 //!
-//! What is not here: a clock, I/O, the disk. Time is an argument.
+//! The crate contains no clock, no I/O and no disk. Time is an argument.
 
 #![warn(missing_docs)]
 

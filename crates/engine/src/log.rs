@@ -1,8 +1,7 @@
 //! The log of events and decisions, and its replay.
 //!
-//! A log is text: a header line, settings, and then one line per event or command, in the order in
-//! which they passed through the engine. Numbers are decimal, times are nanoseconds since the start
-//! of the run, below 2^63 ([`Time::LATEST`]).
+//! A log is text: a header line, settings, and then one line per event or command, in order. Numbers are decimal, times
+//! are nanoseconds since the start of the run, below 2^63 ([`Time::LATEST`]).
 //!
 //! ```text
 //! headtime-log 3
@@ -28,40 +27,38 @@
 //! D 9800000 1 0                    drained: time, the lane that is emptied, and the one that takes what was in it
 //! ```
 //!
-//! In the log of a volume, a line of another member than the first begins with its number: `@2 W 9300000`.
+//! In the log of a volume, a line of another member than the first begins with the member's number: `@2 W 9300000`.
 //!
 //! Operations are `R`, `W`, `F` (flush), `D` (discard); outcomes `ok`, `medium`, `timeout`,
 //! `device`. Tags are the drive's ([`DriveTag`]). The id of a request in the background has a `b` before
 //! its number: `b17`.
 //!
-//! A reader refuses a version it does not know. Up to version 2, a tag was the engine's own index and
-//! nothing ran in the background; the reader gives those tags drive tags, by the engine's rule (the
-//! lowest that is free), so that such logs replay. They had no `J`, no `O`, no `M`, no `B`, no `D`, no `G`, and one lane. Version 1 had no `U` and no `T`.
+//! A reader refuses unknown versions. Up to version 2, a tag was the engine's own index, and there were no background
+//! jobs. The reader replaces these tags by drive tags, by the engine's rule (the lowest free tag), so that such logs
+//! replay. Version 2 had one lane, and no `J`, `O`, `M`, `B`, `D` or `G`. Version 1 had no `U` and no `T` either.
 //!
 //! # Settings
 //!
-//! `# key value`, between the header and the first event, say how the engine was made, so that it can
-//! be made again. `headtime_stack`'s `LogSettings` writes and reads them; reading and replaying do not
-//! look at them.
+//! Lines `# key value` between the header and the first event describe the engine, so that it can be built again.
+//! `headtime_stack`'s `LogSettings` writes and reads settings. The reader and the replay of this module ignore them.
 //!
 //! | key | value |
 //! |---|---|
 //! | `scheduler` | its text, as in a scenario |
 //! | the keys of [`EngineSpec`](crate::EngineSpec) | as in a scenario, without quotes |
-//! | `sector_bytes` | the size of a sector, by which `merge_max` is a number of sectors |
-//! | `curve` | what the scheduler believes of service times, if it asks for that: the factor of backward accesses in millionths, then points, sectors`:`nanoseconds |
-//! | `belief` | the drive by which a scheduler predicts positions, if one asks for that; opaque here (`headtime_disk`'s `profile::Reference`) |
+//! | `sector_bytes` | the size of a sector, which converts `merge_max` to sectors |
+//! | `curve` | the assumed service times, if needed: factor of backward accesses in millionths, then points, sectors`:`nanoseconds |
+//! | `belief` | the assumed drive, if a scheduler predicts positions; opaque here (`headtime_disk`'s `profile::Reference`) |
 //!
-//! An option that a log does not name was not there when the log was written, and has its default. Up
-//! to version 2, `merge_sectors_max` had a number of sectors in place of `merge_max`, and `plug` was
-//! `off`, or its requests and timeout: `4 4ms`.
+//! An option that a log does not name did not exist when the log was written, and has its default. Up to version 2,
+//! `merge_sectors_max` had a number of sectors in place of `merge_max`, and `plug` was `off`, or its requests and
+//! timeout: `4 4ms`.
 //!
-//! The log of a volume has the settings of the first member. A setting that differs at another member stands there again,
+//! The log of a volume has the settings of the first member. A setting that differs for another member is repeated,
 //! with the member's number before the key: `# @2.scheduler noop`.
 //!
-//! Whoever writes a log may add others (the program's `version`, what ran where); they tell people
-//! where a log comes from and are not needed to replay it. `# end` as the last line says that the log
-//! is complete: that nobody was stopped while writing it.
+//! A writer may add other settings, such as the program's `version`. They document the origin of the log, and a replay
+//! does not need them. `# end` as the last line marks a complete log, whose writer was not interrupted.
 
 mod read;
 mod replay;
@@ -78,7 +75,7 @@ pub use replay::{Replay, ReplayError, Replayed, replay, replay_volume};
 pub use settings::Setting;
 pub use writer::{Sink, Writer};
 
-/// The version that this code writes. It reads this one and those before.
+/// The version that this code writes. The reader accepts this and all earlier versions.
 pub const VERSION: u32 = 3;
 
 const MAGIC: &str = "headtime-log";
@@ -93,35 +90,35 @@ pub enum Record {
         /// The rest of the line.
         value: String,
     },
-    /// Something that happened to the engine.
+    /// An event of the engine.
     Event(Time, Event),
-    /// Something that the engine decided.
+    /// A decision of the engine.
     Decision(Time, Decision),
-    /// The scheduler of a lane was swapped in flight for the one of this text.
+    /// The scheduler of a lane was swapped in flight for the scheduler of this text.
     Swapped(Time, Lane, String),
-    /// The gate was swapped in flight for the one of this text, with a scheduler for each of its lanes.
+    /// The gate was swapped in flight for the gate of this text, with a scheduler for each lane.
     GateSwapped(Time, String, Vec<String>),
-    /// One of the four above, of another member of a volume than the first.
+    /// A record of another member of a volume than the first.
     OfMember(Member, Box<Record>),
 }
 
-/// What the engine decided: a [`Command`] as far as it is a decision.
+/// A decision of the engine: the part of a [`Command`] that the log contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// A command for the drive.
     Issue {
-        /// Its tag.
+        /// The command's tag.
         tag: DriveTag,
-        /// What to do.
+        /// The operation.
         op: Op,
-        /// To which sectors.
+        /// The sectors.
         extent: Extent,
     },
     /// A request is over.
     Finish {
-        /// Who asked, and their name for it.
+        /// The sender's name for the request.
         id: RequestId,
-        /// How it ended.
+        /// Outcome of the request.
         outcome: Outcome,
     },
 }
@@ -146,30 +143,30 @@ impl From<&Command> for Decision {
     }
 }
 
-/// Why a log cannot be read.
+/// Error of reading a log.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// The first line is not a log's.
+    /// The first line is not a log's header.
     #[error("line 1: not a log: it must begin with \"{MAGIC} {VERSION}\"")]
     NotALog,
     /// The log is of another version.
     #[error("line 1: version {0} is not known; this program reads up to {VERSION}")]
     Version(String),
-    /// The log cannot be read on.
+    /// The input failed.
     #[error("line {line}: cannot read: {problem}")]
     Read {
         /// Counted from 1.
         line: usize,
-        /// What the system says.
+        /// The system's error message.
         problem: String,
     },
-    /// A line is not as it should be.
+    /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What is wrong and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
     },
 }
@@ -189,12 +186,12 @@ pub fn write_setting(out: &mut String, key: &str, value: &str) {
     let _ = writeln!(out, "# {key} {value}");
 }
 
-/// Writes that the log is complete.
+/// Writes the line that marks a complete log.
 pub fn write_end(out: &mut String) {
     out.push_str("# end\n");
 }
 
-/// Writes whose line follows; nothing for the first member.
+/// Writes the prefix of a member's line; nothing for the first member.
 fn write_member(out: &mut String, member: Member) {
     if member.0 > 0 {
         let _ = write!(out, "@{} ", member.0);
@@ -283,7 +280,7 @@ fn join_word(join: Join) -> &'static str {
     }
 }
 
-/// Writes that the scheduler of a lane was swapped for the one of this text.
+/// Writes that the scheduler of a lane was swapped for the scheduler of this text.
 ///
 /// # Panics
 ///
@@ -296,7 +293,7 @@ pub fn write_swap(out: &mut String, now: Time, lane: Lane, scheduler: &str) {
     };
 }
 
-/// Writes that the gate was swapped for the one of this text, with these schedulers.
+/// Writes that the gate was swapped for the gate of this text, with these schedulers.
 ///
 /// # Panics
 ///
@@ -340,7 +337,7 @@ pub fn write_decision(out: &mut String, now: Time, decision: &Decision) {
 ///
 /// # Panics
 ///
-/// As the functions for each kind of line.
+/// As for the functions for each kind of line.
 pub fn write_record(out: &mut String, record: &Record) {
     match record {
         Record::Setting { key, value } => write_setting(out, key, value),

@@ -9,7 +9,7 @@ mod striped;
 pub use concat::Concat;
 pub use striped::Striped;
 
-/// Members that a volume may have. Our choice: a Linux host has seldom more disks on one array.
+/// Largest number of members of a volume. This limit is our choice, since Linux arrays seldom have more disks.
 pub const MEMBERS_MAX: usize = 64;
 
 /// A disk of a volume, by its number.
@@ -24,26 +24,26 @@ impl Member {
     }
 }
 
-/// Where the sectors of a volume lie.
+/// Layout of a volume's sectors over its members.
 pub trait Map: Send {
     /// Returns the number of members.
     fn members(&self) -> u16;
 
-    /// Sectors of the volume.
+    /// Returns the number of sectors of the volume.
     fn capacity(&self) -> Sectors;
 
-    /// Where the first sectors of `extent` lie: the member and the sectors there, 1 or more and at most as many as
-    /// `extent` has.
+    /// Returns the place of the first sectors of `extent`: the member, and one or more sectors there. At most, these
+    /// are all sectors of `extent`.
     fn first(&self, extent: Extent) -> (Member, Extent);
 
-    /// Members that a flush or the end of a burst concerns, whose sender's part of the volume begins at `place`. All
-    /// members, unless the layout keeps sectors that follow each other together.
+    /// Returns the members that a flush or the end of a burst concerns. The sender's part of the volume begins at
+    /// `place`. All members, unless the layout keeps consecutive sectors on one member.
     fn concerned(&self, _place: Lba) -> Range<u16> {
         0..self.members()
     }
 }
 
-/// A volume that cannot be.
+/// Error of an invalid volume.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
     /// The number of members is not allowed.
@@ -64,7 +64,7 @@ pub enum MapError {
 }
 
 impl MapError {
-    /// The number of members with these sizes, if that is allowed.
+    /// Returns the number of members, if it is allowed.
     fn check_members(sizes: &[Sectors]) -> Result<u16, MapError> {
         match (2..=MEMBERS_MAX).contains(&sizes.len()) {
             true => Ok(sizes.len() as u16),
@@ -82,7 +82,7 @@ mod tests {
         sizes.iter().map(|size| Sectors::new(*size)).collect()
     }
 
-    /// Every sector of the volume lies within its member, and no two sectors share a place.
+    /// Checks that every sector of the volume lies within its member, and that no two sectors share a place.
     pub(super) fn is_one_to_one(map: &dyn Map, sizes: &[u64]) {
         let mut places = BTreeSet::new();
         for sector in 0..map.capacity().get() {

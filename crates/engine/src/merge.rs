@@ -1,13 +1,12 @@
-//! An index of queued requests by their ends, to find those that touch.
+//! An index of queued requests by their ends, to find requests that touch.
 
 use headtime_sched::{Class, LbaTable, Op, Request, SortedMap, Tag};
 use headtime_units::{Extent, Lba, Sectors};
 
 /// The queued requests that may grow, by their two ends.
 ///
-/// Source of the rules: the request queue of Linux 2.6 (`elv_merge`, `elv_try_merge`): a back merge
-/// is tried before a front merge, and a request that grew is fused with the neighbour it now
-/// touches.
+/// The rules are those of Linux 2.6's request queue (`elv_merge`, `elv_try_merge`). A back merge is tried before a
+/// front merge. A request that grew is fused with the neighbour that it now touches.
 #[derive(Debug, Default)]
 pub(crate) struct Touching {
     by_start: Ends,
@@ -28,7 +27,7 @@ impl Touching {
         assert!(there, "request {} is not queued at {extent}", tag.0);
     }
 
-    /// The queued requests that end where another begins, or begin where it ends.
+    /// Returns the index of queued requests by the end at which another request is to be merged.
     pub fn ends(&self, at: End) -> &Ends {
         match at {
             End::Back => &self.by_end,
@@ -36,21 +35,21 @@ impl Touching {
         }
     }
 
-    /// Finds the keys anew, for another scheduler.
+    /// Computes the keys anew, for a new scheduler.
     pub fn rekey(&mut self, key: impl Fn(Tag) -> u64) {
         self.by_start.rekey(&key);
         self.by_end.rekey(&key);
     }
 }
 
-/// At which end of a queued request another joins it.
+/// The end of a queued request at which another request is merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Back,
     Front,
 }
 
-/// What two requests must agree in to become one.
+/// Properties that two requests must share to be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Likeness {
     op: Op,
@@ -70,26 +69,25 @@ impl Likeness {
     }
 }
 
-/// One of several at an address. No two are equal.
+/// Sort key of a request that is not the first at its address. No two are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     lba: Lba,
     like: Likeness,
     len: Sectors,
-    /// How many were added before it that were not the first of their address.
+    /// Number of earlier insertions of requests that were not the first at their address.
     turn: u64,
 }
 
 /// Queued requests by one of their ends, in order of insertion at each address.
 ///
-/// Mostly an address has one at most. Where there are many (reads of one place), those behind the first
-/// are sorted by what they must agree in with whoever might join them, so that nobody has to ask
-/// them one by one.
+/// Most addresses have at most one request. If an address has many (reads of one place), the requests after the first
+/// are sorted by [`Likeness`]. So a search for a partner does not have to check each request.
 #[derive(Debug, Default)]
 pub(crate) struct Ends {
     by_lba: LbaTable,
     behind: SortedMap<Place, Tag>,
-    /// The places of those behind the first of their address, by tag.
+    /// By tag: sort key of a request that is not the first at its address.
     places: Vec<Option<Place>>,
     turns: u64,
 }
@@ -115,7 +113,7 @@ impl Ends {
 
     fn remove(&mut self, lba: Lba, tag: Tag) -> bool {
         let there = self.by_lba.remove(lba, tag);
-        // Whoever leaves is behind the first, or another is the first now, unless there was none else.
+        // If the removed request was the first at its address, the next one becomes the first and leaves `behind`.
         if !self.behind.is_empty()
             && !self.come_forward(tag)
             && let Some(first) = self.first(lba)
@@ -125,7 +123,7 @@ impl Ends {
         there
     }
 
-    /// Takes one out of those behind the first of their address, and says whether it was there.
+    /// Removes a request from `behind`. Returns true if the request was there.
     fn come_forward(&mut self, tag: Tag) -> bool {
         let place = self.places.get_mut(tag.index()).and_then(Option::take);
         if let Some(place) = place {
@@ -140,7 +138,7 @@ impl Ends {
         place.is_some()
     }
 
-    /// The one that came to this address first.
+    /// Returns the request that came to this address first.
     pub fn first(&self, lba: Lba) -> Option<Tag> {
         self.by_lba.first_at(lba)
     }
@@ -150,14 +148,15 @@ impl Ends {
         self.by_lba.has_next(lba, first)
     }
 
-    /// In which order those behind the first of this address came; `None` if it is none of them.
+    /// Returns the position in order of insertion of a request after the first at this address; `None` if the request
+    /// is not one.
     pub fn turn(&self, lba: Lba, tag: Tag) -> Option<u64> {
         let place = self.places.get(tag.index()).copied().flatten()?;
         (place.lba == lba).then_some(place.turn)
     }
 
-    /// Of those behind the first of this address that are alike and have at most so many sectors, the
-    /// one that came first, from this turn on; with its turn.
+    /// Searches the requests after the first at this address. Returns the earliest alike request with at most `most`
+    /// sectors and a turn of `from` or later, and its turn.
     pub fn next_alike(
         &self,
         lba: Lba,
@@ -167,7 +166,7 @@ impl Ends {
     ) -> Option<(u64, Tag)> {
         let mut next: Option<(u64, Tag)> = None;
         let mut len = Sectors::ZERO;
-        // The first of each length there is.
+        // Try the earliest request of each length.
         loop {
             #[cfg(test)]
             headtime_testkit::steps::one();
@@ -184,7 +183,7 @@ impl Ends {
                 return next;
             }
             if place.turn < from {
-                // All of its length before it came earlier; those from the turn on are further up.
+                // The turn is too early. Requests of this length with a later turn come after it in the map.
                 len = place.len;
                 continue;
             }
@@ -236,7 +235,7 @@ mod tests {
     enum Step {
         Insert(u64, u64, Flags, u64),
         Remove(prop::sample::Index),
-        /// Requests get other keys: all of them the remainder by this.
+        /// Requests get new keys: the tag modulo this number.
         Rekey(u64),
     }
 
@@ -253,7 +252,7 @@ mod tests {
         ]
     }
 
-    /// Compares what is said of an address.
+    /// Compares the results for each address with a plain list.
     fn compare(ends: &Ends, plain: &Plain, like: Likeness, most: u64) {
         for lba in (0..3).map(Lba::new) {
             let here = plain.iter().filter(|(at, ..)| *at == lba);
@@ -324,7 +323,7 @@ mod tests {
         let at = Lba::new(64);
         let mut ends = Ends::default();
         for tag in 0..MANY {
-            // Of eight lengths, and all too long but for the last.
+            // Requests of eight lengths, all too long except for the last.
             let len = if tag + 1 == MANY {
                 8
             } else {

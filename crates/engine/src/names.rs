@@ -1,21 +1,19 @@
 //! Names of requests outside the engine.
 //!
-//! A request has three names. Policies and the engine know it by its [`Tag`], an index into the
-//! engine's slab that never leaves the engine. The drive knows the command that carries it by a
-//! [`DriveTag`]. Whoever asked knows it by a [`RequestId`].
+//! A request has three names. Policies and the engine use its [`Tag`], an index into the engine's slab that never
+//! leaves the engine. The drive uses the [`DriveTag`] of the request's command. The client or job uses a [`RequestId`].
 
 use core::fmt;
 
 /// Names a command in the drive: 0 to depth - 1.
 ///
-/// The engine gives each command the lowest tag that is free, and the completion returns it. Whatever
-/// is kept for each command (an age, a deadline, the device's state) can be an array of as many places
-/// as the drive takes commands.
+/// The engine gives each command the lowest free tag, and the completion returns the tag. Data for each command (an
+/// age, a deadline, the device's state) fit in an array with one place for each tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DriveTag(pub u32);
 
 impl DriveTag {
-    /// No drive takes more commands at once.
+    /// Largest number of commands in a drive.
     pub const DEPTH_MAX: u32 = 256;
 
     /// The tag as an index.
@@ -24,10 +22,10 @@ impl DriveTag {
     }
 }
 
-/// Names an unfinished request for whoever asked: a client, or a job in the background.
+/// Names an unfinished request for its sender: a client, or a job in the background.
 ///
-/// The two count apart. A request in the background (a scrub's read, an update of parity) ends as
-/// [`Command::Background`](crate::Command), so it cannot be reported to a client by mistake.
+/// Clients and jobs number their requests separately. A request in the background (a scrub's read, an update of parity)
+/// ends as [`Command::Background`](crate::Command), so it cannot be reported to a client by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestId {
     /// A client's request.
@@ -37,7 +35,7 @@ pub enum RequestId {
 }
 
 impl fmt::Display for RequestId {
-    /// Writes the number, with a `b` before it for the background.
+    /// Writes the number, with the prefix `b` for the background.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RequestId::Client(id) => write!(f, "{id}"),

@@ -1,12 +1,12 @@
-//! The order of requests that overlap: which live request must wait for which.
+//! Order of overlapping requests: the waits among live requests.
 //!
-//! Two requests conflict when they share a sector and at least one of them changes it. Of two that
-//! conflict, the later waits until the earlier is complete.
+//! Two requests conflict if they share a sector that at least one request changes. The later request of a conflict
+//! waits until the earlier one is complete.
 //!
-//! Any number of requests may be live and overlap, so nobody waits for each of them by name: what a
-//! request costs here does not depend on how many others there are, but for the depth of what is
-//! searched. Most requests overlap none at all, and stay in an index by address. Those that do are in a
-//! [`Crowd`], which lets go of whoever waits for nobody any more.
+//! Any number of live requests may overlap, so a request does not list the requests that it waits for. The cost of a
+//! request depends on the number of live requests only by the depth of the search. Most requests overlap no other, and
+//! stay in an index by address. Overlapping requests are in a [`Crowd`]. The crowd releases a request when the last
+//! request that it waits for is complete.
 
 mod crowd;
 #[cfg(test)]
@@ -18,30 +18,30 @@ use crowd::{Crowd, Crowded};
 use headtime_sched::{Request, SortedMap, Tag};
 use headtime_units::{Extent, Lba};
 
-/// No request: the end of a list.
+/// Marker for no request: the end of a list.
 const NIL: u32 = u32::MAX;
 
-/// Where a request is kept.
+/// The structure that contains a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Nowhere: it is not live.
+    /// No structure, since the request is not live.
     Gone,
-    /// With the reads that nobody looked at.
+    /// The list of unchecked reads.
     Read,
-    /// With those that overlap none other of these.
+    /// The index `apart` of requests that do not overlap each other.
     Apart,
-    /// In the crowd.
+    /// The crowd.
     Crowd,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Live {
     extent: Extent,
-    /// How many came before it.
+    /// Number of earlier requests.
     sequence: u64,
     changes: bool,
     place: Standing,
-    /// Its neighbours among the reads that nobody looked at.
+    /// Neighbours in the list of unchecked reads.
     prev: u32,
     next: u32,
 }
@@ -57,24 +57,24 @@ impl Live {
     };
 }
 
-/// The live requests, and which of them wait for others.
+/// The live requests, and the waits among them.
 #[derive(Debug)]
 pub(crate) struct Precedence {
     /// By tag.
     members: Vec<Live>,
     came: u64,
-    /// How many of them change sectors.
+    /// Number of live requests that change sectors.
     changing: usize,
-    /// Reads that came while nothing changed any sector: they conflict with nothing, and are looked
-    /// at when something comes that does.
+    /// List of unchecked reads, which came while no live request changed sectors. These reads have no conflicts. They
+    /// are checked when a request comes that changes sectors.
     first_read: u32,
     last_read: u32,
-    /// Requests by start, none of which overlaps another.
+    /// Requests by start that do not overlap each other.
     apart: SortedMap<Lba, Tag>,
     crowd: Crowd,
-    /// Whoever may start now, the last one first.
+    /// Requests that may start now, the last one first.
     freed: Vec<Tag>,
-    /// In some tests, the rule as it is written, which must come to the same.
+    /// In some tests, the plain rule, which must give the same results.
     #[cfg(test)]
     plain: Option<tests::Plain>,
 }
@@ -97,8 +97,7 @@ impl Default for Precedence {
 }
 
 impl Precedence {
-    /// Adds a request with sectors that comes after all that were added, and says whether it may
-    /// start.
+    /// Adds a request with sectors, later than all requests so far. Returns true if the request may start.
     pub fn admit(&mut self, request: &Request) -> bool {
         let may_start = self.add(request);
         #[cfg(test)]
@@ -135,11 +134,11 @@ impl Precedence {
         self.settle(tag)
     }
 
-    /// Removes a request that is complete; [`Precedence::next_freed`] says who waited for nobody else.
+    /// Removes a complete request. [`Precedence::next_freed`] returns the requests that may start now.
     ///
     /// # Panics
     ///
-    /// If it is not live, or waits.
+    /// If the request is not live, or waits.
     pub fn finish(&mut self, tag: Tag) {
         let member = self.members.get_mut(tag.index());
         let member = member.unwrap_or_else(|| panic!("request {} is not live", tag.0));
@@ -165,20 +164,20 @@ impl Precedence {
         }
     }
 
-    /// One of those that may start since requests were finished, in the order in which they came.
+    /// Returns the next request that may start since requests were finished, in order of arrival.
     pub fn next_freed(&mut self) -> Option<Tag> {
         self.freed.pop()
     }
 
-    /// The live requests for which `tag` must wait. Looks through all there are.
+    /// Returns the live requests for which `tag` must wait. Scans all live requests.
     pub fn before(&self, tag: Tag) -> impl Iterator<Item = Tag> {
         let this = self.members[tag.index()];
         let before = self.conflicting(this.extent, this.changes);
         before.filter_map(move |(other, tag)| (other.sequence < this.sequence).then_some(tag))
     }
 
-    /// Returns true if a request of this extent would have to wait. Looks through all live requests if any changes
-    /// sectors.
+    /// Returns true if a request of this extent would have to wait. Scans all live requests, unless neither it nor any
+    /// live request changes sectors.
     pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
         (changes || self.changing > 0) && self.conflicting(extent, changes).next().is_some()
     }
@@ -197,7 +196,7 @@ impl Precedence {
         self.crowd.held()
     }
 
-    /// Puts a new request where it belongs, and says whether it may start.
+    /// Puts a new request into the index or the crowd. Returns true if the request may start.
     fn settle(&mut self, tag: Tag) -> bool {
         let Live {
             extent, changes, ..
@@ -218,17 +217,17 @@ impl Precedence {
         self.enter_crowd(tag, true)
     }
 
-    /// Moves those that overlap `extent` and no other so far into the crowd.
+    /// Moves the requests of the index that overlap `extent` into the crowd.
     fn crowd_with(&mut self, extent: Extent) {
-        // The last that begins before its end; they do not overlap each other, so the one before that
-        // ends earlier.
+        // Start with the last request that begins before the end of `extent`. Requests of the index do not overlap, so
+        // earlier ones end earlier.
         while let Some((start, other)) = self.apart.last_before(&extent.end())
             && self.members[other.index()].extent.end() > extent.start
         {
             #[cfg(test)]
             headtime_testkit::steps::one();
             self.apart.remove(&start);
-            // Whoever is apart waits for nobody.
+            // Requests of the index do not wait.
             self.enter_crowd(other, false);
         }
     }
@@ -245,7 +244,7 @@ impl Precedence {
         self.crowd.enter(request, waits)
     }
 
-    /// Finds a place for the reads that nobody looked at, since something comes that changes sectors.
+    /// Checks the unchecked reads and finds a place for each, since a request comes that changes sectors.
     fn look_at_reads(&mut self) {
         let mut at = core::mem::replace(&mut self.first_read, NIL);
         self.last_read = NIL;
@@ -271,7 +270,7 @@ impl Precedence {
         self.join(prev, next);
     }
 
-    /// Makes two reads neighbours; either may be the end of the list.
+    /// Makes two reads neighbours; either may be [`NIL`], the end of the list.
     fn join(&mut self, prev: u32, next: u32) {
         match prev {
             NIL => self.first_read = next,

@@ -1,48 +1,49 @@
-//! What was predicted of commands, against what they took.
+//! Errors of the predicted head times of commands.
 
 use headtime_sched::{Predicting, Surprise};
 use headtime_units::Nanos;
 
-/// Errors are counted in steps of so much.
+/// Step of the error histogram, in nanoseconds.
 const STEP: i64 = 10_000;
 
-/// Errors beyond this, 20 ms, count as this.
+/// Largest error of the histogram in steps, 20 ms. Larger errors count with it.
 const MOST: i64 = 2_000;
 
 /// Observed head times minus predicted ones, of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predictions {
-    /// By error in steps of 10 us, rounded to the nearest, from -20 ms to 20 ms.
+    /// Number of commands by error, in steps of 10 us from -20 ms to 20 ms, rounded to the nearest.
     errors: Vec<u64>,
-    /// All counts but `within`, which follows from the errors.
+    /// All counts except `within`, which is computed from `errors`.
     counts: PredictionCounts,
-    /// The last command was one.
+    /// True if the last command was a surprise.
     surprised: bool,
 }
 
 /// The counts of [`Predictions`], cheap to copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PredictionCounts {
-    /// Commands that were predicted.
+    /// Commands with a prediction.
     pub commands: u64,
-    /// Those that ended within [`PredictionCounts::WITHIN`] of the prediction.
+    /// Commands that ended within [`PredictionCounts::WITHIN`] of the prediction.
     pub within: [u64; 3],
-    /// Done at the predicted point of a turn, but whole turns later.
+    /// Commands done at the predicted point of a turn, but whole turns later.
     pub turns_late: u64,
-    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
+    /// As `turns_late`, while writes may have waited in the drive's buffer. Most likely the drive destaged some of
+    /// these writes first.
     pub destaging: u64,
-    /// Done at the predicted point of a turn, but whole turns earlier.
+    /// Commands done at the predicted point of a turn, but whole turns earlier.
     pub turns_early: u64,
-    /// Done from the drive's buffer.
+    /// Commands done from the drive's buffer.
     pub hits: u64,
-    /// Done at another point of a turn.
+    /// Commands done at another point of a turn.
     pub elsewhere: u64,
-    /// Commands behind one that was a surprise.
+    /// Commands that followed a surprise.
     pub after_surprise: u64,
 }
 
 impl PredictionCounts {
-    /// What counts as near.
+    /// Tolerances of [`PredictionCounts::within`].
     pub const WITHIN: [Nanos; 3] = [
         Nanos::from_micros(50),
         Nanos::from_micros(150),
@@ -77,7 +78,7 @@ impl Default for Predictions {
 }
 
 impl core::ops::AddAssign<&Predictions> for Predictions {
-    /// Adds what was predicted of another drive.
+    /// Adds the errors and counts of another drive.
     fn add_assign(&mut self, other: &Predictions) {
         for (count, more) in self.errors.iter_mut().zip(&other.errors) {
             *count += more;
@@ -115,14 +116,15 @@ impl Predictions {
         }
     }
 
-    /// How many commands ended within `most` of the prediction, to 10 us.
+    /// Returns the number of commands that ended within `most` of the prediction, to 10 us.
     pub fn within(&self, most: Nanos) -> u64 {
         let steps = (most.as_nanos() as i64 / STEP).min(MOST);
         let from = (MOST - steps) as usize;
         self.errors[from..=(MOST + steps) as usize].iter().sum()
     }
 
-    /// Errors in nanoseconds, to 10 us, with how many commands had them; rising, without those that none had.
+    /// Returns errors in nanoseconds, to 10 us and ascending, each with the number of commands. Errors without a
+    /// command are left out.
     pub fn errors(&self) -> impl Iterator<Item = (i64, u64)> {
         let steps = (-MOST..=MOST).zip(self.errors.iter().copied());
         steps.filter_map(|(step, count)| (count > 0).then_some((step * STEP, count)))

@@ -4,66 +4,66 @@ use crate::{Lane, Outcome, RequestId};
 use headtime_sched::{Request, Tag};
 use headtime_units::Time;
 
-/// Where a request is on its way.
+/// Stage of a request in the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The slot is free.
     Free,
-    /// Waits for earlier requests that overlap it, or for a flush.
+    /// Held back: the request waits for earlier overlapping requests, or for a flush.
     Held,
-    /// With the scheduler.
+    /// The scheduler has the request.
     Queued,
-    /// Part of another request.
+    /// The request is part of a merged request.
     Part,
-    /// Chosen, and waiting for the gate.
+    /// The scheduler has chosen the request, and the request waits for the gate.
     Staged,
     /// In the drive.
     InFlight,
 }
 
-/// One request that somebody waits for.
+/// A live request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
-    /// The caller's name for it.
+    /// The sender's name for the request.
     pub id: RequestId,
-    /// As it arrived; its extent never changes.
+    /// The request as it arrived. The extent never changes.
     pub own: Request,
-    /// As the scheduler and the drive see it: with the parts that were merged into it.
+    /// The request as scheduler and drive see it, including merged parts.
     pub merged: Request,
     pub stage: Stage,
-    /// The lane that it belongs to.
+    /// The request's lane.
     pub lane: Lane,
-    /// The lane whose scheduler handed it out, if one did: the one to tell of what becomes of it.
+    /// The lane whose scheduler chose the request, if one did. This scheduler is notified of dispatch and completion.
     pub chosen_by: Option<Lane>,
-    /// Whether it has been offered to those that may join it, since it was chosen.
+    /// True if the request has been offered to jobs since it was chosen.
     pub offered: bool,
-    /// Whether it joined a request that was staged.
+    /// True if the request joined a staged request.
     pub joined: bool,
-    /// Staged request of which this one is the [prefix](crate::Join::Before).
+    /// The staged request whose [prefix](crate::Join::Before) this request is.
     pub prefix_of: Option<Tag>,
-    /// Whether it must go alone: after an error of the request it was part of.
+    /// True if the request must go alone, after an error of the merged request that contained it.
     pub alone: bool,
-    /// The next part of the merged request that it belongs to.
+    /// The next part of the same merged request.
     pub next: Option<Tag>,
     /// The last part of this merged request.
     pub last: Tag,
-    /// What it is part of, which may be part of another; itself if it is no part.
+    /// The request that contains this one, which may itself be a part. The request itself if it is no part.
     pub whole: Tag,
     pub issued: Time,
-    /// How many commands had gone to the drive with it.
+    /// Number of commands that had gone to the drive before.
     pub issue: u64,
-    /// How the flush that precedes it ended, if one did.
+    /// Outcome of the flush before this write, if it has ended.
     pub preflush: Option<Outcome>,
 }
 
 impl Slot {
-    /// Returns true if it was chosen, and nobody has been asked yet what joins it.
+    /// Returns true if the request was chosen, and has not been offered to jobs yet.
     #[inline]
     pub fn waits_for_offer(&self) -> bool {
         self.chosen_by.is_some() && !self.offered
     }
 
-    /// Makes it a request of its own again, of the origin that the scheduler saw.
+    /// Makes a part a separate request again, with the origin that the scheduler saw.
     pub fn unmerge(&mut self) {
         self.merged = Request {
             origin: self.merged.origin,
@@ -74,7 +74,7 @@ impl Slot {
     }
 }
 
-/// A slab of slots: tags are dense, and the one freed last is used first.
+/// A slab of slots. Tags are dense, and the tag freed last is used first.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
@@ -121,7 +121,8 @@ impl Slots {
         self.free.push(tag);
     }
 
-    /// The live request of this id. The newest is looked at first, since most that are asked for have just arrived.
+    /// Returns the live request of this id. Checks the newest request first, since most callers ask for a request that
+    /// has just arrived.
     pub fn by_id(&self, id: RequestId) -> Option<Tag> {
         let is_it = |slot: &&Slot| slot.id == id && slot.stage != Stage::Free;
         let newest = self.slots.get(self.newest.index()).filter(is_it);
@@ -129,7 +130,7 @@ impl Slots {
         found.map(|slot| slot.own.tag)
     }
 
-    /// A request and its parts, the first one first.
+    /// Returns a request and its parts in order.
     pub fn chain(&self, whole: Tag) -> impl Iterator<Item = &Slot> {
         core::iter::successors(Some(&self[whole]), |slot| slot.next.map(|tag| &self[tag]))
     }
@@ -153,7 +154,7 @@ impl Slots {
         (slot.stage, slot.whole) = (Stage::Part, kept);
     }
 
-    /// The merged request that `tag` is part of, or itself.
+    /// Returns the merged request that contains `tag`, or `tag` itself.
     pub fn whole(&self, tag: Tag) -> Tag {
         let above = |tag: &Tag| Some(self[*tag].whole).filter(|whole| whole != tag);
         core::iter::successors(Some(tag), above)

@@ -1,17 +1,16 @@
-//! The options of an engine as people write them: [`EngineSpec`].
+//! The options of an engine in configuration files: [`EngineSpec`].
 //!
-//! An option stands here, in [`Config`], where the engine acts on it, and in `docs/scenario.md`: four files. Scenarios, the
-//! server's configuration, logs and reports all read and write [`EngineSpec`] by its derived `serde` implementations, and
-//! whoever makes one names the options that matter to him and `..` for the others.
+//! An option appears in four files: here, in [`Config`], in the engine's code that uses it, and in `docs/scenario.md`.
+//! Scenarios, the server's configuration, logs and reports all read and write [`EngineSpec`] by its derived `serde`
+//! implementations. Code that builds an [`EngineSpec`] names the options that matter, and `..` for the others.
 
 use crate::config::{Config, Issue, Plug};
 use crate::gate::GateSpec;
 use headtime_units::{Bytes, Nanos, Sectors};
 
-/// The options of an engine as people write them: one key for each field.
+/// The options of an engine in configuration files: one key for each field.
 ///
-/// The fields stand in the order in which lists of them vary, the first slowest, and in which
-/// reports have them.
+/// Reports have the fields in this order. In lists of combinations the first field varies slowest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -19,27 +18,26 @@ use headtime_units::{Bytes, Nanos, Sectors};
     serde(default, remote = "Self")
 )]
 pub struct EngineSpec {
-    /// As [`Config::depth`].
+    /// See [`Config::depth`].
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "headtime_config::whole::<_, _, 1, 256>")
     )]
     pub depth: u32,
-    /// What lets commands through to the drive.
+    /// The gate before the drive.
     pub gate: GateSpec,
-    /// As [`Config::merge`].
+    /// See [`Config::merge`].
     pub merge: bool,
-    /// The most that a merged request may ask for: a multiple of 512 bytes, up to
-    /// [`EngineSpec::MERGE_MAX`].
+    /// The largest merged request: a multiple of 512 bytes, up to [`EngineSpec::MERGE_MAX`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "read::merge_max"))]
     pub merge_max: Bytes,
-    /// As [`Config::commit_ahead`].
+    /// See [`Config::commit_ahead`].
     pub commit_ahead: bool,
-    /// As [`Config::issue`].
+    /// See [`Config::issue`].
     pub issue: Issue,
-    /// Whether there is a [`Config::plug`].
+    /// True if there is a [`Config::plug`].
     pub plug: bool,
-    /// As [`Plug::requests`]; none where there is no plug.
+    /// See [`Plug::requests`]; `None` without a plug.
     #[cfg_attr(
         feature = "serde",
         serde(
@@ -48,7 +46,7 @@ pub struct EngineSpec {
         )
     )]
     pub plug_requests: Option<u32>,
-    /// As [`Plug::timeout`]; none where there is no plug.
+    /// See [`Plug::timeout`]; `None` without a plug.
     #[cfg_attr(
         feature = "serde",
         serde(
@@ -57,22 +55,22 @@ pub struct EngineSpec {
         )
     )]
     pub plug_timeout: Option<Nanos>,
-    /// As [`Config::hide_origins`].
+    /// See [`Config::hide_origins`].
     pub hide_processes: bool,
 }
 
-/// What is wrong with the value of a key beside those of others.
+/// Error of a key's value that conflicts with the values of other keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct KeyError {
-    /// As in a configuration, such as `depth`.
+    /// The key as in a configuration, such as `depth`.
     pub key: &'static str,
-    /// What is wrong, and what is allowed.
+    /// The problem, and the allowed values.
     pub problem: String,
 }
 
 impl Default for EngineSpec {
-    /// Depth 1, no gate beside it, merging up to 512 KiB, nothing committed ahead, no plug, origins seen.
+    /// Depth 1, no further gate, merging up to 512 KiB, nothing committed ahead, no plug, origins visible.
     fn default() -> EngineSpec {
         EngineSpec {
             depth: 1,
@@ -93,7 +91,7 @@ impl EngineSpec {
     /// The largest [`EngineSpec::merge_max`].
     pub const MERGE_MAX: Bytes = Bytes(1 << 30);
 
-    /// The block layer of Linux 2.6, on which the host's programs ran: it plugs and commits ahead.
+    /// Options of the block layer of Linux 2.6, which plugs and commits ahead.
     pub fn linux_2_6() -> EngineSpec {
         EngineSpec {
             commit_ahead: true,
@@ -102,11 +100,11 @@ impl EngineSpec {
         }
     }
 
-    /// The same with the plug's numbers, whether or not they were given.
+    /// Fills in the default numbers of the plug if they were not given, and checks the options.
     ///
     /// # Errors
     ///
-    /// If a number of the plug is given, and there is no plug; or if the gate does not fit the depth.
+    /// If a number of the plug is given without a plug, or if the gate does not fit the depth.
     pub fn complete(mut self) -> Result<EngineSpec, KeyError> {
         if self.plug {
             self.plug_requests.get_or_insert(Plug::LINUX_2_6.requests);
@@ -126,7 +124,7 @@ impl EngineSpec {
         }
     }
 
-    /// The options of an engine above a drive whose sectors have so many bytes.
+    /// Returns the configuration of an engine above a drive with sectors of `sector_bytes` bytes.
     pub fn config(&self, sector_bytes: u32) -> Config {
         let plug = Plug {
             requests: self.plug_requests.unwrap_or(Plug::LINUX_2_6.requests),
@@ -145,7 +143,8 @@ impl EngineSpec {
 }
 
 impl EngineSpec {
-    /// The options with which [`EngineSpec::config`] makes this configuration, above a drive whose sectors have so many bytes.
+    /// Returns the options for which [`EngineSpec::config`] returns this configuration, above a drive with sectors of
+    /// `sector_bytes` bytes.
     pub fn of(config: &Config, gate: GateSpec, sector_bytes: u32) -> EngineSpec {
         EngineSpec {
             depth: config.depth,
@@ -162,7 +161,7 @@ impl EngineSpec {
     }
 }
 
-/// Values within their ranges, and beside each other.
+/// Reading with checks of ranges and of combinations.
 #[cfg(feature = "serde")]
 mod read {
     use super::{Bytes, EngineSpec, Nanos};
@@ -170,7 +169,7 @@ mod read {
     use serde::de::{Deserialize, Deserializer, Error};
     use serde::{Serialize, Serializer};
 
-    /// [Complete](EngineSpec::complete).
+    /// Reads the options and [completes](EngineSpec::complete) them.
     impl<'de> Deserialize<'de> for EngineSpec {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<EngineSpec, D::Error> {
             let complete = EngineSpec::deserialize(from)?.complete();
@@ -238,7 +237,7 @@ mod tests {
         assert_eq!(plug.map(|plug| Some(plug.timeout)), Some(timeout));
     }
 
-    /// Sectors may be larger than what is allowed for a merged request.
+    /// Sectors may be larger than the limit of a merged request.
     #[test]
     fn a_merged_request_has_at_least_a_sector() {
         let with = |bytes| EngineSpec {

@@ -1,4 +1,4 @@
-//! Sets of drive tags, and which request holds which.
+//! Sets of drive tags, and the holders of tags.
 
 use crate::names::DriveTag;
 use headtime_sched::Tag;
@@ -32,7 +32,7 @@ impl TagSet {
         self.0.get(word).is_some_and(|word| word & bit != 0)
     }
 
-    /// The lowest tag that is not in it.
+    /// Returns the lowest tag that is not in the set.
     #[inline(always)]
     pub fn lowest_absent(&self) -> Option<DriveTag> {
         let word = self.0.iter().position(|word| *word != u64::MAX)?;
@@ -40,7 +40,7 @@ impl TagSet {
         Some(DriveTag(word as u32 * u64::BITS + bit))
     }
 
-    /// The tags in it, lowest first.
+    /// Returns the tags in the set, lowest first.
     pub fn iter(self) -> impl Iterator<Item = DriveTag> {
         (0..).zip(self.0).flat_map(|(word, mut bits)| {
             core::iter::from_fn(move || {
@@ -52,7 +52,7 @@ impl TagSet {
     }
 }
 
-/// The drive tags that are taken, and by which request each.
+/// The drive tags that are taken, each with the request that holds it.
 #[derive(Debug, Default)]
 pub(crate) struct DriveTags {
     taken: TagSet,
@@ -60,7 +60,7 @@ pub(crate) struct DriveTags {
 }
 
 impl DriveTags {
-    /// Gives `holder` the lowest free tag; none if all [`DriveTag::DEPTH_MAX`] are taken.
+    /// Gives `holder` the lowest free tag; `None` if all [`DriveTag::DEPTH_MAX`] tags are taken.
     #[inline(always)]
     pub fn take(&mut self, holder: Tag) -> Option<DriveTag> {
         let tag = self.taken.lowest_absent()?;
@@ -72,7 +72,7 @@ impl DriveTags {
         Some(tag)
     }
 
-    /// Frees a tag and returns who held it; none if it was free.
+    /// Frees a tag and returns its holder; `None` if the tag was free.
     #[inline]
     pub fn give_back(&mut self, tag: DriveTag) -> Option<Tag> {
         let holder = self.holder(tag)?;

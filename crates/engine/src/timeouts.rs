@@ -1,29 +1,30 @@
 //! Deadlines of the commands in a device.
 //!
-//! A ring in order of time. A command that is done stays in the ring until everything before it has left, or until
-//! most of the ring is done; so each command costs a constant time, however many are in the device.
+//! The deadlines are a ring in order of time. A completed command stays in the ring until all earlier entries have
+//! left, or until most of the ring is complete. So each command costs constant time, independent of the number of
+//! commands in the device.
 
 use crate::DriveTag;
 use headtime_units::Time;
 use std::collections::VecDeque;
 
-/// When to give up on a command.
+/// Deadline of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     /// The time.
     pub at: Time,
     /// The command's tag.
     pub tag: DriveTag,
-    /// How often the device has said that it is about to complete the command.
+    /// Number of times that the device has answered that it is about to complete the command.
     pub promises: u32,
-    /// Which command of this tag.
+    /// Serial number of the command, since tags are reused.
     serial: u64,
 }
 
 /// The deadlines of the commands in a device, in order of time.
 #[derive(Debug, Default)]
 pub struct Timeouts {
-    /// The first one is of a command that is in the device.
+    /// The deadlines in order. The first one belongs to a command in the device.
     ring: VecDeque<Deadline>,
     /// By tag: the serial of the command in the device, or 0.
     serials: Vec<u64>,
@@ -31,7 +32,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// The first deadline.
+    /// Returns the first deadline.
     #[inline]
     pub fn next(&self) -> Option<Time> {
         self.ring.front().map(|first| first.at)
@@ -60,7 +61,7 @@ impl Timeouts {
         }
     }
 
-    /// Notes a command that the device has no longer. Does nothing if it never had it.
+    /// Notes that the device no longer has a command. A command that the device never had changes nothing.
     #[inline]
     pub fn done(&mut self, tag: DriveTag) {
         if let Some(serial) = self.serials.get_mut(tag.index()) {
@@ -69,7 +70,7 @@ impl Timeouts {
         self.drop_done();
     }
 
-    /// Takes the first deadline if it has come by `now`. Its command is in the device.
+    /// Takes the first deadline if it has come by `now`. The deadline's command is in the device.
     pub fn take(&mut self, now: Time) -> Option<Deadline> {
         let first = *self.ring.front().filter(|first| first.at <= now)?;
         self.ring.pop_front();
@@ -77,13 +78,13 @@ impl Timeouts {
         Some(first)
     }
 
-    /// Waits for a command again whose deadline was taken, as the device is about to complete it.
+    /// Puts back a taken deadline with a new time, since the device is about to complete the command.
     pub fn again(&mut self, deadline: Deadline, at: Time) {
         self.push(Deadline { at, ..deadline });
     }
 
-    /// Makes `latest` the deadline of every command in the device that has a later one or none. With `None` all keep
-    /// theirs.
+    /// Makes `latest` the deadline of every command in the device with a later deadline or none. With `None` all
+    /// deadlines stay.
     pub fn shorten(&mut self, latest: Option<Time>) {
         let Some(latest) = latest else { return };
         for deadline in &mut self.ring {
@@ -107,7 +108,7 @@ impl Timeouts {
             self.ring.back().is_none_or(|last| last.at <= deadline.at),
             "deadlines come in order of time"
         );
-        // Behind a command that hangs, those that are done would pile up for as long as it may hang.
+        // Completed commands would pile up behind a command that hangs.
         if self.ring.len() > 2 * self.serials.len() + 32 {
             let serials = &self.serials;
             self.ring
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(timeouts.next(), None);
     }
 
-    /// A command that hangs stays first, and millions pass it.
+    /// A command that hangs stays first, while a large number of commands pass it.
     #[test]
     fn a_command_that_hangs_does_not_make_the_ring_grow() {
         let mut timeouts = Timeouts::default();

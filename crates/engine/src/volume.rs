@@ -1,9 +1,9 @@
 //! Several disks behind one address space.
 //!
-//! A [`Volume`] has an engine for each member. A [`Map`] says on which member a sector lies. A client's request becomes
-//! one request for each run of sectors on a member; these parts have ids of their own, and the log, the audit and
-//! the replay know parts and members. The client's request ends when all its parts have, with the worst outcome.
-//! In a volume of one there are no parts: requests pass as they are.
+//! A [`Volume`] has an engine for each member. A [`Map`] assigns sectors to members. A client's request becomes one
+//! request for each run of sectors on a member; these parts have ids of their own. Log, audit and replay work with
+//! parts and members. The client's request ends when all its parts have, with the worst outcome. In a volume of one
+//! there are no parts: requests pass as they are.
 //!
 //! # Order
 //!
@@ -16,8 +16,8 @@
 //! concerns, and a flush of one part does not hold up the others. A write with [`Flags::PREFLUSH`] is a flush of its
 //! members followed by the write.
 //!
-//! The members are told of the rank of what is held ([`Event::Behind`]), so that what the flush waits for inherits it, as
-//! it does in a single engine.
+//! The members are notified of the rank of held requests ([`Event::Behind`]). The requests that the flush waits for
+//! inherit this rank, as in a single engine.
 
 use crate::few::Few;
 use crate::map::{MEMBERS_MAX, Map, Member};
@@ -33,7 +33,7 @@ pub struct Part {
     pub id: u64,
     /// The client's request.
     pub of: u64,
-    /// How far from the start of the client's request the part begins.
+    /// Distance from the start of the client's request to the start of the part.
     pub offset: Sectors,
     /// The part's sectors on its member.
     pub extent: Extent,
@@ -47,7 +47,7 @@ struct Whole {
     /// Parts that have not ended.
     left: u32,
     outcome: Outcome,
-    /// When the last of the parts went to a drive.
+    /// Time when the last part went to a drive.
     issued: Time,
     /// The parts are the flushes before a write.
     preflush: bool,
@@ -56,39 +56,39 @@ struct Whole {
 /// The engines of a volume, and the clients' requests that have parts on them.
 pub(crate) struct Volume {
     engines: Few<Engine>,
-    /// None in a volume of one.
+    /// State for several members; `None` in a volume of one member.
     split: Option<Box<Split>>,
 }
 
-/// What a volume of several members needs beside the engines.
+/// State of a volume of several members, in addition to the engines.
 struct Split {
     map: Box<dyn Map>,
-    /// By the number that parts have of it.
+    /// By the number that parts refer to.
     wholes: Vec<Whole>,
     free_wholes: Vec<u32>,
-    /// By id: to which request the part belongs.
+    /// By part id: number of the client's request in `wholes`.
     parts: Vec<u32>,
     free_parts: Vec<u32>,
-    /// Flushes that have not ended, each with its members as bits. No member is in two.
+    /// Flushes that have not ended, each with its members as bits. No member belongs to two flushes.
     flushes: Vec<(u32, u64)>,
     /// Requests that are held behind a flush, with the times of their arrivals.
     behind: VecDeque<(Time, Arrival)>,
-    /// Members of all flushes and of all that is held, as bits.
+    /// Members of all flushes and of all held requests, as bits.
     blocked: u64,
-    /// Held requests whose rank the members know, if the rank changes anything; counted from the first.
+    /// Number of held requests, from the first, whose rank the members know or need not know.
     told: usize,
-    /// Events that members have not been told yet.
+    /// Events that members have not been notified of yet.
     inbox: VecDeque<(Member, Event, Option<Part>)>,
     /// Members that may have commands.
     to_poll: VecDeque<Member>,
-    /// By member: when its engine wakes, as of the last poll. Asked before each event.
+    /// By member: wake-up time of the engine, as of the last poll. Read before each event.
     wakes: Vec<Time>,
     /// By member: true if it was polled since [`Volume::take_polled`].
     polled: Vec<bool>,
 }
 
 impl Volume {
-    /// A volume of one.
+    /// Creates a volume of one member.
     pub fn one(engine: Engine) -> Volume {
         Volume {
             engines: Few::one(engine),
@@ -96,11 +96,11 @@ impl Volume {
         }
     }
 
-    /// A volume of these members, in their order.
+    /// Creates a volume of these members, in order.
     ///
     /// # Panics
     ///
-    /// If the map is of another number of members, or of more than [`MEMBERS_MAX`].
+    /// If the map has another number of members, or more than [`MEMBERS_MAX`].
     pub fn new(engines: Vec<Engine>, map: Box<dyn Map>) -> Volume {
         assert_eq!(
             engines.len(),
@@ -145,7 +145,7 @@ impl Volume {
             && (self.split.as_ref()).is_none_or(|split| split.behind.is_empty())
     }
 
-    /// The clients' requests that are not finished, as they arrived, in no particular order.
+    /// Returns the clients' unfinished requests as they arrived, in no particular order.
     pub fn unfinished(&self) -> impl Iterator<Item = Request<()>> {
         let one = match self.split {
             None => self.engines.only(),
@@ -165,7 +165,7 @@ impl Volume {
         self.split.is_none()
     }
 
-    /// The member that waits for the earliest time, the first of several; the first of all if none waits.
+    /// Returns the member with the earliest wake-up, the first of several; the first member if none waits.
     #[inline(always)]
     pub fn wakes(&self) -> Member {
         if self.split.is_none() {
@@ -176,7 +176,7 @@ impl Volume {
         Member(first.map_or(0, |(member, _)| member))
     }
 
-    /// The earliest time at which an engine wakes; [`Time::NEVER`] if none does.
+    /// Returns the earliest wake-up of an engine; [`Time::NEVER`] if there is none.
     #[inline(always)]
     pub fn next_wakeup(&self) -> Time {
         match &self.split {
@@ -185,7 +185,7 @@ impl Volume {
         }
     }
 
-    /// Notes that a member of several has been polled until there was no more command.
+    /// Notes that a member has been polled until it had no more commands.
     pub fn polled(&mut self, member: Member) {
         if let Some(split) = &mut self.split {
             let wakes = self.engines[member.index()].next_wakeup();
@@ -194,7 +194,7 @@ impl Volume {
         }
     }
 
-    /// Returns true, once, if a member was polled. The only member always was.
+    /// Returns true, once, if a member was polled. A volume of one member always returns true.
     #[inline(always)]
     pub fn take_polled(&mut self, index: usize) -> bool {
         let split = self.split.as_mut();
@@ -212,18 +212,18 @@ impl Volume {
     /// Polls a member after its scheduler or its gate was swapped.
     pub fn swapped(&mut self, member: Member) {
         if let Some(split) = &mut self.split {
-            // Another gate has other lanes.
+            // A new gate may have other lanes, so the members have to be notified again.
             split.told = 0;
             split.to_poll.push_back(member);
         }
     }
 
-    /// The next of several members that may have commands.
+    /// Returns the next member that may have commands.
     pub fn next_to_poll(&mut self) -> Option<Member> {
         self.split.as_mut()?.to_poll.pop_front()
     }
 
-    /// Takes what clients do; each of several members gets its events by [`Volume::next_event`].
+    /// Takes an event of clients. Each member gets its events by [`Volume::next_event`].
     pub fn ask(&mut self, now: Time, event: Event) {
         let Some(split) = &mut self.split else {
             return;
@@ -250,7 +250,7 @@ impl Volume {
         }
     }
 
-    /// The next event for one of several members. Ask for it when [`Volume::next_to_poll`] has returned `None`. Poll again
+    /// Returns the next event for a member. Call this when [`Volume::next_to_poll`] has returned `None`, and poll again
     /// after each event.
     pub fn next_event(&mut self) -> Option<(Member, Event, Option<Part>)> {
         let split = self.split.as_mut()?;
@@ -261,32 +261,31 @@ impl Volume {
         Some((member, event, None))
     }
 
-    /// The client's request that a part belongs to.
+    /// Returns the client's request that a part belongs to.
     pub fn whole_of(&self, part: &Part) -> Option<&Request<()>> {
         let split = self.split.as_ref()?;
         let whole = *split.parts.get(part.id as usize)?;
         Some(&split.wholes[whole as usize].request)
     }
 
-    /// Who waits in the volume for a flush.
+    /// Returns origin and class of each request that waits in the volume for a flush.
     pub fn behind(&self) -> impl Iterator<Item = (Origin, Class)> {
         let behind = self.split.iter().flat_map(|split| &split.behind);
         behind.map(|(_, arrival)| (arrival.origin, arrival.class))
     }
 
-    /// Takes note of the end of a request at one of several members. Returns what its client is to be told, if it was the
-    /// last part.
+    /// Notes the end of a part at a member. Returns the end of the client's request if this was the last part.
     pub fn finished(&mut self, done: &Finished) -> Option<Finished> {
         self.split.as_mut()?.finished(done)
     }
 }
 
-/// A member among members as bits; 0 behind the last that there may be.
+/// The bit of a member; 0 beyond [`MEMBERS_MAX`].
 fn bit(member: u16) -> u64 {
     1_u64.checked_shl(member.into()).unwrap_or_default()
 }
 
-/// Takes the first run off `rest`.
+/// Takes the first run of sectors on one member off `rest`.
 fn take_first(map: &dyn Map, rest: &mut Extent) -> Option<(Member, Extent)> {
     if rest.is_empty() {
         return None;
@@ -302,7 +301,8 @@ fn take_first(map: &dyn Map, rest: &mut Extent) -> Option<(Member, Extent)> {
     Some((member, there))
 }
 
-/// The worse of two outcomes. A medium that cannot be read is known best; a command that timed out may still happen.
+/// Returns the worse of two outcomes. A medium error is the least bad, since its effect is known. A timeout is the
+/// worst, since the command may still take effect.
 fn worse(one: Outcome, other: Outcome) -> Outcome {
     let rank = |outcome| match outcome {
         Outcome::Done => 0,
@@ -326,7 +326,8 @@ fn request(arrived: Time, arrival: &Arrival) -> Request<()> {
     }
 }
 
-/// Flushes before writes are the volume's, since they may be for several members.
+/// Removes the flag for a flush before a write. The volume does these flushes itself, since they may concern several
+/// members.
 fn without_preflush(flags: Flags) -> Flags {
     let bits = flags.bits() & !Flags::PREFLUSH.bits();
     Flags::from_bits(bits).unwrap_or(Flags::NONE)
@@ -341,7 +342,8 @@ impl Split {
             .chain(behind.map(|(arrived, arrival)| request(*arrived, arrival)))
     }
 
-    /// Tells a member of one that waits here for the flush, and outranks all that the member knows to wait for it.
+    /// Returns an event that notifies a member of a request that waits here for the flush. The request outranks all
+    /// requests that the member knows to wait for the flush.
     fn hand_on_rank(&mut self, engines: &Few<Engine>) -> Option<(Member, Event)> {
         if self.told < self.behind.len() && !engines.iter().any(Engine::may_lend) {
             self.told = self.behind.len();
@@ -372,7 +374,7 @@ impl Split {
         }
     }
 
-    /// Members that a request concerns, as bits: those between the first sector's and the last sector's.
+    /// Returns the members that a request concerns, as bits: all members from the first sector's to the last sector's.
     fn members_of(&self, arrival: &Arrival) -> u64 {
         let extent = arrival.extent;
         let first = self.map.concerned(extent.start);
@@ -384,7 +386,7 @@ impl Split {
             .fold(0, |all, member| all | bit(member))
     }
 
-    /// Admits held requests that nothing blocks any longer, in the order in which they came.
+    /// Admits held requests that no flush blocks any longer, in order of arrival.
     fn release(&mut self) {
         self.told = 0;
         let of_flushes = self.flushes.iter();

@@ -1,4 +1,4 @@
-//! What surrounds the loop: the devices, the clients and the time of a [`World`], orders, jobs in the background, observers.
+//! Surroundings of the loop: devices, clients and time of a [`World`], orders, and jobs in the background.
 
 use crate::audit::Violation;
 use crate::volume::Part;
@@ -14,16 +14,16 @@ mod layer;
 
 pub use layer::BackgroundLayer;
 
-/// A command that a device is done with.
+/// A command that a device has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// Whose device.
+    /// The device's member.
     pub member: Member,
     /// The command's tag.
     pub tag: DriveTag,
-    /// When it completed.
+    /// Time of the completion.
     pub at: Time,
-    /// How it ended.
+    /// Outcome of the command.
     pub outcome: Outcome,
 }
 
@@ -32,42 +32,43 @@ pub struct Done {
 pub enum Asked {
     /// A request arrives.
     Request(Arrival),
-    /// A client goes to sleep on requests that are held back. The client's part of the volume begins at this sector.
+    /// A client goes to sleep on requests that are held back, which ends its burst. The client's part of the volume
+    /// begins at this sector.
     Unplugged(Lba),
 }
 
 /// A change of a running volume: of schedulers, gates, lanes, timeouts.
 pub enum Order {
-    /// Another scheduler takes over from the old one, with everything that is queued in its lane.
+    /// A new scheduler replaces the old one and takes over the queued requests of its lane.
     Swap {
-        /// Whose.
+        /// The engine's member.
         member: Member,
-        /// Which lane's.
+        /// The scheduler's lane.
         lane: Lane,
-        /// Its text, for the log; one word.
+        /// The text for the log; one word.
         text: String,
         /// The scheduler, empty.
         scheduler: Box<dyn Scheduler>,
     },
     /// Queued and staged requests of a lane move to another lane ([`Event::Drained`](crate::Event::Drained)).
     Drain {
-        /// Whose.
+        /// The engine's member.
         member: Member,
         /// The lane that is emptied.
         from: Lane,
-        /// The lane that takes it.
+        /// The lane that takes the requests.
         to: Lane,
     },
-    /// Commands are given up on after another time. Those in the device keep their deadline unless the new one is
-    /// earlier, or they had none.
+    /// The timeout of commands changes. A command in the device gets the new deadline if the new one is earlier, or if
+    /// the command had none.
     Timeout(Option<Nanos>),
-    /// The gate of an engine is told something.
+    /// The gate of an engine gets an order.
     Gate(Member, GateOrder),
-    /// Another gate takes over from the old one, with everything that waits.
+    /// A new gate replaces the old one and takes over all waiting requests.
     SwapGate {
-        /// Whose.
+        /// The engine's member.
         member: Member,
-        /// Its text, for the log; one word.
+        /// The text for the log; one word.
         text: String,
         /// The gate.
         gate: Box<dyn Gate>,
@@ -76,7 +77,7 @@ pub enum Order {
     },
 }
 
-/// What a device says when it is told to give up on a command.
+/// Answer of a device to the order to give up on a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GaveUp {
     /// The device has the command no longer; the request ends as [`Outcome::TimedOut`] or is tried again in parts.
@@ -87,42 +88,45 @@ pub enum GaveUp {
     AskAgain,
 }
 
-/// A command that was not answered in time.
+/// A command that was not completed in time.
 #[derive(Clone, Copy)]
 pub struct Late<'a> {
-    /// Whose device has the command.
+    /// The member whose device has the command.
     pub member: Member,
     /// The command's tag.
     pub tag: DriveTag,
-    /// How often the device has answered [`GaveUp::AskAgain`].
+    /// Number of times that the device has answered [`GaveUp::AskAgain`].
     pub promises: u32,
-    /// The timeout as it is now.
+    /// The present timeout.
     pub timeout: Option<Nanos>,
     /// The engine, which knows the command's parts.
     pub engine: &'a Engine,
 }
 
-/// What leads to the first request that is staged in a lane.
+/// State of head and drive before the first request that is staged in a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Approach {
-    /// That lane.
+    /// The lane.
     pub lane: Lane,
-    /// The head behind all that goes before it.
+    /// The head after all commands that precede the request.
     pub head: HeadState,
-    /// When the drive should have room for the next command, as far as anybody predicts that; in the past if it has.
+    /// Predicted time at which the drive has room for the next command, if there is a prediction. A time in the past
+    /// means that the drive has room.
     pub room: Option<Time>,
-    /// Whether the drive gets one command at a time, or one of this lane: what comes behind another is sent when that is done.
+    /// True if the drive gets one command at a time, in general or by the gate's rule for this lane. The request is
+    /// then sent when the preceding command is done.
     pub serial: bool,
 }
 
-/// A job in the background of an engine. It asks for what goes with staged requests, and is told what became of it;
-/// no client is.
+/// A job in the background of an engine. The job asks for requests that go with staged requests, and is notified of
+/// their end. No client is notified.
 pub trait Background {
-    /// A request that is to go with one that is staged, or alone; [`Engine::may_join`] says of it that it may. Asked when
-    /// there are no more commands, until there is none.
+    /// Returns a request that is to go with a staged request, alone or through the queue. [`Engine::may_join`] must
+    /// allow it. Called when there are no more commands, until `None`.
     ///
-    /// `approach` is what leads to that request; `None` if nothing is staged, or nobody follows the head. A job that is
-    /// offered each request hears of it once ([`Background::is_offered`]).
+    /// `approach` is the state before the first staged request. It is `None` if no request is staged, or if no tracker
+    /// follows the head. A job with [`Background::is_offered`] is called for each chosen request until the job returns
+    /// `None`.
     fn joins(
         &mut self,
         now: Time,
@@ -130,54 +134,55 @@ pub trait Background {
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)>;
 
-    /// Returns true if each request that is chosen is to be offered to the job before it goes, also where the drive has room
-    /// for it. Otherwise only those are that wait for the drive.
+    /// Returns true if each chosen request is to be offered to the job before the request goes, even if the drive has
+    /// room. Otherwise only requests that wait for the drive are offered.
     fn is_offered(&self) -> bool {
         false
     }
 
-    /// The most commands that the drive is to have for the sake of this job, asked before [`Background::joins`]; `None` if it makes no difference to the job.
+    /// Returns the job's limit on the number of commands in the drive, `None` without a limit. Called before
+    /// [`Background::joins`].
     fn depth(&self) -> Option<u32> {
         None
     }
 
-    /// When the job is to be asked though nothing happens; in the past means at once. A job that is asked then has to do
-    /// something, or to name a later time.
+    /// Returns the time at which the job is to be asked without an event. A time in the past means at once. A job that
+    /// is asked then has to do something, or to name a later time.
     fn next_wakeup(&self, _engine: &Engine) -> Option<Time> {
         None
     }
 
-    /// Returns true if the job has nothing more to do, for whoever waits for that.
+    /// Returns true if the job has nothing more to do.
     fn is_over(&self) -> bool {
         false
     }
 
-    /// What is to follow the head for this job, if no scheduler has it followed.
+    /// Returns the tracker that is to follow the head for this job. The engine uses it if no scheduler has a tracker.
     fn tracker(&self) -> Option<Box<dyn Track>> {
         None
     }
 
-    /// A client's request arrives; the drive has nothing of it yet.
+    /// Notifies the job of a client's request that arrives and has not gone to the drive.
     fn arrives(&mut self, _now: Time, _arrival: &Arrival) {}
 
-    /// A client's request is over.
+    /// Notifies the job that a client's request is over.
     fn seen(&mut self, _now: Time, _done: &Finished) {}
 
-    /// Writes into `data`, which holds anything before, what one of its requests is to write. Asked in a live server,
-    /// when a write has joined; in simulation there are no data.
+    /// Fills `data` with the data of the job's write `id`. `data` has arbitrary contents before. A live server calls
+    /// this when a write has joined. In simulation there are no data.
     ///
     /// # Panics
     ///
-    /// If it is a job that does not write.
+    /// If the job does not write.
     fn fill(&mut self, id: u64, data: &mut [u8]) {
         panic!("b{id} writes {} bytes, and nobody says what", data.len());
     }
 
-    /// One of its requests is over. `data` is what was read by one that succeeded in a live server.
+    /// Notifies the job that its request is over. `data` is the data of a successful read in a live server.
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>);
 }
 
-/// A job that somebody else looks at while it runs.
+/// A job that is shared, so that another owner can inspect it while it runs.
 impl<B: Background> Background for Rc<RefCell<B>> {
     fn joins(
         &mut self,
@@ -225,46 +230,48 @@ impl<B: Background> Background for Rc<RefCell<B>> {
     }
 }
 
-/// What surrounds the engines: devices, clients and time.
+/// The surroundings of the engines: devices, clients and time.
 pub trait World {
-    /// Why the world ends early. An engine that breaks a promise is such a reason.
+    /// Reason for an early end of the world. A broken promise of an engine is such a reason.
     type Error: From<Broken>;
 
-    /// Returns the time of the next order, if that is known before; else [`Time::NEVER`].
+    /// Returns the time of the next order if it is known in advance, else [`Time::NEVER`].
     #[inline]
     fn next_order(&self) -> Time {
         Time::NEVER
     }
 
-    /// The order that is due, unless it was one for a device, which has been obeyed then.
+    /// Returns the order that is due. If the order was for a device, the world obeys it and returns `None`.
     fn order(&mut self, _now: Time) -> Option<Order> {
         None
     }
 
-    /// Returns the time at which something next happens in a device; [`Time::NEVER`] if nothing does.
+    /// Returns the time of the next event in a device, [`Time::NEVER`] if there is none.
     fn next_device(&self) -> Time;
 
-    /// A command that a device is done with by `now`, if there is one: the earliest first, then by member.
+    /// Returns a command that a device has completed by `now`, if there is one. The earliest comes first, then the
+    /// lowest member.
     fn completed(&mut self, now: Time) -> Option<Done>;
 
     /// Returns the time of a client's next request. A time that has passed means at once.
     fn next_arrival(&self) -> Option<Time>;
 
-    /// Returns what a client asks at `now`; `None` if none does after all.
+    /// Returns a client's request or end of a burst at `now`; `None` if there is none after all.
     ///
     /// # Errors
     ///
-    /// If the request cannot be.
+    /// If the request is invalid.
     fn arrived(&mut self, now: Time) -> Result<Option<Asked>, Self::Error>;
 
-    /// The next request that has become certain to come, each told once. Asked after every event and completion.
+    /// Returns the next request that has become certain to come. Each such request is returned once. Called after every
+    /// event and completion.
     #[inline]
     fn foretell(&mut self) -> Option<Foretold> {
         None
     }
 
-    /// Sends a command to a device; `engine` knows its parts. Returns false if the command never reaches the device,
-    /// and has no deadline for that reason; [`World::completed`] returns it.
+    /// Sends a command to a device; `engine` knows the command's parts. Returns false if the command never reaches the
+    /// device. The command then has no deadline, and [`World::completed`] returns it.
     fn submit(
         &mut self,
         now: Time,
@@ -276,18 +283,18 @@ pub trait World {
     /// Tells a device to give up on a command that it has had for the whole of the timeout.
     fn give_up(&mut self, now: Time, late: &Late<'_>) -> GaveUp;
 
-    /// Tells whoever asked that a request is over.
+    /// Notifies the client that its request is over.
     ///
     /// # Errors
     ///
     /// If the world must end.
     fn finished(&mut self, now: Time, done: &Finished) -> Result<(), Self::Error>;
 
-    /// A request of a job in the background joins: what it needs beside the engine is to be found. `job` says what it
-    /// writes.
+    /// Prepares the resources of a background job's request that joins, such as its buffer. `job` supplies the data of
+    /// a write.
     fn joined(&mut self, _member: Member, _arrival: &Arrival, _job: &mut dyn Background) {}
 
-    /// Tells a job in the background that one of its requests is over.
+    /// Notifies a job in the background that its request is over.
     fn background(
         &mut self,
         now: Time,
@@ -298,18 +305,19 @@ pub trait World {
         job.finished(now, done, None);
     }
 
-    /// Tells the account of a device why requests wait. Called when there are no more commands.
+    /// Notes in the account of a device the reason why requests wait. Called when there are no more commands.
     fn backlog(&mut self, now: Time, member: Member, backlog: Backlog);
 
-    /// Tells of a part that a client's request has on a member of a volume of several; before the part arrives there.
+    /// Notifies the world of a part of a client's request on a member of a volume, before the part arrives there.
+    /// Volumes of one member have no parts.
     #[inline]
     fn part(&mut self, _member: Member, _part: &Part) {}
 
-    /// Tells that a part has ended; before [`World::finished`] tells that of its client's request.
+    /// Notifies the world that a part has ended. If the client's request ends with it, [`World::finished`] follows.
     #[inline]
     fn part_finished(&mut self, _now: Time, _done: &Finished) {}
 
-    /// Tells observers what passes through an engine.
+    /// Shows observers an event, command or swap of an engine.
     #[inline]
     fn seen(&mut self, _now: Time, _member: Member, _seen: Seen<'_>) {}
 }
@@ -318,8 +326,8 @@ pub trait World {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at {at}: {violation}")]
 pub struct Broken {
-    /// When.
+    /// Time of the violation.
     pub at: Time,
-    /// Which promise.
+    /// The broken promise.
     pub violation: Violation,
 }

@@ -1,5 +1,4 @@
-//! Many tasks on many threads, and their results on one: what runs of simulations are made by,
-//! whoever wants them.
+//! Runs many tasks on many threads, and hands their results to one thread. All runs of simulations are made this way.
 
 use crate::fault::Fault;
 use rayon::prelude::*;
@@ -8,23 +7,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long nothing may come before [`Taker::wait`] is asked.
+/// Time without a result after which [`Taker::wait`] is called.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Who takes results, on the thread that wants them.
+/// Receiver of results, on the calling thread.
 pub trait Taker<R> {
-    /// Takes the result of the task of this number, as soon as it is there: in any order.
+    /// Takes the result of the task of this number as soon as the result is there, in any order.
     fn take(&mut self, number: usize, result: R) -> ControlFlow<()>;
 
-    /// Called now and then while there is none.
+    /// Called now and then while no result is there.
     fn wait(&mut self) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
-/// Makes all tasks, `jobs` at a time or as many as there are processors, in their order, on threads
-/// of their own: the calling one takes what they made. Once the taker breaks off, no further task
-/// begins; those under way are waited for.
+/// Makes all tasks in their order on separate threads, `jobs` at a time or as many as there are processors. The calling thread takes the
+/// results. After the taker breaks off, no further task starts, and running tasks are waited for.
 ///
 /// # Errors
 ///
@@ -43,12 +41,12 @@ pub fn each<T: Send, R: Send>(
             let (results, make, over) = (results.clone(), &make, &over);
             scope.spawn_fifo(move |_| {
                 if !over.load(Ordering::Relaxed) {
-                    // Nobody listens any more once the taker has broken off.
+                    // The channel has no receiver once the taker has broken off.
                     let _ = results.send((number, make(task)));
                 }
             });
         }
-        // Or it would wait for itself.
+        // Without this the thread would wait for itself.
         drop(results);
         loop {
             let next = match made.recv_timeout(PATIENCE) {
@@ -100,7 +98,7 @@ mod tests {
     fn results_come_in_the_order_of_the_tasks_whatever_is_done_first() {
         for jobs in [Some(1), Some(3), None] {
             let spin = |number: usize| {
-                // The first takes longest.
+                // The first task takes longest.
                 let rounds = (100 - number) * 1000;
                 let sum = (0..rounds).fold(0_u64, |sum, step| sum.wrapping_mul(3) ^ step as u64);
                 (number, sum)
@@ -112,7 +110,7 @@ mod tests {
         assert!(all(None, Vec::<u8>::new(), |task| task).unwrap().is_empty());
     }
 
-    /// Fails by waiting for ever if they are made one after the other.
+    /// Hangs if the tasks are made one after the other.
     #[test]
     fn so_many_are_made_at_a_time() {
         let all_there = Barrier::new(3);
@@ -166,7 +164,7 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        // Also if there is but one.
+        // A single task behaves likewise.
         each(Some(1), vec![1], until_asked, &mut Patient(&asked)).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong in a command, and what its exit code is.
+//! Errors of commands, and their exit codes.
 
 use headtime_config::{Error as TreeError, Place};
 use headtime_linux::shown::one_line;
@@ -24,16 +24,16 @@ pub enum Fault {
     /// A scenario, configuration, profile, trace or log is wrong: exit code 3.
     #[error("{}", one_line(.0))]
     Input(String),
-    /// A file cannot be read or written, or a socket not be used: exit code 4.
+    /// A file cannot be read or written, or a socket cannot be used: exit code 4.
     #[error("{}", one_line(.0))]
     File(String),
-    /// Told to end twice: what was under way was given up: exit code 5.
+    /// Told to end twice, the command gave up its work: exit code 5.
     #[error("ended at once; what clients had not flushed may be lost")]
     Interrupted,
-    /// Told to end: what is done is kept: exit code 5.
+    /// Told to end, the command kept its finished work: exit code 5.
     #[error("{}", one_line(.0))]
     Stopped(String),
-    /// Nobody reads our output any more; no error: exit code 0.
+    /// The reader of the output has closed it, which is no error: exit code 0.
     #[error("the output was closed")]
     Closed,
 }
@@ -64,12 +64,12 @@ impl Fault {
         }
     }
 
-    /// Whether what was asked for is wrong, and not what this machine makes of it.
+    /// True if the input or the command line is wrong, rather than this machine.
     pub const fn is_about_input(&self) -> bool {
         matches!(self, Fault::Usage(_) | Fault::Input(_))
     }
 
-    /// The same, with whom it befell in front.
+    /// This fault with a name in front.
     #[must_use]
     pub fn of(self, name: &str) -> Fault {
         let with = |text: String| format!("{name}: {text}");
@@ -88,27 +88,27 @@ impl Fault {
         }
     }
 
-    /// Something is wrong with what was read.
+    /// Fault for wrong input.
     pub fn input(error: impl Display) -> Fault {
         Fault::Input(error.to_string())
     }
 
-    /// Something is wrong with what stands on the command line.
+    /// Fault for a wrong command line.
     pub fn usage(error: impl Display) -> Fault {
         Fault::Usage(error.to_string())
     }
 
-    /// A file could not be read.
+    /// Fault for a file that cannot be read.
     pub fn reading(path: &Path, error: &io::Error) -> Fault {
         Fault::File(format!("{}: cannot read: {error}", name(path)))
     }
 
-    /// A file could not be written.
+    /// Fault for a file that cannot be written.
     pub fn writing(path: &Path, error: &io::Error) -> Fault {
         Fault::File(format!("{}: cannot write: {error}", name(path)))
     }
 
-    /// The standard output does not take more.
+    /// Fault for a standard output that accepts no more text.
     pub fn output(error: &io::Error) -> Fault {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Fault::Closed
@@ -118,8 +118,7 @@ impl Fault {
     }
 }
 
-/// What to say behind "is called that" of a name that there is not: the one of `names` that it resembles, if any, else
-/// `otherwise`.
+/// End of a message about an unknown name: a question with the nearest of `names`, or `otherwise` if no name is near.
 pub fn did_you_mean<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str>,
@@ -131,7 +130,7 @@ pub fn did_you_mean<'a>(
     }
 }
 
-/// A file's name on one line: a configuration may hold it, or a trace.
+/// Name of a file on one line. Names from configurations and traces may hold line breaks.
 pub fn name(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }
@@ -145,7 +144,7 @@ impl From<StackError> for Fault {
     }
 }
 
-/// What is wrong on the command line is a usage fault, what is wrong in a file is not.
+/// Turns errors on the command line into usage faults, and errors in files into input faults.
 impl From<TreeError> for Fault {
     fn from(error: TreeError) -> Fault {
         match error.place {

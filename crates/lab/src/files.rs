@@ -9,19 +9,19 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A file under way. Until [`Output::finish`] the old one, if there is one, stays as it is.
+/// A file that is being written. Until [`Output::finish`], an old file of the name stays as it is.
 ///
 /// Devices and pipes (`/dev/stdout`) cannot be replaced and are written to directly.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
-    /// Where the text is gathered, if not in the file itself.
+    /// Temporary file with the text, if the text is not written to the file itself.
     beside: Option<PathBuf>,
     writer: BufWriter<File>,
 }
 
 impl Output {
-    /// Begins a file. Fails early where the file could not be written at the end.
+    /// Starts a file. Fails early if the file could not be written at the end.
     ///
     /// # Errors
     ///
@@ -74,11 +74,11 @@ impl Output {
         output.finish()
     }
 
-    /// Refuses a file that is there. Devices and pipes always are.
+    /// Refuses a file that exists. Devices and pipes are accepted.
     ///
     /// # Errors
     ///
-    /// If it is.
+    /// If the file exists.
     pub fn is_new(path: &Path) -> Result<(), Fault> {
         match fs::symlink_metadata(path) {
             Ok(_) if !is_special(path) => Err(Fault::File(format!(
@@ -89,17 +89,17 @@ impl Output {
         }
     }
 
-    /// Writes a text as the whole file, which is not there yet.
+    /// Writes a text as a whole new file.
     ///
     /// # Errors
     ///
-    /// If it is, also if it has come in the meantime, or if it cannot be written.
+    /// If the file exists, even if it was made in the meantime, or if it cannot be written.
     pub fn write_new(path: &Path, text: &str) -> Result<(), Fault> {
         Output::is_new(path)?;
         if is_special(path) {
             return Output::write_all_of(path, text);
         }
-        // Of two who take the name at the same time, one is told that it is there.
+        // If two processes take the name at the same time, one gets the error that the file exists.
         File::create_new(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Output::is_new(path)
                 .err()
@@ -125,7 +125,7 @@ impl Output {
 ///
 /// # Errors
 ///
-/// If another process has it, or it cannot be read and written.
+/// If another process has the file, or the file cannot be read and written.
 pub fn lock(path: &Path, taken: &str) -> Result<File, Fault> {
     let fault = |error: io::Error| Fault::writing(path, &error);
     loop {
@@ -136,7 +136,7 @@ pub fn lock(path: &Path, taken: &str) -> Result<File, Fault> {
         if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(Fault::File(format!("{}: {taken}", name(path))));
         }
-        // The other may have removed or replaced it between opening and locking.
+        // The other process may have removed or replaced the file between opening and locking.
         let same = |found: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == found.ino());
         if fs::metadata(path).is_ok_and(same) {
             return Ok(file);
@@ -154,7 +154,7 @@ pub fn sync_directory(of: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Whether it is there and no file: it is written to directly.
+/// True for a name that exists and is no regular file. Text is written to it directly.
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
@@ -169,7 +169,7 @@ impl Write for Output {
     }
 }
 
-/// What was not finished leaves nothing behind.
+/// Removes the text of a file that was not finished.
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(beside) = &self.beside {
@@ -228,7 +228,7 @@ mod tests {
         let said = format!("{}: is there already; --force replaces it", path.display());
         assert_eq!(fault.to_string(), said);
         assert_eq!(fs::read_to_string(&path).unwrap(), "first");
-        // A name that leads nowhere is one, too.
+        // A link that leads nowhere is a file, too.
         let link = directory.join("link.toml");
         std::os::unix::fs::symlink("nowhere.toml", &link).unwrap();
         assert!(Output::write_new(&link, "third").is_err());

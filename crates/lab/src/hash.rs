@@ -1,4 +1,4 @@
-//! Hashes that name what was run, the same on every machine.
+//! Hashes that identify runs, equal on every machine.
 
 use headtime_workload::Trace;
 
@@ -26,13 +26,13 @@ impl Hash {
         }
     }
 
-    /// A text and its end.
+    /// Adds a text and its end.
     pub(crate) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
         self.bytes(&[0]);
     }
 
-    /// The requests of a trace.
+    /// Adds the requests of a trace.
     pub(crate) fn trace(&mut self, trace: &Trace) {
         for request in &trace.requests {
             // One step for eight bytes: a trace may have millions of requests.

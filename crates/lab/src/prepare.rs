@@ -1,4 +1,4 @@
-//! From a scenario to what its runs need: drives with their changes, the trace on each of them.
+//! Prepares a scenario for its runs: drives with their changes, and the trace on each drive.
 
 use crate::fault::Fault;
 use crate::hash::{Hash, hash_of};
@@ -17,29 +17,29 @@ use headtime_workload::{
 use std::path::Path;
 use std::sync::Arc;
 
-/// A scenario with everything read that it names.
+/// A scenario with the contents of all files that it names.
 #[derive(Debug)]
 pub struct Prepared {
     /// The scenario.
     pub scenario: Scenario,
-    /// Its drives, in its order.
+    /// Drives, in the order of the scenario.
     pub drives: Vec<DriveSet>,
-    /// Names the scenario, see [`crate::report::Report::scenario_hash`].
+    /// Identifies the scenario, see [`crate::report::Report::scenario_hash`].
     pub hash: String,
     /// Names of the trace's devices, by export number less one; empty without a trace.
     pub devices: Vec<String>,
-    /// What was assumed or changed on the way, for people.
+    /// Assumptions and changes during preparation, for people.
     pub notes: Vec<String>,
-    /// What it names, drives and files, and a hash of the contents of each.
+    /// Drives and files that the scenario names, each with a hash of its contents.
     pub sources: Vec<(String, String)>,
 }
 
-/// A drive, and what all runs on it share.
+/// A drive, and the data that all runs on the drive share.
 #[derive(Debug)]
 pub struct DriveSet {
     /// The drive with its changes.
     pub profile: Profile,
-    /// The same but for the order of its firmware, as the profile says.
+    /// The drive with the firmware order of its profile.
     unordered: Profile,
     /// Layout of the array of such drives, if the scenario has an array.
     pub striped: Option<Striped>,
@@ -47,9 +47,9 @@ pub struct DriveSet {
     pub concat: Option<Concat>,
     /// Disk that the workload sees.
     disk: DiskSize,
-    /// Where its sectors are.
+    /// Layout of the drive's sectors.
     pub layout: Arc<Layout>,
-    /// What schedulers know of the drive.
+    /// The drive as schedulers know it.
     pub known: Arc<Known>,
     /// The trace on the drive, if the workload is one.
     pub script: Option<Arc<Script>>,
@@ -75,7 +75,7 @@ impl DriveSet {
         }
     }
 
-    /// The same with another order of the firmware.
+    /// Copy of this set with another order of the firmware.
     fn ordered(&self, firmware: Firmware) -> Result<DriveSet, Fault> {
         Ok(DriveSet {
             profile: with_firmware(&self.unordered, firmware)?,
@@ -90,7 +90,7 @@ impl DriveSet {
     }
 }
 
-/// Reads what a scenario names. What `stock` has is not made again.
+/// Reads the drives and files that a scenario names. Items that `stock` has are not made again.
 ///
 /// # Errors
 ///
@@ -133,7 +133,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let deepest = deepest.unwrap_or(1);
     for (number, drive) in scenario.drives.iter().enumerate() {
         let name = &drive.profile;
-        // Another order of the firmware makes another drive of the same files.
+        // A drive of the same files may differ in the order of its firmware.
         let mut earlier = scenario.drives[..number].iter();
         if let Some(at) = earlier.position(|earlier| earlier.profile == *name) {
             let same: &DriveSet = &set[at];
@@ -172,7 +172,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
             .believed
             .read(Some(&profile), |source| stock.believed(source));
         let beliefs = beliefs.map_err(|(_, fault): (_, Fault)| fault)?;
-        // A result depends on them only if a scheduler asks for them.
+        // A result depends on assumed drives only if a scheduler asks for them.
         let needs = scenario.needs();
         let believed = beliefs.drive.as_ref();
         let believed = believed.filter(|_| needs.positioning || needs.curve);
@@ -253,14 +253,14 @@ fn size(drive: &Profile, striped: Option<&Striped>) -> DiskSize {
 ///
 /// # Errors
 ///
-/// If it cannot be read.
+/// If the trace cannot be read.
 pub fn read(replay: &Replay) -> Result<Trace, Fault> {
     let reading = &replay.reading;
     let options = reading.options()?;
     Trace::open_all(&replay.file, &options).map_err(trace_fault)
 }
 
-/// A fault for what is wrong with a trace.
+/// Turns an error of a trace into a fault.
 pub fn trace_fault(error: TraceError) -> Fault {
     match error {
         TraceError::Open { .. } | TraceError::Read { .. } => Fault::File(error.to_string()),
@@ -272,7 +272,7 @@ pub fn trace_fault(error: TraceError) -> Fault {
 }
 
 impl crate::scenario::Reading {
-    /// For the reader of traces.
+    /// Options for the reader of traces.
     ///
     /// # Errors
     ///
@@ -352,8 +352,8 @@ fn script(
         .map_err(|error| Fault::Input(format!("{}: on drive {drive}: {error}", replay.name())))
 }
 
-/// The reads and writes of a program's trace on a disk, made once for all hosts with such a disk. A host has whole pages: what
-/// lies behind the last one is fitted as if it lay past the end of the disk.
+/// The reads and writes of a program's trace on a disk, made once for all hosts with such a disk. A host has whole pages. Requests behind
+/// the last whole page are fitted as if they lay past the end of the disk.
 ///
 /// # Errors
 ///
@@ -410,7 +410,7 @@ fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
     }
 }
 
-/// What was assumed or changed while the trace was read.
+/// Assumptions and changes during the reading of a trace.
 pub fn reading_notes(trace: &Trace) -> Vec<String> {
     use headtime_workload::UnitReason;
     let notes = &trace.notes;
@@ -480,8 +480,8 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
     texts
 }
 
-/// The scenario without what differs from place to place but not in meaning: the seed, which is
-/// reported beside the hash, and the directories of files, whose contents are hashed.
+/// The scenario without details that may differ between places: the seed, and the directories of files. The seed is reported beside the
+/// hash, and the contents of files are hashed.
 fn portable(scenario: &Scenario) -> Scenario {
     let mut portable = scenario.clone();
     portable.seed = 0;
@@ -493,7 +493,7 @@ fn portable(scenario: &Scenario) -> Scenario {
     portable
 }
 
-/// Made-up programs, at most so many requests of all together, with a seed.
+/// Made-up programs with a seed; `requests` limits the requests of all programs together.
 pub fn synthetic(groups: &[Group], requests: Option<u64>, seed: u64) -> SyntheticSpec {
     let mut processes = Vec::new();
     for group in groups {

@@ -31,7 +31,7 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// End of a run, from which its progress follows.
+/// End of a run, for measuring its progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// The run ends at this time.

@@ -1,8 +1,7 @@
-//! What scenarios share, made once however many of them need it and on whatever thread: drives, what
-//! schedulers know of them, traces, files on disks.
+//! Data that scenarios share, made once for all scenarios and threads: drives, assumed drives, traces, files on disks.
 //!
-//! Files are read once. Everything else is found by what it is made of, never by who asked for it, so
-//! that a result does not depend on what was there before.
+//! Files are read once. Every other item is found by its inputs and never by its user, so that a result does not depend on earlier
+//! requests.
 
 use crate::fault::Fault;
 use crate::hash::Hash;
@@ -20,14 +19,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Things that were made, by the text of what they are made of; at most so many are kept.
+/// Items by the text of their inputs. Beyond `most` items, the least recently used item is dropped.
 struct Memo<T> {
     most: usize,
     kept: Mutex<Shelf<T>>,
 }
 
 struct Shelf<T> {
-    /// With the time of the last use.
+    /// Items, each with the time of its last use.
     things: BTreeMap<String, (Arc<OnceLock<T>>, u64)>,
     now: u64,
 }
@@ -43,8 +42,8 @@ impl<T: Clone> Memo<T> {
         }
     }
 
-    /// The thing of this key; made now if it is not there. Whoever asks for it meanwhile waits, who
-    /// asks for another does not.
+    /// Returns the item of `key`, and makes the item if it is missing. Callers with the same key wait meanwhile. Callers with another key
+    /// do not wait.
     fn get(&self, key: String, make: impl FnOnce() -> T) -> T {
         let slot = {
             let mut kept = self.kept.lock().expect("nothing is made under the lock");
@@ -64,7 +63,7 @@ impl<T: Clone> Memo<T> {
     }
 }
 
-/// What scenarios share. Small things are kept for good, large ones only if they were used lately.
+/// Data that scenarios share. Limits are high for small items and low for large items.
 pub struct Stock {
     profiles: Memo<Result<(Profile, Findings), Fault>>,
     probed: Memo<Result<Profile, Fault>>,
@@ -85,11 +84,11 @@ impl fmt::Debug for Stock {
     }
 }
 
-/// Profiles: some kilobytes each.
+/// Limit for profiles, of some kilobytes each.
 const SMALL: usize = 4096;
-/// Tables of a drive's seeks, file systems full of files: some megabytes each.
+/// Limit for tables of a drive's seeks and for file systems full of files, of some megabytes each.
 const LARGE: usize = 64;
-/// Traces: tens of megabytes each and more.
+/// Limit for traces, of tens of megabytes each and more.
 const HUGE: usize = 8;
 
 impl Default for Stock {
@@ -111,7 +110,7 @@ impl Default for Stock {
 }
 
 impl Stock {
-    /// The profile that a text names, and what is to be said of it if it had to be imported.
+    /// The profile of a name or file, and the findings of the import if the profile had to be imported.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ impl Stock {
         self.profiles.get(name.to_owned(), open)
     }
 
-    /// The drive that schedulers are to believe in.
+    /// The profile that schedulers assume.
     ///
     /// # Errors
     ///
@@ -136,13 +135,13 @@ impl Stock {
         }
     }
 
-    /// Where the sectors of a drive are; `text` is its profile as text.
+    /// Layout of a drive's sectors; `text` is the drive's profile as text.
     pub fn layout(&self, profile: &Profile, text: &str) -> Arc<Layout> {
         let lay = || Arc::new(Layout::new(profile));
         self.layouts.get(text.to_owned(), lay)
     }
 
-    /// What schedulers know of a drive. What is made of it when it is needed, a model and a curve, is shared.
+    /// The drive as schedulers know it. The model and the curve are made when first needed, and shared.
     pub fn known(&self, beliefs: Beliefs) -> Arc<Known> {
         let mut key = beliefs
             .drive
@@ -158,7 +157,7 @@ impl Stock {
     ///
     /// # Errors
     ///
-    /// What `read` says.
+    /// The errors of `read`.
     pub fn trace(
         &self,
         replay: &Replay,
@@ -177,7 +176,7 @@ impl Stock {
     ///
     /// # Errors
     ///
-    /// What `make` says.
+    /// The errors of `make`.
     pub fn script(
         &self,
         replay: &Replay,
@@ -211,7 +210,7 @@ impl Stock {
     ///
     /// # Errors
     ///
-    /// What `make` says.
+    /// The errors of `make`.
     pub fn traced(
         &self,
         replay: &ReplaySpec,
@@ -221,12 +220,11 @@ impl Stock {
         self.traced.get(format!("{:?}", (replay, disk)), make)
     }
 
-    /// The bound of all that a run is to do; `key` is what it depends on, as text. `None` if that is too
-    /// much.
+    /// The bound of a run's whole work. `key` is the text of everything that the bound depends on. `None` if the work is too large.
     ///
     /// # Errors
     ///
-    /// What `compute` says.
+    /// The errors of `compute`.
     pub fn bound(
         &self,
         key: String,
@@ -236,11 +234,11 @@ impl Stock {
         self.bounds.get(key, compute)
     }
 
-    /// The profile of a run without other programs; `key` is what it depends on, as text.
+    /// The profile of a run without other programs. `key` is the text of everything that the profile depends on.
     ///
     /// # Errors
     ///
-    /// What `take` says.
+    /// The errors of `take`.
     pub fn profiled(
         &self,
         key: String,
@@ -249,11 +247,11 @@ impl Stock {
         self.profiled.get(key, take)
     }
 
-    /// The model of a program; `key` is what the model depends on, as text.
+    /// The model of a program. `key` is the text of everything that the model depends on.
     ///
     /// # Errors
     ///
-    /// What `train` says.
+    /// The errors of `train`.
     pub fn trained(
         &self,
         key: String,
@@ -300,7 +298,7 @@ mod tests {
         assert_eq!(memo.kept.lock().unwrap().things.len(), 2);
     }
 
-    /// Another drive under the same name, and the same under another, are told apart by what they are.
+    /// Drives are told apart by their contents, not by their names.
     #[test]
     fn drives_are_known_by_their_contents() {
         let stock = Stock::default();

@@ -7,8 +7,8 @@ use headtime_units::{Bytes, Rate, Sectors};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 
-/// An array of disks, as people write it: one key for each field. A scenario gives the number of equal disks, a server the
-/// names of its disks.
+/// An array of disks as in configuration files: one key for each field. A scenario gives the number of equal disks, a
+/// server the names of its disks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(bound(deserialize = "M: ArrayMembers"))]
 pub struct ArraySpec<M = u16> {
@@ -21,11 +21,11 @@ pub struct ArraySpec<M = u16> {
     /// Bytes on a disk before the next disk's turn; default 64 KiB (mdadm up to 3.1). A multiple of 4 KiB.
     #[serde(default = "chunk", deserialize_with = "chunks")]
     pub chunk: Bytes,
-    /// True if a coordinator has all disks serve the same stream at a time; default false. A scenario may have a list, and
-    /// compares its values.
+    /// True if a coordinator makes all disks serve the same stream at a time; default false. A scenario may list
+    /// several values to compare.
     #[serde(default = "alone", skip_serializing_if = "is_alone")]
     pub coordinate: Many<bool>,
-    /// Bytes a second of a link shared by all disks, as of a RAID card; no link if absent. 1 MB/s to 1 TB/s.
+    /// Rate of a link that all disks share, such as a RAID card's; no link if absent. 1 MB/s to 1 TB/s.
     #[serde(default, deserialize_with = "bus")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<Rate>,
@@ -78,11 +78,11 @@ fn bus<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
 
 /// Disks of an array, as a description gives them.
 pub trait ArrayMembers: Sized {
-    /// Reads them.
+    /// Reads the members.
     ///
     /// # Errors
     ///
-    /// If an array cannot have them.
+    /// If the number of members is not allowed.
     fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error>;
 
     /// Number of disks.
@@ -123,11 +123,12 @@ impl<M: ArrayMembers> ArraySpec<M> {
     ///
     /// If a disk has no whole chunk, or all disks together have too many sectors.
     pub fn over(&self, sizes: &[Sectors], sector_bytes: u32) -> Result<Striped, MapError> {
-        // A page has whole sectors, and so has a chunk.
+        // A page is a multiple of a sector, and a chunk is a multiple of a page.
         Striped::new(Sectors::new(self.chunk.0 / u64::from(sector_bytes)), sizes)
     }
 
-    /// Keys and values of the array, as settings of a log (`array.chunk`). People read them; a replay does not.
+    /// Returns keys and values of the array as settings of a log (`array.chunk`). They are for information. A replay
+    /// ignores them.
     pub fn log_settings(&self) -> impl Iterator<Item = (String, String)> + use<M>
     where
         M: Serialize,
@@ -136,7 +137,7 @@ impl<M: ArrayMembers> ArraySpec<M> {
         entries.map(|(key, value)| (format!("array.{key}"), value.text()))
     }
 
-    /// Read-ahead of a host above the array, if that is more than the host has: two stripes, as md sets it.
+    /// Returns the least read-ahead of a host above the array: two stripes, as md sets it.
     pub fn read_ahead(&self) -> Bytes {
         Bytes(2 * u64::from(self.members.count()) * self.chunk.0)
     }

@@ -1,4 +1,4 @@
-//! What schedulers believe of the drive.
+//! Profile of the drive that schedulers assume.
 
 use crate::{StackError, Unbuilt, drives};
 use headtime_disk::Model;
@@ -13,43 +13,42 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// Which unit of a drive is probed, and where for its curve: what is learned of it has nothing to do with
-/// what is run.
+/// Seed of the probed unit of a drive, and of the samples for its curve. It is independent of the seed of a run.
 const PROBE_SEED: u64 = 1;
 
-/// The belief in what probing a unit of the simulated drive finds out.
+/// Value of `belief` for the profile that probing a unit of the simulated drive yields.
 const PROBED: &str = "probed";
 
-/// The same of a unit whose speed does not wander: it was probed while the disk was at rest.
+/// As [`PROBED`], for a unit whose speed does not wander, since it was probed while the disk was at rest.
 const PROBED_STEADY: &str = "probed-steady";
 
-/// What schedulers are to believe of the drive, where they are not to believe what is so.
+/// The drive and the curve that schedulers assume, if these differ from the real ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Believed {
-    /// The drive that they believe to have, by name or file, or `probed` or `probed-steady`.
+    /// The assumed drive: a name or a file, or `probed` or `probed-steady`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub belief: Option<String>,
-    /// The file of the service-time curve that they are given if they need one.
+    /// File of the service-time curve for schedulers that need a curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub curve: Option<String>,
 }
 
-/// Where a believed drive comes from.
+/// Source of an assumed profile.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// It is named, or a file is.
+    /// The name of a drive or of a file.
     Named(&'a str),
-    /// It is learned of a unit of this drive.
+    /// The profile learned by probing a unit of this drive.
     Probed(&'a Profile),
 }
 
 impl Source<'_> {
-    /// The drive. Probing takes seconds.
+    /// Returns the profile. Probing takes seconds.
     ///
     /// # Errors
     ///
-    /// As [`drives::open`], or if the drive cannot be learned.
+    /// As for [`drives::open`], or if the drive cannot be probed.
     pub fn open(self) -> Result<Profile, StackError> {
         match self {
             Source::Named(name) => drives::open(name),
@@ -58,23 +57,23 @@ impl Source<'_> {
     }
 }
 
-/// What [`Believed`] names, read.
+/// Profile and curve that [`Believed`] names.
 #[derive(Clone, Debug)]
 pub struct Beliefs {
-    /// The drive that is believed, if any is known.
+    /// The assumed drive, if any is known.
     pub drive: Option<Profile>,
-    /// The curve that is given, and its text for a hash.
+    /// The given curve, and its text for a hash.
     pub curve: Option<(Arc<ServiceCurve>, String)>,
 }
 
 impl Believed {
-    /// Reads what is named, whether or not a scheduler asks for it. Without a belief, `drive` is believed. The curve must be of
-    /// the drive that is believed. `open` opens where the belief comes from, as [`Source::open`] does.
+    /// Reads the named drive and curve, whether or not a scheduler needs them. Without `belief`, `drive` is assumed.
+    /// The curve must be of the assumed drive. `open` opens a source, as [`Source::open`] does.
     ///
     /// # Errors
     ///
-    /// If what a key names cannot be read, there is no simulated drive to be probed, or the curve is of a drive
-    /// of another size; with the key.
+    /// If a named file cannot be read, or if there is no simulated drive to probe. Also if the curve is of a drive of
+    /// another size. The error names the key.
     pub fn read<E: From<StackError>>(
         &self,
         drive: Option<&Profile>,
@@ -106,7 +105,7 @@ impl Believed {
     }
 }
 
-/// A unit of a drive whose speed does not wander.
+/// Returns the drive without wander of its speed.
 fn steady(drive: &Profile) -> Result<Profile, StackError> {
     let still = drive.with(|spec| {
         spec.noise.wander_ppm = 0;
@@ -131,20 +130,20 @@ impl From<Beliefs> for Known {
     }
 }
 
-/// What schedulers know of the drive that they order requests for: a belief of their own, never the
-/// drive itself. A model or a curve is made when a scheduler first needs it, and kept.
+/// Knowledge of schedulers about their drive: an assumed profile, never the drive itself. Model and curve are made when
+/// a scheduler first needs them, and cached.
 #[derive(Debug, Default)]
 pub struct Known {
     belief: Option<Result<Profile, String>>,
     learns: bool,
-    /// Drive whose curve stands in for that of an unknown drive.
+    /// Drive whose curve is used if the drive is unknown.
     assumed: Option<Profile>,
     model: OnceLock<Arc<Model>>,
     curve: OnceLock<Arc<ServiceCurve>>,
 }
 
 impl Known {
-    /// A drive is believed, or none, and a curve of it is learned when it is needed.
+    /// Assumes a drive, or none. The drive's curve is learned when it is needed.
     pub(crate) fn learning(belief: Option<Profile>) -> Known {
         Known {
             belief: belief.map(Ok),
@@ -153,8 +152,8 @@ impl Known {
         }
     }
 
-    /// What a log has recorded: a reference to a drive, and a curve. Nothing is learned, as the
-    /// schedulers of the log knew only this.
+    /// Restores the knowledge that a log has recorded: a reference to a drive, and a curve. No curve is learned, since
+    /// the logged schedulers knew only these.
     pub fn recorded(belief: Option<&str>, curve: Option<ServiceCurve>) -> Known {
         let profile = |text: &str| {
             let reference: Result<Reference, _> = text.parse();
@@ -171,7 +170,7 @@ impl Known {
         }
     }
 
-    /// With a curve that is there.
+    /// Sets a known curve.
     #[must_use]
     fn with_curve(self, curve: Arc<ServiceCurve>) -> Known {
         Known {
@@ -180,8 +179,8 @@ impl Known {
         }
     }
 
-    /// Assumes the curve of another drive, for schedulers that need a curve, where neither a drive nor a curve is known. Positions stay
-    /// unknown.
+    /// Assumes the curve of another drive for schedulers that need a curve, if neither a drive nor a curve is known.
+    /// Positions stay unknown.
     #[must_use]
     pub fn assuming(self, drive: Profile) -> Known {
         Known {
@@ -195,12 +194,12 @@ impl Known {
         self.assumed.as_ref()
     }
 
-    /// The drive that is believed.
+    /// Returns the assumed drive.
     pub fn belief(&self) -> Option<&Profile> {
         self.belief.as_ref()?.as_ref().ok()
     }
 
-    /// The curve that schedulers are given, learned if that is still to do.
+    /// Returns the curve for schedulers. Learns the curve first if necessary.
     pub fn curve(&self) -> Option<Arc<ServiceCurve>> {
         match self.belief().or(self.assumed.as_ref()) {
             Some(drive) if self.learns => {
@@ -211,11 +210,11 @@ impl Known {
         }
     }
 
-    /// The model of the drive that is believed; `None` if none is.
+    /// Returns the model of the assumed drive; `None` if there is no assumed drive.
     ///
     /// # Errors
     ///
-    /// If what names the drive leads to none.
+    /// If the drive that a log names does not exist.
     pub fn model(&self) -> Result<Option<Arc<Model>>, Unbuilt> {
         let Some(belief) = &self.belief else {
             return Ok(None);
@@ -227,11 +226,11 @@ impl Known {
         Ok(Some(Arc::clone(model)))
     }
 
-    /// What a scheduler is told that it needs. Learning a curve takes some tenths of a second, once.
+    /// Returns the knowledge that a scheduler needs. Learning a curve takes some tenths of a second, once.
     ///
     /// # Errors
     ///
-    /// If that is not known.
+    /// If the knowledge is missing.
     pub(crate) fn knowledge(
         &self,
         spec: &Spec,
@@ -256,11 +255,11 @@ impl Known {
     }
 }
 
-/// A curve from a file, and its text for a hash. With a profile, it must be of such a drive.
+/// Reads a curve from a file, with its text for a hash. With a profile, the curve must be of such a drive.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, holds no curve, or one of a drive of another size.
+/// If the file cannot be read, contains no curve, or a curve of a drive of another size.
 fn curve_file(file: &str, profile: Option<&Profile>) -> Result<(ServiceCurve, String), StackError> {
     let path = Path::new(file);
     let text = fs::read_to_string(path).map_err(|error| StackError::reading(path, &error))?;
@@ -295,7 +294,7 @@ mod tests {
         by_name(name).expect("shipped").clone()
     }
 
-    /// What comes of these names on an atlas10k, whose `curve` is in a file if it is one of a drive.
+    /// Reads beliefs for an atlas10k. With `curve_of`, a file has the curve of this drive.
     fn read(
         belief: Option<&str>,
         curve_of: Option<&str>,
@@ -369,7 +368,7 @@ mod tests {
         assert_ne!(believed("probed", &wanders), learned);
     }
 
-    /// What is learned is of the drive as it is there, and not its profile: angles count from where the probe began.
+    /// A probed profile is not the drive's own profile, since its angles count from the start of the probe.
     #[test]
     fn what_is_probed_is_learned_of_the_drive_that_is_there_and_of_no_other() {
         let probed = |drive: Option<&Profile>| {

@@ -1,4 +1,4 @@
-//! From a description to schedulers and their gate.
+//! Building of schedulers and their gate from a description.
 
 use crate::{Known, Unbuilt};
 use headtime_disk::Model;
@@ -6,24 +6,25 @@ use headtime_engine::{Config, EngineSpec, GateSpec, Gated, Issue};
 use headtime_sched::{Knowledge, Scheduler, Spec, Tracker, WithTracker};
 use std::sync::Arc;
 
-/// Builds the schedulers of one description and the gate in front of them: as often as there are engines, and on whatever
-/// thread. What can be wrong with them shows in [`Builder::new`].
+/// Builds the schedulers of a description and their gate, for any number of engines and on any thread. All errors occur
+/// in [`Builder::new`].
 #[derive(Clone, Debug)]
 pub struct Builder {
     scheduler: Spec,
     gate: GateSpec,
     config: Config,
     knowledge: Knowledge<Arc<Model>>,
-    /// Follows the head for an engine whose scheduler does not ask for that.
+    /// Model that follows the head for an engine whose scheduler has no tracker.
     follows: Option<Arc<Model>>,
 }
 
 impl Builder {
-    /// Learning a curve that the scheduler needs takes some tenths of a second, once for each `known`.
+    /// Creates a builder. If the scheduler needs a curve, learning it takes some tenths of a second, once for each
+    /// `known`.
     ///
     /// # Errors
     ///
-    /// If the scheduler or the engine needs to know what is not known, or if the gate does not fit the engine.
+    /// If the scheduler or the engine needs knowledge that is missing, or if the gate does not fit the engine.
     pub fn new(
         known: &Known,
         scheduler: &Spec,
@@ -47,7 +48,7 @@ impl Builder {
         })
     }
 
-    /// A scheduler.
+    /// Builds a scheduler.
     pub fn scheduler(&self) -> Box<dyn Scheduler> {
         let built = self.scheduler.build(self.knowledge.clone());
         let built = built.expect("what was built once is built again");
@@ -60,7 +61,8 @@ impl Builder {
         }
     }
 
-    /// The gate, and the schedulers of its lanes after the first; `None` if the gate that every engine has does.
+    /// Builds the gate, and the schedulers of its lanes after the first. Returns `None` if the engine's default gate
+    /// does the same.
     pub fn gated(&self) -> Option<Gated> {
         let built = self.gate.build(&self.config);
         let gate = built.expect("what was built once is built again")?;
@@ -69,7 +71,7 @@ impl Builder {
     }
 }
 
-/// Returns true if an engine asks when the arm is free, whatever its scheduler is.
+/// Returns true if an engine needs to know when the arm is free, with any scheduler.
 pub fn asks_for_arm(engine: &EngineSpec) -> bool {
     engine.issue == Issue::Late && engine.depth > 1
 }

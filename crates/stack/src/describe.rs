@@ -1,4 +1,4 @@
-//! The description of a stack, whole.
+//! Complete description of a stack.
 
 use crate::{Believed, Simulated};
 use headtime_config::{Node, Table, Value, to_text};
@@ -6,36 +6,36 @@ use headtime_engine::EngineSpec;
 use headtime_sched::Spec;
 use serde::{Deserialize, Serialize};
 
-/// What stands between whoever asks and a drive: a key for each option, in one table.
+/// The layers between the clients and a drive: a key for each option, in one table.
 ///
-/// What the drive itself is stands beside it, since a scenario and a server know different ones.
+/// The drive itself is described elsewhere, since a scenario and a server have different kinds of drives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stack {
-    /// Orders the requests.
+    /// The scheduler, which orders requests.
     pub scheduler: Spec,
-    /// Merges, holds back, hands out.
+    /// The engine, which merges requests, holds them back and issues commands.
     #[serde(rename = "+engine")]
     pub engine: EngineSpec,
-    /// What the scheduler believes of the drive.
+    /// The drive that the scheduler assumes.
     #[serde(rename = "+believed")]
     pub believed: Believed,
-    /// What is changed of a simulated drive.
+    /// Changes to a simulated drive.
     #[serde(rename = "+simulated")]
     pub simulated: Simulated,
 }
 
-/// The keys of a struct and their values, in the order of its fields. What is `None` is left out.
+/// Returns the keys of a struct and their values, in the order of the fields. Fields that are `None` are left out.
 ///
 /// # Panics
 ///
-/// If it is no struct, or holds what TOML has no form for, which is a bug of its type.
+/// If the value is no struct, or has a field without a form in TOML. This is a bug of the type.
 pub fn entries<T: Serialize>(of: &T) -> Vec<(String, Value)> {
     let text = to_text(of);
     let mut values = Table::parse("", &text).expect("it was written as TOML");
     let mut entries = Vec::new();
     for line in text.lines() {
         let key = match line.strip_prefix('[') {
-            // A table within, whose keys follow.
+            // A nested table, whose keys follow.
             Some(name) => name.split(['.', ']']).next(),
             None => line.split(" = ").next(),
         };

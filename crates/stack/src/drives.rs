@@ -9,30 +9,30 @@ use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
 
-/// The profile that a text names: a shipped profile, a profile file (TOML), or
-/// DiskSim's parameter file. `FILE#NAME` names a drive of a parameter file with several.
+/// Returns the profile that a text names: a shipped profile, a profile file (TOML), or DiskSim's parameter file.
+/// `FILE#NAME` names one of several drives in a parameter file.
 ///
 /// # Errors
 ///
-/// If there is no such drive or file, and if the file does not hold a profile.
+/// If there is no such drive or file, or if the file contains no profile.
 pub fn open(text: &str) -> Result<Profile, StackError> {
     open_with_findings(text).map(|(profile, _)| profile)
 }
 
-/// What is to be said of a drive that was imported on the way.
+/// Messages about an imported drive.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
-    /// Where its files contradict themselves, and which side is believed.
+    /// Contradictions in the drive's files, and the side that is used.
     pub warnings: Vec<String>,
-    /// What was read but not as it stands.
+    /// Values that were read with changes.
     pub notes: Vec<String>,
 }
 
-/// The same, and what is to be said of it if it had to be imported.
+/// As [`open`], with messages if the drive was imported.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// As for [`open`].
 pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), StackError> {
     let found_none = |profile| (profile, Findings::default());
     if let Some(profile) = profile::by_name(text) {
@@ -81,7 +81,7 @@ fn unknown(text: &str) -> String {
     )
 }
 
-/// Returns true if a file is one of DiskSim, by its name.
+/// Returns true if a file belongs to DiskSim, by its name.
 pub fn is_disksim(path: &Path) -> bool {
     path.extension()
         .is_some_and(|end| end == "parv" || end == "diskspecs")
@@ -91,7 +91,7 @@ pub fn is_disksim(path: &Path) -> bool {
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or says what cannot be imported.
+/// If a file cannot be read, or has contents that cannot be imported.
 pub fn import(path: &Path, choice: &Choice) -> Result<(Profile, Findings), StackError> {
     let import = headtime_disksim::import(path, choice).map_err(|error| match error {
         ImportError::Read { .. } => StackError::File(error.to_string()),

@@ -1,4 +1,4 @@
-//! Why something cannot be built.
+//! Error of building a part of a stack.
 
 use headtime_engine::GateError;
 use headtime_linux::shown::one_line;
@@ -7,7 +7,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-/// Why something cannot be built.
+/// Error of building a part of a stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StackError {
     /// A name or the content of a file is wrong.
@@ -18,19 +18,19 @@ pub enum StackError {
     File(String),
 }
 
-/// Why schedulers or their gate cannot be built.
+/// Error of building schedulers or their gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unbuilt {
-    /// No drive is believed, by which positions could be predicted.
+    /// The scheduler predicts positions, but no drive is assumed.
     #[error("{0} asks for positions, and no drive is given to believe in")]
     Positions(Spec),
-    /// No drive is believed, by which anybody could tell when the arm is free.
+    /// The engine needs to know when the arm is free, but no drive is assumed.
     #[error("issue = late asks when the arm is free, and no drive is given to believe in")]
     Late,
-    /// There is no curve, and no drive of which one could be learned.
+    /// There is no curve, and no drive to learn a curve from.
     #[error("{0} asks for service times, and no curve is given")]
     Curve(Spec),
-    /// What names the believed drive leads to none.
+    /// The setting of the assumed drive names no drive.
     #[error("{0}")]
     Belief(String),
     /// The scheduler is refused.
@@ -46,7 +46,8 @@ impl StackError {
         StackError::Input(error.to_string())
     }
 
-    /// A description may hold the file's name, so that stays on its line.
+    /// Returns an error of reading a file. The name of the file may come from a description, so line ends in the name
+    /// are escaped.
     pub(crate) fn reading(path: &Path, error: &io::Error) -> StackError {
         let name = one_line(&path.to_string_lossy());
         StackError::File(format!("{name}: cannot read: {error}"))

@@ -1,12 +1,11 @@
-//! The stack below whoever asks for sectors: engine, scheduler, drive, and what the scheduler
-//! believes of the drive.
+//! The stack below the clients: engine, scheduler, drive, and the drive's profile that the scheduler assumes.
 //!
-//! Each part is described by a struct whose fields are the keys that people write
-//! ([`Simulated`], [`Believed`], and the engine's [`EngineSpec`](headtime_engine::EngineSpec)), and is
-//! built from that description here. `sim run`, `sweep`, `serve` and `sim replay-log` differ only in
-//! where the description comes from: a scenario, a server's configuration, a log.
+//! A struct describes each part ([`Simulated`], [`Believed`], and the engine's
+//! [`EngineSpec`](headtime_engine::EngineSpec)). The fields of the struct are keys in configuration files. This crate
+//! builds the part from the description. `sim run`, `sweep`, `serve` and `sim replay-log` differ only in the source of
+//! the description: a scenario, a server's configuration, or a log.
 //!
-//! The crate reads the files that a description names. It writes none.
+//! The crate reads the files that a description names. It writes no files.
 
 mod array;
 mod believed;

@@ -1,4 +1,4 @@
-//! What a log says of the stack that it is a log of.
+//! Settings of a log that describe the logged stack.
 
 use crate::describe::entries;
 use headtime_config::{Error, Node, Place, Table, Value, read};
@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-/// Bytes of a sector, in logs that do not say how large one is.
+/// Bytes of a sector in logs without this setting.
 const SECTOR_BYTES: u32 = 512;
 
-/// How an engine was made: what a log must say so that its engine can be made again.
+/// Settings of a log. The logged engine can be built again from these settings.
 ///
-/// The [log's page](headtime_engine::log) has the keys and what their values look like.
+/// The [log's page](headtime_engine::log) lists the keys and the forms of their values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
     /// The scheduler's text.
@@ -24,17 +24,17 @@ pub struct LogSettings {
     pub engine: EngineSpec,
     /// Bytes of a sector.
     pub sector_bytes: u32,
-    /// What schedulers that ask for it are told of service times, if any does.
+    /// Service-time curve of the schedulers, if any needs a curve.
     pub curve: Option<ServiceCurve>,
-    /// The drive by which schedulers that ask for it predict positions, if any does, as one line of
-    /// text: that of a [`Reference`](headtime_disk::profile::Reference).
+    /// Assumed drive of schedulers that predict positions, if there is one. One line of text: a
+    /// [`Reference`](headtime_disk::profile::Reference).
     pub belief: Option<String>,
-    /// Everything else, in order: for people.
+    /// All other settings in order, for information only.
     pub others: Vec<(String, String)>,
 }
 
 impl LogSettings {
-    /// Of an engine whose scheduler needs neither a curve nor positions.
+    /// Creates settings for an engine whose scheduler needs neither a curve nor positions.
     pub fn new(scheduler: &str, engine: EngineSpec, sector_bytes: u32) -> LogSettings {
         LogSettings {
             scheduler: scheduler.to_owned(),
@@ -46,13 +46,13 @@ impl LogSettings {
         }
     }
 
-    /// What the engine may do.
+    /// Returns the engine's configuration.
     pub fn config(&self) -> Config {
         self.engine.config(self.sector_bytes)
     }
 
-    /// As a log has them: key and value, for [`write_setting`](headtime_engine::log::write_setting).
-    /// Of values with several lines, the ends become blanks.
+    /// Returns the settings as keys and values for [`write_setting`](headtime_engine::log::write_setting). Line ends in
+    /// values become blanks.
     pub fn to_settings(&self) -> Vec<(String, String)> {
         let mut all = self.others.clone();
         let mut own = |key: &str, value: String| all.push((key.to_owned(), value));
@@ -75,8 +75,8 @@ impl LogSettings {
         all
     }
 
-    /// The settings of several members, for one log: all settings of the first member, then the settings that differ at
-    /// other members. These have the member's number before the key (`@1.scheduler`).
+    /// Returns the settings of several members for one log: all settings of the first member, then the settings that
+    /// differ for other members. The latter have the member's number before the key (`@1.scheduler`).
     pub fn of_members(members: &[Vec<(String, String)>]) -> Vec<(String, String)> {
         let first = members.first().cloned().unwrap_or_default();
         let others = members.iter().enumerate().skip(1);
@@ -88,7 +88,8 @@ impl LogSettings {
         first.into_iter().chain(differing).collect()
     }
 
-    /// The settings of one member of a log. A setting without the member's number is the first member's, and holds for all.
+    /// Returns the settings of one member of a log. A setting without a member's number is the first member's, and
+    /// holds for all members without an own one.
     pub fn of_member(settings: &[Setting], member: Member) -> Vec<Setting> {
         let prefix = format!("@{}.", member.0);
         let own = settings.iter().filter_map(|setting| {
@@ -101,18 +102,18 @@ impl LogSettings {
         let own: Vec<Setting> = own.collect();
         let is_own = |key: &str| own.iter().any(|own| own.key == key);
         let of_first = settings.iter().filter(|setting| {
-            // A key of a member has a number behind the `@`.
+            // A key with `@` belongs to another member.
             !setting.key.starts_with('@') && !is_own(&setting.key)
         });
         of_first.cloned().chain(own.iter().cloned()).collect()
     }
 
-    /// From what a log has; `file` is the name that errors give.
+    /// Reads the settings of a log. Errors have the name `file`.
     ///
     /// # Errors
     ///
-    /// If one that is needed is missing, is there twice, or is wrong; the error names its line, and
-    /// what is allowed.
+    /// If a required setting is missing, or a setting is repeated or invalid. The error names the line and the allowed
+    /// values.
     pub fn from_settings(file: &str, settings: &[Setting]) -> Result<LogSettings, Error> {
         let place = |setting: &Setting| Place::line(file, setting.line);
         let mut keys = BTreeSet::new();
@@ -180,8 +181,8 @@ impl LogSettings {
     }
 }
 
-/// A number of sectors, of a log up to version 2, as a size. Where nothing is merged it may be 0, and
-/// says nothing.
+/// Converts a number of sectors, from a log up to version 2, to a size. It may be 0 if nothing is merged, and has no
+/// meaning then.
 fn of_sectors(text: &str) -> Value {
     match text.parse::<u64>() {
         Ok(sectors) => {
@@ -192,7 +193,7 @@ fn of_sectors(text: &str) -> Value {
     }
 }
 
-/// The plug of a log up to version 2: `off`, or requests and a timeout.
+/// Converts the plug of a log up to version 2: `off`, or requests and a timeout.
 fn old_plug(text: &str) -> Vec<(&'static str, Value)> {
     match text.split_once(' ') {
         _ if text == "off" => vec![("plug", Value::Flag(false))],
@@ -352,7 +353,7 @@ mod tests {
         }
     }
 
-    /// To look for each among all before it took minutes.
+    /// A linear search for each setting among all earlier ones took minutes.
     #[test]
     fn a_setting_that_is_there_twice_is_found_among_a_hundred_thousand() {
         let mut text = lines_of(&plain());
@@ -410,7 +411,7 @@ mod tests {
                 "plug_requests: is for plug = true",
             ),
         ] {
-            // After the header, and the one that is wrong is the last that is put there.
+            // The header is line 1, and the invalid line is the last inserted one.
             let before = good.lines().position(|line| line == format!("# {from}"));
             let line = before.expect("it is there") + 1 + to.lines().count();
             assert_eq!(error(from, to), format!("x:{line}: {expected}"));

@@ -1,4 +1,4 @@
-//! A scan of a disk beside whoever asks for sectors.
+//! A scan of a disk in the background of clients.
 
 use crate::Known;
 use headtime_config::{number, sizes, whole};
@@ -12,69 +12,71 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// A scan that reads in the gaps of what others ask for, as people write it: one key for each field.
+/// A scan that reads or writes in the gaps of clients' requests, as in configuration files: one key for each field.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScanSpec {
-    /// Whether blocks are read or written.
+    /// Direction of the scan.
     pub work: Work,
-    /// As [`FreeblockOptions::conservatism`].
+    /// See [`FreeblockOptions::conservatism`].
     pub conservatism: Nanos,
-    /// As [`FreeblockOptions::picks`].
+    /// See [`FreeblockOptions::picks`].
     #[serde(deserialize_with = "whole::<_, _, 0, 1000>")]
     pub picks: u32,
-    /// As [`FreeblockOptions::steps`]; any number of them without it.
+    /// See [`FreeblockOptions::steps`]; no limit if absent.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "whole::<_, _, 1, STEPS_MAX>"
     )]
     pub steps: Option<u64>,
-    /// As [`FreeblockOptions::limits`].
+    /// See [`FreeblockOptions::limits`].
     #[serde(with = "LimitsWord")]
     pub limits: Limits,
-    /// As [`FreeblockOptions::prefer`].
+    /// See [`FreeblockOptions::prefer`].
     #[serde(with = "PreferWord")]
     pub prefer: Prefer,
-    /// As [`FreeblockOptions::hits`].
+    /// See [`FreeblockOptions::hits`].
     #[serde(with = "HitsWord")]
     pub hits: Hits,
-    /// As [`FreeblockOptions::queue`].
+    /// See [`FreeblockOptions::queue`].
     #[serde(with = "QueueWord")]
     pub queue: DriveQueue,
-    /// As [`FreeblockOptions::block`]; a sector without it.
+    /// See [`FreeblockOptions::block`]; one sector if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block: Option<Bytes>,
-    /// What is read; the whole disk without it.
+    /// Range of the scan; the whole disk if absent.
     #[serde(with = "sizes", skip_serializing_if = "Option::is_none")]
     pub range: Option<(Bytes, Bytes)>,
-    /// How much of that has not been read yet when the run begins, 0 to 1: pieces here and there, always the same.
+    /// Share of the range that has not been read when the run begins, 0 to 1. The unread pieces are scattered, and are
+    /// the same in every run.
     #[serde(deserialize_with = "number::<_, _, 0, 1>")]
     pub left: f64,
-    /// As [`Idle::after`]; only in gaps without it.
+    /// See [`Idle::after`]; if absent, the scan works only in gaps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_after: Option<Nanos>,
-    /// As [`Idle::piece`].
+    /// See [`Idle::piece`].
     pub idle_piece: Bytes,
-    /// As [`Promised::finish_within`].
+    /// See [`Promised::finish_within`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finish_within: Option<Nanos>,
-    /// As [`Promised::p99`], in percent; or as text, such as `+5%`.
+    /// See [`Promised::p99`]; in percent, or as text such as `+5%`.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "percent_more"
     )]
     pub p99: Option<f64>,
-    /// As [`Promised::cycle`]; a day without it.
+    /// See [`Promised::cycle`]; a day if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cycle: Option<Nanos>,
-    /// Whether the run ends when all has been read.
+    /// True if the run ends when the scan is complete.
     pub to_end: bool,
 }
 
-/// Blocks of a piece that has or has not been read: as many as are read in a gap of a nearline drive, at its blocks of 64 KiB.
+/// Blocks of a piece. At the start of a run, a piece is read or unread as a whole. Ten blocks of 64 KiB are the amount
+/// that a gap of a nearline drive reads.
 const PIECE: u64 = 10;
 
-/// Any whole number that TOML can hold.
+/// Largest whole number in TOML.
 const STEPS_MAX: u64 = i64::MAX as u64;
 
 impl Default for ScanSpec {
@@ -103,7 +105,7 @@ impl Default for ScanSpec {
     }
 }
 
-/// Reads by how many percent something may be more: a number, or the text that the command line takes.
+/// Reads an allowed increase in percent: a number, or the text form of the command line.
 fn percent_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
     struct Percent;
 
@@ -148,22 +150,22 @@ fn percent_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Er
 /// A day.
 const CYCLE: Nanos = Nanos::from_secs(86_400);
 
-/// Why a scan cannot be.
+/// Error of a scan's keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {problem}")]
 pub struct ScanError {
-    /// As in a configuration, such as `block`.
+    /// The key as in a configuration, such as `block`.
     pub key: &'static str,
-    /// What is wrong, and what is allowed.
+    /// The problem, and the allowed values.
     pub problem: String,
 }
 
 impl ScanSpec {
-    /// The scan of a disk of so many sectors, by what is known of it.
+    /// Builds the scan of a disk of `capacity` sectors. `known` has the assumed drive.
     ///
     /// # Errors
     ///
-    /// If a key does not fit the disk, or nothing is known of where its platter is.
+    /// If a key does not fit the disk, or if no drive is assumed, so that positions cannot be predicted.
     pub fn build(
         &self,
         known: &Known,
@@ -173,11 +175,12 @@ impl ScanSpec {
         self.build_of(self.left, known, capacity, sector_bytes)
     }
 
-    /// Checks that the scan of a disk of so many sectors can be built. Counts no blocks, which takes seconds for a large disk.
+    /// Checks that the scan of a disk of `capacity` sectors can be built. The check does not count blocks, which takes
+    /// seconds for a large disk.
     ///
     /// # Errors
     ///
-    /// As [`ScanSpec::build`].
+    /// As for [`ScanSpec::build`].
     pub fn check(
         &self,
         known: &Known,
@@ -213,11 +216,11 @@ impl ScanSpec {
         }
     }
 
-    /// How a disk is read in the background, up to a sector, by what is known of it.
+    /// Returns the model of the assumed drive, and the options of the scan. The scan ends before the sector `upto`.
     ///
     /// # Errors
     ///
-    /// As [`ScanSpec::build`].
+    /// As for [`ScanSpec::build`].
     fn options(
         &self,
         known: &Known,
@@ -270,11 +273,11 @@ impl ScanSpec {
         Ok((model, options))
     }
 
-    /// The most sectors of a read in idle time.
+    /// Returns the largest read in idle time, in sectors.
     ///
     /// # Errors
     ///
-    /// If that is no size of a read.
+    /// If the size is no allowed size of a read.
     fn piece(&self, sector_bytes: u32) -> Result<Sectors, ScanError> {
         let piece = sectors_of("idle_piece", self.idle_piece, sector_bytes)?;
         match piece == Sectors::ZERO || piece > Sectors::REQUEST_MAX {
@@ -287,17 +290,17 @@ impl ScanSpec {
     }
 }
 
-/// A key is not as it has to be.
+/// Returns an error for an invalid key.
 fn refused<T>(key: &'static str, problem: impl Into<String>) -> Result<T, ScanError> {
     let problem = problem.into();
     Err(ScanError { key, problem })
 }
 
-/// The sectors of a size.
+/// Converts a size to sectors.
 ///
 /// # Errors
 ///
-/// If it is not of whole sectors.
+/// If the size is no multiple of a sector.
 fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<Sectors, ScanError> {
     match size.0.is_multiple_of(u64::from(sector_bytes)) {
         true => Ok(Sectors::new(size.0 / u64::from(sector_bytes))),
@@ -308,11 +311,11 @@ fn sectors_of(key: &'static str, size: Bytes, sector_bytes: u32) -> Result<Secto
     }
 }
 
-/// What lies between two places of a disk of `capacity`.
+/// Returns the sectors between two places of a disk of `capacity`.
 ///
 /// # Errors
 ///
-/// If that is not of whole sectors of the disk.
+/// If a place is no multiple of a sector, or lies beyond the disk.
 fn extent_of(
     key: &'static str,
     (from, to): (Bytes, Bytes),
@@ -331,13 +334,13 @@ fn extent_of(
 }
 
 impl ScanSpec {
-    /// The key of a promise that the scan makes, if the scan makes any.
+    /// Returns the key of the scan's first promise, if there is a promise.
     pub fn promises(&self) -> Option<&'static str> {
         let date = self.finish_within.map(|_| "finish_within");
         date.or_else(|| self.p99.map(|_| "p99"))
     }
 
-    /// What is promised of it, if anything is.
+    /// Returns the promise of the scan, if there is one.
     fn promised(&self, sector_bytes: u32) -> Result<Option<Promised>, ScanError> {
         let error = refused::<Option<Promised>>;
         if self.promises().is_none() {
@@ -373,7 +376,7 @@ impl ScanSpec {
     }
 }
 
-/// A share of the pieces of a range, those that follow each other as one.
+/// Returns a share of the pieces of a range. Adjacent pieces are joined.
 fn pieces(range: Extent, block: Sectors, share: f64) -> impl Iterator<Item = Extent> {
     let piece = block.get() * PIECE;
     let (start, end) = (range.start.get(), range.end().get());
@@ -391,7 +394,7 @@ fn pieces(range: Extent, block: Sectors, share: f64) -> impl Iterator<Item = Ext
     })
 }
 
-/// Whether a piece belongs to a share of all.
+/// Returns true if a piece belongs to a share of all pieces.
 fn is_left(piece: u64, share: f64) -> bool {
     // SplitMix64's mixing.
     let mixed = piece.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -405,13 +408,13 @@ fn is_left(piece: u64, share: f64) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Work {
-    /// It reads them.
+    /// The scan reads blocks.
     Read,
-    /// It writes them, through the drive's buffer to the medium (FUA).
+    /// The scan writes blocks, through the drive's buffer to the medium (FUA).
     Write,
 }
 
-/// How people write [`Limits`].
+/// Text form of [`Limits`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Limits", rename_all = "lowercase")]
 enum LimitsWord {
@@ -419,7 +422,7 @@ enum LimitsWord {
     Firmware,
 }
 
-/// How people write [`Prefer`].
+/// Text form of [`Prefer`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Prefer", rename_all = "lowercase")]
 enum PreferWord {
@@ -427,7 +430,7 @@ enum PreferWord {
     Tracks,
 }
 
-/// How people write [`Hits`].
+/// Text form of [`Hits`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Hits", rename_all = "lowercase")]
 enum HitsWord {
@@ -436,7 +439,7 @@ enum HitsWord {
     Ignored,
 }
 
-/// How people write [`DriveQueue`].
+/// Text form of [`DriveQueue`].
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "DriveQueue", rename_all = "lowercase")]
 enum QueueWord {

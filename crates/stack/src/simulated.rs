@@ -1,4 +1,4 @@
-//! A simulated drive: a profile, and what a description changes of it.
+//! A simulated drive: a profile with changes by a description.
 
 use crate::StackError;
 use headtime_config::{Node, Place, Table, Value};
@@ -6,13 +6,13 @@ use headtime_disk::profile::{FirmwarePolicy, NoiseSpec, Profile, Spec};
 use headtime_units::{Nanos, nearest};
 use serde::{Deserialize, Serialize};
 
-/// What is changed of the profile of a simulated drive. A real device has none of these keys.
+/// Changes to the profile of a simulated drive. These keys are not allowed for a real device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Simulated {
-    /// In what order the drive serves the commands it holds.
+    /// Order in which the drive serves the commands in its queue.
     pub firmware: Firmware,
-    /// Whether the noise of the profile is on.
+    /// True if the noise of the profile is on.
     pub noise: bool,
     /// Keys of the profile that are replaced.
     #[serde(rename = "override", skip_serializing_if = "Table::is_empty")]
@@ -20,7 +20,7 @@ pub struct Simulated {
 }
 
 impl Default for Simulated {
-    /// The drive as its profile says.
+    /// The unchanged profile.
     fn default() -> Simulated {
         Simulated {
             firmware: Firmware::Profile,
@@ -30,28 +30,28 @@ impl Default for Simulated {
     }
 }
 
-/// In what order the drive serves the commands it holds.
+/// Order in which the drive serves the commands in its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Firmware {
-    /// As its profile says.
+    /// The order of the profile.
     Profile,
     /// First come, first served.
     Fifo,
-    /// Shortest positioning time first; margin and cap on age as the profile says, if it does.
+    /// Shortest positioning time first, with the profile's margin and cap on age, if any.
     Sptf,
 }
 
 impl Firmware {
-    /// All, as text.
+    /// Names of all orders.
     pub const NAMES: [&'static str; 3] = ["profile", "fifo", "sptf"];
 
-    /// As text.
+    /// Returns the name.
     pub const fn name(self) -> &'static str {
         Firmware::NAMES[self as usize]
     }
 
-    /// The order that a profile says.
+    /// Returns the order of a profile.
     pub fn of(profile: &Profile) -> Firmware {
         match profile.queue.policy {
             FirmwarePolicy::Fifo => Firmware::Fifo,
@@ -76,11 +76,11 @@ impl std::str::FromStr for Firmware {
     }
 }
 
-/// A profile with the order of the firmware changed.
+/// Returns a profile with another order of the firmware.
 ///
 /// # Errors
 ///
-/// If the profile does not allow that.
+/// If the profile does not allow the order.
 pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, StackError> {
     let policy = match (firmware, profile.queue.policy) {
         (Firmware::Profile, _) => return Ok(profile.clone()),
@@ -96,11 +96,11 @@ pub fn with_firmware(profile: &Profile, firmware: Firmware) -> Result<Profile, S
         .map_err(StackError::input)
 }
 
-/// The profile with other values for some of its keys, and without its noise if that is not wanted.
+/// Returns the profile with new values for some keys, and without noise if `noise` is false.
 ///
 /// # Errors
 ///
-/// If there is no such key, or what comes of it is no drive.
+/// If there is no such key, or the result is no valid profile.
 pub fn changed(
     profile: &Profile,
     overrides: &Table,
@@ -115,7 +115,7 @@ pub fn changed(
         table.overlay(overrides);
         without_what_is_off(&mut table, overrides);
         profile = Profile::from_table(&table, &Place::NoText).map_err(|mut error| {
-            // The line would be one of a text that nobody sees.
+            // The line would refer to a text that the user cannot see.
             error.place = Place::Option(file.as_str().into());
             StackError::input(error)
         })?;
@@ -128,8 +128,8 @@ pub fn changed(
     Ok(profile)
 }
 
-/// Switching the buffer or reading ahead off takes with it what means nothing then, unless that is
-/// overridden too: whoever asks for it nevertheless is told that it does not fit.
+/// Switches off the keys that depend on the buffer or on read-ahead, if these are switched off. Overridden keys stay,
+/// so that a conflict is reported as an error.
 fn without_what_is_off(profile: &mut Table, over: &Table) {
     let value = |key: &str| over.at(key).map(|node| &node.value);
     let off = || Value::Text("off".to_owned());
@@ -178,7 +178,7 @@ mod tests {
         let no_ahead = changed("cache.read_ahead = \"off\"").unwrap();
         assert!(no_ahead.cache.enabled);
         assert_eq!(no_ahead.cache.read_ahead_max, 0);
-        // What is asked for is not dropped silently.
+        // An overridden key is not dropped silently.
         let fault = changed("cache = { enabled = false, write_back = \"full\" }").unwrap_err();
         assert!(
             fault

@@ -1,4 +1,4 @@
-//! When a command is given up on.
+//! Timeout of commands.
 
 use headtime_config::parse;
 use headtime_units::{Nanos, ParseUnitError};
@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Timeout(pub Option<Nanos>);
 
 impl Timeout {
-    /// The shortest one that can be written.
+    /// Shortest timeout in text.
     const MIN: Nanos = Nanos::from_millis(100);
 
     /// Returns true if no command is given up on.

@@ -1,11 +1,11 @@
-//! Where the options of an engine stand.
+//! Test of the places that list the options of an engine.
 
 use headtime_engine::EngineSpec;
 use headtime_stack::entries;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of Rust below a folder.
+/// Finds the Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -17,7 +17,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What stands between the brace that `text` begins with and its fellow.
+/// Returns the text from the opening brace at its start up to the matching brace.
 fn braced(text: &str) -> &str {
     let mut open = 0;
     let end = text.find(|sign| {
@@ -27,7 +27,7 @@ fn braced(text: &str) -> &str {
     &text[..end.expect("braces come in pairs")]
 }
 
-/// The crates, but for this one file and the two that are to name all options.
+/// Returns the code of all crates, except for this file and the two files that name all options.
 fn all_code() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
@@ -56,13 +56,13 @@ fn all_code() -> Vec<(String, String)> {
     .collect()
 }
 
-/// Whoever adds an option writes it down in the two descriptions of an engine, where it acts and in the documentation.
-/// So nobody else may name all options: not as fields, and not as texts.
+/// A new option is added to the two descriptions of an engine, to the code that uses it, and to the documentation. No
+/// other code may name all options, as fields or as texts.
 #[test]
 fn nobody_but_the_engine_and_its_description_names_all_of_its_options() {
     let files = all_code();
     assert!(files.len() > 400, "{}", files.len());
-    // What a table of results would list: all but sizes and durations.
+    // The options that a table of results would list: all except sizes and durations.
     let all = entries(&EngineSpec::default()).into_iter();
     let plain = all.filter(|(key, _)| key != "merge_max");
     let plain: Vec<String> = plain.map(|(key, _)| format!("\"{key}\"")).collect();
@@ -87,7 +87,7 @@ fn nobody_but_the_engine_and_its_description_names_all_of_its_options() {
             "{file}: a list of options; headtime_stack::entries has it"
         );
     }
-    // Or the search is of no use.
+    // The search must find something to be of use.
     assert!(literals > 10, "{literals}");
 }
 

@@ -5,8 +5,8 @@ use headtime_engine::log::{Reader, Replay};
 use headtime_sched::{Knowledge, NoPositioning, Spec};
 use headtime_stack::LogSettings;
 
-/// The version before this one named commands by the engine's own index. Its writer made this log of a
-/// random run: eight commands at a time, a drive that loses some and cannot read others, a flush.
+/// Version 2 named commands by the engine's own index. The writer of version 2 made this log of a random run. The run
+/// has up to eight commands at a time, a flush, and a drive that loses some commands and fails to read others.
 #[test]
 fn a_log_of_version_2_is_replayed_with_the_same_decisions() {
     let text = include_str!("data/version-2.log");

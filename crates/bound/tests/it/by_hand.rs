@@ -1,4 +1,4 @@
-//! Bounds that can be worked out on paper.
+//! Bounds that can be computed by hand.
 
 use crate::draw::replay;
 use headtime_bound::{Array, Machine, REQUESTS_MAX, Term};
@@ -20,7 +20,7 @@ fn calm() -> Profile {
     let drive = profile::by_name("wd5000aaks").expect("shipped");
     let calm = drive.with(|spec| {
         spec.noise = NoiseSpec::default();
-        // Else commands that the buffer answers go on beside those of the arm.
+        // Otherwise, commands that the buffer answers overlap with commands of the arm.
         spec.cache.sneaky_full_read_hits = false;
         spec.overhead = OverheadSpec {
             per_command: Nanos::from_micros(200),
@@ -68,7 +68,7 @@ fn the_bound_of_an_array_is_that_of_the_member_with_the_most_or_of_the_bus() {
             .source(&mut replay(&profile, &asked, 1))
             .expect("few")
     };
-    // Five chunks in two requests. Member 0 has the first, the third and the fifth, which follow each other there.
+    // Five chunks in two requests. Member 0 has the first, third and fifth chunk, which are adjacent there.
     let asked = [Extent::at(0, 48), Extent::at(48, 32)];
     let largest = of(&one, &[Extent::at(0, 32), Extent::at(32, 16)]);
     let on = |bus| {
@@ -140,8 +140,7 @@ fn programs_on_an_array_need_the_time_of_the_member_with_the_most_or_of_the_bus(
     assert_eq!(on(1_000_000).time(), Nanos::from_millis(8_192));
 }
 
-/// The paper's four readers: what their files take, once as the bound has it, and once read from
-/// beginning to end in the order of addresses.
+/// The paper's four readers: the time of the bound, and the time of reading the files in the order of addresses.
 #[test]
 fn par_read_of_the_paper() {
     let profile = calm();
@@ -154,7 +153,7 @@ fn par_read_of_the_paper() {
     assert_eq!(bound.binds(), Term::Arm);
     let rate = |time: Nanos| 4e9 / time.as_secs_f64() / 1e6;
 
-    // 1 GB each, 51 GB from beginning to beginning; whole pages.
+    // Files of 1 GB at a distance of 51 GB, in whole pages.
     let sectors = 1_000_000_000u64.div_ceil(4096) * 8;
     let files =
         (0..4).map(|file| Extent::at((file * 51_000_000_000u64).div_ceil(4096) * 8, sectors));
@@ -172,8 +171,8 @@ fn par_read_of_the_paper() {
             tracks += 1;
         }
     }
-    // Between neighbouring tracks, whether of another head or of another cylinder, 1.1 ms; from file to
-    // file 14,000 cylinders and more; the first command is received before anything.
+    // A movement between neighbouring tracks takes 1.1 ms, to another head or another cylinder. From file to file the
+    // arm crosses at least 14,000 cylinders. The first command is received before any movement.
     assert_eq!(
         (mechanics.head_switch(), mechanics.seek(1, Op::Read)),
         (Nanos::from_micros(1100), Nanos::from_micros(1100))
@@ -187,11 +186,10 @@ fn par_read_of_the_paper() {
     let near = |value: f64, wanted: f64| (value - wanted).abs() < 0.05;
     assert!(near(rate(passing), 102.07), "{}", rate(passing));
     assert!(near(rate(bound.time()), 90.13), "{}", rate(bound.time()));
-    // In the order of addresses the head waits for the skew, 1.33 ms at each track; but nobody has to
-    // read in that order.
+    // In the order of addresses the head waits for the skew, 1.33 ms at each track. A drive may read in another order.
     assert!(near(rate(in_order), 88.0), "{}", rate(in_order));
 
-    // A change of file for every 124 ms takes 5.5 ms in place of 1.1, or of 1.33 in order.
+    // A change of file after each 124 ms takes 5.5 ms. Continuing takes 1.1 ms, or 1.33 ms in order.
     let slice = Nanos::from_millis(124);
     let with_slices = bound.with_slices(slice).expect("files apart");
     assert!(near(rate(with_slices), 87.1), "{}", rate(with_slices));
@@ -200,9 +198,8 @@ fn par_read_of_the_paper() {
     assert!(near(in_order, 85.1), "{in_order}");
 }
 
-/// Requests for whole tracks, two in a drive that begins to read wherever it lands, has room for a
-/// track, and does not read on by itself: the skew is not waited for. So nothing that counts it would
-/// be a bound of such drives.
+/// Requests for whole tracks, two at a time. The drive begins to read at any sector, buffers a whole track, and does
+/// not read ahead. This drive does not wait for the skew, so a bound must not include the skew.
 #[test]
 fn whole_tracks_are_read_faster_than_in_the_order_of_addresses() {
     let roomy = calm().with(|spec| {
@@ -278,7 +275,7 @@ fn closed(profile: &Profile, extents: &[Extent], outstanding: u32) -> ClosedRepl
     replay(profile, &asked, outstanding)
 }
 
-/// Processes of a program that do this, on files of so many pages each.
+/// Builds a program with a process for each list of steps, on files of `pages` pages each.
 fn programs(profile: &Profile, steps: &[Vec<Act>], pages: u64, read_ahead: u64) -> HostBuilder {
     let mut builder = builder(profile);
     let spec = HostSpec {
@@ -330,7 +327,7 @@ enum Act {
     Meet,
 }
 
-/// A command for a page: 200 us, and 8 sectors of 1.71 us over the bus.
+/// Time of a command for a page in nanoseconds: 200 us, and 8 sectors of 1.71 us on the bus.
 const PAGE: u64 = 213_680;
 
 #[test]
@@ -345,7 +342,7 @@ fn a_direct_reader_pays_for_each_request_one_after_the_other() {
         .expect("few");
     assert_eq!(bound.binds(), Term::Chain);
     assert_eq!(bound.time(), Nanos::from_nanos(10 * (PAGE + 1_000_000)));
-    // Their commands cannot be one: there are gaps between.
+    // The requests cannot be merged, since there are gaps between them.
     assert_eq!(bound.term(Term::Command), Nanos::from_nanos(10 * PAGE));
 }
 
@@ -374,8 +371,8 @@ fn a_buffered_reader_waits_once_for_each_two_windows_or_for_each_page_without_th
     let in_order: Vec<Act> = (0..1000).map(Act::Read).collect();
     let copies = 1000 * 1200;
     assert_eq!(chain(in_order.clone(), 0), copies + 1000 * PAGE);
-    // Windows of 16 KiB: a page cannot have been asked for more than 8 pages before, nor here, where
-    // places are remembered every second page, be known to have been asked for later than 12 before.
+    // Windows of 16 KiB: a page can have been requested at most 8 pages before. The bound has a mark for every second
+    // page only, so it assumes at most 12 pages.
     let small = chain(in_order.clone(), 16 << 10);
     assert!(small <= copies + 1000 / 8 * PAGE, "{small}");
     assert!(small >= 1000 / 12 * (PAGE + 1200), "{small}");
@@ -385,7 +382,7 @@ fn a_buffered_reader_waits_once_for_each_two_windows_or_for_each_page_without_th
         large >= copies + PAGE && large <= copies + 1000 / 64 * PAGE,
         "{large}"
     );
-    // Far from each other, each is waited for.
+    // The process waits for each page if the pages are far apart.
     let apart: Vec<Act> = (0..10).rev().map(|page| Act::Read(page * 97)).collect();
     assert_eq!(chain(apart, 128 << 10), 10 * (1200 + PAGE));
 }
@@ -401,7 +398,7 @@ fn arm(profile: &Profile, extents: &[Extent]) -> u64 {
 #[test]
 fn a_gap_is_passed_over_or_left_and_come_back_to_and_the_longest_is_neither() {
     let profile = calm();
-    // 1750 slots of 4.76 us on the first track, where the arm rests; 200 us before it moves.
+    // The first track, where the arm starts, has 1750 slots of 4.76 us. The arm moves after 200 us.
     let slots = |count: u64| count * 8_333_333 / 1750;
     let near = |extents: &[(u64, u64)], wanted: u64| {
         let extents: Vec<Extent> = extents
@@ -416,13 +413,13 @@ fn a_gap_is_passed_over_or_left_and_come_back_to_and_the_longest_is_neither() {
     };
     near(&[(100, 8)], slots(8));
     near(&[(100, 8), (116, 8)], slots(24));
-    // The way around the other side is the shorter one: 2 slots behind the one, 4 before the other.
+    // The gap across the end of the track is shorter: 2 slots after the second extent, 4 before the first.
     near(&[(4, 8), (1740, 8)], slots(8 + 2 + 4 + 8));
-    // Longer than a movement to another track.
+    // Each gap is longer than a movement to another track.
     near(&[(0, 8), (875, 8)], slots(16) + 1_100_000);
     near(&[(0, 8), (600, 8), (1200, 8)], slots(24) + 2 * 1_100_000);
     near(&[(0, 1750)], 8_333_333);
-    // The next track, from one to the other of which the head is moved once.
+    // The second extent is on the next track, which takes one movement.
     near(&[(0, 1750), (1750, 8)], 8_333_333 + 1_100_000 + slots(8));
 }
 
@@ -434,7 +431,7 @@ fn units_that_turn_faster_are_allowed_for() {
         .expect("in range");
     let reads = [Extent::at(0, 1_000_000)];
     let (nominal, fast) = (arm(&nominal, &reads), arm(&fast, &reads));
-    // 0.2 % of the turns; movements are as they were.
+    // The turns take 0.2 % less. The movements do not change.
     let turns = 1_000_000 * 8_333_333 / 1750;
     let saved = nominal - fast;
     assert!(
@@ -447,7 +444,7 @@ fn units_that_turn_faster_are_allowed_for() {
 fn what_somebody_else_may_have_fetched_or_written_is_not_waited_for() {
     let profile = calm();
     let layout = Layout::new(&profile);
-    // Two processes on the same sectors: by one file, or by two of which one is written.
+    // Two processes on the same sectors: with one shared file, or with two files, one of which may be written.
     let bound = |two_files: bool, writes: bool| {
         let mut builder = builder(&profile);
         let file = || File {
@@ -514,7 +511,7 @@ fn a_window_may_bring_pages_that_are_apart() {
     let bound = machine(&profile, &layout)
         .programs(programs(&profile, &[acts], 100, 128 << 10))
         .expect("few");
-    // One command, 16 sectors over the bus.
+    // One command with 16 sectors on the bus.
     assert_eq!(
         bound.term(Term::Command),
         Nanos::from_nanos(200_000 + 16 * 1710)
@@ -562,7 +559,7 @@ fn work_without_requests_takes_no_time() {
     );
 }
 
-/// Asks for nothing.
+/// A source without requests.
 struct Nobody;
 
 impl Source for Nobody {
@@ -581,7 +578,7 @@ impl Source for Nobody {
     }
 }
 
-/// Asks for a sector at a time, so often, and is answered by nobody but the bound.
+/// A source with a number of requests for single sectors, all at time zero.
 struct Many(u64);
 
 impl Source for Many {
@@ -616,7 +613,7 @@ fn of_more_than_fits_nothing_is_said() {
     let machine = machine(&profile, &layout);
     assert!(machine.source(&mut Many(1_000)).is_some());
     assert_eq!(machine.source(&mut Many(REQUESTS_MAX as u64 + 1)), None);
-    // A process that reads for ever is not followed for ever.
+    // The bound gives up on a process that never ends.
     let mut builder = builder(&profile);
     let file = File {
         extents: vec![Extent::at(0, 8_000)],

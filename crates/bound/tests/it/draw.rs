@@ -1,4 +1,4 @@
-//! Random drives, engines and schedulers, and what is asked of them.
+//! Random drives, engines, schedulers and requests.
 
 use headtime_bound::{Array, Machine};
 use headtime_disk::drive::Drive;
@@ -17,7 +17,7 @@ use rand_pcg::rand_core::{RngCore, SeedableRng};
 use std::num::NonZero;
 use std::sync::Arc;
 
-/// Random runs of a test.
+/// Number of random runs of a test.
 pub const SEEDS: u64 = 600;
 
 pub struct Random(Pcg64Mcg);
@@ -27,7 +27,7 @@ impl Random {
         Random(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// 0 up to `end`, without it.
+    /// Returns a number from 0 to `end` - 1.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }
@@ -41,19 +41,19 @@ impl Random {
     }
 }
 
-/// A drive, what is before it, and a scheduler.
+/// A drive, an engine and a scheduler.
 pub struct World {
     pub profile: Profile,
     pub layout: Arc<Layout>,
     pub config: Config,
     pub scheduler: Spec,
     pub drive_seed: u64,
-    /// The layout and the shared link of an array of such drives, and the same for a bound.
+    /// Layout and shared link of an array of such drives, and the array for the bound.
     array: Option<(Striped, Option<NonZero<u64>>, Array)>,
     pub told: String,
 }
 
-/// An array of equal drives, with the draws of [`world`].
+/// Draws a [`world`] with an array of equal drives.
 pub fn array(random: &mut Random) -> World {
     let mut world = world(random);
     world.spread(random);
@@ -157,7 +157,8 @@ pub fn world(random: &mut Random) -> World {
     }
 }
 
-/// The drive with tracks of any lengths in place of its zones, by a table; the same if there is no such.
+/// Returns the drive with a table of tracks of random lengths in place of zones. Returns the unchanged drive if the
+/// table is invalid or too small.
 fn mapped(random: &mut Random, profile: Profile) -> Profile {
     let wide = *random.pick(&[1, 4, 20]);
     let heads = profile.geometry.heads.min(4);
@@ -206,7 +207,7 @@ fn mapped(random: &mut Random, profile: Profile) -> Profile {
     changed.ok().filter(|_| all > 1_000_000).unwrap_or(profile)
 }
 
-/// A drive that is built in another way; the same if there is none such.
+/// Returns a drive with random changes, or the unchanged drive if the result is invalid.
 fn altered(random: &mut Random, profile: Profile) -> Profile {
     let aheads = [
         ReadAhead::Off,
@@ -325,8 +326,8 @@ impl World {
     }
 }
 
-/// Stretches of sectors in a part of the disk: most near each other, so that they share tracks,
-/// follow each other, overlap, and are found in the buffer.
+/// Draws extents in a part of the disk. Most are near each other, so that they share tracks, are adjacent, overlap, and
+/// hit the buffer.
 pub fn extents(random: &mut Random, capacity: u64, count: u64) -> Vec<Extent> {
     let region = *random.pick(&[300, 3_000, 30_000, 1_000_000, capacity]);
     let region = region.min(capacity);
@@ -351,7 +352,7 @@ pub fn extents(random: &mut Random, capacity: u64, count: u64) -> Vec<Extent> {
         .collect()
 }
 
-/// Asks for all of these in order, so many at a time.
+/// Creates a replay of these requests in order, `outstanding` at a time.
 pub fn replay(profile: &Profile, asked: &[(Op, Extent)], outstanding: u32) -> ClosedReplay {
     let requests = asked.iter().map(|(op, extent)| TraceRequest {
         arrival: None,

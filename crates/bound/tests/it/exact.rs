@@ -1,4 +1,4 @@
-//! Small work, served in every order, with waits and without: the bound beside the best there is.
+//! Small work, served in every order with and without waits: the bound compared with the best run.
 
 use crate::draw::{Random, replay};
 use headtime_bound::{Bound, Machine};
@@ -9,12 +9,12 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::sync::Arc;
 
-/// All orders of some commands on a drive, one in it at a time.
+/// Search through all orders of some commands on a drive, one at a time.
 struct Search<'a> {
     asked: &'a [(Op, Extent)],
-    /// How long it may wait before each.
+    /// Waits that are tried before each command.
     waits: &'a [Nanos],
-    /// The most sectors of a merged command.
+    /// Largest merged command in sectors.
     merge: u64,
     best: Time,
 }
@@ -29,7 +29,7 @@ impl Search<'_> {
             if left & 1 << first == 0 {
                 continue;
             }
-            // Alone, or with what follows it as far as that goes.
+            // Serve the request alone, or merged with adjacent ones.
             let ((op, mut extent), mut rest) = (self.asked[first], left & !(1 << first));
             loop {
                 for wait in self.waits {
@@ -86,7 +86,7 @@ fn bound(profile: &Profile, layout: &Layout, asked: &[(Op, Extent)], merge: u64)
     machine.source(&mut replay).expect("few")
 }
 
-/// A drive without noise; without a buffer if it is to be bare.
+/// Returns a drive without noise, and without a buffer if `bare` is true.
 fn drive(name: &str, bare: bool) -> Profile {
     let profile = profile::by_name(name).expect("shipped");
     let changed = profile.with(|spec| {
@@ -98,14 +98,14 @@ fn drive(name: &str, bare: bool) -> Profile {
     changed.expect("in range")
 }
 
-/// What is asked of the drive: where, and how much.
+/// Kind of requests: places and sizes.
 #[derive(Clone, Copy)]
 enum Kind {
     /// 8 sectors each, anywhere.
     Random,
     /// 8 sectors each, on a few tracks.
     Near,
-    /// Large pieces that follow each other in two places.
+    /// Large adjacent pieces in two places.
     Streams,
 }
 
@@ -129,19 +129,19 @@ fn draw(random: &mut Random, layout: &Layout, kind: Kind, count: u64) -> Vec<Ext
     extents
 }
 
-/// How small work is drawn.
+/// Parameters of drawing small work.
 #[derive(Clone, Copy)]
 struct Draws {
     kind: Kind,
-    /// Requests of each.
+    /// Number of requests in a draw.
     count: u64,
     /// Writes in a hundred.
     writes: u64,
-    /// How many waits are tried before each command, over a turn.
+    /// Number of waits that are tried before each command, spread over a turn.
     waits: u64,
 }
 
-/// The bound as a share of the best, in the mean of ten draws.
+/// Returns the bound as a share of the best time, as the mean of ten draws.
 fn hold(name: &str, bare: bool, draws: Draws) -> f64 {
     const TIMES: u64 = 10;
     let profile = drive(name, bare);
@@ -175,11 +175,11 @@ fn hold(name: &str, bare: bool, draws: Draws) -> f64 {
     shares / TIMES as f64
 }
 
-/// The shares are those of the design note: they say how tight the bound is, and may only rise.
+/// The shares are from the design note. They measure the tightness of the bound, and may only rise.
 #[test]
 fn the_bound_is_below_the_best_of_all_orders_and_near_it_where_sectors_follow_each_other() {
     use Kind::{Near, Random, Streams};
-    // The best of six requests in all orders, and of four with four waits before each.
+    // Least shares for six requests in all orders, and for four requests with four waits before each.
     for (name, bare, writes, kind, least) in [
         ("cheetah9lp", true, 0, Streams, [0.83, 0.77]),
         ("cheetah9lp", true, 0, Near, [0.36, 0.39]),

@@ -1,4 +1,4 @@
-//! A drive that takes sectors in any order has no more in its buffer than has passed under its head.
+//! If a drive takes sectors in any order, its buffer holds no more sectors than have passed under the head.
 
 use crate::draw::replay;
 use headtime_bound::{Machine, Term};
@@ -15,7 +15,7 @@ fn calm(name: &str) -> Profile {
     calm.expect("in range")
 }
 
-/// A drive that reads a part of a track ahead, into a segment of several tracks.
+/// Returns a drive that reads a part of a track ahead, into a segment of several tracks.
 fn lengthened() -> Profile {
     let lengthened = calm("wd5000aaks").with(|spec| {
         (spec.cache.segments, spec.cache.segment_sectors) = (4, 8_000);
@@ -26,7 +26,7 @@ fn lengthened() -> Profile {
     lengthened.expect("in range")
 }
 
-/// The arm's term for some reads of a drive.
+/// Returns the arm's term for some reads of a drive.
 fn arm(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
     let machine = Machine {
         array: None,
@@ -40,9 +40,9 @@ fn arm(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Nanos {
     machine.source(&mut replay).expect("few").term(Term::Arm)
 }
 
-/// Reads 8 sectors of a track, `eighths` into the track, and what follows on the track, by `sectors`. Waits while the drive
-/// reads on. Reads the front of the track, and on behind the track, as far as the buffer has it all. Returns the
-/// reads, and when each was done.
+/// Reads 8 sectors of a track, `eighths` into the track, and the rest of the track in pieces of `sectors`. Waits while
+/// the drive reads ahead. Then reads the front of the track, and continues after the track as far as the buffer has the
+/// data. Returns the reads, with the time of each completion.
 fn read_around(
     profile: &Profile,
     layout: &Arc<Layout>,
@@ -73,7 +73,7 @@ fn read_around(
     let first = Extent::at(track.start.get() + track.len.get() * eighths / 8 - 8, 8);
     let mut reads = vec![(first, read(Time::ZERO, first).at)];
     let turn = profile.rotation.turn();
-    // Behind the head, whose pace it is.
+    // The reads follow the head at its speed.
     let mut now = reads[0].1 + turn / 16;
     let mut at = first.end();
     while at < track.end() {
@@ -109,7 +109,7 @@ fn the_buffer_has_nothing_that_has_not_passed() {
         ("wd5000aaks", 0.0),
         ("wd5000aaks", 0.99),
         ("atlas10k", 0.9),
-        // Reads lengthen reading ahead, which would have ended on the track, to the next one.
+        // Read-ahead would end on the track. The reads extend it to the next track.
         ("lengthened", 0.0),
     ] {
         let profile = match name {
@@ -145,11 +145,12 @@ fn the_buffer_has_nothing_that_has_not_passed() {
             );
         }
     }
-    // The reads show it where nearly all the time goes by in passing.
+    // The test is of use only if sectors pass during nearly all the time.
     assert!(most > 0.95, "{most}");
 }
 
-/// What the sectors of some reads take to pass, after the arm has come there: up to each of the reads.
+/// Returns for each read the time in which all sectors up to this read pass under the head, with the arm's first
+/// movement.
 fn passed(profile: &Profile, layout: &Layout, reads: &[Extent]) -> Vec<Nanos> {
     let mechanics = Mechanics::new(profile);
     let to = layout.run(reads[0].start).track;

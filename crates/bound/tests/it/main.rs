@@ -1,4 +1,4 @@
-//! No run is shorter than its bound.
+//! Tests that no run is shorter than its bound.
 
 mod by_hand;
 mod draw;

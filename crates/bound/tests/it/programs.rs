@@ -12,7 +12,7 @@ use headtime_sched::Op;
 use headtime_units::{Bytes, Extent, Lba, Nanos, Time};
 use headtime_workload::TimeDistribution;
 
-/// What a process does, in terms of its files.
+/// A step of a process on its files.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Read(usize, u64, u64),
@@ -25,13 +25,13 @@ enum Act {
     Meet,
 }
 
-/// A host to be built any number of times.
+/// A host that can be built any number of times.
 #[derive(Debug)]
 struct Plan {
     spec: HostSpec,
-    /// Where each file lies, and how many bytes it has at first.
+    /// By file: extents, and size in bytes at the start.
     files: Vec<(Vec<Extent>, u64)>,
-    /// Whether processes have files of their own, of which each act then means one.
+    /// True if each process has its own files. The acts then refer to these files.
     own: bool,
     processes: Vec<(Vec<Act>, u64)>,
     workers: Option<u32>,
@@ -42,7 +42,7 @@ const FILE_PAGES: u64 = 400;
 
 fn plan(random: &mut Random, capacity: u64) -> Plan {
     let read_ahead = *random.pick(&[0, 4 << 10, 16 << 10, 128 << 10, 128 << 10, 1 << 20]);
-    // Where what is asked for at a time is larger than the memory, pages push each other out for ever.
+    // If the requested pages exceed the memory, pages evict each other without end.
     let least = 8 * (read_ahead + (512 << 10));
     let spec = HostSpec {
         read_ahead: Bytes(read_ahead),
@@ -61,7 +61,7 @@ fn plan(random: &mut Random, capacity: u64) -> Plan {
         .map(|_| {
             let pieces = *random.pick(&[1, 1, 4, 40]);
             let near = random.below(capacity - 200_000) / 8 * 8;
-            // Some files lie over others.
+            // Some files overlap.
             let near = if random.chance(10) { 8000 } else { near };
             let extents = (0..pieces)
                 .map(|_| {
@@ -69,7 +69,8 @@ fn plan(random: &mut Random, capacity: u64) -> Plan {
                     Extent::at(start, FILE_PAGES / pieces * 8)
                 })
                 .collect();
-            // Nobody forgets what somebody else is just reading behind its first size.
+            // Shared files have their full size, so that no process drops pages beyond the first size while another
+            // reads them.
             let size = match own {
                 true => *random.pick(&[FILE_PAGES * 4096, FILE_PAGES * 2048 + 77, 0]),
                 false => FILE_PAGES * 4096,
@@ -124,7 +125,7 @@ fn plan(random: &mut Random, capacity: u64) -> Plan {
 }
 
 impl Plan {
-    /// Sees to it that nobody waits for ever: all meet as often.
+    /// Makes all processes meet equally often, so that no process waits without end.
     fn with_meetings(mut self, random: &mut Random) -> Plan {
         self.meets = self.processes.len() as u32;
         let together = random.chance(50);
@@ -220,7 +221,7 @@ fn process(
     }
 }
 
-/// Runs programs and holds them to their bound; what binds, and how near the run comes.
+/// Runs programs and checks their bound. Returns the binding term, and the bound as a share of the run's time.
 fn hold(seed: u64, world: &World, build: impl Fn() -> HostBuilder, told: &str) -> (Term, f64) {
     let bound = world.machine().programs(build()).expect("few");
     let mut host = build().build(1).expect("it can be built");
@@ -239,7 +240,7 @@ fn hold(seed: u64, world: &World, build: impl Fn() -> HostBuilder, told: &str) -
         world.told,
     );
     assert!(took <= report.simulated);
-    // What each program achieved in its own time.
+    // Rate of each program over its own time.
     let outcome = host.outcome();
     let bytes = |number: u32| {
         let of = outcome.iter().find(|program| program.program == number);
@@ -288,7 +289,7 @@ fn programs_of(world: fn(&mut Random) -> World, seeds: u64) {
     );
 }
 
-/// The benchmarks of the figures, small.
+/// The benchmarks of the figures, at a small size.
 #[test]
 fn no_benchmark_is_faster_than_its_bound() {
     for seed in 0..SEEDS / 5 {

@@ -1,4 +1,4 @@
-//! Replays and made-up processes.
+//! Replays and synthetic processes.
 
 use crate::draw::{Random, SEEDS, World, array, extents, world};
 use headtime_sched::{Flags, Op};
@@ -188,8 +188,8 @@ fn made_up(seed: u64, of: fn(&mut Random) -> World) {
     );
 }
 
-/// A drive that sets out with a write at once takes the next one while it writes, also one that is
-/// longer than its buffer: that completes with more of it still to be written than the buffer holds.
+/// A drive that starts a write at once accepts the next command while it writes, even a command that is longer than the
+/// buffer. This command completes with more unwritten sectors than the buffer holds.
 #[test]
 fn a_write_longer_than_the_buffer_behind_another_is_no_shorter_than_its_bound() {
     for (name, lens) in [

@@ -16,7 +16,7 @@ use headtime_lab::fault::Fault;
 pub(super) fn attach(args: &Attach) -> Result<(), Fault> {
     let config = Config::open(&args.config)?;
     let prepared = disks::prepare(&config)?;
-    // Before anything is made.
+    // This check comes before anything is made.
     attached::hides_nothing(&args.mountpoint)?;
     let server = start(&config, sockets::inherited()?, prepared, &args.live)?;
     let attached = match Attached::begin(args, &server.running) {

@@ -1,4 +1,4 @@
-//! What `sim run` and `trace replay` have in common: run a scenario, show what came of it.
+//! Shared part of `sim run` and `trace replay`: runs a scenario and shows the results.
 
 use super::context::Context;
 use crate::args::Format;
@@ -21,7 +21,7 @@ use headtime_units::Nanos;
 use std::io::Write;
 use std::path::Path;
 
-/// Transfers that the first panels of a plot show if nothing is said.
+/// Transfers that the first panels of a plot show by default.
 const TRANSFERS: usize = 150;
 
 /// The files that are written of a single run.
@@ -42,7 +42,7 @@ pub(super) fn compare(
     if let Some(duration) = scenario.run.duration {
         check_window(options, duration)?;
     }
-    // Files first: a long run that cannot be written at its end is a pity.
+    // Files are opened first, since a long run whose results cannot be written is wasted.
     let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
     let log = files.log.map(Output::create).transpose()?;
     let requests = files.requests.map(Output::create).transpose()?;
@@ -107,13 +107,13 @@ pub(super) fn compare(
     picture.map_or(Ok(()), Output::finish)
 }
 
-/// What a picture says of the runs that it does not show.
+/// Note of a picture about the runs that it does not show.
 fn left_out(runs: &[headtime_lab::report::Run]) -> Option<String> {
     let (shown, all) = (plot::DRAWN_MAX, runs.len());
     (all > shown).then(|| format!("shows the first {shown} of {all} runs"))
 }
 
-/// Refuses a window in which no run can have anything to show.
+/// Refuses a window that starts after the end of all runs.
 fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
     match options.plot_window {
         Some(window) if window.from >= longest.as_secs_f64() => Err(Fault::Usage(format!(
@@ -123,18 +123,18 @@ fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
     }
 }
 
-/// Begins the file of a picture.
+/// Starts the file of a picture.
 pub(super) fn picture_file(path: &Path) -> Result<Output, Fault> {
     is_picture(path)?;
     Output::create(path)
 }
 
-/// Refuses a name that is none of a picture.
+/// Refuses a name that does not fit a picture.
 pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
     let is_svg = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("svg"));
-    // A device such as /dev/stdout takes what it gets.
+    // A device such as /dev/stdout takes any format.
     if !is_svg && !path.starts_with("/dev") {
         return Err(Fault::Usage(format!(
             "--plot {}: pictures are SVG; allowed is a name that ends in .svg",
@@ -176,7 +176,7 @@ fn draw<'a>(
     }
 }
 
-/// What all runs have in common.
+/// Properties that all runs share.
 fn subtitle(report: &Report) -> String {
     let Some(first) = report.runs.first() else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Where commands write results, notes and warnings.
+//! Outputs for the results, notes and warnings of commands.
 
 use headtime_disk::Profile;
 use headtime_lab::fault::Fault;
@@ -8,15 +8,15 @@ use headtime_stack::drives::{self, Findings};
 use std::io::Write;
 use std::path::Path;
 
-/// Where a command writes to.
+/// Outputs of a command.
 pub struct Context<'a> {
     /// Results.
     pub out: &'a mut dyn Write,
     /// Notes.
     pub err: &'a mut dyn Write,
-    /// What the terminal of the results is like.
+    /// Properties of the results' terminal.
     pub terminal: Terminal,
-    /// Whether notes go to a terminal, so that progress can be seen.
+    /// True if notes go to a terminal, which can show progress.
     pub progress: bool,
 }
 
@@ -42,7 +42,7 @@ impl Context<'_> {
         let _ = writeln!(self.err, "warning: {}", one_line(text));
     }
 
-    /// Opens a drive, and says what its file leaves to be said.
+    /// Opens a drive, and reports the findings about its file.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Context<'_> {
         }
     }
 
-    /// Writes what an import has found.
+    /// Writes the findings of an import.
     pub fn found(&mut self, findings: &Findings) {
         for warning in &findings.warnings {
             self.warn(warning);

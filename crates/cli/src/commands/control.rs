@@ -46,12 +46,12 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
     context.print(&ask_server(&args.socket, method, &target, body)?)
 }
 
-/// Where a disk is told something.
+/// Target of a command to a disk.
 pub(super) fn disk_target(disk: &str, what: &str) -> Result<String, Fault> {
     named("disks", disk, what)
 }
 
-/// Where a disk or a program is told something.
+/// Target of a command to a disk or a program.
 fn named(of: &str, name: &str, what: &str) -> Result<String, Fault> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     match !name.is_empty() && name.bytes().all(plain) {
@@ -64,7 +64,7 @@ fn named(of: &str, name: &str, what: &str) -> Result<String, Fault> {
     }
 }
 
-/// What the server behind a control socket says if it has done what it was told.
+/// Answer of the server behind a control socket. An error if the server refuses.
 pub(super) fn ask_server(
     socket: &Path,
     method: &str,
@@ -75,13 +75,12 @@ pub(super) fn ask_server(
     done(socket, answer)
 }
 
-/// What the server says if it has done what it was told. Whatever it refuses is a [`Fault::Check`], also
-/// a disk or a scheduler that it does not have: the command line does not show what there is, and a
-/// script that asks several servers tells that apart from its own mistakes.
+/// The text of an answer, or a [`Fault::Check`] for every refusal, even for an unknown disk or scheduler. The command line does not show
+/// the server's disks. A script that asks several servers can therefore tell a refusal from a mistake of its own.
 fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
     match (answer.status, answer.body.trim_end()) {
         (200, _) => Ok(answer.body),
-        // It does not know what it is asked: it is of another version, or none of ours.
+        // A server without a reason does not know the request. It is of another version, or no Headtime server.
         (status, "") => Err(Fault::Check(format!(
             "{}: refused with HTTP's {status}, without a reason",
             socket.shown()
@@ -90,7 +89,7 @@ fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
     }
 }
 
-/// Why there is no answer: mostly it is the wrong socket, or nobody is there.
+/// Fault for a missing answer. Mostly the socket is wrong, or has no server.
 fn unanswered(socket: &Path, error: &io::Error) -> Fault {
     let what = "`listen.control` in the server's configuration";
     let hint = match error.kind() {

@@ -22,16 +22,16 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// Questions to each server in a period.
+/// Number of questions to each server in a period.
 const QUESTIONS: u64 = 20;
 
 /// Least time between two questions to a server.
 const PACE_MIN: Nanos = Nanos::from_millis(20);
 
-/// Time for the first answer of a server.
+/// Longest wait for the first answer of a server.
 const FIRST_WITHIN: Duration = Duration::from_secs(5);
 
-/// Plans for several servers until a signal says to end.
+/// Plans for several servers until a signal asks for the end.
 ///
 /// # Errors
 ///
@@ -88,7 +88,7 @@ fn meet(path: &Path, number: u64, clock: &Clock) -> Result<About, Fault> {
     }
 }
 
-/// Asks a server. Returns the times of question and answer, too.
+/// Asks a server. Also returns the times of question and answer.
 fn ask(
     path: &Path,
     question: &Question,
@@ -190,12 +190,12 @@ fn run(
             Some(ended) = followers.join_next() => Err(Fault::Check(format!("a bug: a server is asked no longer: {ended:?}"))),
         };
         tracing::info!("ending: servers keep the last plan for three periods, then their programs share");
-        // Nobody to tell is an end too.
+        // Without a receiver there is nothing left to end.
         let _ = end.send(true);
         let _ = served.await;
         result
     });
-    // A question under way is given up.
+    // A question that is being answered is given up.
     runtime.shutdown_background();
     ended
 }

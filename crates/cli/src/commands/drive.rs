@@ -24,7 +24,7 @@ pub(super) use curve::curve;
 pub(super) use new::new;
 pub(super) use probe::probe;
 
-/// A drive, and what follows from its profile.
+/// A drive, and values that follow from its profile.
 struct Summary {
     profile: Profile,
     mechanics: Mechanics,
@@ -50,7 +50,7 @@ impl Summary {
         }
     }
 
-    /// Read seeks, settled, in ms: over one cylinder, a third of them, and all.
+    /// Times of settled read seeks in ms: over one cylinder, over a third of the cylinders, and over all cylinders.
     fn seeks(&self) -> [f64; 3] {
         let full = self.profile.geometry.cylinders - 1;
         [1, full / 3, full].map(|distance: u32| {
@@ -66,7 +66,7 @@ impl Summary {
         [most, least]
     }
 
-    /// Outermost and innermost: what passes under the head in a revolution, in MB/s.
+    /// Rates at which data passes under the head on the outermost and innermost tracks, in MB/s.
     fn media_mb_s(&self) -> [f64; 2] {
         let turns_per_second = self.profile.rotation.rpm / 60.0;
         self.tracks().map(|sectors| {
@@ -75,7 +75,7 @@ impl Summary {
         })
     }
 
-    /// Reads and writes: the slower of the drive's interface and the bus, in MB/s. `None` where neither takes time.
+    /// Rates of the slower of interface and bus for reads and writes, in MB/s. `None` if neither takes time.
     fn bus_mb_s(&self) -> [Option<f64>; 2] {
         [true, false].map(|is_read| {
             let sector = self.profile.bus.sector(is_read);
@@ -96,7 +96,7 @@ impl Summary {
         }
     }
 
-    /// What each value of the profile rests on.
+    /// Source of each value of the profile.
     fn trust(&self) -> Vec<(&str, String)> {
         let trust = self.profile.trust.iter();
         trust
@@ -192,7 +192,7 @@ pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> 
     }
 }
 
-/// What else the firmware goes by, beside positions and age.
+/// Criteria of the firmware beside positions and age, in words.
 fn beside_position(queue: &QueueSpec) -> String {
     let mut text = match queue.stream_cap {
         Nanos::ZERO => ", stays with no stream".to_owned(),

@@ -5,8 +5,8 @@ use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
-/// The files, each by its name: a trace that `headtime trace record` made of pgbench on ext4
-/// (docs/replays/live), an array, a sweep, a server's configuration, programs with goals, a job of fio, and all promises together.
+/// The files, each by its name. One is a trace that `headtime trace record` made of pgbench on ext4 (docs/replays/live). The others are an
+/// array, a sweep, a server's configuration, programs with goals, a job of fio, and all promises together.
 const FILES: [(&str, &[u8]); 7] = [
     ("array.toml", ARRAY.as_bytes()),
     (
@@ -163,11 +163,11 @@ fsync=1
 thinktime=10ms
 ";
 
-/// Writes them into a directory.
+/// Writes the files into a directory.
 ///
 /// # Errors
 ///
-/// If one is there with another content, which is kept; or if one cannot be written.
+/// If a file exists with another content, which is kept, or if a file cannot be written.
 pub(super) fn examples(directory: &Path) -> Result<(), Fault> {
     for (name, content) in FILES {
         let path = directory.join(name);

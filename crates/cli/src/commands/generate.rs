@@ -30,9 +30,9 @@ pub(super) fn generate(args: &Generate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes the page of a command and of all below it that are not hidden.
+/// Writes the pages of a command and of its subcommands that are not hidden.
 fn pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
-    // A page is named after the whole command, as git's are; clap wants its name to live for ever.
+    // A page is named after the whole command, like git's pages. clap needs a name that lives for ever.
     let title: &'static str = Box::leak(name.to_owned().into_boxed_str());
     let page = clap_mangen::Man::new(command.clone().name(title).display_name(title));
     let mut text = Vec::new();

@@ -30,7 +30,7 @@ pub use context::Context;
 ///
 /// # Errors
 ///
-/// What went wrong; [`Fault::exit_code`] says what the process ends with.
+/// The fault of the command; [`Fault::exit_code`] gives the exit code.
 pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
     match cli.verb {
         Verb::Sim(SimVerb::Run(args)) => sim::run(args, context),

@@ -31,7 +31,7 @@ pub(super) fn qos(verb: &QosVerb, context: &mut Context<'_>) -> Result<(), Fault
     }
 }
 
-/// Reads a scenario, and what it names.
+/// Reads a scenario, and the files that the scenario names.
 fn prepared(path: &Path, set: &[String], stock: &Stock) -> Result<Prepared, Fault> {
     let (mut table, place) = open(path)?;
     set_all(&mut table, set)?;

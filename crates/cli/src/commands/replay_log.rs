@@ -16,7 +16,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-/// How many lines before a difference are shown.
+/// Number of lines that are shown before a difference.
 const BEFORE: usize = 5;
 
 pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -47,7 +47,7 @@ fn builder(text: &str, known: &Known, settings: &LogSettings) -> Result<Builder,
     })
 }
 
-/// Reads a log, repeats it, and says how that went. Each member of a volume has a log and an engine of its own.
+/// Reads a log, repeats it, and reports the outcome. Each member of a volume has a log and an engine of its own.
 fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut reader = Reader::new(input);
     let fault = |error: LogError| match error {
@@ -69,7 +69,7 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     };
     let first = match of(Member(0)) {
         Ok(settings) => Repeated::new(settings),
-        // Settings may lack where nothing follows them.
+        // Settings may be missing if no record follows.
         Err(error) => match reader.next_record().map_err(fault)? {
             None => return nothing(name, context),
             Some(_) => return Err(Fault::input(error)),
@@ -182,7 +182,7 @@ fn nothing(name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A member's log, as far as it was repeated.
+/// A member's log, up to the record that was repeated last.
 struct Repeated {
     settings: LogSettings,
     known: Known,
@@ -215,7 +215,7 @@ impl Repeated {
     }
 }
 
-/// What was repeated, in words.
+/// Summary of the repeated records, in words.
 fn summary(name: &str, scheduler: &str, done: &Replayed) -> String {
     let of = |one: &str, many: &str, count| match count {
         0 => String::new(),
@@ -252,10 +252,10 @@ fn line_of(now: Time, member: Member, decision: Decision) -> String {
     line.trim_end().to_owned()
 }
 
-/// Where the engine decided otherwise.
+/// First point at which the engine decided differently.
 struct Difference {
     line: usize,
-    /// Whose engine.
+    /// Member whose engine decided.
     member: Member,
     /// The line that has the decision, if there is one.
     logged: Option<String>,

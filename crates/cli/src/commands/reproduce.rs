@@ -50,7 +50,7 @@ fn shipped(id: &str, text: &str, scale: Scale) -> Result<Figure, Fault> {
     Figure::parse(&format!("experiments/{id}.toml"), text, scale).map_err(Fault::input)
 }
 
-/// The figures that were asked for, each once, in their order.
+/// Requested figures, each once, in their order.
 fn chosen(names: &[String], scale: Scale) -> Result<Vec<Figure>, Fault> {
     let mut figures: Vec<Figure> = Vec::new();
     for name in names {

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// Between two looks at how far it is.
+/// Time between two queries of the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Extents of unreadable sectors that a table lists; JSON lists all.
@@ -68,7 +68,7 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
     }
 }
 
-/// What the server is told of how.
+/// Options that the server gets.
 fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
     let mut options = Map::new();
     if let Some(range) = args.range {
@@ -97,7 +97,7 @@ fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
     Ok(options)
 }
 
-/// A file, as a server knows it that may run elsewhere.
+/// Path of a file in a form that a server in another directory understands.
 fn path_of(key: &str, file: &Path) -> Result<String, Fault> {
     let path = std::path::absolute(file);
     let path = path.map_err(|error| Fault::File(format!("{}: {error}", file.shown())))?;
@@ -110,7 +110,7 @@ fn parse(answer: &str) -> Result<Value, Fault> {
     serde_json::from_str(answer).map_err(problem)
 }
 
-/// Waits until it reads no more and will not by itself.
+/// Waits until the scrub reads no more and will not continue by itself.
 #[allow(
     clippy::disallowed_methods,
     reason = "it waits for a server in real time"
@@ -144,7 +144,7 @@ fn follow(
     Ok(status)
 }
 
-/// How far it is, in a line.
+/// Progress of the scrub, in a line.
 fn progress(status: &Value) -> String {
     let percent = status["share"].as_f64().unwrap_or(0.0) * 100.0;
     let mut text = format!("{percent:.2} %");
@@ -184,7 +184,7 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// So many sectors, as people say it.
+/// Number of sectors, in words.
 fn sectors_of(count: u64) -> String {
     match count {
         1 => "1 sector".to_owned(),
@@ -301,7 +301,7 @@ fn table(disk: &str, status: &Value) -> String {
     }
     let mut out = format!("disk {disk}\n");
     for (key, value) in rows {
-        // Names of files stand in some.
+        // Some values have names of files.
         let _ = writeln!(out, "  {key:<11} {}", one_line(&value));
     }
     let mut list = |key: &str, what: String| {
@@ -340,7 +340,7 @@ fn table(disk: &str, status: &Value) -> String {
     out
 }
 
-/// What a file has that a disk is copied to.
+/// State of the file that a disk is copied to, in words.
 fn copied(status: &Value, file: &str) -> String {
     let bytes = &status["copy"]["bytes"];
     let what = match (bytes[0].as_u64(), bytes[1].as_u64()) {
@@ -368,7 +368,7 @@ fn obstacle(disk: &str, status: &Value) -> Option<String> {
     ))
 }
 
-/// Whether all could be read and is what it was, and nothing holds it up.
+/// Fails if sectors cannot be read or have changed, or if something holds the scrub up.
 fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
     match (obstacle(disk, status), status["state"].as_str()) {
         (Some(said), _) => Err(Fault::Check(said)),
@@ -377,7 +377,7 @@ fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
     }
 }
 
-/// Whether all could be read, and is what it was.
+/// Fails if sectors cannot be read or have changed, or if a promise did not hold.
 fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
     let problem = match (unreadable(status), changed(status)) {
         (0, 0) => match promises::broken(status) {
@@ -399,7 +399,7 @@ fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
     Err(Fault::Check(format!("disk {disk}: {problem}")))
 }
 
-/// Whether it came to its end, and all is well.
+/// Fails unless the scrub has come to its end and all is well.
 fn ended(disk: &str, status: &Value) -> Result<(), Fault> {
     match status["state"].as_str() {
         Some("done") => all_well(disk, status),

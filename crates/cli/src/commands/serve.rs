@@ -55,7 +55,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     result
 }
 
-/// Starts the disks of a configuration; what is in front of them is for the caller.
+/// Starts the disks of a configuration. The caller provides their front.
 pub(super) fn start(
     config: &Config,
     inherited: Inherited,
@@ -90,19 +90,19 @@ pub(super) fn start(
     })
 }
 
-/// Where events and decisions go.
+/// File for events and decisions.
 fn log<'a>(config: &'a Config, live: &'a Live) -> Option<&'a Path> {
     live.log.as_deref().or(config.log.events.as_deref())
 }
 
-/// What was done, also if the end was not a good one.
+/// Prints the summary of a run, even if the end was not a good one.
 pub(super) fn say_end(ended: &Ended) {
     messages::say("", &ended.summary());
 }
 
-/// Asks the machine for what a server needs, as far as it is permitted.
+/// Asks the machine for properties that a server needs, as far as they are permitted.
 fn settle() {
-    // What the server makes, sockets, stores and logs, is its owner's alone.
+    // Sockets, stores and logs that the server makes are for its owner alone.
     sys::private_files();
     match sys::lock_memory() {
         Ok(()) => tracing::debug!("memory is locked as it is touched"),
@@ -114,7 +114,7 @@ fn settle() {
     }
 }
 
-/// What would be served.
+/// Prints the disks that would be served.
 fn check(
     config: &Config,
     prepared: &[Prepared],

@@ -1,4 +1,4 @@
-//! Being told to end, by commands that have something to finish first.
+//! Signals that end commands with work to finish first.
 
 use headtime_lab::fault::Fault;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use std::thread;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Counts SIGINT, SIGTERM and SIGHUP from now on, which then end nothing by themselves. The third ends
-/// the process: somebody means it.
+/// Counts SIGINT, SIGTERM and SIGHUP from now on. The first two signals end nothing by themselves. The third ends the process at once.
 pub(in crate::commands) fn signals() -> Result<Arc<AtomicU32>, Fault> {
     let count = Arc::new(AtomicU32::new(0));
     let counted = count.clone();

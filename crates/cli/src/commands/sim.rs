@@ -77,7 +77,7 @@ fn is_job(path: &Path) -> bool {
 ///
 /// # Panics
 ///
-/// If the key leads through something that is no table: options know the keys they set.
+/// If the key leads through something that is no table. Options know their keys.
 pub(super) fn set(table: &mut Table, option: &str, key: &str, value: Value) {
     let place = Place::Option(option.into());
     table
@@ -117,7 +117,7 @@ pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Faul
     })
 }
 
-/// The settings of the log of a random run, from which `sim replay-log` makes its engine again.
+/// Settings of the log of a random run. `sim replay-log` rebuilds the run's engine from these settings.
 fn settings(seed: u64, stack: &fuzz::Stack<'_>) -> Vec<(String, String)> {
     let sector_bytes = stack.profile.geometry.sector_bytes;
     let scheduler = stack.scheduler.to_string();

@@ -25,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// More notes than that say less.
+/// Most notes that are shown.
 const NOTES: usize = 8;
 
 pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -58,7 +58,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         return context.print(&one_scenario(&plan, number)?.to_portable_toml());
     }
     let drawing = match Drawing::new(&plan, &args.picture, targets.picture.is_some()) {
-        // Nobody asked for one.
+        // The command line asks for no picture.
         Err(fault) if args.picture.plot.is_none() && args.picture.is_plain() => {
             context.note(&format!("no picture: {fault}"));
             None
@@ -100,7 +100,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
         Output::write_all_of(path, &drawing.draw(&plan, &results))?;
     }
-    // Only now: until its results stand elsewhere, the journal is all there is of them.
+    // The journals go last, since until now they hold the only copy of the results.
     for journal in journal.into_iter().chain(second) {
         journal.remove()?;
     }
@@ -156,7 +156,7 @@ fn carry_out(
     }
 }
 
-/// What is to vary, the scenario without that, and what stands for its text.
+/// The sweep, the scenario without it, and the place of the scenario's text.
 fn read(args: &args::SweepArgs) -> Result<(Sweep, Table, Place), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
@@ -202,7 +202,7 @@ fn one_scenario(plan: &Plan, number: u64) -> Result<&Scenario, Fault> {
     })
 }
 
-/// What to say of a sweep that was told to end.
+/// Message of a sweep that was told to end.
 fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
     let all = plan.combinations.len();
     Fault::Stopped(match journal {
@@ -215,17 +215,17 @@ fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
     })
 }
 
-/// Where everything goes.
+/// Files and formats of the output.
 struct Targets {
     /// The name of the scenario's file, without its ending.
     name: String,
-    /// What the standard output gets.
+    /// Format on standard output.
     standard: Format,
     csv: Option<PathBuf>,
     json: Option<PathBuf>,
     picture: Option<PathBuf>,
     journal: Option<PathBuf>,
-    /// To be made.
+    /// Directory to make.
     directory: Option<PathBuf>,
 }
 
@@ -281,7 +281,7 @@ impl Targets {
                     )));
                 }
             }
-            // A pipe or a device has nothing beside it, and cannot be gone on with.
+            // A pipe or a device has no journal beside it. Such a sweep cannot be resumed.
             let special = fs::metadata(out).is_ok_and(|found| !found.is_file());
             targets.journal = (!special).then(|| Journal::beside(out));
         }
@@ -294,7 +294,7 @@ impl Targets {
             fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
         }
         let mut paths = [&self.csv, &self.json, &self.picture].into_iter().flatten();
-        // Begun and given up: leaves nothing.
+        // A file that is started and dropped leaves nothing behind.
         paths.try_for_each(|path| Output::create(path).map(drop))
     }
 }

@@ -293,17 +293,17 @@ fn figures_json(figures: &Figures) -> impl Serialize + use<> {
     }
 }
 
-/// What the name of a file to write asks for.
+/// Format and compression that the name of an output file asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OutName {
     /// The format, if the name says one.
     to: Option<To>,
-    /// Whether it is compressed.
+    /// True if the file is compressed.
     gzip: bool,
 }
 
 impl OutName {
-    /// From the ends of the name: `x.csv.gz` is CSV, compressed.
+    /// Reads the endings of the name: `x.csv.gz` is CSV, compressed.
     fn new(path: &Path) -> Result<OutName, Fault> {
         let ends_in = |path: &Path, ends: &[&str]| {
             let end = path.extension().unwrap_or_default();
@@ -340,7 +340,7 @@ impl OutName {
         if !self.gzip {
             return write(out);
         }
-        // Without a name or time inside: the same trace gives the same bytes.
+        // The file has no name or time inside, so that the same trace gives the same bytes.
         let mut packed = GzEncoder::new(out, Compression::default());
         let written = write(&mut packed)?;
         packed.finish()?;
@@ -506,7 +506,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     compare(scenario, &table, &args.output, files, context)
 }
 
-/// How many requests miss the borders of sectors of 4 KiB, and what that means.
+/// Number of requests that miss the borders of 4 KiB sectors, and the consequence, in words.
 fn off_4k(total: &Figures) -> String {
     let (reads, writes) = (total.reads_off_4k, total.writes_off_4k);
     if reads + writes == 0 {
@@ -524,7 +524,7 @@ fn off_4k(total: &Figures) -> String {
     )
 }
 
-/// How many requests there are of each kind.
+/// Number of requests of each kind, in words.
 fn kinds(total: &Figures) -> String {
     let mut kinds = vec![
         format!("{} reads", total.reads),

@@ -1,4 +1,4 @@
-//! Arrays of disks: what makes one disk of several.
+//! Arrays of disks: several disks that make up one.
 
 use super::config::{ArrayConfig, Backend, coordinates, differing_keys};
 use super::disk::{OpenFailure, Opener, PreparedDisk};
@@ -146,7 +146,7 @@ pub(super) fn conductor(
     Ok(Some(Box::new(Coordinator::new(members, &config, curve))))
 }
 
-/// Looks at the disks of an array without opening one for writing; all bytes of the array.
+/// Checks the disks of an array without opening one for writing. Returns all bytes of the array.
 pub(super) fn look(
     array: &ArrayConfig,
     members: &[PreparedDisk],

@@ -25,10 +25,10 @@ use serde::Deserialize;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Disks of one server.
+/// Most disks of one server.
 const DISKS_MAX: usize = 256;
 
-/// What a server is to do, checked as far as that is possible without its files.
+/// Configuration of a server. Everything is checked that can be checked without its files.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The file that it was read from.
@@ -39,9 +39,9 @@ pub struct Config {
     pub arrays: Vec<ArrayConfig>,
     /// Programs that share disks, by number, which begins with 1.
     pub programs: Vec<ProgramConfig>,
-    /// Where clients and watchers come in.
+    /// Sockets of clients, of the control and of the metrics.
     pub listen: ListenConfig,
-    /// What is written of the run.
+    /// Messages and log of the run.
     pub log: LogConfig,
 }
 
@@ -60,7 +60,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, or says what does not fit together: with file, line and key.
+    /// If the file cannot be read, or if its keys do not fit together. The error has file, line and key.
     pub fn open(path: &Path) -> Result<Config, Fault> {
         let (file, text) = text(path)?;
         Config::parse(&file, &text).map_err(Fault::input)
@@ -70,7 +70,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// If it says what does not fit together.
+    /// If the keys do not fit together.
     pub fn parse(file: &str, text: &str) -> Result<Config, Error> {
         let table = Table::parse(file, text)?;
         let top = Place::line(file, 1);
@@ -150,7 +150,7 @@ struct CoordinatorKeys {
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or says what does not fit together: with file, line and key.
+/// If the file cannot be read, or if its keys do not fit together. The error has file, line and key.
 pub fn programs(path: &Path) -> Result<Vec<ProgramConfig>, Fault> {
     let (file, text) = text(path)?;
     let read = || {

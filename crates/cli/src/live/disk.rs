@@ -1,4 +1,4 @@
-//! From the configuration of a disk to its device.
+//! Prepares the device of a disk from the disk's configuration.
 
 use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
 use super::known::{assumed, build, error_at, known};
@@ -148,7 +148,7 @@ impl PreparedDisk {
                 drive.name
             )
         });
-        // Other gates order classes and programs, whatever the depth.
+        // Other gates order classes and programs at any depth.
         let is_idle = depth == 1 && matches!(gate.info().name, "rsd" | "head-time");
         let gate = is_idle.then(|| {
             format!("gate {gate} has nothing to hold back at depth 1; give a larger depth, or leave the gate out")
@@ -173,7 +173,7 @@ impl PreparedDisk {
     ///
     /// # Errors
     ///
-    /// If it cannot be what it should.
+    /// If the device is not as the configuration requires.
     pub fn look(&self, force: bool) -> Result<Addresses, Fault> {
         let whole = |bytes| Addresses::whole(bytes, self.sector_bytes());
         match &self.config.backend {
@@ -242,10 +242,10 @@ impl PreparedDisk {
         })
     }
 
-    /// Settings of a log. A replay makes the engine of them, also with schedulers that are swapped in.
+    /// Settings of a log, for rebuilding the engine in a replay. The settings also serve schedulers that are swapped in.
     pub(super) fn log_settings(&self) -> Vec<(String, String)> {
         let scheduler = self.config.stack.scheduler.to_string();
-        // The device's sectors are known to its thread.
+        // Only the device's thread knows the device's sectors.
         let mut settings = LogSettings::new(&scheduler, self.engine.clone(), 512);
         settings.curve = self.known.curve().as_deref().cloned();
         settings.belief = self

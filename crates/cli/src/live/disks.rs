@@ -29,9 +29,9 @@ pub struct Prepared {
 pub struct Running {
     /// The disk.
     pub disk: Disk,
-    /// Under which names it is seen.
+    /// Names under which clients see the disk.
     pub exports: Vec<Export>,
-    /// What it was started from.
+    /// Prepared form of this disk.
     pub prepared: Prepared,
     log: Option<OpenedLog>,
     /// Notes of requests, if programs share the disk.
@@ -43,13 +43,13 @@ pub struct Running {
 pub struct Starting {
     /// The time, the same for all.
     pub clock: Clock,
-    /// Whether devices in use are taken nevertheless.
+    /// True if devices in use are accepted nevertheless.
     pub force: bool,
-    /// Where events and decisions go; with several disks, one file for each, `FILE.NAME`.
+    /// File for events and decisions; with several disks, one file for each, `FILE.NAME`.
     pub log: Option<PathBuf>,
 }
 
-/// Reads what the disks of a configuration name.
+/// Reads the files that the disks of a configuration name.
 ///
 /// # Errors
 ///
@@ -83,7 +83,7 @@ impl Prepared {
         self.array.as_ref().map_or(one, |array| &array.name)
     }
 
-    /// Under which names it is seen.
+    /// Names under which clients see the disk or the array.
     pub fn exports(&self) -> &[ExportConfig] {
         let one = &self.members[0].config.exports;
         self.array.as_ref().map_or(one, |array| &array.exports)
@@ -126,7 +126,7 @@ impl Prepared {
         Ok(disk)
     }
 
-    /// The scrubs of the disk that was started from it. An array has none, which they say.
+    /// Scrubs of the started disk. An array has none, and its scrubs say so.
     pub fn scrubs(&self, disk: &Disk) -> Scrubs {
         let first = &self.members[0];
         let belief = first.known.belief().cloned();
@@ -223,7 +223,7 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
             .transpose()
             .and_then(|log| {
                 let (file, log) = log.unzip();
-                // What its device has made it takes away itself.
+                // The device removes the files that it made.
                 let disk = prepared.start(how, file, feed);
                 let disk = disk.inspect_err(|_| log.iter().for_each(OpenedLog::undo));
                 Ok((disk?, log))
@@ -250,11 +250,11 @@ pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fa
     Ok(running)
 }
 
-/// Refuses logs that could not be written, as far as that shows without opening them.
+/// Refuses logs that cannot be written, as far as that is visible without opening the files.
 ///
 /// # Errors
 ///
-/// Of the first.
+/// For the first such log.
 pub fn look_at_logs(prepared: &[Prepared], log: Option<&Path>) -> Result<(), Fault> {
     let paths = prepared
         .iter()
@@ -273,7 +273,7 @@ fn log_path(log: Option<&Path>, name: &str, several: bool) -> Option<PathBuf> {
     Some(PathBuf::from(file))
 }
 
-/// Stops disks that have only been started, and takes away what that has made.
+/// Stops disks that have only been started, and removes the files that starting made.
 pub fn give_up(running: &[Running]) {
     for running in running {
         running.log.iter().for_each(OpenedLog::undo);
@@ -287,7 +287,7 @@ pub fn give_up(running: &[Running]) {
 ///
 /// # Errors
 ///
-/// Of every disk whose last flush or log failed. All have stopped nevertheless.
+/// For every disk whose last flush or log failed. All disks have stopped nevertheless.
 pub fn stop(running: &[Running]) -> Result<(), Fault> {
     let failed = Disk::stop_all(running.iter().map(|running| &running.disk)).into_iter();
     let failed: Vec<String> = failed

@@ -18,7 +18,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Returns no front end; it never ends by itself.
+    /// Returns an empty front end, which never ends by itself.
     pub fn none() -> Front {
         Front {
             gone: Box::pin(std::future::pending()),

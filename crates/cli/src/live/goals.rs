@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Time between two looks at the notes of the disks.
+/// Time between two readings of the disks' notes.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Reads the files of the programs of a configuration; `None` if there are no programs.
@@ -63,7 +63,7 @@ pub fn read_programs(options: &mut GoalsOptions, programs: &[ProgramConfig]) -> 
     Ok(())
 }
 
-/// Time of seeks of a disk's drive, if any is believed.
+/// Seek times of a disk's assumed drive, if there is one.
 fn seek(disk: &PreparedDisk) -> Option<Seeks> {
     let (curve, belief) = (disk.known.curve()?, disk.known.belief()?);
     let scale = belief.geometry.sector_bytes / SECTOR_BYTES;
@@ -128,7 +128,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Keeps goals by the notes of disks.
+    /// Prepares goals for the shared disks, and takes the disks' notes.
     pub fn new(options: GoalsOptions, running: &mut [Running]) -> Kept {
         let noted = running
             .iter_mut()
@@ -158,7 +158,8 @@ impl Kept {
     }
 }
 
-/// The order for each of a disk's members, over which its sectors are striped: a rate is in sectors of the disk, in equal parts.
+/// Order for each member of a disk, from an order for the whole disk. Sectors are striped over the members, so each member gets an equal
+/// part of a rate.
 fn of_member(order: GateOrder, sector_bytes: u32, members: u16) -> GateOrder {
     match order {
         GateOrder::Rate { lane, rate } => {
@@ -170,7 +171,7 @@ fn of_member(order: GateOrder, sector_bytes: u32, members: u16) -> GateOrder {
     }
 }
 
-/// The difference of programs in another reading of the configuration, in words.
+/// Differences of programs in another reading of the configuration, in words.
 pub fn fixed_difference(old: &[ProgramConfig], new: &[ProgramConfig]) -> Option<String> {
     (old != new).then(|| {
         "qos: program: another value takes a restart; `headtime control SOCKET qos goal` sets a goal".to_owned()
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(of_member(rate(9_000), 512, 1), rate(9_000));
         assert_eq!(of_member(rate(9_000), 512, 3), rate(3_000));
         assert_eq!(of_member(rate(9_000), 4096, 3), rate(375));
-        // No part is without a rate.
+        // A rate above zero never becomes zero for a member.
         assert_eq!(of_member(rate(1), 4096, 3), rate(1));
         assert_eq!(of_member(rate(0), 512, 3), rate(0));
         let assign = GateOrder::Assign { of: 1, lane };

@@ -1,4 +1,4 @@
-//! What a disk's schedulers know of its drive.
+//! The drive as a disk's schedulers assume it.
 
 use super::config::DiskConfig;
 use headtime_disk::profile::{Profile, by_name};
@@ -8,8 +8,7 @@ use headtime_sched::Spec;
 use headtime_serve::disk::BuildScheduler;
 use headtime_stack::{Builder, Known, StackError, Unbuilt};
 
-/// What the configuration of a disk says is believed, or else `drive`: the profile of an emulated
-/// drive, without its noise.
+/// Reads the assumed profile of a disk from its configuration. The default is `drive`: the profile of an emulated drive, without its noise.
 ///
 /// # Errors
 ///
@@ -32,13 +31,14 @@ pub fn assumed(bytes: u64) -> Profile {
     by_name(name).expect("it is shipped").clone()
 }
 
-/// Builds the schedulers and the gate of a disk, on whatever thread.
+/// Builds the schedulers and the gate of a disk, on any thread.
 ///
 /// # Errors
 ///
 /// If the scheduler needs to know the drive and does not, or if the gate does not fit the engine.
 pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builder, String> {
-    // How many sectors a merged request may have is nothing that a scheduler is told, and a gate counts those of its drive.
+    // The sector size matters to nothing here: schedulers are not told the limit of a merged request, and a gate counts its drive's
+    // sectors.
     Builder::new(known, spec, engine, 512).map_err(|unbuilt| {
         let missing = match &unbuilt {
             Unbuilt::Positions(_) => "belief = \"DRIVE or FILE\"",
@@ -58,7 +58,7 @@ pub fn build(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<BuildSch
     Ok(Box::new(move || builder.scheduler()))
 }
 
-/// A fault in a file that a key names: which key is said too.
+/// A fault in a file that a key names. The fault names the key too.
 pub(super) fn error_at(config: &DiskConfig, key: &'static str, error: StackError) -> Fault {
     match error {
         StackError::Input(text) => config.error(key, text),

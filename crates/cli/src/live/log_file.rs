@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where a log goes. What is written is there at once: a server that is killed leaves what it did.
+/// File of a log. Each write goes to the file at once, so that a killed server leaves the log of its work.
 ///
-/// What an earlier run has left in it goes when the first of this one comes.
+/// The first write of a run removes the content of an earlier run.
 #[derive(Debug)]
 pub(super) struct LogFile {
     file: File,
@@ -22,32 +22,31 @@ pub(super) struct LogFile {
     void: Arc<AtomicBool>,
 }
 
-/// A log that has been opened, which can be undone. It is locked until this is dropped, so that two
-/// servers do not write to one.
+/// An opened log, which can be undone. The file stays locked until this value is dropped, so that two servers do not write to one file.
 #[derive(Debug)]
 pub(super) struct OpenedLog {
-    /// Of a file that was not there before.
+    /// Path of the file, if the file is new.
     made: Option<PathBuf>,
     void: Arc<AtomicBool>,
     lock: File,
 }
 
-/// How often a log is looked for anew that other servers make and remove meanwhile.
+/// Most attempts to open a log that other servers make and remove meanwhile.
 const TRIES_MAX: u32 = 32;
 
 impl LogFile {
-    /// Opens the file, and makes it if it is not there. A pipe may be one, if somebody reads it; the disk
-    /// does not wait for who stops reading.
+    /// Opens the file, and makes it if it is missing. A pipe is accepted if it has a reader. The disk does not wait for a reader that stops
+    /// reading.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, another server has it, or it is a disk.
+    /// If the file cannot be written, another server has the file, or the file is a disk.
     pub fn open(path: &Path) -> Result<(LogFile, OpenedLog), Fault> {
         let failed = |error: io::Error| Fault::writing(path, &error);
         for _ in 0..TRIES_MAX {
             let (file, made) = match open_or_make(path) {
                 Ok(opened) => opened,
-                // Somebody else has made it since, or removed it.
+                // Another process has made or removed the file since.
                 Err(Unopened::Changed) => continue,
                 Err(Unopened::Fault(fault)) => return Err(fault),
             };
@@ -84,11 +83,11 @@ impl LogFile {
     }
 }
 
-/// Refuses a log that could not be written, as far as that shows without opening it.
+/// Refuses a log that cannot be written, as far as that is visible without opening the file.
 ///
 /// # Errors
 ///
-/// If it is a disk, or is not there and is not to be made there.
+/// If the file is a disk, or if the file is missing and must not be made there.
 pub(super) fn look(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(found) => refuse_disk(path, &found),
@@ -106,11 +105,11 @@ enum Unopened {
     Fault(Fault),
 }
 
-/// The file, and whether it was not there before.
+/// Opens or makes the file. Also returns true if the file is new.
 fn open_or_make(path: &Path) -> Result<(File, bool), Unopened> {
     let failed = |error: io::Error| Unopened::Fault(Fault::writing(path, &error));
     let mut options = OpenOptions::new();
-    // A pipe that nobody reads is refused rather than waited for.
+    // A pipe without a reader is refused rather than waited for.
     options
         .write(true)
         .custom_flags(OFlags::NONBLOCK.bits() as i32);
@@ -119,7 +118,7 @@ fn open_or_make(path: &Path) -> Result<(File, bool), Unopened> {
     }
     match options.open(path) {
         Ok(file) => {
-            // From here on it is waited for, by the log's own thread.
+            // From here on the log's own thread waits for the reader.
             fcntl_setfl(&file, OFlags::empty()).map_err(|error| failed(error.into()))?;
             return Ok((file, false));
         }
@@ -131,7 +130,7 @@ fn open_or_make(path: &Path) -> Result<(File, bool), Unopened> {
         Err(error) => return Err(failed(error)),
     }
     may_be_made(path).map_err(Unopened::Fault)?;
-    // A link to what is not there stays when the log goes.
+    // A link to a missing file stays when the log is removed.
     let is_link = fs::symlink_metadata(path).is_ok();
     match options.create(is_link).create_new(!is_link).open(path) {
         Ok(file) => Ok((file, !is_link)),
@@ -148,7 +147,7 @@ fn refuse_disk(path: &Path, found: &Metadata) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What else is wrong is said by opening it.
+/// Refuses a forbidden place. Opening the file shows other problems.
 fn may_be_made(path: &Path) -> Result<(), Fault> {
     match may_make(path) {
         Err(error @ MakeError::Forbidden { .. }) => Err(Fault::File(error.to_string())),
@@ -156,7 +155,7 @@ fn may_be_made(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Whether what was found by a name is an open file.
+/// True if the file found under a name is this open file.
 fn is(found: io::Result<Metadata>, file: &File) -> bool {
     let number = |found: io::Result<Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
     let ours = number(file.metadata());
@@ -164,8 +163,8 @@ fn is(found: io::Result<Metadata>, file: &File) -> bool {
 }
 
 impl OpenedLog {
-    /// The disk has done nothing, and the log is to tell nothing: what was there before stays, and
-    /// what was not goes. To be called before the disk stops.
+    /// Undoes the log of a disk that has done nothing: an old file keeps its content, and a new file is removed. Call this before the disk
+    /// stops.
     pub fn undo(&self) {
         self.void.store(true, Ordering::SeqCst);
         if let Some(path) = &self.made
@@ -183,7 +182,7 @@ impl Write for LogFile {
             return Ok(piece.len());
         }
         if self.is_new {
-            // A pipe, or /dev/stdout, has nothing to be rid of.
+            // A pipe, or /dev/stdout, has no content to remove.
             if self.file.metadata()?.is_file() {
                 self.file.set_len(0)?;
             }
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A folder that is gone with the test.
+    /// A folder that is removed at the end of a test.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -268,7 +267,7 @@ mod tests {
         assert_eq!(refused(&path), expected);
         assert_eq!(refused(Path::new("/dev/headtime-sdz")), expected);
         assert!(!Path::new("/dev/headtime-sdz").exists());
-        // What is there takes it.
+        // An existing file there takes the log.
         look(Path::new("/dev/null")).unwrap();
         LogFile::open(Path::new("/dev/null")).unwrap();
     }

@@ -1,9 +1,8 @@
-//! Messages of a server: to people on standard error, to the service manager over its socket, and that
-//! it is ready, on standard output.
+//! Messages of a server: to people on standard error, and to the service manager over its socket. One message on standard output says that
+//! the server is ready.
 //!
-//! A message must neither keep a server from serving nor end it, even if its destination is full or
-//! gone, or if nobody reads it. (Every Rust program ignores SIGPIPE, so a write to a reader who has gone
-//! is an error.)
+//! A message must neither block nor end a server, even if its destination is full, gone, or without a reader. (Every Rust program ignores
+//! SIGPIPE, so a write to a reader who has gone is an error.)
 
 mod lines;
 mod outbox;
@@ -32,25 +31,24 @@ use std::time::Duration;
 use tracing::Level;
 use tracing_subscriber::EnvFilter;
 
-/// Which messages, in place of the configuration's.
+/// Environment variable that selects messages, in place of the configuration.
 pub const LEVEL: &str = "HEADTIME_LOG";
 
-/// What is left to write has so long when the process ends.
+/// Time for writing the remaining messages when the process ends.
 const END_WITHIN: Nanos = Nanos::from_secs(1);
 
-/// The service manager may be busy for so long.
+/// Longest wait for a busy service manager.
 const NOTIFY_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where messages go once they are begun, and how they look.
+/// Outbox and format of messages, once started.
 static MESSAGES: OnceLock<(Outbox, Lines)> = OnceLock::new();
 
-/// Begins to write messages to standard error: those that [`LEVEL`] names, or else the configuration,
-/// or else all from `info` on. From now on nothing that is said is waited for; panics are said the same
-/// way. [`end`] is for the end.
+/// Starts to write messages to standard error. [`LEVEL`] selects the messages, else the configuration, else all from `info` on. From now on
+/// no caller waits for a message to be written. Panics are messages too. Call [`end`] before the process ends.
 ///
 /// # Errors
 ///
-/// If that is not written as it must be, or there can be no thread.
+/// If the selection of messages is malformed, or the thread cannot be started.
 pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault> {
     let given = env::var_os(LEVEL)
         .map(|level| level.to_string_lossy().into_owned())
@@ -76,7 +74,7 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
     let sink = Box::new(Unbuffered(io::stderr()));
     let outbox = Outbox::start(sink, BOUNDS, Box::new(missing))
         .map_err(|error| Fault::File(format!("cannot start a thread for messages: {error}")))?;
-    // Who has begun already is a test that runs several servers in one process.
+    // Messages have started already in a test that runs several servers in one process.
     let (outbox, lines) = MESSAGES.get_or_init(|| (outbox, lines));
     let (writer, lines) = (outbox.clone(), *lines);
     let _ = tracing_subscriber::fmt()
@@ -90,7 +88,7 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
     Ok(())
 }
 
-/// Says that there is a bug, as Rust does by itself, but without waiting for who does not listen.
+/// Reports a bug, as Rust does by itself, but without waiting for a reader.
 fn panicked(outbox: &Outbox, lines: Lines, panic: &PanicHookInfo<'_>) {
     let say = |text: &str| outbox.put(lines.line(Level::ERROR, text));
     let thread = std::thread::current();
@@ -103,35 +101,35 @@ fn panicked(outbox: &Outbox, lines: Lines, panic: &PanicHookInfo<'_>) {
         Some(at) => say(&format!("a bug: thread {name} panicked at {at}: {what}")),
         None => say(&format!("a bug: thread {name} panicked: {what}")),
     }
-    // If the environment's RUST_BACKTRACE asks for it.
+    // Printed only if the environment's RUST_BACKTRACE asks for it.
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
         backtrace.to_string().lines().for_each(say);
     }
-    // What follows may be an abort.
+    // An abort may follow.
     outbox.empty_unless_stuck(END_WITHIN);
 }
 
-/// Says something, each of its lines for itself and as it is. Before messages are begun, at once.
-/// `before` is ours, and may have colours.
+/// Writes each line of a text as it is. Before messages have started, writes at once. `before` comes from this program, and may have
+/// colours.
 pub fn say(before: &str, text: &str) {
     let mut before = before;
     for line in text.lines() {
         let line = format!("{before}{}\n", one_line(line));
         match MESSAGES.get() {
             Some((outbox, _)) => outbox.put(line),
-            // Who does not listen misses it.
+            // If standard error takes nothing, the line is lost.
             None => drop(io::stderr().write_all(line.as_bytes())),
         }
         before = "";
     }
 }
 
-/// The process is about to end: what is left is written, if that does not take long.
+/// Writes the remaining messages before the process ends, if that does not take long.
 pub fn end() {
     let announced = ANNOUNCED.lock().expect("nobody panics with it").take();
     if let Some(announced) = announced {
-        // Nothing is ever sent: it waits for the thread's end.
+        // The thread sends nothing, and closes the channel when it ends.
         let _ = announced.recv_timeout(Duration::from_nanos(END_WITHIN.as_nanos()));
     }
     if let Some((outbox, _)) = MESSAGES.get() {
@@ -139,17 +137,17 @@ pub fn end() {
     }
 }
 
-/// Whose other end goes when what was announced is written, or cannot be.
+/// Receiver whose channel closes when the announcement is written, or cannot be written.
 static ANNOUNCED: Mutex<Option<Receiver<Infallible>>> = Mutex::new(None);
 
-/// Messages that were dropped, which goes on counting.
+/// Number of dropped messages, which goes on counting.
 pub fn dropped() -> Arc<AtomicU64> {
     let messages = MESSAGES.get();
     messages.map_or_else(Arc::default, |(outbox, _)| outbox.dropped())
 }
 
-/// Says on standard output that the server is ready, whoever reads that and when: clients are served
-/// already. Lines that cannot be written are a message.
+/// Writes to standard output that the server is ready, without waiting for a reader, since clients are served already. If writing fails, a
+/// message says so.
 pub fn announce(text: &str) {
     let lines: String = text.lines().map(|line| one_line(line) + "\n").collect();
     let (done, announced) = mpsc::channel();
@@ -168,15 +166,15 @@ pub fn announce(text: &str) {
     }
 }
 
-/// A file as the kernel has it: no buffer of the standard library's, which would write at the end of the
-/// process, and none of its locks, which others would wait for.
+/// A file without the buffer and locks of the standard library. The buffer would be written at the end of the process, and other threads
+/// would wait for the locks.
 struct Unbuffered<F>(F);
 
 impl<F: AsFd> Write for Unbuffered<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             match rustix::io::write(&self.0, bytes) {
-                // Whoever opened it may have wanted that.
+                // The file may have been opened as non-blocking on purpose.
                 Err(Errno::AGAIN) => {
                     let mut room = [PollFd::new(&self.0, PollFlags::OUT)];
                     let _ = poll(&mut room, None);
@@ -191,11 +189,11 @@ impl<F: AsFd> Write for Unbuffered<F> {
     }
 }
 
-/// Reads which messages are wanted: a level, or levels of parts of the program by comma.
+/// Reads a selection of messages: a level, or levels of parts of the program, separated by commas.
 ///
 /// # Errors
 ///
-/// If one is neither. A word that is no level would be the name of a part, and everything else silent.
+/// If an item is neither. A word that is no level would name a part, and every other part would be silent.
 pub fn filter(text: &str) -> Result<EnvFilter, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let is_one = |part: &str| {

@@ -1,4 +1,4 @@
-//! The live world as the command line brings it up: configuration, disks, the server around them.
+//! Live servers: the configuration, the disks, and the server around them.
 
 mod arrays;
 pub mod config;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// A disk of a configuration in what runs.
+/// A disk of a configuration among the running disks.
 #[derive(Clone)]
 struct Current {
     disk: Disk,
@@ -40,8 +40,7 @@ struct Changes {
     fixed: Vec<String>,
 }
 
-/// Reads the configuration again while the server runs, beside it: learning what a scheduler has to
-/// know of a drive takes a while.
+/// Reads the configuration again while the server runs. The server does not wait, since learning a drive for a scheduler takes a while.
 pub(super) struct Reload {
     pub file: PathBuf,
     /// All disks, with the disks of arrays.
@@ -165,7 +164,7 @@ impl Reload {
         if let Some(gate) = gate {
             match disk.set_gate_of(member, &gate) {
                 Ok(()) => tracing::info!(disk = config.name, %gate, "the gate is changed"),
-                // It fitted when the file was read.
+                // The text fitted when the file was read.
                 Err(error) => tracing::error!(disk = config.name, "{error}"),
             }
         }

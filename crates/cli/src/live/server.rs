@@ -24,22 +24,22 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Who learns that the server is ready. Not being able to pass that on is no reason to end: clients may
-/// have come already.
+/// Receiver of the news that the server is ready. If the news cannot be passed on, the server continues, since clients may have connected
+/// already.
 pub type Ready<'a> = &'a mut dyn FnMut(&str);
 
 /// A server whose disks run.
 #[derive(Debug)]
 pub struct Server {
-    /// Where its configuration is, to be read again.
+    /// File of the configuration, to be read again.
     pub file: PathBuf,
-    /// Where it listens.
+    /// Sockets to listen at.
     pub listen: ListenConfig,
-    /// Sockets that take the place of these.
+    /// Sockets that the process was started with, in place of configured ones.
     pub inherited: Inherited,
-    /// Its time.
+    /// Clock of the server.
     pub clock: Clock,
-    /// Its disks.
+    /// Disks of the server.
     pub running: Vec<Running>,
     /// Programs that share disks.
     pub programs: Vec<ProgramConfig>,
@@ -47,15 +47,15 @@ pub struct Server {
     pub goals: Option<GoalsOptions>,
 }
 
-/// What came of a run.
+/// Outcome of a run.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// The disks' states when their clients were gone; of one that did not answer nothing is known,
-    /// nor of any if the server was never ready.
+    /// The disks' states when their clients were gone. A disk that did not answer is missing. If the server was never ready, there are
+    /// none.
     pub disks: Vec<(String, Box<Snapshot>)>,
 }
 
-/// Signals that a server minds.
+/// Signals that a server handles.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -80,13 +80,13 @@ impl Signals {
         }
     }
 
-    /// The next that asks for the end.
+    /// Waits for the next signal that asks for the end.
     async fn end(&mut self) {
         while self.next().await != Told::End {}
     }
 }
 
-/// What a signal says.
+/// Meaning of a signal.
 #[derive(PartialEq, Eq)]
 enum Told {
     End,
@@ -94,11 +94,11 @@ enum Told {
 }
 
 async fn over(mut ended: watch::Receiver<bool>) {
-    // An error is that nobody is left to end it.
+    // An error means that the sender is gone and cannot end the server any more.
     let _ = ended.wait_for(|ended| *ended).await;
 }
 
-/// The second request to end: whatever is under way is given up.
+/// Ends the process on the second request to end: unfinished work is given up.
 fn at_once() -> ! {
     let fault = Fault::Interrupted;
     messages::say("error: ", &fault.to_string());
@@ -107,19 +107,18 @@ fn at_once() -> ! {
 }
 
 impl Server {
-    /// Serves until a signal says to end; then drains, flushes and stops the disks. `ready` is told
-    /// where it listens. What was done is known even if something went wrong.
+    /// Serves until a signal asks for the end. Then drains, flushes and stops the disks. `ready` gets the addresses of the server. The
+    /// outcome is known even if something went wrong.
     ///
     /// # Errors
     ///
-    /// If a socket cannot be had, or a last flush or a log fails. The disks have stopped then too, and
-    /// of a server that was never ready the files are gone that it made.
+    /// If a socket cannot be had, or if a last flush or a log fails. The disks have stopped even then. A server that was never ready
+    /// removes the files that it made.
     pub fn run(self, ready: Ready<'_>) -> (Ended, Result<(), Fault>) {
         self.run_behind(Front::none(), ready)
     }
 
-    /// As [`Server::run`], with something else in front of the disks too, which ends after the
-    /// sockets' clients and before the disks.
+    /// Like [`Server::run`], with another front to the disks. The front ends after the sockets' clients and before the disks.
     ///
     /// # Errors
     ///
@@ -157,7 +156,7 @@ impl Server {
             )
             .await;
             messages::notify("STOPPING=1");
-            // Its clients still ask the disks.
+            // The front's clients still use the disks.
             let mut ended = tokio::task::spawn_blocking(end);
             let ended = tokio::select! {
                 ended = &mut ended => ended.expect("ending the front does not panic"),
@@ -191,7 +190,7 @@ impl Server {
     }
 }
 
-/// What futures run on, and the signals that they wait for.
+/// Runtime for futures, and signals that the futures wait for.
 fn runtime() -> Result<(Runtime, Signals), Fault> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -257,7 +256,7 @@ async fn serve(
         let _ = write!(text, " control={control}");
     }
     let disks: Vec<Watched> = running.iter().map(watched).collect();
-    // Before anybody asks for anything, so that a scrub misses nothing.
+    // This comes before any request, so that a scrub misses nothing.
     resume_scrubs(&disks).await;
     let site = Arc::new(Site {
         disks,
@@ -299,7 +298,7 @@ async fn serve(
                 Told::End => {
                     ending = true;
                     tracing::info!("ending: no more clients; what was asked for is done");
-                    // Nobody to tell is an end too.
+                    // Without a receiver there is nothing left to end.
                     let _ = end.send(true);
                 }
             },
@@ -314,7 +313,8 @@ async fn serve(
     }
 }
 
-/// Goes on with scrubs that a former server has not finished. What is in the way of one is said, and the disk serves all the same.
+/// Resumes scrubs that an earlier server has not finished. If a scrub cannot be resumed, a warning gives the reason, and the disk serves
+/// nevertheless.
 async fn resume_scrubs(disks: &[Watched]) {
     for watched in disks {
         let scrubs = Arc::clone(&watched.scrubs);
@@ -353,7 +353,7 @@ fn watched_member(disk: &PreparedDisk) -> WatchedMember {
 }
 
 impl Ended {
-    /// What was done, for people.
+    /// Summary of the disks' work, for people.
     pub fn summary(&self) -> String {
         let mut text = String::new();
         for (name, snapshot) in &self.disks {

@@ -7,7 +7,7 @@ use headtime_serve::listen::{Inherited, JOIN_GROUP, UnixSocket};
 use headtime_serve::nbd::Listen;
 use std::path::Path;
 
-/// Those for NBD clients.
+/// Sockets for NBD clients.
 pub fn nbd(listen: &ListenConfig) -> Vec<Listen> {
     let sockets = listen.nbd.iter().map(|socket| match socket {
         Socket::Unix(path) => Listen::Unix(unix(path, &listen.access)),
@@ -16,7 +16,7 @@ pub fn nbd(listen: &ListenConfig) -> Vec<Listen> {
     sockets.collect()
 }
 
-/// The one for who controls.
+/// Control socket, if there is one.
 pub fn control(listen: &ListenConfig) -> Option<Listen> {
     let path = listen.control.as_deref()?;
     Some(Listen::Unix(unix(path, &listen.control_access)))
@@ -38,8 +38,7 @@ fn unix(path: &Path, access: &AccessConfig) -> UnixSocket {
     }
 }
 
-/// Looks, before there are any, whether those can connect who may; what hinders them but is no error
-/// comes as notes.
+/// Checks, before the sockets exist, that every permitted user can connect. Returns a note for each obstacle that is not an error.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Evenly from `low` at pixel `start` to `high` at pixel `end`.
+    /// Maps evenly from `low` at pixel `start` to `high` at pixel `end`.
     pub fn linear(low: f64, high: f64, start: f64, end: f64) -> Axis {
         Axis {
             low,
@@ -22,7 +22,7 @@ impl Axis {
         }
     }
 
-    /// Evenly in the logarithm; `low` is above zero.
+    /// Maps evenly in the logarithm. `low` is above zero.
     pub fn log(low: f64, high: f64, start: f64, end: f64) -> Axis {
         assert!(low > 0.0, "a logarithmic axis begins above zero");
         Axis {
@@ -45,7 +45,7 @@ impl Axis {
         self.start + part * (self.end - self.start)
     }
 
-    /// Round values within the range of a linear axis, about `count` of them.
+    /// About `count` round values within the range of a linear axis.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         let step = round_step((self.high - self.low) / count as f64);
         let first = (self.low / step).ceil() as i64;
@@ -53,8 +53,8 @@ impl Axis {
         (first..=last).map(|number| number as f64 * step).collect()
     }
 
-    /// Round values within the range of a logarithmic axis, at least so many pixels apart: 1, 2, 5,
-    /// 10, .., or 1, 3, 10, .., or powers of ten.
+    /// Round values within the range of a logarithmic axis, at least `apart` pixels apart. The values are 1, 2, 5, 10, .., or 1, 3, 10, ..,
+    /// or powers of ten.
     pub fn log_ticks(&self, apart: f64) -> Vec<f64> {
         let (low, high) = (self.low * (1.0 - 1e-9), self.high * (1.0 + 1e-9));
         let first = libm::floor(libm::log10(self.low)) as i32;

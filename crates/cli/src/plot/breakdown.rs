@@ -1,4 +1,4 @@
-//! Draws where the head time went: a bar for each run, as long as its head time per request.
+//! Draws the shares of the head time: a bar for each run, as long as its head time per request.
 
 use super::axis::Axis;
 use super::chart::{Area, across, across_grid, activities, frame};
@@ -17,7 +17,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     let mut used = [false; PARTS];
     for run in runs {
         for (used, time) in used.iter_mut().zip(run.run.parts_per_request()) {
-            // What no bar can show needs no legend.
+            // Activities too short for a bar need no legend.
             *used |= time >= 0.001 * total(run) && time > 0.0;
         }
     }

@@ -1,11 +1,11 @@
-//! What charts share: where they stand, their axes, legends, bars and lines, and the colours of their series.
+//! Shared parts of charts: their places, axes, legends, bars and lines, and the colours of their series.
 
 use super::axis::{Axis, label};
 use super::svg::{GRID, INK, Path, Style, Svg};
 use super::{EDGE, LINES, PARTS, WIDTH, colour};
 use headtime_disk::Part;
 
-/// Where a chart is, in pixels.
+/// Place of a chart, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
     pub left: f64,
@@ -21,7 +21,7 @@ impl Area {
     }
 }
 
-/// The different values of something, in the order of their first appearance.
+/// Distinct values, in the order of their first appearance.
 pub(super) fn different<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for value in values {
@@ -41,7 +41,7 @@ pub(super) fn frame(svg: &mut Svg, area: Area) {
     svg.path(&path, INK, 1.0, "");
 }
 
-/// Draws the vertical axis with its grid. Its numbers and its label stand on the left.
+/// Draws the vertical axis with its grid. Numbers and label stand on the left.
 pub(super) fn upright(svg: &mut Svg, axis: &Axis, area: Area, name: &str) {
     upright_grid(svg, axis, area, &axis.ticks(6), true);
     let middle = (area.top + area.bottom) / 2.0;
@@ -69,7 +69,7 @@ pub(super) fn across_grid(svg: &mut Svg, axis: &Axis, area: Area, ticks: &[f64])
     }
 }
 
-/// Writes the name of the horizontal axis. Returns where it ends below.
+/// Writes the name of the horizontal axis. Returns its lower end.
 pub(super) fn across(svg: &mut Svg, area: Area, name: &str) -> f64 {
     if name.is_empty() {
         return area.bottom + 18.0;
@@ -87,7 +87,7 @@ pub(super) fn line_of(number: usize) -> (&'static str, &'static str) {
     (colour, dash)
 }
 
-/// Schedulers that have the same line in every picture, by its number. Others take what is left.
+/// Schedulers that have the same line in every picture, each with the number of its line. Other series take the remaining lines.
 const OWN_LINES: [(&str, usize); 6] = [
     ("noop", 0),
     ("deadline", 1),
@@ -97,7 +97,7 @@ const OWN_LINES: [(&str, usize); 6] = [
     ("clairvoyant", 6),
 ];
 
-/// The line of the palette that each series has. Black is left to the papers' numbers.
+/// Line of each series in the palette. Black is left to the papers' numbers.
 pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
     let own = |name: &str| {
@@ -123,8 +123,8 @@ pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     lines.into_iter().flatten().collect()
 }
 
-/// Draws a legend: marks, and a name beside each. `before` and `after` are the pixels around a name; `mark` draws what
-/// stands at its left. Returns the last base line.
+/// Draws a legend: marks, and a name beside each. `before` and `after` are the pixels around a name. `mark` draws the mark at the left of a
+/// name. Returns the last base line.
 fn legend<'a, T>(
     svg: &mut Svg,
     mut y: f64,
@@ -150,7 +150,7 @@ fn box_of(svg: &mut Svg, x: f64, y: f64, colour: &str) -> f64 {
     17.0
 }
 
-/// Draws a legend of boxes, for what is told apart by colours. Returns the last base line.
+/// Draws a legend of boxes, for series with different colours. Returns the last base line.
 pub(super) fn colours<'a>(
     svg: &mut Svg,
     y: f64,
@@ -200,8 +200,7 @@ pub(super) fn bar(svg: &mut Svg, axis: &Axis, x: f64, width: f64, value: f64, co
     svg.rect(x, upper, width, (lower - upper).max(1.0), colour);
 }
 
-/// A line through points in pixels, from left to right, a square at each; a point that is missing
-/// leaves a gap.
+/// A line through points in pixels, from left to right, with a square at each. A missing point leaves a gap.
 pub(super) fn curve(svg: &mut Svg, points: &[Option<(f64, f64)>], line: usize) {
     let (colour, dash) = line_of(line);
     let mut path = Path::default();
@@ -241,7 +240,7 @@ mod tests {
             assert_eq!(palette(&[name]), [whole[at]], "{name}");
         }
         assert_eq!(palette(&["stream(deadline)"]), [whole[4]]);
-        // Another of the same, and one nobody knows, have what is left; none has another's.
+        // A second stream scheduler and an unknown series get remaining lines. No series gets another's line.
         let mut more = palette(&[
             "stream, 31 FIFO",
             "stream, 31 SPTF",

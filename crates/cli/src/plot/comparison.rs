@@ -1,4 +1,4 @@
-//! Draws the picture of `sim run --plot`: where the head was, how long requests took, where the head time went.
+//! Draws the picture of `sim run --plot`: the place of the head, response times, and shares of the head time.
 
 use super::svg::Svg;
 use super::{EDGE, WIDTH, breakdown, head, heading, names, response};
@@ -21,8 +21,8 @@ pub fn draw(picture: &Comparison<'_>) -> String {
     svg.finish(y + EDGE)
 }
 
-/// The end of a window of time that begins at `from` in which every run still shows how the head
-/// moves: about `transfers` transfers of the run that has most of them.
+/// End of a time window that starts at `from`. The window has about `transfers` transfers of the run with the most, and every run still
+/// shows how the head moves.
 pub fn window_end(from: f64, transfers: usize, runs: &[Drawn<'_>]) -> f64 {
     let ends = runs.iter().filter_map(|run| {
         let mut marks = run
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part}");
         }
-        // Nothing reads ahead here, so the legend does not speak of it.
+        // No head reads ahead here, so the legend leaves read-ahead out.
         assert!(!text.contains("read-ahead"));
         assert_eq!(text, draw(&picture(&runs)));
         if let Some(path) = std::env::var_os("HEADTIME_TEST_SVG") {

@@ -7,9 +7,9 @@ use super::{EDGE, WIDTH, heading};
 
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 84.0;
-/// Where distance 0 stands, left of the logarithmic axis.
+/// Place of distance 0, left of the logarithmic axis.
 const ZERO: f64 = LEFT + 20.0;
-/// Where the logarithmic axis begins.
+/// Start of the logarithmic axis.
 const FIRST: f64 = LEFT + 56.0;
 /// The most single reads that are drawn.
 const DOTS_MAX: usize = 6_000;
@@ -18,10 +18,10 @@ const DOT: &str = "#bbbbbb";
 const MEAN: &str = "#0072b2";
 const CURVE: &str = "#d55e00";
 
-/// What is known at one distance.
+/// Mean and curve at one distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// Bytes.
+    /// Distance in bytes.
     pub distance: f64,
     /// Mean of the reads in ms.
     pub mean: f64,
@@ -32,7 +32,7 @@ pub struct CurvePoint {
 /// A learned curve, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct CurvePicture {
-    /// What was measured, in a line or two.
+    /// Description of the measurement, in a line or two.
     pub subtitle: String,
     /// Means and curve, distances rising from 0.
     pub points: Vec<CurvePoint>,
@@ -105,7 +105,7 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     // One path for all: a stroke as long as it is wide is a dot.
     let mut dots = Path::default();
     let step = picture.samples.len().div_ceil(DOTS_MAX).max(1);
-    // A step that is no divisor of the number of distances meets all of them.
+    // A step that does not divide the number of distances meets every distance.
     let step = if picture.points.len().is_multiple_of(step) && step > 1 {
         step + 1
     } else {
@@ -139,7 +139,7 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
 /// Bytes as a tick shows them.
 pub(super) fn bytes(value: f64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    // What computes to just below a unit is one.
+    // A value just below a unit, by rounding, counts as the unit.
     let found = units
         .into_iter()
         .find(|(scale, _)| value >= scale * 0.999_999);

@@ -1,5 +1,4 @@
-//! Draws what a whole probe has learned of a disk: tracks and skews by place, seeks by distance, and how other
-//! reads came out.
+//! Draws the results of a whole probe: tracks and skews by place, seeks by distance, and the comparison with other reads.
 
 use super::axis::Axis;
 use super::chart::{
@@ -13,7 +12,7 @@ const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 84.0;
 const GAP: f64 = 40.0;
 
-/// What is true of a part of the disk: from this byte to that one.
+/// Value of a part of the disk, from one byte to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     pub from: f64,
@@ -29,19 +28,19 @@ pub struct Seeks {
     pub points: Vec<(f64, f64)>,
 }
 
-/// What was learned of a disk, to be drawn. What is empty is left out.
+/// Knowledge of a disk, to be drawn. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
 pub struct DiskPicture {
     pub title: String,
     pub subtitle: String,
     /// Bytes.
     pub capacity: f64,
-    /// Sectors of the tracks, by name; one without a name if all heads have as many.
+    /// Sectors of the tracks, by name; a single unnamed series if all heads are equal.
     pub tracks: Vec<(String, Vec<Stretch>)>,
     /// Skews in turns, by name.
     pub skews: Vec<(String, Vec<Stretch>)>,
     pub seeks: Vec<Seeks>,
-    /// Shares of other reads by how they came, in percent.
+    /// Shares of other reads by their lateness, in percent.
     pub checks: Vec<(String, f64)>,
 }
 
@@ -119,7 +118,7 @@ fn steps(
         let mut end = f64::NAN;
         for part in parts.iter() {
             let y = scale.at(part.value);
-            // What is not known in between is left out, if it can be seen.
+            // An unknown part in between leaves a gap, if the gap is visible.
             match along.at(part.from) - along.at(end) < 0.5 {
                 true => line.line_to(along.at(part.from), y),
                 false => line.move_to(along.at(part.from), y),
@@ -206,14 +205,14 @@ mod tests {
             assert!(text.contains(part), "no {part} in {text}");
         }
         assert!(draw(&DiskPicture::default()).ends_with("</svg>\n"));
-        // Heads that differ are told apart.
+        // Heads with different tracks are told apart.
         let all = picture.tracks[0].1.clone();
         picture.tracks = vec![
             ("longest".to_owned(), all.clone()),
             ("shortest".to_owned(), all),
         ];
         assert!(draw(&picture).contains(">shortest<"));
-        // A seek table that is not there yet.
+        // A missing seek table.
         picture.seeks[0].points.clear();
         assert!(!draw(&picture).contains(">Seeks<"));
     }

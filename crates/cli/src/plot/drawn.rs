@@ -1,4 +1,4 @@
-//! What the picture of a comparison is drawn from.
+//! Data for the picture of a comparison.
 
 use headtime_lab::execute::Mark;
 use headtime_lab::report::{NamedRun, Run};
@@ -6,14 +6,14 @@ use headtime_lab::report::{NamedRun, Run};
 /// A run that is drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn<'a> {
-    /// Its figures.
+    /// Figures of the run.
     pub run: &'a Run,
-    /// What the head did, in order of time; may be only the beginning.
+    /// Head movements in order of time; may be only the beginning.
     pub marks: Vec<Mark>,
 }
 
 impl<'a> Drawn<'a> {
-    /// Its name among the others.
+    /// Name among the other runs.
     pub fn label(&self) -> &'a str {
         &self.run.label
     }
@@ -26,7 +26,7 @@ impl<'a> Drawn<'a> {
         format!("{iops:.0} requests/s, mean response {mean:.places$} ms")
     }
 
-    /// Its workloads and programs, if there are several.
+    /// Workloads and programs of the run, if there are several.
     pub fn names(&self) -> &'a [NamedRun] {
         match &self.run.by_name[..] {
             [] | [_] => &[],
@@ -38,11 +38,11 @@ impl<'a> Drawn<'a> {
 /// A comparison of runs, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Comparison<'a> {
-    /// Its title.
+    /// Title of the picture.
     pub title: String,
-    /// What was run, in a line or two.
+    /// Description of the runs, in a line or two.
     pub subtitle: String,
-    /// Which part of the time the first panels show, in seconds.
+    /// Part of the time that the first panels show, in seconds.
     pub window: (f64, f64),
     /// Bytes of the drive.
     pub capacity: f64,

@@ -15,11 +15,11 @@ use headtime_lab::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 84.0;
-/// What is accepted.
+/// Colour of accepted ranges.
 const ACCEPTED: &str = "#d9d9d9";
 
-/// Draws a figure as SVG text. `samples` gives the single requests of the runs it shows, `errors` what predictions were off in them,
-/// in us, each with how many commands had it.
+/// Draws a figure as SVG text. `samples` gives the single requests of the runs that the figure shows. `errors` gives the runs' errors of
+/// prediction in us, and the number of commands with each.
 pub fn draw<'a>(
     figure: &Figure,
     measured: &MeasuredFigure,
@@ -70,7 +70,7 @@ fn shown<'a>(
         .collect()
 }
 
-/// Where a chart is that begins so far down.
+/// Place of a chart that starts at `top`.
 fn below(top: f64) -> Area {
     Area {
         left: LEFT,
@@ -140,7 +140,7 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     across(svg, area, &plot.x)
 }
 
-/// From the least to the largest value of a seed.
+/// Draws the range of the seeds' values.
 fn seeds(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64) {
     if let Some([least, most]) = point.range
         && least < most
@@ -206,7 +206,8 @@ const PART: i64 = 100;
 /// Shares below this, in %, are not shown: a few commands in a hundred thousand.
 const LEAST_SHARE: f64 = 0.01;
 
-/// How often predictions were off by so much, over the error in milliseconds. Shares are logarithmic: what is a turn off is a hundredth of the rest.
+/// Draws the distribution of errors of prediction, in milliseconds. Shares are logarithmic, since errors of a turn are a hundredth of the
+/// rest.
 fn distribution(
     svg: &mut Svg,
     top: f64,
@@ -243,7 +244,7 @@ fn distribution(
     across(svg, area, &plot.x)
 }
 
-/// Errors in ms, the middle of each bar, and the share of commands that have them, in %; without what is too little to be shown.
+/// Errors in ms, at the middle of each bar, and the share of commands with each, in %. Shares too small to be shown are left out.
 fn by_part(errors: &[(i64, u64)]) -> Vec<(f64, f64)> {
     let all: u64 = errors.iter().map(|(_, commands)| commands).sum();
     let mut parts = std::collections::BTreeMap::new();
@@ -258,7 +259,7 @@ fn by_part(errors: &[(i64, u64)]) -> Vec<(f64, f64)> {
     shares.filter(|(_, share)| *share >= LEAST_SHARE).collect()
 }
 
-/// Requests over the time at which they came.
+/// Draws a dot for each request over its time of arrival.
 fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) -> f64 {
     let value = |sample: &Sample| match plot.kind {
         PlotKind::Waits => (sample.issued - sample.arrived) * 1e3,
@@ -310,7 +311,7 @@ mod tests {
         let shares = by_part(&errors);
         let expected = [(-6.0, 1.0), (0.0, 97.9), (0.1, 1.0), (9.0, 0.1)];
         assert_eq!(shares, expected);
-        // One of a hundred thousand is not seen, and nobody predicted anything.
+        // One command of a hundred thousand is not shown. Without predictions there is nothing.
         assert_eq!(by_part(&[(0, 99_999), (700, 1)]).len(), 1);
         assert_eq!(by_part(&[]), []);
     }

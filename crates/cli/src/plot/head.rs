@@ -1,4 +1,4 @@
-//! Draws where the head was: address over time, coloured by what it did, in a panel for each run.
+//! Draws the place of the head: address over time, coloured by activity, in a panel for each run.
 
 use super::axis::{Axis, label};
 use super::chart::{Area, activities, frame, upright_grid};
@@ -12,7 +12,7 @@ const PANEL: f64 = 96.0;
 const GAP: f64 = 26.0;
 const LEFT: f64 = 84.0;
 
-/// Which unit a span of seconds is shown in, and how many there are to the second.
+/// Unit for a span of seconds, and the number of units in a second.
 fn time_unit(span: f64) -> (&'static str, f64) {
     match span {
         span if span < 0.002 => ("us", 1e6),
@@ -22,7 +22,7 @@ fn time_unit(span: f64) -> (&'static str, f64) {
     }
 }
 
-/// Which unit addresses are shown in, and how many bytes it has.
+/// Unit for addresses, and its size in bytes.
 fn size_unit(bytes: f64) -> (&'static str, f64) {
     match bytes {
         bytes if bytes < 2e9 => ("MB", 1e6),
@@ -84,8 +84,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
     y
 }
 
-/// The addresses that the panels show, in bytes: the whole drive if the heads use much of it, else
-/// what they use.
+/// Range of addresses that the panels show, in bytes: the whole drive if the heads use much of it, or else the used part.
 fn addresses(picture: &Comparison<'_>) -> (f64, f64) {
     let (from, to) = picture.window;
     let marks = picture.runs.iter().flat_map(|run| &run.marks);
@@ -132,7 +131,7 @@ fn strokes(
         let start = if moves { came_from } else { head };
         let (from, to) = (mark.from.max(window.0), mark.to.min(window.1));
         let (begin, mut end) = (place(from, start), place(to, head));
-        // Too short to see otherwise.
+        // A shorter stroke would not be visible.
         if end.0 - begin.0 < 0.8 && start == head {
             end.0 = begin.0 + 0.8;
         }
@@ -143,7 +142,7 @@ fn strokes(
             path.line_to(end.0, end.1);
         }
     }
-    // What matters most comes last, so that it lies on top.
+    // The most important activities come last, so that they lie on top.
     for part in [
         Part::Idle,
         Part::Held,

@@ -1,7 +1,7 @@
 //! Draws pictures as SVG: of a comparison, a sweep, a figure, a learned curve, and a probed disk (`quick`, or whole: `disk`).
 //!
-//! This file has what all of them share: size, colours, headings. The colours are those of Okabe and Ito ("Color Universal
-//! Design", 2008), which people with any kind of colour vision can tell apart. Lines differ in their dashes too.
+//! This file has the size, colours and headings of all pictures. The colours are from Okabe and Ito ("Color Universal Design", 2008).
+//! People with any kind of colour vision can tell them apart. Lines differ in their dashes too.
 
 mod axis;
 mod breakdown;
@@ -30,7 +30,7 @@ const EDGE: f64 = 20.0;
 /// The number of the head's activities.
 const PARTS: usize = Part::ALL.len();
 
-/// The colour of what the head does.
+/// Colour of an activity of the head.
 const fn colour(part: Part) -> &'static str {
     match part {
         Part::Seek => "#d55e00",
@@ -47,7 +47,7 @@ const fn colour(part: Part) -> &'static str {
     }
 }
 
-/// The most runs that one picture shows: as many as there are lines to tell apart.
+/// The most runs in one picture, which is the number of distinct lines.
 pub const DRAWN_MAX: usize = LINES.len();
 
 /// Lines of runs: colour and dashes.
@@ -74,7 +74,7 @@ fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
     y
 }
 
-/// Draws the heading of a part, and a note beside it.
+/// Draws the heading of a part, with a note beside the heading.
 fn headed(svg: &mut Svg, y: f64, heading: &str, note: &str) {
     svg.text(EDGE, y, Style::HEADING, heading);
     let beside = EDGE + Style::HEADING.width(heading) + 14.0;

@@ -8,30 +8,30 @@ use super::svg::{GRID, INK, Path, Style, Svg};
 use super::{EDGE, WIDTH, headed, heading};
 use headtime_units::{Bytes, Nanos};
 
-/// The left edge of the first charts: room for numbers and the label.
+/// Left edge of the first charts, with room for numbers and the label.
 const LEFT: f64 = 84.0;
-/// Between charts.
+/// Space between charts.
 const GAP: f64 = 30.0;
 /// The most charts side by side.
 pub const ACROSS_MAX: usize = 8;
 
-/// Charts, to be drawn.
+/// Charts to draw.
 #[derive(Clone, Debug, Default)]
 pub struct Multiples {
-    /// Its title.
+    /// Title of the picture.
     pub title: String,
-    /// What was run, in a line or two.
+    /// Description of the runs, in a line or two.
     pub subtitle: String,
-    /// Its parts, from above.
+    /// Parts of the picture, from above.
     pub blocks: Vec<Block>,
 }
 
 /// Charts of one scale and one legend.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Its heading.
+    /// Heading of the block.
     pub heading: String,
-    /// What the series are; empty if there is but one that needs no name.
+    /// Quantity that the series stand for; empty for a single series that needs no name.
     pub of_series: String,
     /// The names of the series.
     pub series: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Block {
 /// Charts side by side.
 #[derive(Clone, Debug, Default)]
 pub struct ChartRow {
-    /// What they have in common; may be empty.
+    /// Common property of the charts; may be empty.
     pub name: String,
     /// The charts.
     pub charts: Vec<Chart>,
@@ -51,33 +51,33 @@ pub struct ChartRow {
 /// One chart.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// What it is for; may be empty.
+    /// Subject of the chart; may be empty.
     pub title: String,
     /// The label of its horizontal axis.
     pub x: String,
-    /// The values along it, as text, in their order.
+    /// Values along the horizontal axis, as text, in their order.
     pub values: Vec<String>,
-    /// What was measured.
+    /// Measured points.
     pub points: Vec<ChartPoint>,
 }
 
-/// A point, or the place of one that is missing.
+/// A point, or the place of a missing point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChartPoint {
-    /// Which series.
+    /// Index of the series.
     pub series: usize,
-    /// Which value along the axis.
+    /// Index of the value along the axis.
     pub at: usize,
-    /// Of which run it is.
+    /// Index of the run.
     pub of: usize,
-    /// What was measured. `None` if that failed, or has not been filled in yet.
+    /// Measured value. `None` if the run failed, or before the value is filled in.
     pub measured: Option<f64>,
-    /// Half the width of its confidence interval.
+    /// Half the width of the confidence interval.
     pub half: Option<f64>,
 }
 
 impl ChartPoint {
-    /// The place of a point of a run. Its value is filled in later.
+    /// Makes the point of a run. The value is filled in later.
     pub fn new(series: usize, at: usize, of: usize) -> ChartPoint {
         ChartPoint {
             series,
@@ -106,14 +106,14 @@ enum Along {
     Words,
     /// As numbers.
     Linear(Vec<f64>),
-    /// By their logarithm; zero, if it is there, stands on its own at the left.
+    /// By their logarithm. A zero stands apart at the left.
     Log(Vec<f64>),
 }
 
 impl Along {
-    /// Logarithmic if all are powers of two of the smallest, or span decades.
+    /// Chooses a logarithmic axis if all values are powers of two of the smallest, or span decades.
     fn of(texts: &[String]) -> Along {
-        /// A linear axis would have most values in its first tenth.
+        /// Beyond this ratio, a linear axis would have most values in its first tenth.
         const SPAN: f64 = 30.0;
         let Some(values) = numbers(texts.iter().map(String::as_str)) else {
             return Along::Words;
@@ -121,7 +121,7 @@ impl Along {
         let above = || values.iter().copied().filter(|value| *value > 0.0);
         let least = above().fold(f64::INFINITY, f64::min);
         let most = above().fold(0.0, f64::max);
-        // The mantissa of a power of two is nothing.
+        // The mantissa of a power of two is zero.
         let is_power = |value: f64| (value / least).to_bits().trailing_zeros() >= 52;
         let negative = values.iter().any(|value| *value < 0.0);
         let log = (above().all(is_power) && most >= 4.0 * least) || most >= SPAN * least;
@@ -216,7 +216,7 @@ fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
         }
         let titled = row.charts.iter().any(|chart| !chart.title.is_empty());
         let from = y + if titled { 36.0 } else { 16.0 };
-        // Where the charts below have the same axis, its name stands there.
+        // If the charts below have the same axis, only the lowest charts show its name.
         let next = block.rows.get(number + 1).map(|next| &next.charts);
         let mut end = from + height;
         for (place, chart) in row.charts.iter().enumerate() {
@@ -248,7 +248,7 @@ fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
     y
 }
 
-/// One chart; returns where it ends below.
+/// Draws one chart. Returns its lower end.
 fn chart(
     svg: &mut Svg,
     area: Area,
@@ -272,12 +272,12 @@ fn chart(
     across(svg, area, name)
 }
 
-/// The values along the axis, as many as there is room for: the ends first.
+/// Draws the values along the axis, as many as fit. The ends come first.
 fn ticks(svg: &mut Svg, area: Area, values: &[String], places: &[f64], words: bool) {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|one, other| places[*one].total_cmp(&places[*other]));
     if order.len() > 2 {
-        // The last one before those between.
+        // The last value comes before the values between.
         let last = order.pop().expect("there are three");
         order.insert(1, last);
     }
@@ -302,7 +302,7 @@ fn ticks(svg: &mut Svg, area: Area, values: &[String], places: &[f64], words: bo
     }
 }
 
-/// So much of a text as there is room for.
+/// A text, cut to fit a width.
 fn shortened(text: &str, style: Style, width: f64) -> String {
     if style.width(text) <= width {
         return text.to_owned();
@@ -362,7 +362,7 @@ fn interval(svg: &mut Svg, axis: &Axis, x: f64, value: f64, half: Option<f64>, c
     }
 }
 
-/// What stands where a combination failed.
+/// Draws the mark of a failed combination.
 fn cross(svg: &mut Svg, x: f64, y: f64, colour: &str) {
     let mut path = Path::default();
     path.move_to(x - 4.0, y - 4.0);
@@ -465,7 +465,7 @@ mod tests {
         assert!(draw(&Multiples::default()).ends_with("</svg>\n"));
     }
 
-    /// A line goes on behind a combination that failed, and does not pass through where it was.
+    /// A line continues behind a failed combination, with a gap at that combination.
     #[test]
     fn what_failed_leaves_a_gap_and_a_cross() {
         let whole = |measured| {

@@ -1,5 +1,5 @@
-//! Draws who got what: the throughput, requests a second and mean response of each workload or program of each run, with
-//! bars of their own for reads and writes.
+//! Draws the share of each workload or program of each run: throughput, requests per second and mean response, with separate bars for reads
+//! and writes.
 
 use super::axis::Axis;
 use super::chart::{Area, across_grid, colours, frame};
@@ -10,16 +10,16 @@ use headtime_lab::report::{KindRun, KindValue, NamedRun};
 
 const BAR: f64 = 11.0;
 const PITCH: f64 = 16.0;
-/// Between the lines of two runs.
+/// Space between the lines of two runs.
 const GAP: f64 = 8.0;
-/// Between two charts, with room for the numbers behind the bars.
+/// Space between two charts, with room for the numbers behind the bars.
 const BETWEEN: f64 = 74.0;
 const READS: &str = "#0072b2";
 const WRITES: &str = "#e69f00";
-/// More names than that of a run are left out.
+/// Most names of a run that are drawn.
 const NAMES_MAX: usize = 8;
 
-/// The reads and the writes of a name, if there are such.
+/// Reads and writes of a name, if there are any.
 fn kinds(named: &NamedRun) -> [Option<&KindRun>; 2] {
     [named.of_reads.as_ref(), named.of_writes.as_ref()]
 }
@@ -111,7 +111,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     bottom + 18.0
 }
 
-/// A name that leaves room for the charts.
+/// A name, cut to leave room for the charts.
 fn cut(name: &str) -> String {
     const LETTERS: usize = 28;
     match name.char_indices().nth(LETTERS) {

@@ -1,4 +1,4 @@
-//! Draws what was learned of a disk: bandwidth by place, service time by distance.
+//! Draws the results of a quick probe: bandwidth by place, service time by distance.
 
 use super::axis::Axis;
 use super::chart::{Area, frame, upright_grid};
@@ -10,13 +10,13 @@ const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 84.0;
 const COLOUR: &str = "#0072b2";
 
-/// What was learned of a disk, to be drawn.
+/// Results of a quick probe, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct QuickPicture {
-    /// The disk, and what was measured, in a line or two.
+    /// Name of the disk; `subtitle` describes the measurement, in a line or two.
     pub title: String,
     pub subtitle: String,
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity: f64,
     /// Sequential bandwidth: bytes from the beginning of the disk, MB/s. Places rise.
     pub rates: Vec<(f64, f64)>,

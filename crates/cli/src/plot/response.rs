@@ -1,5 +1,5 @@
-//! How long requests took: the share of requests that took no longer, and the share that took longer, which shows the
-//! slowest few. Both are drawn over the logarithm of time.
+//! Draws response times: the share of requests that took no longer, and the share that took longer, which shows the slowest few. Both are
+//! drawn over the logarithm of time.
 
 use super::axis::Axis;
 use super::chart::{Area, across, across_grid, frame, line_of, lines, upright_grid};
@@ -9,7 +9,7 @@ use super::{EDGE, WIDTH, headed};
 
 const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 84.0;
-/// Between the two charts, for the right one's axis.
+/// Space between the two charts, for the right one's axis.
 const BETWEEN: f64 = 84.0;
 /// Times below this share are left out of the axis: a few buffer hits would stretch it by decades.
 const LEAST_SHARE: f64 = 0.002;
@@ -116,7 +116,7 @@ fn range(runs: &[Drawn<'_>]) -> (f64, f64) {
     (low, high.max(low * 2.0))
 }
 
-/// A line through points, without those that a pixel could not show.
+/// A line through points. Points too close to be visible are left out.
 fn curve(points: impl Iterator<Item = (f64, f64)>) -> Path {
     let mut path = Path::default();
     let mut pen: Option<(f64, f64)> = None;

@@ -1,7 +1,7 @@
 //! Writes a picture as SVG text.
 //!
-//! Not through a plotting library: here ten thousand strokes of one colour are one path, which keeps the picture of a
-//! whole run small. Text needs no font when it is written, only an upper bound of its width.
+//! There is no plotting library. Ten thousand strokes of one colour are one path here, which keeps the picture of a whole run small.
+//! Writing text needs no font, only an upper bound of its width.
 
 use std::fmt::Write;
 
@@ -16,14 +16,14 @@ pub const FAINT: &str = "#666666";
 /// Colour of grid lines.
 pub const GRID: &str = "#e2e2e2";
 
-/// How a text looks.
+/// Look of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Style {
     /// Height of the letters in pixels.
     pub size: f64,
-    /// Whether they are bold.
+    /// True for bold letters.
     pub bold: bool,
-    /// Their colour.
+    /// Colour of the letters.
     pub fill: &'static str,
 }
 
@@ -63,7 +63,7 @@ impl Style {
     }
 }
 
-/// A picture under way.
+/// A picture that is being drawn.
 #[derive(Clone, Debug)]
 pub struct Svg {
     width: f64,
@@ -71,7 +71,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture, so many pixels wide.
+    /// An empty picture, `width` pixels wide.
     pub fn new(width: f64) -> Svg {
         Svg {
             width,
@@ -155,7 +155,7 @@ impl Svg {
             .expect("a string takes everything");
     }
 
-    /// The whole text, for a picture so many pixels high.
+    /// The whole text, for a picture `height` pixels high.
     pub fn finish(self, height: f64) -> String {
         let (width, height, body) = (Short(self.width), Short(height), self.body);
         format!(
@@ -178,7 +178,7 @@ fn at(x: f64, y: f64) -> String {
     format!("x=\"{}\" y=\"{}\"", Short(x), Short(y))
 }
 
-/// A stroke under way.
+/// A stroke that is being drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Path(String);
 

@@ -1,4 +1,4 @@
-//! Arranges the results of a sweep as a picture: what lies along the axes, and what has lines and charts of its own.
+//! Arranges the results of a sweep as a picture: values along the axes, and values with lines and charts of their own.
 
 use super::multiples::{self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers};
 use crate::args::PictureArgs;
@@ -13,22 +13,22 @@ use headtime_lab::sweep::results::{Outcome, Results};
 use headtime_lab::sweep::{Mode, column_of, lists};
 use std::collections::BTreeSet;
 
-/// The most charts of a picture, and the most series of one.
+/// The most charts of a picture, and the most series of a chart.
 const CHARTS_MAX: usize = 96;
 const SERIES_MAX: usize = 24;
 
 /// A key or option in which combinations differ.
 #[derive(Clone, Debug)]
 struct Dimension {
-    /// Its name, as it is written in the scenario or in the results.
+    /// Name in the scenario or in the results.
     name: String,
     /// Other names.
     aliases: Vec<String>,
-    /// Its values, in the order of the sweep.
+    /// Values, in the order of the sweep.
     values: Vec<String>,
-    /// Which value each combination has.
+    /// Index of each combination's value.
     of: Vec<usize>,
-    /// Where it stands while others vary, if it is swept.
+    /// Index of the value while other dimensions vary, if the dimension is swept.
     base: Option<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Dimension {
         numbers(self.values.iter().map(String::as_str)).is_some()
     }
 
-    /// Whether a text means it: a name, or the end of one.
+    /// True if a text is one of the dimension's names.
     fn is_called(&self, text: &str) -> bool {
         let names = || std::iter::once(&self.name).chain(&self.aliases);
         names().any(|name| name == text)
@@ -54,22 +54,22 @@ impl Dimension {
     }
 }
 
-/// What is to be drawn of a plan.
+/// Picture of a plan, without measured values.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     metrics: Vec<&'static Measure>,
-    /// The charts, whose points have no values yet.
+    /// Charts, whose points have no values yet.
     parts: Vec<Block>,
-    /// What alone is shown, in words.
+    /// Restrictions on the combinations, in words.
     only: Vec<String>,
 }
 
 impl Drawing {
-    /// Finds out what a picture shows, before anything runs. Nothing if none is `wanted`.
+    /// Plans a picture before anything runs. `None` if no picture is `wanted`.
     ///
     /// # Errors
     ///
-    /// If it names what is not there, or would have too many charts.
+    /// If an option names something that does not exist, or if there would be too many charts.
     pub fn new(plan: &Plan, wishes: &PictureArgs, wanted: bool) -> Result<Option<Drawing>, Fault> {
         let metrics = wishes.metric.iter().map(|name| metric(name));
         let metrics = metrics.collect::<Result<Vec<_>, _>>()?;
@@ -150,7 +150,7 @@ impl Drawing {
     }
 }
 
-/// The charts of a part with the values that a column has.
+/// The charts of a block, with the values of a column.
 fn measured(part: &Block, metric: &Measure, outcomes: &[Outcome]) -> Block {
     let value = |number: usize, column: &Measure| outcomes[number].whole(column.name)?.number();
     let mut block = part.clone();
@@ -201,7 +201,7 @@ fn label(column: &Measure) -> String {
     }
 }
 
-/// In what combinations differ: what is swept, and what a scenario's own lists make.
+/// Dimensions in which combinations differ: swept keys, and the scenario's own lists.
 fn dimensions(plan: &Plan) -> Vec<Dimension> {
     let all = &plan.combinations;
     let mut found = Vec::new();
@@ -209,7 +209,7 @@ fn dimensions(plan: &Plan) -> Vec<Dimension> {
         let steps: Vec<usize> = all.iter().map(|one| one.choice[place]).collect();
         let first = |step: usize| axis.step(step)[0].value.text();
         let firsts: Vec<String> = (0..axis.len()).map(first).collect();
-        // Keys that vary together go by the first, unless that stays the same in between.
+        // Keys that vary together are shown as the first key, unless that has equal values at several steps.
         let distinct = firsts.iter().collect::<BTreeSet<_>>().len() == firsts.len();
         let values = match distinct {
             true => firsts,
@@ -256,7 +256,7 @@ fn dimensions(plan: &Plan) -> Vec<Dimension> {
     found
 }
 
-/// The dimension that a text means.
+/// Finds the dimension that a text names.
 fn find(all: &[Dimension], option: &str, text: &str) -> Result<usize, Fault> {
     if let Some(found) = all.iter().position(|one| one.is_called(text)) {
         return Ok(found);
@@ -285,7 +285,7 @@ fn find(all: &[Dimension], option: &str, text: &str) -> Result<usize, Fault> {
     }
 }
 
-/// Leaves only combinations of one value.
+/// Keeps only combinations with one value of a dimension.
 fn only(all: &mut Vec<Dimension>, shown: &mut Vec<usize>, text: &str) -> Result<(), Fault> {
     let option = "--only";
     let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -305,7 +305,7 @@ fn only(all: &mut Vec<Dimension>, shown: &mut Vec<usize>, text: &str) -> Result<
     Ok(())
 }
 
-/// Leaves only combinations in which what has no place in the picture is as in the scenario.
+/// Keeps only combinations with the scenario's value of every dimension that has no place in the picture.
 fn at_base(all: &mut [Dimension], shown: &mut Vec<usize>, roles: &[Option<usize>; 4]) {
     for (at, dimension) in all.iter().enumerate() {
         if let (Some(base), false) = (dimension.base, roles.contains(&Some(at))) {
@@ -314,15 +314,14 @@ fn at_base(all: &mut [Dimension], shown: &mut Vec<usize>, roles: &[Option<usize>
     }
 }
 
-/// Whether a dimension still has several values.
+/// True if a dimension still has several values.
 fn varies(dimension: &Dimension, shown: &[usize]) -> bool {
     let mut values = shown.iter().map(|number| dimension.of[*number]);
     let first = values.next();
     values.any(|value| Some(value) != first)
 }
 
-/// The values of some dimensions together, those that occur, in their order; and which of them each
-/// combination has.
+/// Joint values of some dimensions that occur, in their order, and the index of each combination's joint value.
 fn together(all: &[Dimension], of: &[usize], shown: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let value = |number: &usize| -> Vec<usize> {
         of.iter()
@@ -346,14 +345,14 @@ fn titles(all: &[Dimension], of: &[usize], values: &[usize]) -> String {
     titles.collect::<Vec<_>>().join(", ")
 }
 
-/// The names of series: of one dimension its values, of several each with its name.
+/// Names of series: values of a single dimension, or names and values of several.
 fn series_names(all: &[Dimension], of: &[usize], values: &[Vec<usize>]) -> Vec<String> {
     let name = |value: &Vec<usize>| match of {
         [one] => all[*one].values[value[0]].clone(),
         several => {
             let pairs = several.iter().zip(value);
             let texts = pairs.map(|(&dimension, &value)| {
-                // Words speak for themselves.
+                // Values that are words need no name.
                 match all[dimension].is_numeric()
                     || all[dimension].values[value].parse::<bool>().is_ok()
                 {
@@ -372,8 +371,8 @@ fn names(all: &[Dimension], of: &[usize]) -> String {
     names.join(", ")
 }
 
-/// Every combination: what has no place yet is given one. Where drives have rows, each has a scale of its
-/// own: they differ by more than what is compared on them.
+/// Charts of every combination. Each dimension without a place is given one. If drives have rows, each drive has its own scale, since
+/// drives differ by more than schedulers on them.
 fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec<Block> {
     let [mut x, mut series, mut panel, mut rows] = roles;
     let taken = roles.into_iter().flatten();
@@ -386,7 +385,7 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
         free.retain(|at| Some(*at) != best);
         best
     };
-    // Of equally many, the first.
+    // Of dimensions with equally many values, the first.
     let most = |free: &[usize], fits: &dyn Fn(&usize) -> bool| {
         free.iter()
             .rev()
@@ -413,7 +412,7 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
         let best = most(&free, &|_| true);
         rows = take(&mut free, best);
     }
-    // What is left has rows of its own too.
+    // The remaining dimensions have rows too.
     let of_rows = rows.into_iter().chain(free);
     let (drives, rows) = of_rows.partition(|at| all[*at].is_called("drive"));
     let roles = Roles {
@@ -427,8 +426,8 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
     parts.collect()
 }
 
-/// The combinations of each value of some dimensions, with the name of the value; all of them, without a
-/// name, if there is no dimension.
+/// Combinations of each joint value of some dimensions, with the name of the value. Without dimensions, one group of all combinations
+/// without a name.
 fn apart(all: &[Dimension], of: &[usize], shown: &[usize]) -> Vec<(String, Vec<usize>)> {
     let (groups, in_group) = together(all, of, shown);
     let groups = groups.iter().enumerate().map(|(group, values)| {
@@ -440,7 +439,7 @@ fn apart(all: &[Dimension], of: &[usize], shown: &[usize]) -> Vec<(String, Vec<u
     groups.collect()
 }
 
-/// What is along the axis, and what has lines, charts and rows of its own.
+/// Roles of dimensions: the axis, the lines, the charts and the rows.
 struct Roles {
     x: Option<usize>,
     series: Vec<usize>,
@@ -502,8 +501,8 @@ fn wrapped(name: String, spots: Vec<Chart>) -> Vec<ChartRow> {
     .collect()
 }
 
-/// Each key alone: a chart for each, and one for each pair. What the scenario's own lists cross beside
-/// its schedulers has charts of its own, of a scale of their own: drives differ by more than schedulers do.
+/// Charts of mode `each`: a chart for each key, and one for each pair. Lists of the scenario other than schedulers have charts with a scale
+/// of their own, since drives differ by more than schedulers do.
 fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Block> {
     let of_lists = |at: &usize| all[*at].base.is_none();
     let of_lists: Vec<usize> = (0..all.len()).filter(of_lists).collect();
@@ -533,7 +532,7 @@ fn alone_of(
         "" => heading,
         name => format!("{name}, {heading}"),
     };
-    // What others than these are is as in the scenario.
+    // Combinations in which all other dimensions are as in the scenario.
     let around = |own: &[usize]| -> Vec<usize> {
         let at_base = |number: &&usize| {
             let mut others = swept.iter().filter(|at| !own.contains(at));
@@ -585,7 +584,7 @@ fn alone_of(
         };
         let own = around(&[x, beside]);
         let heading = headed(format!("{} with {}", all[x].name, all[beside].name));
-        // Lines for what the scenario compares, if it does, and else for the other key.
+        // Lines stand for the values that the scenario compares, or else for the other key.
         let side_by_side = !series.is_empty() && all[beside].values.len() <= ACROSS_MAX;
         let (panel_of, series_of) = match side_by_side {
             true => (vec![beside], series.to_vec()),

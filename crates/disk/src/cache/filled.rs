@@ -1,9 +1,9 @@
-//! What all segments hold together, where a drive has more segments than room to fill them.
+//! Counts the sectors in all segments, for a drive with more segments than room to fill them.
 
 use super::segment::{Segment, State};
 use crate::profile::CacheSpec;
 
-/// Sectors held. Counts nothing where the segments may all be full.
+/// Number of sectors in each segment and in all. Nothing is counted if all segments may be full.
 #[derive(Clone, Debug)]
 pub(super) struct Filled {
     /// By segment; empty if nothing is counted.
@@ -41,7 +41,7 @@ impl Filled {
         let counted = &mut self.sectors[index];
         let now = match segment.state {
             State::Empty => 0,
-            // It is given up as a whole.
+            // A lent segment is given up as a whole.
             State::Lent => self.full,
             State::Clean | State::Reading | State::Dirty | State::Writing => {
                 (segment.end - segment.start) as u32

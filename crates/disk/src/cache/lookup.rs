@@ -5,41 +5,46 @@ use super::segment::{Segment, SegmentId, State};
 use crate::profile::WriteBack;
 use headtime_units::Extent;
 
-/// How a read finds its data.
+/// Result of a lookup for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadLookup {
-    /// All of it is here.
+    /// The segment has all data of the read.
     Whole(SegmentId),
-    /// The beginning is here.
+    /// The segment has the beginning of the data.
     Partial(SegmentId),
-    /// Nothing usable is here; a segment to read into, if there is one to be had.
+    /// No segment has usable data. Gives a segment to read into, if one is available.
     Miss(Option<SegmentId>),
-    /// Part of it is dirty and cannot be taken from the buffer: that must reach the medium first.
+    /// Part of the data is dirty in this segment and cannot be taken from the buffer. The dirty
+    /// data must reach the medium first.
     Blocked(SegmentId),
-    /// Runs that are not on the medium have all of it.
+    /// Dirty runs have all data of the read.
     Dirty,
-    /// The run that begins there has part of it, which must reach the medium first.
+    /// The run that begins at this sector has part of the data. The run must reach the medium
+    /// first.
     BlockedByRun(u64),
 }
 
-/// Where a write puts its data.
+/// Result of a lookup for a write: the place for its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WriteLookup {
-    /// Behind (or, before the arm has set out, in front of or over) dirty data of this segment.
+    /// A place behind dirty data of this segment. Before the arm has set out, a place in front of
+    /// or over the dirty data too.
     Join(SegmentId),
-    /// Into a segment of its own.
+    /// A segment of its own.
     Fresh(SegmentId),
-    /// Sectors of it are dirty and cannot be joined: they must reach the medium first.
+    /// Sectors of the write are dirty in this segment, and the write cannot join them. They must
+    /// reach the medium first.
     Blocked(SegmentId),
     /// No segment may take it now.
     Full,
 }
 
 impl Cache {
-    /// Finds what the buffer has for a read.
+    /// Finds the data that the buffer has for a read.
     ///
-    /// A whole hit is preferred to a partial one, dirty data to data being read to clean data;
-    /// without a hit, an empty segment to a clean one to one that is only being filled ahead.
+    /// A whole hit is preferred to a partial hit. Among equal hits the order is: dirty data, data
+    /// being read, clean data. Without a hit the order is: an empty segment, a clean segment, a
+    /// segment that is only being filled ahead.
     pub fn find_read(&self, extent: Extent) -> ReadLookup {
         let found = match self.dirty > 0 || self.spec.dedicated_write_segment {
             true => None,
@@ -58,7 +63,7 @@ impl Cache {
         self.near.any(&self.segments, extent.start.get())
     }
 
-    /// Returns true if the sector behind those of a segment is in another segment.
+    /// Returns true if the sector behind the end of a segment is in another segment.
     pub fn has_elsewhere(&self, id: SegmentId) -> bool {
         let next = Extent::at(self.get(id).end, 1);
         let visit = |index: usize, segment: &Segment| {
@@ -162,8 +167,8 @@ impl Cache {
                 let whole = match s.state {
                     State::Dirty | State::Writing => {
                         let serves = self.spec.enabled && self.spec.read_hits_on_write_data;
-                        // What is dirty here is nowhere else; sectors behind it on the medium are
-                        // not read into a segment that is still to be written.
+                        // No other segment has these dirty data. The sectors behind are not read
+                        // from the medium into a segment that is still to be written.
                         if !serves || s.end < end {
                             blocked = Some(index);
                             continue;
@@ -187,7 +192,7 @@ impl Cache {
             }
         }
         let id = SegmentId(best_index as u32);
-        // A whole copy elsewhere serves all the same if writes change copies.
+        // If writes change copies, a whole copy in another segment serves the read as well.
         if let Some(blocked) = blocked
             && (best < 8 || !self.changes_copies())
         {
@@ -203,9 +208,9 @@ impl Cache {
 
     /// Finds where the data of a write go.
     ///
-    /// Appending to what is being written is preferred to any other joining; then comes a clean
-    /// segment that the write makes stale anyway, an empty one, a clean one, one that is only being
-    /// filled ahead or that the write changes.
+    /// Order of preference: appending to data that the arm is writing; any other joining; a clean
+    /// segment that the write makes stale anyway; an empty segment; a clean segment; a segment that
+    /// is only being filled ahead or whose copies the write changes.
     pub fn find_write(&self, extent: Extent) -> WriteLookup {
         let (start, end) = (extent.start.get(), extent.end().get());
         let size = u64::from(self.spec.segment_sectors);
@@ -222,7 +227,7 @@ impl Cache {
                 State::Reading if may_take && s.users == 0 => 1,
                 State::Clean if may_take && s.users == 0 => match s.overlaps(extent) {
                     false => 2,
-                    // It keeps its use as long as it can be changed along with the medium.
+                    // The segment stays useful, since the write changes its copies.
                     true if self.changes_copies() => 1,
                     true => 4,
                 },

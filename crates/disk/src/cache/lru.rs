@@ -5,8 +5,8 @@ use super::segment::SegmentId;
 /// A list of all segments, the least recently used first.
 #[derive(Clone, Debug)]
 pub(super) struct Lru {
-    /// By segment, the one used before it and the one used after it; behind the last segment, the
-    /// newest and the oldest.
+    /// For each segment, the segments used just before and just after. The last entry has the
+    /// newest and the oldest segment.
     links: Vec<Neighbours>,
 }
 
@@ -17,7 +17,7 @@ struct Neighbours {
 }
 
 impl Lru {
-    /// So many segments, the first of which is the oldest.
+    /// A list of `segments` segments. Segment 0 is the oldest.
     pub fn new(segments: u32) -> Lru {
         let ring = segments + 1;
         let link = |at: u32| Neighbours {

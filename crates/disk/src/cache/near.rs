@@ -1,4 +1,4 @@
-//! Which segments concern a read; asked for each read, of all segments.
+//! Index of the segments that concern a read. Each read asks for them among all segments.
 
 use super::segment::Segment;
 
@@ -24,14 +24,14 @@ impl Near {
     }
 }
 
-/// As many segments as one look takes.
+/// Segments that are compared at a time.
 const AT_ONCE: usize = 16;
 
-/// The unit of the first look, in sectors, as a power of two: small beside what a segment holds, so that segments with earlier
-/// parts of a stream are not taken for near.
+/// Unit of the first comparison, in sectors, as a power of two. The unit is small compared with a segment. Segments
+/// with earlier parts of a stream are therefore not taken for near.
 const UNIT: u32 = 8;
 
-/// An address in units, the lower bits of it.
+/// The lower bits of an address in units.
 fn unit(address: u64) -> u16 {
     (address >> UNIT) as u16
 }
@@ -59,8 +59,8 @@ impl Sixteen {
         any > 0
     }
 
-    /// The segments that may concern a read that begins in this unit, a bit for each. Apart, so that [`Sixteen::may_have`] remains
-    /// the two comparisons that it is.
+    /// The segments that may concern a read that begins in this unit, a bit for each. A function of its own, so that
+    /// [`Sixteen::may_have`] remains two comparisons.
     #[inline(never)]
     fn near(&self, unit: u16) -> u16 {
         let mut near = 0;
@@ -71,7 +71,7 @@ impl Sixteen {
     }
 }
 
-/// Where reads that concern segments can begin.
+/// The addresses at which reads that concern segments can begin.
 #[derive(Clone, Debug)]
 pub(super) struct Nears {
     groups: Vec<Sixteen>,
@@ -88,7 +88,7 @@ impl Nears {
         nears
     }
 
-    /// Takes note of what a segment holds now.
+    /// Notes the present sectors of a segment.
     #[inline]
     pub fn set(&mut self, index: usize, segment: &Segment) {
         let near = Near::of(segment);
@@ -164,7 +164,7 @@ mod tests {
         };
         for count in [1, 2, 15, 16, 17, 40, 64] {
             let place = |draw: &mut dyn FnMut(u64) -> u64| match draw(3) {
-                // Apart by what the lower bits of a unit do not tell.
+                // Addresses that differ only in bits that a unit drops.
                 0 => draw(4) << (UNIT + 16),
                 1 => draw(3 << UNIT),
                 _ => draw(1 << 40),

@@ -1,4 +1,4 @@
-//! A segment of the buffer: what it holds, and what happens to it.
+//! A segment of the buffer: its sectors and its state.
 
 use headtime_units::Extent;
 
@@ -19,13 +19,13 @@ pub(crate) enum State {
     Empty,
     /// Sectors as they are on the medium.
     Clean,
-    /// The medium is filling it, for a command or ahead of one.
+    /// The segment is being filled from the medium, for a command or ahead of one.
     Reading,
-    /// Some of the sectors are not on the medium yet, and the arm is not on its way to them.
+    /// Some sectors are not on the medium yet, and the arm has not set out to write them.
     Dirty,
     /// Dirty, and the arm is writing them.
     Writing,
-    /// Given up for dirty data that are kept in runs.
+    /// Given up for dirty data in runs.
     Lent,
 }
 
@@ -34,23 +34,23 @@ pub(crate) enum State {
 pub(crate) struct Segment {
     /// First sector held.
     pub start: u64,
-    /// Behind the last sector held.
+    /// The sector behind the last sector held.
     pub end: u64,
     /// First sector not yet on the medium, if dirty or being written.
     pub dirty_start: u64,
-    /// Behind the last of them.
+    /// The sector behind the last such sector.
     pub dirty_end: u64,
-    /// Reading may not be interrupted before it has come here.
+    /// Reading may not be interrupted in front of this sector.
     pub ahead_min: u64,
     /// Reading ahead ends here.
     pub ahead_max: u64,
-    /// What happens to it.
+    /// The present state.
     pub state: State,
-    /// Commands that still need it: it cannot be given away.
+    /// Commands that still need the segment. While there are any, the segment cannot be given away.
     pub users: u16,
-    /// It was a write that used it last; `None` if it was never used.
+    /// True if the last use was a write; `None` if the segment was never used.
     pub last_was_write: Option<bool>,
-    /// Larger the later it was used.
+    /// Stamp of the last use: larger for later uses.
     pub(super) used: u64,
 }
 
@@ -66,7 +66,7 @@ impl Segment {
             && self.start < extent.end().get()
     }
 
-    /// Returns true if the first sector of `extent` is here.
+    /// Returns true if the segment has the first sector of `extent`.
     pub(super) fn has_first(&self, extent: Extent) -> bool {
         self.start <= extent.start.get() && extent.start.get() < self.end
     }

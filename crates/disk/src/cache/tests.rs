@@ -1,7 +1,7 @@
 use super::*;
 use crate::profile::{WriteBack, by_name};
 
-/// Four segments of 100 sectors on a disk of 10,000, two of them for writes.
+/// Four segments of 100 sectors on a disk of 10,000 sectors. Two segments may hold writes.
 fn cache(change: impl FnOnce(&mut CacheSpec)) -> Cache {
     let mut spec = by_name("wd5000aaks").unwrap().cache;
     spec.read_ahead_min = 0;
@@ -105,7 +105,8 @@ fn reading_ahead_ends_where_the_parameters_say() {
     };
     assert_eq!(limit(kept, 100, 30), 200);
     assert_eq!(limit(|s| s.read_ahead = ReadAhead::Off, 100, 30), 130);
-    // The track of the next sector is 150 to 250: begun in it, to its end; else one further.
+    // The track of the next sector is 150 to 250. A segment that starts on this track is filled to
+    // the track's end, any other segment one track further.
     assert_eq!(limit(|s| s.read_ahead = ReadAhead::NextTrack, 160, 30), 250);
     assert_eq!(limit(|s| s.read_ahead = ReadAhead::NextTrack, 140, 30), 350);
     assert_eq!(limit(|_| (), 9_990, 10), 10_000, "the end of the disk");
@@ -239,7 +240,7 @@ fn what_is_just_being_read_is_a_hit_if_the_drive_says_so() {
     }
 }
 
-/// Whatever has happened to the segments, those near a read tell what all of them do.
+/// After any history, the segments near a read give the same result as all segments.
 #[test]
 fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
     type Change = fn(&mut CacheSpec);
@@ -318,7 +319,7 @@ fn a_read_finds_among_segments_near_it_what_it_finds_among_all() {
     assert!(kinds.iter().all(|count| *count > 500), "{kinds:?}");
 }
 
-/// As many segments hold data as there is room for: many short ones, or few long ones.
+/// The number of segments with data follows from the room: many short segments, or few long ones.
 #[test]
 fn the_number_of_segments_follows_what_they_hold() {
     let shared = |spec: &mut CacheSpec| {
@@ -346,7 +347,7 @@ fn the_number_of_segments_follows_what_they_hold() {
             "{len}"
         );
     }
-    // With room for all of them they are all full.
+    // With room for all segments, all are full.
     let mut cache = cache(|spec| spec.segments = 20);
     for at in 0..30 {
         read(&mut cache, at * 200, at * 200 + 100);

@@ -1,4 +1,4 @@
-//! What a profile made of a datasheet says of where its values come from.
+//! Prose about the origin of the values in a profile made from a datasheet.
 
 use super::seeks::{SETTLE_MS, SHAPE, Seeks, TRACK_PART};
 use super::sheet::{Age, Capacity, Datasheet, SectorFormat, megabytes};
@@ -6,7 +6,7 @@ use super::tracks::{LEAST_SKEW, LaidTracks, SLACK, SPARE, TRACKS_PER_SURFACE, ZO
 use crate::profile::{Trust, Zone};
 use std::fmt::Display;
 
-/// For people, where the sheet has no model.
+/// Model for people, if the sheet has none.
 pub(super) fn model(sheet: &Datasheet) -> String {
     let sector = sheet.sector_format();
     let bytes = sheet.capacity.sectors(sector.bytes()) * u64::from(sector.bytes());
@@ -18,7 +18,8 @@ pub(super) fn model(sheet: &Datasheet) -> String {
     format!("A disk of {size} at {} rpm, from its datasheet", sheet.rpm)
 }
 
-/// What was given is published, or follows; the rest is assumed.
+/// Trust marks: given values are published, values that follow from them are derived, and the rest
+/// is assumed.
 pub(super) fn trust(sheet: &Datasheet) -> Vec<(String, Trust)> {
     let given = |is_given: bool| match is_given {
         true => Trust::Published,
@@ -57,7 +58,7 @@ pub(super) fn trust(sheet: &Datasheet) -> Vec<(String, Trust)> {
 struct Prose(String);
 
 impl Prose {
-    /// One thing, in lines of up to 116 letters.
+    /// Adds a text, in lines of up to 116 letters.
     fn say(&mut self, text: &str) {
         let mut width = 0;
         for word in text.split_whitespace() {

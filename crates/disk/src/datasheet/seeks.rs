@@ -5,9 +5,9 @@ use crate::mechanics::evaluate_seek;
 use crate::profile::{Interpolation, SeekCurve, Zone};
 use headtime_units::Nanos;
 
-/// Time over mean seek by distance over stroke: the median of eight measured drives, whose curves collapse
-/// onto one when scaled so (Atlas 10K, Atlas III, Cheetah 4LP, Cheetah 9LP, Barracuda ST32171W, IBM 18ES, Atlas 10K V,
-/// a WD drive of 4 TB). The first one is extrapolated.
+/// Time over mean seek by distance over stroke: the median of eight measured drives. Their curves collapse onto one
+/// when scaled in this way (Atlas 10K, Atlas III, Cheetah 4LP, Cheetah 9LP, Barracuda ST32171W, IBM 18ES, Atlas 10K V,
+/// a WD drive of 4 TB). The first point is extrapolated.
 pub(super) const SHAPE: [(f64, f64); 12] = [
     (1e-5, 0.14),
     (1e-4, 0.17),
@@ -22,20 +22,20 @@ pub(super) const SHAPE: [(f64, f64); 12] = [
     (0.7, 1.485),
     (1.0, 1.93),
 ];
-/// From here on a given maximum bends the shape.
+/// Part of the stroke from which a given maximum bends the shape.
 const BENDS_FROM: f64 = 1.0 / 3.0;
-/// A step to the next track over the mean seek: the shape at one of some 200,000 to 500,000 cylinders.
+/// Time of a step to the next track over the mean seek: the shape at one of some 200,000 to 500,000 cylinders.
 pub(super) const TRACK_PART: f64 = 0.12;
-/// How much longer writes settle after a step to the next track, and on average.
+/// Extra settling of writes in ms: after a step to the next track, and on average.
 pub(super) const SETTLE_MS: [f64; 2] = [0.15, 0.5];
 
-/// The seek times of a sheet with those that it leaves out.
+/// The seek times of a sheet, completed by estimates of the missing times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeks {
     pub average: Nanos,
     pub average_write: Nanos,
     pub track: Nanos,
-    /// How much longer a write takes to settle on the next track or another head.
+    /// Extra settling of a write on the next track or another head.
     pub settle: Nanos,
     pub head_switch: Nanos,
     maximum: Option<Nanos>,
@@ -47,7 +47,7 @@ impl Seeks {
         let [short, long] = SETTLE_MS.map(Nanos::from_millis_f64);
         let average_write = sheet.seek_write.unwrap_or(sheet.seek + long);
         let later = average_write - sheet.seek;
-        // A sheet may have the write alone.
+        // A sheet may have the time of writes alone.
         let track = sheet.track.unwrap_or_else(|| {
             let usual = part(sheet.seek, TRACK_PART);
             sheet.track_write.map_or(usual, |write| usual.min(write))
@@ -76,19 +76,20 @@ impl Seeks {
         })
     }
 
-    /// From a track to the next, or to another head, whichever takes longer, ready to write.
+    /// Time to the next track or to another head, whichever takes longer, ready to write.
     pub fn step(&self) -> Nanos {
         self.track.max(self.head_switch) + self.settle
     }
 
-    /// To another head, ready to write.
+    /// Time to another head, ready to write.
     pub fn switch(&self) -> Nanos {
         self.head_switch + self.settle
     }
 
     /// The curves for reading and writing of a drive with these zones.
     ///
-    /// The write curve is without [`Seeks::settle`], which a profile adds to all of it.
+    /// The write curve does not contain [`Seeks::settle`], since a profile adds that time to the
+    /// whole curve.
     pub fn curves(&self, zones: &[Zone], cylinders: u32) -> (SeekCurve, SeekCurve) {
         let far = Distances::between_random_sectors(zones, cylinders);
         let read = |scale: f64| self.read(scale, cylinders);
@@ -148,7 +149,8 @@ fn ms(time: Nanos) -> f64 {
     time.as_millis_f64()
 }
 
-/// Points that never fall: none above the last, which stands, none below the one before.
+/// Makes the points rise: none is above the last point, and none below its predecessor. The last
+/// point stays.
 fn rise(points: &mut [(u32, f64)]) {
     let last = points.last().map_or(0.0, |&(_, at)| at);
     let mut least = 0.0_f64;
@@ -158,7 +160,7 @@ fn rise(points: &mut [(u32, f64)]) {
     }
 }
 
-/// Whole microseconds.
+/// A table of the points, in whole microseconds.
 fn table(points: &[(u32, f64)]) -> SeekCurve {
     let points = points.iter().map(|&(distance, at)| {
         let micros = libm::round(at * 1e3) as u64;
@@ -170,7 +172,7 @@ fn table(points: &[(u32, f64)]) -> SeekCurve {
     }
 }
 
-/// Where a rising function is zero, if it is between the two.
+/// The zero of a rising function between `low` and `high`.
 fn solve(mut low: f64, mut high: f64, function: impl Fn(f64) -> f64) -> f64 {
     for _ in 0..40 {
         let middle = f64::midpoint(low, high);
@@ -183,11 +185,11 @@ fn solve(mut low: f64, mut high: f64, function: impl Fn(f64) -> f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// How far apart two random sectors are: distances and their shares, which come to 1.
+/// Distances between two random sectors, with their shares, whose sum is 1.
 struct Distances(Vec<(u32, f64)>);
 
 impl Distances {
-    /// Cells grow by so much, 1.2 % in the end.
+    /// Ratio of the ends of a cell, for long distances.
     const GROWTH: f64 = 1.012;
 
     fn between_random_sectors(zones: &[Zone], cylinders: u32) -> Distances {
@@ -210,7 +212,7 @@ impl Distances {
             cells.push((middle as u32, share));
             from = to;
         }
-        // Where both are on the same cylinder.
+        // Both sectors are on the same cylinder.
         cells.push((0, 0.5 * density(&sectors, 0.0)));
         let all: f64 = cells.iter().map(|(_, share)| share).sum();
         for (_, share) in &mut cells {
@@ -228,8 +230,8 @@ impl Distances {
     }
 }
 
-/// How many pairs of sectors are so far apart: the integral of the sectors per track here times those `distance`
-/// further in. `sectors` has the ends of the zones and their sectors per track.
+/// Density of pairs of sectors at a distance: the integral of the sectors per track here times the sectors per track
+/// `distance` cylinders farther in. `sectors` has the ends of the zones and their sectors per track.
 fn density(sectors: &[(f64, f64)], distance: f64) -> f64 {
     let last = sectors.last().map_or(0.0, |&(end, _)| end);
     let (mut here, mut there) = (0, 0);

@@ -1,4 +1,4 @@
-//! What a datasheet says, and what it may say.
+//! Values of a datasheet, and their allowed ranges.
 
 use headtime_units::{Bytes, Nanos};
 use std::fmt::Display;
@@ -6,14 +6,14 @@ use std::fmt::Display;
 /// More surfaces than any drive has.
 pub(super) const MOST_HEADS: u16 = 32;
 
-/// What a datasheet says of a drive. What may be missing from one is an option.
+/// Values of a drive's datasheet. Each value that a sheet may lack is an option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datasheet {
     /// Short name of the profile: lower-case letters, digits, hyphens and points.
     pub name: String,
     /// Vendor, model, capacity, for people.
     pub model: Option<String>,
-    /// How much it holds.
+    /// Capacity of the drive.
     pub capacity: Capacity,
     /// Sectors, logical and on the medium.
     pub sector: Option<SectorFormat>,
@@ -21,19 +21,19 @@ pub struct Datasheet {
     pub rpm: f64,
     /// Mean seek between random sectors, reading.
     pub seek: Nanos,
-    /// The same, writing.
+    /// Mean seek between random sectors, writing.
     pub seek_write: Option<Nanos>,
-    /// From a track to the next, reading.
+    /// Seek to the next track, reading.
     pub track: Option<Nanos>,
-    /// The same, writing.
+    /// Seek to the next track, writing.
     pub track_write: Option<Nanos>,
-    /// Over the whole stroke, reading.
+    /// Seek over the whole stroke, reading.
     pub maximum: Option<Nanos>,
-    /// The same, writing.
+    /// Seek over the whole stroke, writing.
     pub maximum_write: Option<Nanos>,
     /// Sustained transfer at the outer edge, in bytes a second.
     pub rate: u64,
-    /// The same at the inner edge.
+    /// Sustained transfer at the inner edge, in bytes a second.
     pub rate_inner: Option<u64>,
     /// Size of the buffer.
     pub cache: Bytes,
@@ -41,14 +41,14 @@ pub struct Datasheet {
     pub heads: Option<u16>,
     /// Commands that the drive takes at a time.
     pub queue: Option<u32>,
-    /// Between drive and host, in bytes a second.
+    /// Rate between drive and host, in bytes a second.
     pub interface: Option<u64>,
 }
 
-/// How a datasheet or a label says how much a drive holds.
+/// Capacity of a drive, as a datasheet or a label gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capacity {
-    /// As it is sold: so many bytes, rounded. See [`Capacity::sectors`].
+    /// Rounded number of bytes, as the drive is sold. See [`Capacity::sectors`].
     Nominal(Bytes),
     /// Logical sectors, which labels call LBA.
     Sectors(u64),
@@ -84,16 +84,19 @@ impl SectorFormat {
 }
 
 pub(super) const GB: u64 = 1_000_000_000;
-/// More bytes than pass under one head in a turn: drives of 2024 have 2.4 million, those with two actuators 4.4.
+/// More bytes than pass under one head in a turn: drives of 2024 have 2.4 million, drives with two actuators 4.4
+/// million.
 const TURN_MAX: f64 = 3.5e6;
 
 impl Capacity {
     /// Logical sectors of `sector_bytes`.
     ///
-    /// Vendors agreed on how many those of a nominal capacity are: from 50 GB on, 97,696,368 sectors of
-    /// 512 bytes and 1,953,504 for each GB above 50 (IDEMA LBA1-03); from 8 TB on, the bytes rounded up to
-    /// 2^21 such sectors, as drives report. Bytes that are no whole number of GB, or fewer than 50, are meant
-    /// literally, and a last sector that they do not fill does not count.
+    /// Vendors agreed on the number of sectors for a nominal capacity. From 50 GB on, this number is 97,696,368 sectors
+    /// of 512 bytes, plus 1,953,504 for each GB above 50 (IDEMA LBA1-03). From 8 TB on, the number of sectors is
+    /// rounded up to a multiple of 2^21, as drives report.
+    ///
+    /// Two kinds of capacity are taken literally: a capacity below 50 GB, and a capacity that is no whole number of GB.
+    /// A last sector that such a number of bytes does not fill does not count.
     pub fn sectors(self, sector_bytes: u32) -> u64 {
         let bytes = match self {
             Capacity::Sectors(sectors) => return sectors,
@@ -111,15 +114,15 @@ impl Capacity {
     }
 }
 
-/// A sheet that no drive has: what of it, and what is allowed.
+/// A value of a sheet that no drive has, and the allowed values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{item}: {value} is not allowed; allowed is {allowed}")]
 pub struct SheetError {
     /// The name of the item, as an option of a command has it.
     pub item: &'static str,
-    /// What the sheet says.
+    /// The value in the sheet.
     pub value: String,
-    /// What it may say.
+    /// The allowed values.
     pub allowed: String,
 }
 
@@ -137,7 +140,7 @@ impl SheetError {
     }
 }
 
-/// How old a drive is, which decides what a sheet does not say. Told by the sectors on its outermost track.
+/// Age of a drive, told by the sectors on its outermost track. The age decides the values that a sheet leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Age {
     Before2005,
@@ -146,10 +149,10 @@ pub(super) enum Age {
 }
 
 impl Age {
-    /// Of a drive with so many sectors of 512 bytes on the outermost track.
+    /// Age of a drive with this number of 512-byte sectors on the outermost track.
     ///
-    /// The drives of 1999 have 334 at most. The Maxtor Atlas 10K V of 2004 has 1170, and the order of addresses that
-    /// drives have since. The desktop drives of 2006 to 2009 have up to 2340, nearline drives 3000 and more.
+    /// The drives of 1999 have 334 at most. The Maxtor Atlas 10K V of 2004 has 1170, and the order of addresses of
+    /// later drives. The desktop drives of 2006 to 2009 have up to 2340, nearline drives 3000 and more.
     pub(super) fn of(sectors: f64) -> Age {
         if sectors < 1000.0 {
             Age::Before2005
@@ -171,7 +174,7 @@ pub(super) fn megabytes(rate: u64) -> String {
 }
 
 impl Datasheet {
-    /// The format of the sectors: 4 KiB on the medium from about 1 TB on, where nothing is said.
+    /// The format of the sectors: 4 KiB on the medium from about 1 TB on, if the sheet gives none.
     pub(super) fn sector_format(&self) -> SectorFormat {
         self.sector.unwrap_or_else(|| {
             match self.capacity.sectors(512) > Capacity::Nominal(Bytes(1_000 * GB)).sectors(512) {
@@ -181,7 +184,7 @@ impl Datasheet {
         })
     }
 
-    /// The slowest of the interfaces of disks that is twice as fast as the medium, where nothing is said.
+    /// Rate of the interface. If the sheet gives none: the slowest disk interface that is twice as fast as the medium.
     pub(super) fn interface_rate(&self) -> u64 {
         const SPEEDS: [u64; 6] = [40, 80, 150, 300, 600, 1200];
         self.interface.unwrap_or_else(|| {
@@ -195,7 +198,7 @@ impl Datasheet {
         self.rate_inner.unwrap_or(self.rate / 2)
     }
 
-    /// What is wrong with single items, and with rates and times beside each other.
+    /// Checks single items, and rates and times against each other.
     pub(super) fn check(&self) -> Result<(), SheetError> {
         let named = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
         if self.name.is_empty() || !self.name.chars().all(named) {
@@ -285,7 +288,7 @@ impl Datasheet {
     }
 }
 
-/// A time of a sheet, which is from `least` to `most`; `why` says where those come from.
+/// Checks that a time of a sheet is from `least` to `most`. `why` names the origin of these bounds.
 pub(super) fn time(
     item: &'static str,
     value: Nanos,

@@ -6,25 +6,25 @@ use crate::mechanics::evaluate_seek;
 use crate::profile::{Order, SeekCurve, Skew, Zone};
 use headtime_units::{Bytes, Nanos};
 
-/// Tracks on a surface are so many times more or fewer, at most, than [`density`] lets expect.
+/// Largest factor between the tracks on a surface and the number that [`density`] gives.
 const OFF: f64 = 4.0;
 /// Tracks that a profile has room for, with spares.
 const MOST_TRACKS: f64 = (1 << 23) as f64;
-/// Zones, where tracks differ enough to make so many.
+/// Number of zones, unless the tracks differ too little for this number.
 pub(super) const ZONES: u32 = 30;
-/// Tracks on a surface before it is the next one's turn.
+/// Tracks on a surface before the next surface's turn.
 pub(super) const TRACKS_PER_SURFACE: u32 = 128;
-/// A track is turned against the one before by so much at least.
+/// Least skew between a track and its predecessor, in turns.
 pub(super) const LEAST_SKEW: f64 = 0.12;
-/// What a skew is longer than what it hides, in turns.
+/// Excess of a skew over the movement that the skew hides, in turns.
 pub(super) const SLACK: f64 = 0.005;
-/// So much is kept for spares.
+/// Spare sectors as a part of the capacity.
 pub(super) const SPARE: f64 = 0.001;
 /// Sectors of the medium on a track at least: with fewer, rounding to one moves the rate by about 1 %.
 const LEAST_SECTORS: u32 = 60;
 
-/// Sectors of 512 bytes on an outermost track, and tracks on a surface, of drives of which both are known: Cheetah 9LP,
-/// Atlas 10K, Atlas 10K V, Barracuda 7200.10, WD5000AAKS, a WD drive of 4 TB, Exos X18.
+/// Sectors of 512 bytes on an outermost track, and tracks on a surface. Both numbers are known of these drives: Cheetah
+/// 9LP, Atlas 10K, Atlas 10K V, Barracuda 7200.10, WD5000AAKS, a WD drive of 4 TB, Exos X18.
 const DENSITIES: [(f64, f64); 7] = [
     (254.0, 6_962.0),
     (334.0, 10_042.0),
@@ -35,7 +35,7 @@ const DENSITIES: [(f64, f64); 7] = [
     (4_920.0, 534_210.0),
 ];
 
-/// Where the sectors are, and the seek curves that belong to so many cylinders.
+/// Positions of the sectors, and the seek curves over the resulting number of cylinders.
 #[derive(Debug)]
 pub(super) struct LaidTracks {
     pub capacity: u64,
@@ -48,7 +48,7 @@ pub(super) struct LaidTracks {
     pub age: Age,
 }
 
-/// By how much a track is turned against the one before, and how many turns pass from one to the next.
+/// Skew of a track against its predecessor as a part of a turn, and the turns that pass from one track to the next.
 #[derive(Clone, Copy, Debug)]
 struct TrackTurn {
     skew: f64,
@@ -56,10 +56,11 @@ struct TrackTurn {
 }
 
 impl TrackTurn {
-    /// Enough to hide what takes so long.
+    /// The least turn that hides a movement of `step`.
     fn hiding(step: Nanos, turn: Nanos) -> TrackTurn {
         let turns = step.as_millis_f64() / turn.as_millis_f64() + SLACK;
-        // Up to thousandths, but for what is one to many digits.
+        // Rounded up to thousandths. An excess of a rounding error over a thousandth does not
+        // count.
         let thousandths = libm::ceil(turns.max(LEAST_SKEW) * 1e3 - 1e-6) as u32;
         TrackTurn {
             skew: f64::from(thousandths % 1000) / 1e3,
@@ -68,7 +69,7 @@ impl TrackTurn {
     }
 }
 
-/// The three ways from a track to the next.
+/// The three kinds of step from a track to the next.
 #[derive(Clone, Copy, Debug)]
 struct HidingSkews {
     head: TrackTurn,
@@ -77,7 +78,8 @@ struct HidingSkews {
 }
 
 impl HidingSkews {
-    /// The turns that a track takes in sequence: its own, and the mean way to the next.
+    /// The turns that a track takes in a sequential read: the track's own, and the mean step to the
+    /// next track.
     fn turns_per_track(&self, order: Order, heads: u16) -> f64 {
         let heads = f64::from(heads);
         let (switches, steps, groups) = match order {
@@ -102,7 +104,7 @@ impl LaidTracks {
             cylinder: TrackTurn::hiding(seeks.step(), turn),
             group: TrackTurn::hiding(seeks.step(), turn),
         };
-        // Sectors on the medium that pass in so many turns at this rate.
+        // Sectors of the medium that come at `rate` in a number of turns.
         let per_track = |rate: u64, turns: f64| {
             let bytes = rate as f64 * turn.as_secs_f64() * turns;
             libm::round(bytes / f64::from(sector.physical_bytes()))
@@ -121,8 +123,9 @@ impl LaidTracks {
         let heads = heads(sheet, mean, outer)?;
         let capacity = sheet.capacity.sectors(sector.bytes());
         let per_physical = sector.physical_bytes() / sector.bytes();
-        // The way to the next group depends on the curve, the curve on the cylinders, these on the tracks, and
-        // these, by one track of thousands, on that way: the second time nothing moves any more.
+        // The step to the next group depends on the seek curve, the curve on the cylinders, and the cylinders on the
+        // tracks. The tracks depend on that step, by one track of thousands. After the second pass nothing changes any
+        // more.
         let mut laid: Option<LaidTracks> = None;
         for _ in 0..3 {
             let turns = skews.turns_per_track(order, heads);
@@ -154,14 +157,15 @@ impl LaidTracks {
             let outer = sectors_at("rate", sheet.rate, 1.0)?;
             let inner = match sheet.rate_inner {
                 Some(rate) => sectors_at("rate-inner", rate, 1.0)?,
-                // Of a rate that nobody gave nothing is said.
+                // The sheet gives no inner rate, so an error names the outer rate.
                 None => sectors_at("rate", sheet.inner(), 2.0)?,
             };
             let ends = [outer, inner];
             let (cylinders, zones) = zones(capacity, heads, ends, per_physical, &skews, order);
             let (read, write) = seeks.curves(&zones, cylinders);
             if let Order::SurfaceSerpentine { tracks } = order {
-                // With an even number of heads the arm goes back to where the group began.
+                // With an even number of heads the arm returns to the cylinder where the group
+                // began.
                 let distance = if heads % 2 == 0 { tracks } else { 1 };
                 let distance = distance.min(cylinders - 1);
                 let way = evaluate_seek(&write, cylinders, distance);
@@ -183,8 +187,8 @@ impl LaidTracks {
     }
 }
 
-/// Surfaces: as the sheet says, else as many as the capacity fills at the density of tracks that drives with such
-/// tracks have. `mean` is the mean of what a track holds, in bytes, `outer` what the outermost does, in sectors of 512.
+/// Number of surfaces: from the sheet, else from the capacity and the usual density of such tracks. `mean` is the mean
+/// capacity of a track in bytes. `outer` is the capacity of the outermost track in sectors of 512 bytes.
 fn heads(sheet: &Datasheet, mean: f64, outer: f64) -> Result<u16, SheetError> {
     let sector_bytes = sheet.sector_format().bytes();
     let bytes = sheet.capacity.sectors(sector_bytes) as f64 * f64::from(sector_bytes);
@@ -230,8 +234,8 @@ fn heads(sheet: &Datasheet, mean: f64, outer: f64) -> Result<u16, SheetError> {
     })
 }
 
-/// Tracks on a surface of a drive with so many sectors on the outermost one: along a line between the logarithms of
-/// [`DENSITIES`], which goes on beyond them.
+/// Tracks on a surface of a drive with `outer` sectors on the outermost track. Interpolates linearly between the
+/// logarithms of [`DENSITIES`], and extrapolates beyond them.
 fn density(outer: f64) -> f64 {
     let after = DENSITIES.partition_point(|&(sectors, _)| sectors < outer);
     let high = after.clamp(1, DENSITIES.len() - 1);
@@ -240,8 +244,8 @@ fn density(outer: f64) -> f64 {
     t1 * libm::pow(t2 / t1, part)
 }
 
-/// Zones of equal width, whose tracks become shorter from the one end to the other, with room for the capacity and spares
-/// behind each.
+/// Zones of equal width with room for the capacity. The tracks become shorter toward the inner edge. Each zone ends
+/// with spares.
 fn zones(
     capacity: u64,
     heads: u16,

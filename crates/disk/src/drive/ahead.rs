@@ -1,4 +1,4 @@
-//! Reading ahead. A caller's question how far it has come works it out.
+//! Reading ahead. The progress is computed when a caller asks for it.
 
 use super::Drive;
 use super::arm::{Ahead, Leave, Progress};
@@ -9,8 +9,8 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Time};
 
 impl Drive {
-    /// Where reading behind `last`, the last sector of a request, has to stop for reasons of its
-    /// position.
+    /// The sector at which reading on behind `last`, the last sector of a request, has to stop
+    /// because of its position.
     pub(super) fn ahead_stop(&mut self, last: Lba) -> Lba {
         match self.cache.spec().read_ahead {
             ReadAhead::TrackEnd => self.last_track.of(&self.layout, last).end(),
@@ -21,7 +21,7 @@ impl Drive {
         }
     }
 
-    /// Where reading ahead ends.
+    /// The sector at which reading ahead ends.
     pub(super) fn ahead_limit(&self, ahead: &Ahead) -> Lba {
         Lba::new(self.cache.get(ahead.segment).ahead_max).min(ahead.stop)
     }
@@ -40,12 +40,12 @@ impl Drive {
         Some(progress)
     }
 
-    /// Follows the arm up to `now` and puts what it has read into the buffer.
+    /// Follows the arm up to `now` and puts the sectors that it has read into the buffer.
     fn follow_ahead(&mut self, now: Time) -> Option<Progress> {
         let limit = self.ahead_limit(self.ahead.as_ref()?);
         let ahead = self.ahead.as_mut()?;
         if now < ahead.at {
-            // The command behind which it begins is not done reading.
+            // The arm still reads for the command behind which reading ahead begins.
             return Some(Progress::Reading(ahead.at));
         }
         if let Some((at, until, progress)) = ahead.known.at
@@ -57,7 +57,8 @@ impl Drive {
         let (mut progress, read) = ahead.follow(&self.mechanics, &self.layout, limit, now);
         let moved = ahead.over != from && read < limit && self.mechanics.zero_latency(Op::Read);
         let end = moved.then(|| self.last_track.of(&self.layout, read).end());
-        // In any order, the last sectors of a track that the head comes to need their places first.
+        // With zero latency the sectors up to the end of the track may pass first, so they need
+        // their places at once.
         let taken = end.filter(|end| *end <= limit).unwrap_or(read);
         self.cache.read_to(ahead.segment, read.get(), taken.get());
         if let Some((at, first)) = ahead.around {
@@ -79,7 +80,7 @@ impl Drive {
         Some(progress)
     }
 
-    /// When reading ahead ends by itself.
+    /// Time at which reading ahead ends by itself.
     pub(super) fn ahead_ends(&mut self, now: Time) -> Time {
         let Some(ahead) = &self.ahead else { return now };
         let limit = self.ahead_limit(ahead);
@@ -115,21 +116,22 @@ impl Drive {
         }
     }
 
-    /// Clean copies of sectors are no good any more.
+    /// Drops clean copies of sectors.
     pub(super) fn drop_copies(&mut self, extent: Extent) {
         self.bring_ahead(self.now);
         self.cache.invalidate(extent, None);
         self.drop_around(extent);
     }
 
-    /// A write of `extent` into a segment makes copies of it stale, unless it changes them.
+    /// Drops copies that a write of `extent` into `writer` makes stale, unless the write changes
+    /// the copies.
     pub(super) fn overwrite(&mut self, extent: Extent, writer: Option<SegmentId>) {
         if self.cache.overwrite(extent, writer) {
             self.drop_around(extent);
         }
     }
 
-    /// Excludes sectors of `extent` that a read of a whole track has taken before those behind them.
+    /// Excludes the sectors up to the end of `extent` from the sectors that a read of a whole track adds in front.
     fn drop_around(&mut self, extent: Extent) {
         let Some(ahead) = &mut self.ahead else { return };
         let end = Lba::new(self.cache.get(ahead.segment).end);
@@ -149,7 +151,7 @@ impl Drive {
         self.ahead = Some(ahead);
     }
 
-    /// How far sectors from `from` on can be read, not beyond `stop`.
+    /// End of the sectors from `from` on that can be read, at most `stop`.
     pub(super) fn readable_until(&self, from: Lba, stop: Lba) -> Lba {
         if stop <= from {
             return stop;
@@ -157,8 +159,7 @@ impl Drive {
         self.faults.readable_until(Extent::new(from, stop - from))
     }
 
-    /// The arm reads no further into a segment. What waits for data that it has need not wait for the
-    /// arm.
+    /// Ends reading into a segment. Waiting reads whose data the segment has need not wait for the arm.
     pub(super) fn end_read(&mut self, id: SegmentId) {
         if self.is_choosing() {
             let segment = self.cache.get(id);
@@ -205,8 +206,8 @@ impl Drive {
     ///
     /// The arm finishes the sector or movement that it is in the middle of at `now`. After that it
     /// begins none that it cannot finish by `until`. The sectors that come in between are in the
-    /// buffer at once. That is early by less than the processing of the command, which has itself
-    /// looked before.
+    /// buffer at once. These sectors are early by less than the processing of the command, and the
+    /// command's own lookup came before.
     pub(super) fn end_ahead(&mut self, now: Time, until: Time) -> Leave {
         debug_assert!(until >= now);
         let Some(progress) = self.bring_ahead(now) else {
@@ -236,7 +237,7 @@ impl Drive {
             }
             _ => {}
         }
-        // What the arm does while a command is processed is on the account of the command.
+        // The ledger charges the arm's work during the processing of a command to the command.
         let progress = self.follow_ahead(until);
         self.close_ahead();
         Leave {

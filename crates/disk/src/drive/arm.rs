@@ -1,4 +1,4 @@
-//! What the arm is doing: reading ahead, going on for a stream, or writing.
+//! States of the arm: reading ahead, going on for a stream, or writing.
 
 use crate::cache::SegmentId;
 use crate::layout::Layout;
@@ -9,39 +9,39 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 /// The arm goes on reading behind a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ahead {
-    /// Into this segment.
+    /// Segment that is filled.
     pub segment: SegmentId,
-    /// Where it was last known to be, at the beginning of a run of sectors or the end of one.
+    /// Last known track of the arm, at the beginning or the end of a run of sectors.
     pub track: Track,
-    /// Where the head is by now.
+    /// Present track of the head.
     pub over: Track,
     pub at: Time,
     /// The first sector not read then.
     pub next: Lba,
-    /// Not beyond this, whatever the limits of the segment.
+    /// Limit of the read-ahead, in addition to the limits of the segment.
     pub stop: Lba,
-    /// When the head has been all around a track that the drive takes as a whole, and the first
-    /// sector of the track.
+    /// Time at which the head has been all around a track that the drive takes as a whole, and the
+    /// first sector of the track.
     pub around: Option<(Time, Lba)>,
-    /// Only that is left to do.
+    /// True if all sectors up to the limit are read, and only the rest of the turn is left.
     pub reached: bool,
     pub known: Known,
 }
 
-/// Results that have been worked out already, and the limit up to which each holds.
+/// Results that have been computed already, each with the limit for which it holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// Where it was at a time.
+    /// Progress at a time.
     pub at: Option<(Time, Lba, Progress)>,
-    /// When it comes to the limit: the same however far it has come.
+    /// Time at which the arm comes to the limit. The progress so far does not change this time.
     pub ends: Option<(Lba, Time)>,
-    /// The step that follows from where it was last known to be.
+    /// The step that follows from the last known position.
     pub step: Option<(Lba, Step)>,
 }
 
 impl Ahead {
     /// Works out reading ahead up to `now`, if it ends at `limit`. Returns its progress, and the
-    /// sector behind those that it has read.
+    /// first sector that is not read yet.
     pub fn follow(
         &mut self,
         mechanics: &Mechanics,
@@ -102,63 +102,63 @@ impl Ahead {
     }
 }
 
-/// How far reading ahead has come.
+/// Progress of reading ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It ended at this time.
+    /// Reading ahead ended at this time.
     Finished(Time),
     /// The arm or the heads move until then.
     Moving(Time),
     /// The next sector comes round then.
     Rotating(Time),
-    /// A sector passes under the head; it ends then.
+    /// A sector passes under the head until then.
     Reading(Time),
 }
 
-/// How the arm comes out of reading ahead.
+/// State of the arm at the end of reading ahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leave {
-    /// When it can do something else.
+    /// Time at which the arm is free for something else.
     pub at: Time,
-    /// Until then the head reads on its track.
+    /// True if the head reads on its track until then.
     pub reads: bool,
 }
 
-/// How long the arm has gone on reading, and for which commands it stops.
+/// State of an arm that goes on with a stream, and of the commands for which it stops.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Going {
-    /// When it set out for what it goes on with.
+    /// Time at which the arm set out for the present stream.
     pub since: Time,
-    /// Commands that had come by then have been kept waiting for too long and go first.
+    /// Commands that came by this time have waited for too long and go first.
     pub overdue: Option<Time>,
-    /// It goes on although no command waits for what it reads.
+    /// True if the arm goes on although no command waits for the sectors that it reads.
     pub alone: bool,
     /// Slot of the command for which the arm leaves as late as it comes in time.
     pub next: Option<u16>,
-    /// Until then runs go first: writes have been kept waiting, or runs are old.
+    /// Time until which runs go first, since writes have waited for too long or runs are old.
     pub destage_until: Time,
 }
 
-/// Where the data are that the arm writes.
+/// Place of the data that the arm writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// In a segment.
+    /// A segment.
     Segment(SegmentId),
-    /// Among the runs.
+    /// The dirty runs.
     Runs,
-    /// They go past the buffer.
+    /// The host: the data go past the buffer.
     Host,
 }
 
 /// The arm writes sectors, for one command or for several that continue each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writing {
-    /// Where they are dirty.
+    /// Place of the dirty data.
     pub source: Source,
     /// The sectors that are not on the medium yet. A segment that is written for several commands
-    /// keeps all of them until the last command is done: it is released as a whole.
+    /// keeps all its sectors until the last command is done: the segment is released as a whole.
     pub extent: Extent,
-    /// When the last of them is on the medium.
+    /// Time at which the last sector is on the medium.
     pub until: Time,
 }
 
@@ -166,9 +166,9 @@ pub(super) struct Writing {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passing {
     pub extent: Extent,
-    /// When its first sector begins.
+    /// Time at which the first sector begins.
     pub from: Time,
-    /// How long all of it takes.
+    /// Duration of the whole stretch.
     pub takes: Nanos,
 }
 
@@ -177,13 +177,13 @@ pub(super) struct Passing {
 pub(super) struct Record {
     pub on: bool,
     pub done: Vec<(Time, Extent)>,
-    /// The steps of the present write. Kept also if nothing is recorded, since they decide what a
-    /// power cut leaves of unreadable sectors.
+    /// The steps of the present write. They are stored even if nothing is recorded, since they
+    /// decide which unreadable sectors a power cut leaves.
     pub passing: Vec<Passing>,
 }
 
 impl Record {
-    /// Sectors pass under the writing head.
+    /// Notes sectors that pass under the writing head.
     pub fn passing(&mut self, passing: Passing) {
         self.passing.push(passing);
     }
@@ -195,7 +195,7 @@ impl Record {
     }
 }
 
-/// The addresses of the track that was last asked for: one read asks several times, mostly for the same.
+/// Addresses of the track of the last query. One read asks several times, mostly for the same track.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastTrack(Extent);
 

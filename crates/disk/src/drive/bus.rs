@@ -13,11 +13,11 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 /// Sectors with consecutive addresses that become available at a steady rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
-    /// How many; at least 1.
+    /// Number of sectors, at least 1.
     count: u64,
-    /// When the first is in the buffer.
+    /// Time at which the first sector is in the buffer.
     first: Time,
-    /// When the last is.
+    /// Time at which the last sector is in the buffer.
     last: Time,
 }
 
@@ -34,7 +34,7 @@ impl Piece {
         }
     }
 
-    /// When the first `count` sectors, at least 1, are available.
+    /// Time at which the first `count` sectors, at least 1, are available.
     fn when(&self, count: u64) -> Time {
         let span = (self.last - self.first).as_nanos();
         let steps = self.count - 1;
@@ -45,18 +45,18 @@ impl Piece {
     }
 }
 
-/// What sending the data of a read costs.
+/// Costs of sending the data of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     /// A sector over the bus.
     pub sector: Nanos,
     /// The bus is held while sectors are awaited.
     pub hold: bool,
-    /// Giving it up.
+    /// Giving up the bus.
     pub disconnect: Nanos,
-    /// Getting it again, ready to send.
+    /// Getting the bus again, ready to send.
     pub reconnect: Nanos,
-    /// Sectors to wait for before asking for it again; at least 1.
+    /// Sectors to wait for before asking for the bus again; at least 1.
     pub water: u64,
 }
 
@@ -74,12 +74,12 @@ impl Link {
     }
 }
 
-/// How a read begins to send.
+/// State of a read that begins to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// It has the bus and is ready to send at this time.
+    /// The read has the bus and is ready to send at this time.
     Connected(Time),
-    /// It is off the bus from this time on.
+    /// The read is off the bus from this time on.
     Disconnected(Time),
 }
 
@@ -223,16 +223,16 @@ impl Sending {
 /// The data of a write as they come over the bus.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Feed {
-    /// When the first sector is in the buffer.
+    /// Time at which the first sector is in the buffer.
     pub first: Time,
-    /// From each sector to the next.
+    /// Time from each sector to the next.
     pub sector: Nanos,
     /// Sectors that must be there before the first is written; at least 1.
     pub lead: u64,
 }
 
 impl Feed {
-    /// When the first `count` sectors are in the buffer.
+    /// Time at which the first `count` sectors are in the buffer.
     fn when(&self, count: u64) -> Time {
         self.first + self.sector * count.saturating_sub(1)
     }
@@ -318,13 +318,13 @@ fn in_time(step: &Step, done: u64, feed: &Feed) -> u32 {
     (lead / behind + 1).min(u64::from(len)) as u32
 }
 
-/// When the bus is taken.
+/// Times at which the bus is taken.
 ///
 /// Transfers of the command that has the arm are planned ahead. Short transfers of other commands
 /// fill the gaps where they fit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bus {
-    /// Until then it is taken by short transfers before the planned one.
+    /// End of the short transfers before the planned transfer.
     gap: Time,
     /// The planned transfer.
     begin: Time,
@@ -332,7 +332,7 @@ pub(super) struct Bus {
 }
 
 impl Bus {
-    /// When a transfer can be planned from.
+    /// Time from which a transfer can be planned.
     pub fn free(&self) -> Time {
         self.gap.max(self.end)
     }
@@ -344,7 +344,7 @@ impl Bus {
         self.end = end;
     }
 
-    /// Puts in a short transfer at `at` or later; when it begins.
+    /// Puts in a short transfer at `at` or later. Returns its beginning.
     pub fn squeeze(&mut self, at: Time, length: Nanos) -> Time {
         let early = at.max(self.gap);
         if early + length <= self.begin {
@@ -402,7 +402,7 @@ mod tests {
         };
         let start = Start::Disconnected(at(0));
         assert_eq!(send(&fast, &MEDIA, 0, 8, start), (at(1000), at(1145)));
-        // Giving the bus up costs nothing, so it makes no difference.
+        // To give up the bus costs nothing, so the result is the same.
         let loose = Link {
             hold: false,
             ..fast
@@ -419,8 +419,9 @@ mod tests {
             reconnect: Nanos::from_nanos(10),
             water: 4,
         };
-        // Four at 1060; connected 1070, four sent 1090 where a fifth is there since 1080: sent 1095;
-        // off 1105; the rest (less than the mark) at 1140; connected 1150, three sent.
+        // Four sectors are there at 1060. The drive connects at 1070 and has sent four at 1090. A fifth is there since
+        // 1080 and is sent at 1095. The drive is off the bus at 1105. The rest (less than the mark) is there at 1140.
+        // The drive connects at 1150 and sends three.
         let start = Start::Disconnected(at(0));
         assert_eq!(send(&link, &MEDIA, 0, 8, start), (at(1070), at(1165)));
     }
@@ -436,7 +437,7 @@ mod tests {
         assert_eq!(send(&link, &MEDIA, 2, 10, start), (at(500), at(1830)));
     }
 
-    /// Half a million times the bus is given up and asked for again, in a hundred thousand pieces.
+    /// A read in a hundred thousand pieces, with half a million disconnections from the bus.
     #[test]
     fn a_long_read_is_sent_in_pieces_without_going_over_all_of_them_for_each() {
         let pieces: Vec<Piece> = (0..100_000)

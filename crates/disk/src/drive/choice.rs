@@ -1,31 +1,34 @@
-//! Chooses what the arm does next, and for how long sequential reads may keep it.
+//! Chooses the arm's next action, and bounds the time for which sequential reads may keep the arm.
 //!
 //! Firmware that chooses by position does not seek away from reads that the arm reaches by reading
-//! on. It sends data in the buffer at once. It first reads what comes under the head next, through
-//! holes too. A *stream* is several reads that have continued each other while other commands were
-//! in the drive. A stream keeps the arm until its next read comes, as far as the drive reads ahead.
+//! on. It sends data in the buffer at once. It first reads the sectors that come under the head
+//! next, through holes too. A *stream* is several reads that have continued each other while other
+//! commands were in the drive. A stream keeps the arm until its next read comes, as far as the
+//! drive reads ahead.
 //!
 //! This ends when another command has waited for [`QueueSpec::stream_cap`]. Then all commands that
-//! have waited for half of it go first, in order of arrival, and with each of them those that the
-//! arm passes on the way. After that the arm goes on with a stream, the same or another.
+//! have waited for half of the cap go first, in order of arrival. With each such command go the
+//! commands that the arm passes on the way. After that the arm goes on with a stream, the same or
+//! another.
 //!
-//! With a cap of zero the arm goes on with nothing while another command waits. All that wait have
-//! then waited for long enough, so that an order of arrival would be that of the whole queue: they
-//! go by position.
+//! With a cap of zero the arm goes on with nothing while another command waits. Every command has
+//! then waited for long enough. If such commands went in order of arrival, the whole queue would.
+//! They therefore go by position.
 //!
 //! The arm also writes sequential waiting writes in one pass. The drive fetches their data while
 //! the arm works, as far as the part of the buffer for written data has room.
 //!
 //! Firmware may hold the arm for a stream also where the drive reads nothing ahead (`hold`).
 //!
-//! It may also bound how long a command waits by the number of choices: one of every
-//! [`QueueSpec::oldest_every`] takes the command that came first, if it has waited for
-//! [`QueueSpec::oldest_age`]. What the buffer has takes no choice.
+//! Firmware may also bound the wait of a command by the number of choices. One of every
+//! [`QueueSpec::oldest_every`] choices takes the oldest command, if that command has waited for
+//! [`QueueSpec::oldest_age`]. A read that the buffer serves is not counted as a choice.
 //!
-//! Where [`QueueSpec::ncq_prio`] is on, a command of high priority ends going on for others: while one waits for the arm,
-//! only such are chosen from, but for those that are too old, and for the oldest at its choice.
+//! Where [`QueueSpec::ncq_prio`] is on, a command of high priority ends a stream of other commands. While such a
+//! command waits for the arm, only commands of high priority are candidates. The exceptions are commands that are too
+//! old, and the oldest command at its choice.
 //!
-//! Does nothing of this while the drive has a single command.
+//! These rules do not apply while the drive has a single command.
 //!
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
 //! [`QueueSpec::ncq_prio`]: crate::profile::QueueSpec::ncq_prio
@@ -40,20 +43,20 @@ use crate::queue::{Arm, Rated, Reach, Waiting};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// What the arm does next.
+/// The next action of the arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
-    /// It serves the command at this place.
+    /// The arm serves the command at this place of the queue.
     Serve {
         place: usize,
-        /// It goes on to it through what lies in front of it.
+        /// The arm reads on through the sectors in front of the command.
         through: bool,
     },
-    /// It writes what is dirty there.
+    /// The arm writes these dirty data.
     Destage(What),
-    /// It goes on reading ahead until then.
+    /// The arm goes on reading ahead until this time.
     GoOn(Time),
-    /// Nothing that could be served waits.
+    /// No command that could be served waits.
     Nothing,
 }
 
@@ -66,7 +69,7 @@ impl Next {
     }
 }
 
-/// A command that the arm comes to.
+/// A command that the arm reaches without setting out.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     place: usize,
@@ -85,8 +88,8 @@ impl Drive {
         }
     }
 
-    /// Returns true if the drive has a choice: several commands are in it, and it looks at where
-    /// they are.
+    /// Returns true if the drive has a choice: several commands are in the drive, and the policy
+    /// looks at their positions.
     pub(super) fn is_choosing(&self) -> bool {
         self.queue.is_by_position() && self.in_flight() - self.finished.len() > 1
     }
@@ -109,7 +112,7 @@ impl Drive {
         if let Some(chosen) = self.chosen(now) {
             rated.other = Some(chosen);
         }
-        // What the buffer has does not keep the arm from others, unless the arm waits for the bus.
+        // A hit does not keep the arm from other commands, unless the arm waits for the bus.
         let free = self.profile.queue.preseek >= Preseek::AtMediaEnd || rated.oldest.is_none();
         if let Some(place) = rated.old.or(rated.hit.filter(|_| free)) {
             return Next::serve(place);
@@ -134,7 +137,8 @@ impl Drive {
             let until = self.going.since.max(oldest.arrived).saturating_add(cap);
             let flush = self.flushes > 0;
             let kept = match coming {
-                // A flush ends it, but for reads that came before what waits.
+                // A flush ends the stream at once, unless the stream's next read came before the
+                // command that waits.
                 Some(coming) if !flush || coming.place < place => {
                     self.kept_waiting(coming.place, now)
                 }
@@ -178,7 +182,7 @@ impl Drive {
         }
         match choice {
             Some((place, _, through)) => Next::Serve { place, through },
-            // The oldest waits for room that only a completion makes.
+            // The oldest command waits for room that only a completion makes.
             None => match rated.hit.or(rated.coming).or(rated.around) {
                 Some(place) => Next::serve(place),
                 None => Next::Nothing,
@@ -186,8 +190,8 @@ impl Drive {
         }
     }
 
-    /// The command that came first of those that need the arm, if this is the choice that it has, and it has waited
-    /// for long enough.
+    /// The oldest command that needs the arm, if this choice is the turn of the oldest and the command has waited for
+    /// long enough.
     fn turn_of_the_oldest(&self, now: Time) -> Option<usize> {
         let queue = &self.profile.queue;
         let is_its_turn = self.choices + 1 == queue.oldest_every;
@@ -199,7 +203,7 @@ impl Drive {
         (waited >= queue.oldest_age).then_some(place)
     }
 
-    /// Notes that the arm serves a command that it could have left for another.
+    /// Counts a choice: the arm serves a command and could have served another.
     pub(super) fn note_choice(&mut self) {
         let every = self.profile.queue.oldest_every;
         self.choices = match self.choices + 1 < every {
@@ -208,7 +212,8 @@ impl Drive {
         };
     }
 
-    /// Of the commands that have been kept waiting for too long, the next; `None` if there is none.
+    /// The next action for the commands that a stream has kept waiting for too long. `None` if
+    /// there is no such command.
     fn next_overdue(&mut self, rated: &Rated, now: Time) -> Option<Next> {
         if let Some(place) = rated.old.or(rated.hit) {
             return Some(Next::serve(place));
@@ -233,8 +238,9 @@ impl Drive {
         self.serve_waiting(oldest, now)
     }
 
-    /// What the arm does that is held for a stream: it serves the next read, if that came in time, or waits for it.
-    /// `None` if it is not held, or has been for the cap while nobody has waited as long.
+    /// The next action of an arm that is held for a stream. The arm serves the stream's next read if that came in time,
+    /// else waits for the read. If the stream has kept another command waiting for the cap, the arm serves that
+    /// command. `None` if the arm is not held, no other command waits, a flush waits, or the hold has run out.
     fn next_held(&mut self, rated: &Rated, now: Time) -> Option<Next> {
         let cap = self.profile.queue.stream_cap;
         let held = self.streams.held().filter(|_| !cap.is_zero())?;
@@ -271,8 +277,8 @@ impl Drive {
         }
     }
 
-    /// The first command that has waited for the cap since the arm set out for what it goes on with,
-    /// if that goes on at `coming`. What comes in the same go is not kept waiting by it.
+    /// The first command that a stream has kept waiting for the cap, if the stream goes on with the command at
+    /// `coming`. `None` until the arm has served the stream for the cap. Commands of the stream itself do not count.
     fn kept_waiting(&self, coming: usize, now: Time) -> Option<usize> {
         let cap = self.profile.queue.stream_cap;
         if now < self.going.since.saturating_add(cap) {
@@ -286,7 +292,8 @@ impl Drive {
 
     /// Serves a command that has been kept waiting for the cap.
     fn serve_kept(&mut self, place: usize, now: Time) -> Option<Next> {
-        // Those that have waited for half as long go along: the next time would be late.
+        // Commands that have waited for half of the cap go along. At the next cap they would be
+        // late.
         let enough = self.profile.queue.stream_cap / 2;
         self.going.overdue = Some(Time::ZERO + (now - Time::ZERO).saturating_sub(enough));
         self.serve_waiting(place, now)
@@ -298,14 +305,15 @@ impl Drive {
         matches!(found, ReadLookup::Whole(_)) || self.cache.runs_serve(waiting.extent)
     }
 
-    /// Serves the command at a place after those that it follows, or destages something for it.
+    /// Serves the command at `place`. If the command continues other waiting commands, serves the
+    /// first of the row. If the command does not need the arm, destages instead.
     fn serve_waiting(&mut self, place: usize, now: Time) -> Option<Next> {
         if self.queue.get(place).needs_arm {
             return Some(Next::serve(self.queue.first_of_run(place)));
         }
         let what = match self.flushes {
             0 => self.destage_overdue(now),
-            // That ends with the flush.
+            // These destages end with the flush.
             _ => self.next_destage(now),
         };
         what.map(Next::Destage)
@@ -380,7 +388,8 @@ impl Drive {
         }
         let hole = Extent::new(ahead.next, start - ahead.next);
         if hole.len <= len {
-            // What is nearer by position would leave this one behind, for a whole turn.
+            // A command that is nearer by position would leave this command behind, for a whole
+            // turn.
             return Some(Coming {
                 through: true,
                 ..at_once
@@ -401,9 +410,10 @@ impl Drive {
         })
     }
 
-    /// Until when the arm goes on reading ahead, if it does, although no waiting command begins in
-    /// what comes next. It does so for a stream, or until the head has been around a track of which
-    /// another command wants the beginning.
+    /// Time until which the arm goes on reading ahead although no waiting command begins in the
+    /// sectors ahead. The head completes its turn of the track because a waiting command needs the
+    /// beginning of the track. `None` if no command does, or if the arm can reach another command
+    /// sooner.
     fn goes_on_alone(&mut self, rated: &Rated, now: Time) -> Option<Time> {
         rated.around?;
         let (at, _) = self.ahead?.around?;

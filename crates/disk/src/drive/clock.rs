@@ -4,12 +4,12 @@ use crate::ledger::{HeadTime, Part};
 use crate::profile::NoiseSpec;
 use headtime_units::{Nanos, Time};
 
-/// The time by which a drive lives: one in which its platters turn evenly.
+/// Time of a drive: in this time its platters turn evenly.
 ///
-/// Seen from outside, it goes by the part `1 - w (1 + sin(2 pi t / period + phase))` of the host's. So it
-/// never goes faster, and what it lags behind only grows. The turn is shorter by `1 - w`, so that the speed is
-/// the unit's in the mean. All else in the drive, seeks and processing, wanders along, by a microsecond in ten
-/// milliseconds at most where speeds wander as those of disks do.
+/// The rate of this time against the host's is `1 - w (1 + sin(2 pi t / period + phase))`. The drive's time is
+/// therefore never faster, and its lag only grows. In the drive's time a turn is shorter by the factor `1 - w`, so that
+/// the mean speed is the unit's. All other durations in the drive, such as seeks and processing, wander along. At the
+/// speeds of real disks this is at most a microsecond in ten milliseconds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Option<Wander>);
 
@@ -18,12 +18,12 @@ struct Wander {
     /// 0 to 1.
     part: f64,
     period: u64,
-    /// In radians.
+    /// Phase in radians.
     phase: f64,
 }
 
 impl Wander {
-    /// How far the drive's time is behind, in nanoseconds.
+    /// Lag of the drive's time behind the host's, in nanoseconds.
     fn lag(&self, host: u64) -> u64 {
         let period = self.period as f64;
         let angle = (host % self.period) as f64 / period * core::f64::consts::TAU + self.phase;
@@ -36,7 +36,7 @@ impl Wander {
         host - self.lag(host).min(host)
     }
 
-    /// The first time of the host's at which the drive's own is `wanted` or later.
+    /// The first host time at which the drive's own time is `wanted` or later.
     fn host(&self, wanted: u64) -> u64 {
         let mut host = wanted;
         for _ in 0..4 {
@@ -53,7 +53,7 @@ impl Wander {
 }
 
 impl Clock {
-    /// `part` of a turn, 0 to 1, says where in its period the speed begins.
+    /// A clock whose speed begins at `part` of its period, 0 to 1.
     pub fn new(spec: &NoiseSpec, part: impl FnOnce() -> f64) -> Clock {
         Clock((spec.wander_ppm > 0).then(|| Wander {
             part: f64::from(spec.wander_ppm) / 1e6,
@@ -62,7 +62,7 @@ impl Clock {
         }))
     }
 
-    /// A turn by the drive's own time that is `turn` in the mean outside.
+    /// Duration of a turn by the drive's own time. By the host's time it is `turn` in the mean.
     pub fn turn(&self, turn: Nanos) -> Nanos {
         let Some(wander) = &self.0 else { return turn };
         Nanos::from_nanos(libm::round(turn.as_nanos() as f64 * (1.0 - wander.part)) as u64)
@@ -77,7 +77,7 @@ impl Clock {
         }
     }
 
-    /// The first time of the host's at which the drive's own is `own` or later.
+    /// The first host time at which the drive's own time is `own` or later.
     #[inline]
     pub fn host(&self, own: Time) -> Time {
         match &self.0 {
@@ -86,7 +86,7 @@ impl Clock {
         }
     }
 
-    /// The head time as the host counts it: what the drive lags behind belongs to no part of its work.
+    /// The head time by the host's clock. The lag of the drive's time is counted as idle.
     pub fn head_time(&self, host: Time, mut own: HeadTime) -> HeadTime {
         if let Some(wander) = &self.0 {
             let lag = Nanos::from_nanos(wander.lag(host.as_nanos()));
@@ -143,7 +143,7 @@ mod tests {
             };
             (own(to) - own(from)) as f64 / turn as f64 * 6e-3 / (to - from) as f64
         };
-        // Two parts in ten million are what nanoseconds of a turn leave.
+        // The rounding of a turn to nanoseconds leaves two parts in ten million.
         assert!((turns(0, 1_200) - 1.0).abs() < 2e-7);
         // At a quarter of the period the sine is largest: slowest first, fastest after a minute.
         assert!((turns(0, 1) - (1.0 - 100e-6)).abs() < 1e-6);

@@ -10,16 +10,17 @@ pub const TAGS_MAX: u32 = 256;
 /// A command for a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The host's name for it; not that of another command in the drive.
+    /// The host's name for the command; no other command in the drive may have the same.
     pub tag: u32,
     /// The operation.
     pub op: Op,
-    /// The sectors; ignored by a flush. Of a read or write at most [`REQUEST_MAX`](headtime_units::Sectors::REQUEST_MAX), as with more
-    /// the times of a slow drive's commands could leave 64 bits.
+    /// The sectors; ignored by a flush. A read or write has at most
+    /// [`REQUEST_MAX`](headtime_units::Sectors::REQUEST_MAX). With more sectors the times of a slow drive's commands
+    /// could exceed 64 bits.
     pub extent: Extent,
     /// Force unit access: a write completes when it is on the medium, a read comes from there.
     pub fua: bool,
-    /// Of high priority. A drive that knows no priorities ignores it.
+    /// True for high priority. A drive that knows no priorities ignores this.
     pub high: bool,
 }
 
@@ -40,7 +41,7 @@ pub enum Hit {
     NoData,
 }
 
-/// How the time between submission and completion divides. The parts sum to it.
+/// Division of the time between submission and completion into parts, whose sum it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
     /// Waiting in the drive for other commands or destaging.
@@ -75,17 +76,18 @@ impl Breakdown {
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The host's name for it.
+    /// The host's name for the command.
     pub tag: u32,
-    /// When it completed.
+    /// Time of the completion.
     pub at: Time,
-    /// Its result.
+    /// Result of the command.
     pub result: Result<(), MediumError>,
     /// Start and end of its data on the drive's interface. A command without data, or whose data could not be read,
     /// has two equal times.
     pub data: (Time, Time),
-    /// Where its time went; by the drive's own time, which is another than the host's if its spindle wanders.
+    /// Division of the response time, by the drive's own time. This time differs from the host's if the spindle
+    /// wanders.
     pub breakdown: Breakdown,
-    /// How the buffer served it.
+    /// How the buffer served the command.
     pub hit: Hit,
 }

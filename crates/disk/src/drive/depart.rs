@@ -1,21 +1,21 @@
-//! When the arm leaves for the next command.
+//! Time at which the arm leaves for the next command.
 //!
 //! A seek that ends before the first sector of its command comes round ends in waiting. Firmware begins such a seek
-//! later, so that it ends just in time, and reads ahead on the track where the head is until then (US 6,339,811,
+//! later, so that the seek ends just in time. Until then the drive reads ahead on the head's track (US 6,339,811,
 //! "Rotationally optimized seek initiation", Seagate; US 6,965,966, the abort window of a read-ahead, Western Digital).
-//! No command is later for it, and the next sequential read is in the buffer although other commands waited.
+//! No command is served later for this. The next sequential read is in the buffer although other commands waited.
 
 use super::Drive;
 use crate::profile::Preseek;
 use crate::queue::Waiting;
 use headtime_units::{Nanos, Time};
 
-// Commands that come meanwhile do not change the choice, unless the buffer or the head has come to what they read: the
-// rates that a Barracuda 7200.10 reaches by depth are those of a choice among the commands that wait when the arm is free
-// (table V of the NCQ study).
+// Commands that arrive meanwhile do not change the choice, unless the buffer or the head has reached their sectors. The
+// reason: a Barracuda 7200.10 reaches the rates, by depth, of a choice among the commands that wait when the arm is
+// free (table V of the NCQ study).
 
 impl Drive {
-    /// Returns true if the arm may have to read on before it leaves for a command that has just come.
+    /// Returns true if the arm may have to read on and leave later for a command that has just come.
     pub(super) fn may_leave_later(&self) -> bool {
         self.profile.queue.preseek == Preseek::JustInTime && self.ahead.is_some()
     }
@@ -32,10 +32,11 @@ impl Drive {
         Some((place, time))
     }
 
-    /// Time until which the arm, free at `now`, reads ahead before it leaves for a waiting command. `None` if it leaves
-    /// at once.
+    /// Time until which the arm, free at `now`, reads ahead and then leaves for a waiting command. `None` if the arm
+    /// leaves at once.
     ///
-    /// The arm leaves early by the most that a seek varies, and by a sector, which it has to finish. It does not follow reading ahead to another track, from where the way would be another.
+    /// The arm leaves early by the largest variation of a seek, and by a sector, which the arm has to finish. The arm
+    /// does not read ahead on another track, since the movement from there would take another time.
     pub(super) fn leaves_at(&self, waiting: &Waiting, now: Time) -> Option<Time> {
         if !self.may_leave_later() {
             return None;
@@ -49,14 +50,14 @@ impl Drive {
             .step
             .filter(|(_, step)| step.transfer_begin() <= now)?;
         let (read, start) = (self.cache.get(ahead.segment), waiting.extent.start);
-        // What follows may be in the buffer already, behind a reader that goes backward.
+        // The following sectors may be in the buffer already, as for a client that reads backward.
         let useless = self.cache.has_elsewhere(ahead.segment);
         if useless || (read.start..read.end).contains(&start.get()) {
             return None;
         }
         let passes_next = step.extent().contains(start);
         if target.track == ahead.over && !passes_next {
-            // Where the head stays on the track, the drive takes what passes in front of the command.
+            // If the head stays on the track, the drive takes the sectors that pass in front of the command.
             return None;
         }
         let depart = self.slots[usize::from(waiting.slot)].ready.max(now);
@@ -81,7 +82,7 @@ impl Drive {
         let sector = step.sectors_end(1) - step.transfer_begin() + Nanos::from_nanos(1);
         let mut until = (depart + wait).min(step.end());
         if passes_next {
-            // It comes to the first sector by reading on.
+            // The arm reaches the first sector by reading on.
             until = until.min(step.sectors_end((start - step.run.start).get() as u32 + 1) + sector);
         }
         let until = until.saturating_sub(sector);

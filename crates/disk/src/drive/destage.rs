@@ -3,17 +3,17 @@
 //!
 //! Firmware that keeps dirty data in runs (`Destage::Sweep`) sweeps over the disk. A run that
 //! begins where the arm has just written comes first, at no cost, also if it came meanwhile.
-//! Otherwise the run that is soonest under the head is next, of those ahead and of those just
+//! Otherwise the run that is soonest under the head is next, among the runs ahead and the runs just
 //! behind. A run that has waited for longer than [`CacheSpec::destage_age`] goes first, and the
 //! sweep continues from there.
 //!
-//! Reads go before runs. Runs are written
+//! Reads go before runs. Runs are written in three cases:
 //!
-//! - while no command waits, if the drive has been quiet for a while, or if it has read nothing for a
-//!   turn and may hold no more than twice as much;
-//! - for a write that waits for room, a flush, or a read that cannot be served before, each in turn with
-//!   the reads that have come before it;
-//! - for their age.
+//! - While no command waits: after the idle delay, or after a turn without a read if the room for dirty data is more
+//!   than half full.
+//! - For a waiting command: a write that waits for room, a flush, or a read that cannot be served before. Reads that
+//!   came earlier go first.
+//! - For their age.
 //!
 //! Sequential reads may keep writes, or runs of that age, waiting up to the cap. An eighth of the
 //! cap then belongs to the runs.
@@ -34,40 +34,40 @@ use crate::queue::Target;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
-/// So many runs ahead, and half as many behind, are compared at most.
+/// Most runs ahead that are compared. Behind, half as many are.
 const WINDOW: usize = 64;
 
-/// Runs go first for their age no more often than this part of it.
+/// Divisor of the age: runs go first for their age once in each such part of the age, at most.
 const AGED_PART: u64 = 16;
 
-/// For so large a part of the cap on a stream runs go before reads, when they do.
+/// Divisor of the cap on a stream: when runs go before reads, they do for such a part of the cap.
 const TURN_PART: u64 = 8;
 
-/// What is written.
+/// Dirty data to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// What is dirty in a segment.
+    /// The dirty sectors of a segment.
     Segment(SegmentId),
-    /// From the beginning of the run that begins there.
+    /// Sectors from the beginning of the run that begins at this sector.
     Run(u64),
 }
 
-/// The run that is soonest under the head, of those looked at.
+/// The run that is soonest under the head, among the runs considered so far.
 struct Soonest {
-    /// Where the arm and the platter are.
+    /// Positions of the arm and the platter.
     from: Track,
     phase: Nanos,
-    /// Cylinders that a run farther on may be nearer.
+    /// Slack in cylinders, since a run that is farther on by address may be nearer.
     slack: u32,
-    /// What is added to each movement.
+    /// Margin that is added to each movement.
     margin: Nanos,
     time: Nanos,
     start: Option<u64>,
 }
 
 impl Drive {
-    /// What to destage before the command that was chosen, with its estimated time, if one waits for
-    /// that.
+    /// The destage that goes before the chosen command, if a command waits for a destage. `choice` is the chosen
+    /// command with its estimated time.
     pub(super) fn destage_first(&self, choice: Option<(usize, Nanos)>, now: Time) -> Option<What> {
         let blocked = self.queue.iter().find(|waiting| !waiting.needs_arm)?;
         let Some((place, time)) = choice else {
@@ -75,7 +75,7 @@ impl Drive {
         };
         if self.cache.spec().keeps_runs() {
             let first = self.queue.iter().find(|waiting| waiting.needs_arm)?;
-            // What the arm comes to by going on is only kept waiting when the cap on that is reached.
+            // A command that the arm reaches by going on waits only when the cap is reached.
             let goes_on = self.queue.is_by_position() && time.is_zero();
             let before = !goes_on && blocked.arrived < first.arrived;
             return before.then(|| self.next_destage(now)).flatten();
@@ -108,7 +108,8 @@ impl Drive {
         if !runs.is_half_full() {
             return quiet;
         }
-        // A turn without a read is enough then; it ends what it reads ahead.
+        // With the room more than half full, a turn without a read is enough. The drive first
+        // completes its read-ahead.
         let unread = self.read_last.0.saturating_add(self.turn());
         if unread >= quiet || unread > until || self.ahead.is_none_or(|ahead| ahead.reached) {
             return quiet.min(unread);
@@ -116,8 +117,8 @@ impl Drive {
         quiet.min(unread.max(self.ahead_ends(self.now)))
     }
 
-    /// From when on runs go before reads, for the age of the oldest, which came at `oldest`. They do
-    /// for an eighth of the cap on a stream, once in each cap.
+    /// Start of the time in which runs go before reads, because the oldest run, which came at `oldest`, is old. Runs do
+    /// so for an eighth of the cap on a stream, once in each cap.
     fn turn_of_runs(&self, oldest: Time) -> Time {
         let cap = self.profile.queue.stream_cap;
         let last = self.going.destage_until;
@@ -144,7 +145,7 @@ impl Drive {
         Target::new(&self.layout, &self.mechanics, start, Op::Write)
     }
 
-    /// Chooses what to destage next. Of segments, firmware that chooses by position takes the
+    /// Chooses what to destage next. Among segments, firmware that chooses by position takes the
     /// nearest, other firmware the least recently used.
     pub(super) fn next_destage(&self, now: Time) -> Option<What> {
         if self.cache.spec().keeps_runs() {
@@ -167,7 +168,8 @@ impl Drive {
         best.1
     }
 
-    /// What to destage for a command that a stream has kept waiting: runs, for a while.
+    /// The destage for a command that a stream has kept waiting. Runs then go before reads for a
+    /// part of the cap.
     pub(super) fn destage_overdue(&mut self, now: Time) -> Option<What> {
         let what = self.next_destage(now)?;
         if self.cache.spec().keeps_runs() && self.going.destage_until <= now {
@@ -198,13 +200,13 @@ impl Drive {
         self.soonest_run(from, now)
     }
 
-    /// Returns true if a run of that time goes first for its age.
+    /// Returns true if a run that came at `since` goes first for its age.
     fn is_aged(&self, since: Time, now: Time) -> bool {
         let age = self.cache.spec().destage_age;
         now >= since.saturating_add(age) && now >= self.aged.saturating_add(age / AGED_PART)
     }
 
-    /// Where the arm is, as an address.
+    /// The arm's position as an address.
     fn sweep_from(&self) -> u64 {
         match self.ahead {
             Some(ahead) => ahead.next.get(),
@@ -212,8 +214,8 @@ impl Drive {
         }
     }
 
-    /// The run that is soonest under the head, of those ahead of `from` and of those behind that
-    /// are as near.
+    /// The run that is soonest under the head, among the runs ahead of `from` and the nearest runs
+    /// behind.
     fn soonest_run(&self, from: u64, now: Time) -> Option<DirtyRun> {
         let mut soonest = Soonest {
             from: self.arm_track(),
@@ -238,8 +240,8 @@ impl Drive {
         self.cache.runs().get(soonest.start?)
     }
 
-    /// Takes a run if it is sooner under the head than those before. False if the way alone to it, and to
-    /// any behind it, takes as long as theirs.
+    /// Takes a run if the head reaches it sooner than the best run so far. Returns false if the seek alone, to this run
+    /// and to any farther run, takes as long as the best run.
     fn consider(&self, start: u64, target: &Target, soonest: &mut Soonest) -> bool {
         let from = soonest.from;
         let distance = from.cylinder.distance(target.track.cylinder);
@@ -251,7 +253,7 @@ impl Drive {
             }
         }
         let time = if target.track == from {
-            // Without a movement nothing has to be added that it may take longer.
+            // Without a movement no margin for a late arrival is needed.
             self.mechanics.wait(soonest.phase, target.phase)
         } else {
             self.queue
@@ -264,8 +266,8 @@ impl Drive {
     }
 
     /// Returns true if the rest of one of the medium's sectors has to be read before the run can be
-    /// written. Of a long run that is the first sector; what lies behind its last whole one can
-    /// wait.
+    /// written. For a long run only its first sector counts. The sectors behind its last whole
+    /// sector can wait.
     fn needs_rest(&self, run: &DirtyRun) -> bool {
         if !self.cache.runs().is_ragged(run) {
             return false;
@@ -286,7 +288,7 @@ impl Drive {
     /// The arm, free at `now`, sets out to write dirty data.
     pub(super) fn destage(&mut self, what: What, now: Time) {
         debug_assert!(self.writing.is_none());
-        // It no longer waits for a stream's next read.
+        // The arm no longer waits for a stream's next read.
         self.going.alone = false;
         self.replan(now);
         let depart = self
@@ -319,8 +321,9 @@ impl Drive {
         });
     }
 
-    /// What is to be written of a run, and the sectors that the arm writes for that. Returns `None`
-    /// if something has to be read first. The arm has then set out to read it.
+    /// The sectors of a run to write, and the sectors that the arm writes for them on the medium.
+    /// Returns `None` if the rest of a sector has to be read first. The arm has then set out to
+    /// read it.
     fn begin_run(&mut self, start: u64, depart: Time, now: Time) -> Option<(Extent, Extent)> {
         let size = u64::from(self.cache.spec().segment_sectors);
         let run = self.cache.runs().get(start).expect("a run begins there");

@@ -1,4 +1,4 @@
-//! Works out, in order, what happens between two calls.
+//! Computes, in order, the events between two calls.
 
 use super::arm::{Progress, Source};
 use super::choice::Next;
@@ -9,10 +9,10 @@ use crate::queue::{Target, Waiting};
 use headtime_sched::{Backlog, Op};
 use headtime_units::{Extent, Time, Track};
 
-/// The next thing that happens.
+/// The next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// What the arm was writing is on the medium.
+    /// The data that the arm was writing are on the medium.
     Written,
     /// A command completes.
     Completed,
@@ -23,7 +23,7 @@ enum Event {
 }
 
 impl Drive {
-    /// Lets everything happen that happens by `now`.
+    /// Runs all events up to `now`.
     pub(super) fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went backwards");
         while let Some((at, event)) = self.upcoming(now).filter(|&(at, _)| at <= now) {
@@ -43,8 +43,8 @@ impl Drive {
         self.now = now;
     }
 
-    /// The next event and its time, if that is by `until`. Of events at the same time, the first in
-    /// the order of [`Event`].
+    /// The next event and its time, if that is by `until`. Among events at the same time, the first
+    /// in the order of [`Event`].
     fn upcoming(&mut self, until: Time) -> Option<(Time, Event)> {
         let mut next = (Time::NEVER, Event::Idle);
         if let Some(&(at, _)) = self.planned.last() {
@@ -81,7 +81,7 @@ impl Drive {
         self.ledger.rest(now, part);
     }
 
-    /// Accounts for the time up to `now` and drops what was planned from there.
+    /// Accounts for the time up to `now` and drops the plan from there on.
     pub(super) fn replan(&mut self, now: Time) {
         self.settle(now);
         self.ledger.replan();
@@ -110,7 +110,8 @@ impl Drive {
         self.append_waiting(at);
     }
 
-    /// The bus is free: a write that waits first, and continues what the arm is writing, goes on behind that.
+    /// The bus is free: writes at the front of the queue that continue the data that the arm is writing are added to
+    /// these data.
     fn append_waiting(&mut self, now: Time) {
         while self.writing.is_some() && !self.queue.is_empty() {
             let waiting = self.queue.take(0);
@@ -151,8 +152,8 @@ impl Drive {
     pub(super) fn receive(&mut self, index: u16) {
         let command = self.slots[usize::from(index)].command;
         self.no_room = false;
-        // What the drive is doing now decides; that it takes time to receive a command only makes
-        // everything later.
+        // The present activity of the drive decides. The time that the drive takes to receive a
+        // command only makes everything later.
         let now = self.now;
         match command.op {
             Op::Flush => {
@@ -182,7 +183,7 @@ impl Drive {
                         self.wait_for_arm(index);
                     }
                 } else if self.queue.is_empty() && self.append_write(index, now, false) {
-                    // It goes on behind what the arm is writing.
+                    // The write is added to the data that the arm is writing.
                 } else if self.is_free_for(&command, now) {
                     if !self.serve_write(index, now, true) {
                         self.wait_for_arm(index);
@@ -278,7 +279,7 @@ impl Drive {
             target,
         });
         if self.going.alone {
-            // It may be what the arm goes on for.
+            // The arm may go on for this command.
             self.arm_free = self.now;
         }
     }
@@ -293,7 +294,7 @@ impl Drive {
         self.complete(index, at);
     }
 
-    /// The arm is free and commands wait: serves one, or destages what they wait for.
+    /// The arm is free and commands wait: serves a command, or destages data for waiting commands.
     fn dispatch(&mut self, now: Time) {
         let now = self.faults.after_stall(now);
         if now > self.now {
@@ -352,7 +353,7 @@ impl Drive {
         }
     }
 
-    /// Takes writes into the buffer that found no room when they came. Whether there was one.
+    /// Takes writes into the buffer that found no room on arrival. Returns true if there was any.
     pub(super) fn admit(&mut self, now: Time) -> bool {
         let mut any = false;
         if self.flushes > 0 || self.queue.is_empty() {
@@ -372,7 +373,7 @@ impl Drive {
         }
     }
 
-    /// Where the arm is, as of the last time that reading ahead was brought up to date.
+    /// Track of the arm, as of the last update of reading ahead.
     pub(super) fn arm_track(&self) -> Track {
         self.ahead.map_or(self.track, |ahead| ahead.over)
     }

@@ -1,4 +1,4 @@
-//! Faults on request.
+//! Faults that a caller injects.
 
 use headtime_units::{Extent, Lba, Nanos, Time};
 use std::collections::BTreeMap;
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 /// A fault of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Sectors that cannot be read from the medium until they are written, nor be read ahead: a read
-    /// of any of them fails after the drive has tried for `retries` more turns, unless the buffer
-    /// has all of it from a write. Of two faults of a sector the later one counts.
+    /// Sectors that cannot be read from the medium, nor be read ahead, until they are written. A read of any such
+    /// sector fails after the drive has tried for `retries` more turns. The read succeeds if the buffer has all its
+    /// sectors from a write. If a sector has two faults, the later fault counts.
     Unreadable {
         /// The sectors.
         extent: Extent,
         /// Turns spent on trying.
         retries: u32,
     },
-    /// The drive begins nothing before so much time has passed; what it has begun, it ends.
+    /// The drive begins nothing before this time has passed. It ends the work that has begun.
     Stall(Nanos),
-    /// The next command never completes. It stays in the drive until [`Drive::abort`](super::Drive::abort).
+    /// The next command never completes. The command stays in the drive until [`Drive::abort`](super::Drive::abort).
     LoseNext,
 }
 
@@ -26,7 +26,7 @@ pub enum Fault {
 #[error("sector {lba} cannot be read")]
 #[non_exhaustive]
 pub struct MediumError {
-    /// The first of them.
+    /// The first unreadable sector.
     pub lba: Lba,
 }
 
@@ -40,8 +40,8 @@ struct Bad {
 /// The faults of a drive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Faults {
-    /// By their first sector; they do not overlap. A fault can be as large as the disk, and every write
-    /// into it makes two of one.
+    /// By their first sector; they do not overlap. A fault can be as large as the disk, and every write into a fault
+    /// can split it in two.
     unreadable: BTreeMap<Lba, Bad>,
     pub stalled_until: Time,
     pub lose: u32,
@@ -60,13 +60,14 @@ impl Faults {
         lost
     }
 
-    /// Ends the faults of the firmware. Those of the medium stay.
+    /// Ends the faults of the firmware. Faults of the medium stay.
     pub fn power_cycle(&mut self) {
         self.stalled_until = Time::ZERO;
         self.lose = 0;
     }
 
-    /// The first sector of `extent` that cannot be read, and for how many turns that is tried.
+    /// The first sector of `extent` that cannot be read, and the number of turns for which the
+    /// drive tries.
     pub fn unreadable(&self, extent: Extent) -> Option<(MediumError, u32)> {
         if self.unreadable.is_empty() {
             return None;
@@ -79,13 +80,13 @@ impl Faults {
         (lba < end).then_some((MediumError { lba }, bad.retries))
     }
 
-    /// The first sector of `extent` that cannot be read, or where it ends.
+    /// The first sector of `extent` that cannot be read, or the end of `extent`.
     pub fn readable_until(&self, extent: Extent) -> Lba {
         self.unreadable(extent)
             .map_or(extent.end(), |(error, _)| error.lba)
     }
 
-    /// Where in `extent` sectors begin that can be read up to its end.
+    /// The start of the readable sectors at the end of `extent`.
     pub fn readable_from(&self, extent: Extent) -> Lba {
         if self.unreadable.is_empty() {
             return extent.start;
@@ -96,7 +97,7 @@ impl Faults {
         })
     }
 
-    /// These sectors cannot be read from now on.
+    /// Makes sectors unreadable.
     pub fn spoil(&mut self, extent: Extent, retries: u32) {
         self.written(extent);
         let end = extent.end();
@@ -132,7 +133,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every sector is as bad as the last that was done to it has left it.
+        /// The last operation on a sector decides its fault.
         #[test]
         fn faults_are_what_was_done_to_each_sector(
             done in prop::collection::vec((0_u64..100, 1_u64..40, prop::option::of(0_u32..5)), 0..30),

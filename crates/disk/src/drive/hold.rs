@@ -1,8 +1,8 @@
-//! Waits with the arm for the next read of a stream, also when it reads nothing ahead.
+//! Holds the arm for the next read of a stream, also when the drive reads nothing ahead.
 //!
 //! Reading ahead keeps the arm for a stream as far as it goes (`choice`). Firmware may in addition hold the arm for
-//! [`QueueSpec::stream_hold`] after a read that continued another one, so that a host that asks for one read at a time
-//! has the next one served before all that waits. [`QueueSpec::stream_cap`] ends it as it ends reading ahead.
+//! [`QueueSpec::stream_hold`] after a read that continued another. If a host asks for one read at a time, its next read
+//! is then served before all waiting commands. [`QueueSpec::stream_cap`] ends the hold as it ends reading ahead.
 //!
 //! [`QueueSpec::stream_hold`]: crate::profile::QueueSpec::stream_hold
 //! [`QueueSpec::stream_cap`]: crate::profile::QueueSpec::stream_cap
@@ -12,17 +12,17 @@ use crate::queue::Reach;
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Reads in a row from which on they are a stream that the arm is held for.
+/// Least number of reads in a row that make a stream for which the arm is held.
 const IN_ROW: u16 = 2;
 
-/// So many ends of reads are remembered, so that streams that are served in turn are known again.
+/// Ends of reads that are remembered, so that streams that are served in turn are recognized.
 const REMEMBERED: usize = 8;
 
-/// Where reads have ended.
+/// Ends of recent reads.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     span: Nanos,
-    /// The last one first.
+    /// Most recent first.
     ends: Vec<End>,
     held: Option<HeldStream>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Streams {
 #[derive(Clone, Copy, Debug)]
 struct End {
     next: Lba,
-    /// When the read that ends there has completed.
+    /// Time at which the read that ends there has completed.
     at: Time,
     /// Reads that have continued each other up to here, each sent when the one before had completed, while other commands
     /// were in the drive.
@@ -40,16 +40,16 @@ struct End {
 /// The stream that the arm served last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeldStream {
-    /// Where its next read begins.
+    /// First sector of the stream's next read.
     pub next: Lba,
-    /// Since when the arm serves it.
+    /// Time at which the arm began to serve the stream.
     pub since: Time,
-    /// When the drive gives up.
+    /// Time at which the drive gives up waiting.
     pub until: Time,
 }
 
 impl HeldStream {
-    /// What the arm goes on with if the next read comes.
+    /// The reach of the arm once the stream's next read has come.
     pub fn reach(&self) -> Reach {
         Reach {
             op: Op::Read,
@@ -62,7 +62,8 @@ impl HeldStream {
 }
 
 impl Streams {
-    /// Holds the arm for so long; a span of zero remembers nothing.
+    /// An empty memory of streams. The arm is held for `span`; with a span of zero nothing is
+    /// remembered.
     pub fn new(span: Nanos) -> Streams {
         let room = if span.is_zero() { 0 } else { REMEMBERED };
         Streams {
@@ -72,18 +73,18 @@ impl Streams {
         }
     }
 
-    /// Notes that a read of `extent`, sent at `sent`, is served from `now` on and completes `at`; `moves` if the arm does
-    /// it, and `counts` if others are in the drive.
+    /// Notes that a read of `extent`, sent at `sent`, is served from `now` on and completes `at`. `moves` is true if
+    /// the arm serves the read. `counts` is true if other commands are in the drive.
     pub fn note(&mut self, extent: Extent, [sent, now, at]: [Time; 3], moves: bool, counts: bool) {
         let known = self.ends.iter().position(|end| end.next == extent.start);
         let known = known.map(|place| self.ends.remove(place));
         let before = known.map_or(0, |end| end.in_row);
         if self.ends.len() == REMEMBERED {
-            // Single reads are many, and push out no stream.
+            // Single reads are many, and must not evict a stream.
             let single = self.ends.iter().rposition(|end| end.in_row < IN_ROW);
             self.ends.remove(single.unwrap_or(REMEMBERED - 1));
         }
-        // Reads that waited together are in the drive already.
+        // Reads that wait in the drive together do not need a hold: they do not count.
         let alone = known.is_none_or(|end| end.at <= sent);
         let in_row = match counts {
             true => before.saturating_add(u16::from(alone)),
@@ -108,7 +109,7 @@ impl Streams {
         !self.span.is_zero()
     }
 
-    /// The stream that the arm is held for, or whose next read has come in time.
+    /// The stream for which the arm is held, or whose next read has come in time.
     pub fn held(&self) -> Option<HeldStream> {
         self.held
     }
@@ -118,7 +119,7 @@ impl Streams {
         self.held = None;
     }
 
-    /// Returns true if the arm is not free for a command since it is held for another one.
+    /// Returns true if the arm is not free for a command, since a hold waits for another.
     pub fn keep_from(&self, command: &Command, now: Time) -> bool {
         let held = self.held.filter(|held| now < held.until);
         held.is_some_and(|held| command.op != Op::Read || command.extent.start != held.next)

@@ -20,11 +20,11 @@ pub(super) struct Motion {
     pub end: Time,
     /// The part of the rotation that is due to a read that does not succeed at once.
     pub late: Nanos,
-    /// How long the head waited for the first sector of the extent, wherever that came in the
-    /// course of the access, and how many sectors are on that track.
+    /// Time for which the head waited for the first sector of the extent, at any point of the
+    /// access; and the number of sectors on that track.
     pub waited: Nanos,
     pub sectors_per_track: u32,
-    /// When the head was on the first track.
+    /// Time at which the head was on the first track.
     pub landed: Time,
 }
 
@@ -55,7 +55,7 @@ impl Motion {
 }
 
 impl Drive {
-    /// The noise of the first movement, of `way`: its difference from the mechanics.
+    /// The noise of the first movement, `way`: its difference from the mechanics.
     fn seek_error(&mut self, way: Reposition) -> i64 {
         match self.noise.seeks_vary() {
             true => self.noise.seek(way.total()),
@@ -65,7 +65,8 @@ impl Drive {
 
     /// Reads `extent` and notes each step in `sending`.
     ///
-    /// `first` is the run that it begins with, and the way there, if the arm sets out for it; else it is in the middle of it.
+    /// `first` is the first run and the arm movement to it, if the arm sets out for the read. `None` if the arm is in
+    /// the middle of the read.
     pub(super) fn read_media(
         &mut self,
         from: Track,
@@ -100,8 +101,8 @@ impl Drive {
 
     /// Writes `extent`; `destage` if no command waits for it.
     ///
-    /// Where the medium has larger sectors than the host and the extent does not cover them, the
-    /// rest of them is read first, which takes another turn, unless the buffer has it.
+    /// The extent may cover a sector of the medium only in part. The rest of that sector is then
+    /// read first, which takes another turn, unless the buffer has the rest.
     pub(super) fn write_media(
         &mut self,
         from: Track,
@@ -125,7 +126,8 @@ impl Drive {
         motion
     }
 
-    /// Reads whole sectors of the medium before a write of parts. If the arm `sets_out`, the account charges the way to the write.
+    /// Reads whole sectors of the medium before a write of parts. If the arm `sets_out`, the ledger charges the
+    /// movement to the write.
     fn read_whole(
         &mut self,
         motion: &mut Motion,
@@ -146,8 +148,7 @@ impl Drive {
         }
     }
 
-    /// Returns true if the buffer has what `extent` does not have of the sectors of the medium that it
-    /// touches.
+    /// Returns true if the buffer has the parts outside of `extent` of the medium's sectors that `extent` touches.
     pub(super) fn has_rest(&self, extent: Extent) -> bool {
         let whole = self.physical(extent);
         self.cache
@@ -179,8 +180,8 @@ impl Drive {
         motion
     }
 
-    /// Writes from where `motion` has come to, each sector when it has come over the bus; `first` is the
-    /// first run, with the noise of the way there. `again` if the head has just been there to read them.
+    /// Writes from where `motion` has come to, each sector when it has come over the bus; `first` is the first run,
+    /// with the noise of the movement to the run. `again` is true if the head has just read these sectors.
     fn write_fed(
         &mut self,
         motion: &mut Motion,
@@ -212,9 +213,9 @@ impl Drive {
 #[derive(Clone, Copy, Debug)]
 enum Spare {
     Nothing,
-    /// Coming to its sectors.
+    /// Movement and rotation to the sectors.
     Way,
-    /// Its sectors passing under the head.
+    /// Transfer of the sectors.
     Sectors,
     All,
 }

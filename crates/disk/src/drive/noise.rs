@@ -5,8 +5,8 @@ use headtime_units::{Lba, Nanos, Time};
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// Draws the deviations of one unit: a PCG XSH RR 64/32 generator (O'Neill 2014), whose stream is
-/// part of what a seed means.
+/// Draws the deviations of one unit with a PCG XSH RR 64/32 generator (O'Neill 2014). The
+/// generator's stream defines the meaning of a seed.
 #[derive(Clone, Debug)]
 pub(super) struct Noise {
     spec: NoiseSpec,
@@ -41,7 +41,7 @@ impl Noise {
         }
     }
 
-    /// The revolution of this unit, which the nominal one is `turn`.
+    /// Duration of this unit's turn; the nominal duration is `turn`.
     pub fn turn(&mut self, turn: Nanos) -> Nanos {
         if self.spec.speed_ppm == 0 {
             return turn;
@@ -55,7 +55,7 @@ impl Noise {
         !self.spec.seek_sd.is_zero() || self.spec.seek_sd_relative > 0.0
     }
 
-    /// By how many nanoseconds a seek of `seek` differs; never by more than itself.
+    /// Deviation of a seek of `seek`, in nanoseconds. Never below `-seek`.
     pub fn seek(&mut self, seek: Nanos) -> i64 {
         if seek.is_zero() || !self.seeks_vary() {
             return 0;
@@ -65,16 +65,17 @@ impl Noise {
         libm::round((sd * self.normal()).max(-nanos)) as i64
     }
 
-    /// The most by which a seek differs.
+    /// Largest deviation of a seek.
     pub fn seek_at_most(&self, seek: Nanos) -> Nanos {
         let relative = Nanos::from_millis_f64(seek.as_millis_f64() * self.spec.seek_sd_relative);
         self.spec.seek_sd.max(relative) * 3
     }
 
-    /// Time by which a read of the medium at `lba`, whose arm leaves at `now`, is late since it does not succeed at once: whole
-    /// turns, or a long wait.
+    /// Delay of a read of the medium at `lba` that does not succeed at once: whole turns, or a long wait. The arm
+    /// leaves at `now`.
     ///
-    /// Seed, place and minute decide. Two runs of the same requests, such as with and without a scan, have the same late reads.
+    /// Seed, address and minute decide. Two runs of the same requests, such as with and without a scan, therefore have
+    /// the same late reads.
     pub fn recovery(&self, turn: Nanos, lba: Lba, now: Time) -> Nanos {
         let mut late = Nanos::ZERO;
         if self.spec.retried_reads <= 0.0 && self.spec.long_waits <= 0.0 {
@@ -95,7 +96,8 @@ impl Noise {
         late
     }
 
-    /// A command's overhead, which is `overhead` in the mean, but for what is cut off at nothing: if it is nothing, what varies only comes on top.
+    /// A command's overhead: `overhead` with a random deviation, cut at zero. If `overhead` is zero, the deviation can
+    /// only add time.
     pub fn overhead(&mut self, overhead: Nanos) -> Nanos {
         if self.spec.overhead_sd.is_zero() {
             return overhead;

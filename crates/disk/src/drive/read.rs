@@ -12,14 +12,14 @@ use crate::profile::{Preseek, ReadAhead};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
-/// How a read comes to be served.
+/// State of a read when the drive serves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It has just come and still has the bus.
+    /// The command has just come and still has the bus.
     Connected,
-    /// It has waited.
+    /// The command has waited.
     Queued {
-        /// The arm goes on to it through the sectors in front of it.
+        /// The arm reads on through the sectors in front of the command.
         through: bool,
     },
 }
@@ -46,8 +46,8 @@ impl Drive {
         }
     }
 
-    /// The overheads of a command before it can wait off the bus: processing, and releasing the
-    /// bus.
+    /// The overheads of a command that must pass until the command can wait off the bus:
+    /// processing, and releasing the bus.
     pub(super) fn waiting_overheads(&mut self, command: &Command) -> (Nanos, Nanos) {
         if command.op.is_read() {
             (self.read_overhead(false), self.read_disconnect())
@@ -65,7 +65,7 @@ impl Drive {
             let serves = !command.fua && self.cache.runs_serve(extent);
             let overlays = !command.fua
                 && self.cache.overlays()
-                // Of sectors that are bad on the medium, those in the buffer may be all there is.
+                // If sectors are bad on the medium, the buffer may have the only copy.
                 && self.faults.unreadable(extent).is_none();
             if serves {
                 return ReadLookup::Dirty;
@@ -76,7 +76,8 @@ impl Drive {
         if !command.fua {
             return found;
         }
-        // What is on the medium counts: dirty data must get there first, clean data do not serve.
+        // With `fua` the read comes from the medium: dirty data must get there first, and clean
+        // data do not serve.
         if let Some(id) = self.cache.dirty_overlap(extent) {
             return ReadLookup::Blocked(id);
         }
@@ -170,8 +171,8 @@ impl Drive {
         }
     }
 
-    /// Some firmware takes two reads on a track for the beginning of a sequence, and reads on there before it
-    /// serves others (Lumb, Schindler and Ganger, FAST 2002, sections 3.2 and 4.3).
+    /// Some firmware takes two reads on a track for the beginning of a sequence. The drive then reads on there and
+    /// serves other commands later (Lumb, Schindler and Ganger, FAST 2002, sections 3.2 and 4.3).
     fn note_read_track(&mut self, id: Option<SegmentId>, extent: Extent) {
         let least = Sectors::new(u64::from(self.cache.spec().second_read_ahead_min));
         if least == Sectors::ZERO {
@@ -237,8 +238,8 @@ impl Drive {
         };
         found.segment = coming.or(found.segment);
         let goes_on = coming.is_some() || self.goes_on(&found, now);
-        // The arm goes on with the segment that serves the read, or with what it does if another has
-        // all of it and the drive can do both; else it ends reading ahead when it is needed.
+        // The arm goes on with reading ahead if that serves the read. The arm also goes on if another segment has all
+        // data and the drive can do both. Otherwise reading ahead ends when the read has been processed.
         let can = self.cache.spec().sneaky_full_read_hits || self.is_choosing();
         let aside = found.hit == Hit::Full && can;
         let leave = if goes_on || aside {
@@ -304,7 +305,7 @@ impl Drive {
         self.complete(index, at);
         self.note_stream(index, now, at, motion.is_some() || goes_on);
 
-        // What does not fit into the segment is read when the bus has made room.
+        // Sectors that do not fit into the segment are read when the bus has made room.
         let size = u64::from(self.cache.spec().segment_sectors);
         let room = match len > size {
             true => sent.saturating_sub(link.sector * size),
@@ -341,7 +342,7 @@ impl Drive {
         }
         match found.hit {
             Hit::Full => {
-                // With a new limit it may have more to read again.
+                // With a new limit the arm may have more to read.
                 if ahead.reached {
                     ahead.at = now;
                     ahead.reached = false;
@@ -354,11 +355,12 @@ impl Drive {
         }
     }
 
-    /// The segment into which the arm reads ahead, if the first sector of a read comes there before
-    /// the read has been processed, at `processed`, or next. That is no hit, but neither does the arm
-    /// have to come back for it.
+    /// The segment into which the arm reads ahead, if the arm reads the first sector of a read by `processed` or as the
+    /// next sector. The read is processed at `processed`. Such a read is no hit, but the arm does not have to come
+    /// back.
     ///
-    /// If the arm goes `through` to it, that may be any sector that is read ahead.
+    /// If the arm reads on `through` the sectors in front, the first sector may be any sector
+    /// within the read-ahead.
     fn on_the_way(&self, extent: Extent, processed: Time, through: bool) -> Option<SegmentId> {
         let ahead = self.ahead.filter(|ahead| !ahead.reached)?;
         let from = self.cache.get(ahead.segment).end;
@@ -372,7 +374,8 @@ impl Drive {
         comes.then_some(ahead.segment)
     }
 
-    /// When a read has been processed far enough for the arm to move, and how it gets to send.
+    /// Time at which a read has been processed far enough for the arm to move, and the state in
+    /// which it begins to send.
     fn read_start(
         &mut self,
         index: u16,
@@ -386,7 +389,7 @@ impl Drive {
         let len = slot.command.extent.len.get();
         if !connected {
             if found.hit == Hit::Full && self.is_choosing() {
-                // It is not processed as one that the arm sets out for.
+                // A hit has the processing of hits, not of reads for which the arm sets out.
                 let processed = arrived + self.read_overhead(true) + link.disconnect;
                 disconnected = disconnected.min(processed);
             }
@@ -427,7 +430,7 @@ impl Drive {
         let have = extent.start + Sectors::new(found.ready);
         let sets_out = self.ahead.is_none() && self.read_last != (depart, have);
         let mut motion = if let Some(ahead) = self.ahead {
-            // It is on its way already.
+            // The arm is on its way already.
             let rest = Extent::new(ahead.next, extent.end() - ahead.next);
             self.read_media(ahead.track, ahead.at, rest, sending, None)
         } else {
@@ -454,9 +457,10 @@ impl Drive {
         Some(motion)
     }
 
-    /// What a read at `lba`, on track `to`, takes longer than its movement, `way`: [`Mechanics::set_up`](crate::Mechanics).
+    /// Extra time of a read at `lba`, on track `to`, beyond its arm movement `way`:
+    /// [`Mechanics::set_up`](crate::Mechanics).
     ///
-    /// A head that still reads on the track, or has just read the sector before, goes on.
+    /// Zero if the head still reads on the track, or has just read the sector before.
     fn set_up(&self, lba: Lba, to: Track, way: Reposition, leave: Leave) -> Nanos {
         let goes_on = leave.reads && to == self.track || self.read_last == (leave.at, lba);
         if goes_on {
@@ -465,11 +469,11 @@ impl Drive {
         self.mechanics.set_up(way.total(), Op::Read)
     }
 
-    /// Sectors in front of the first one wanted that pass under the head while it waits belong to
-    /// the segment, if the drive keeps such.
+    /// Adds sectors in front of the first wanted sector to the segment, if they pass under the head
+    /// while it waits and the drive stores such sectors.
     ///
-    /// With zero-latency reads, the drive takes the whole track if reading ahead ends there, at `limit`. Gives the
-    /// time at which the head has been all around the track, and its first sector.
+    /// With zero-latency reads, the drive takes the whole track if reading ahead ends there, at `limit`. Returns the
+    /// time at which the head has been all around the track, and the track's first readable sector.
     fn keep_free_sectors(
         &mut self,
         id: SegmentId,
@@ -523,7 +527,7 @@ impl Drive {
         }
     }
 
-    /// Begins to read ahead behind a full hit, from `depart` on, if the drive does that.
+    /// Begins to read ahead behind a full hit, from `depart` on, if the profile says so.
     fn read_on_idle(&mut self, id: SegmentId, depart: Time) {
         let spec = self.cache.spec();
         let (on, kind) = (spec.read_ahead_on_idle_hit, spec.read_ahead);
@@ -558,18 +562,18 @@ impl Drive {
     }
 }
 
-/// Where a read finds its data.
+/// Place where a read finds its data.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     hit: Hit,
-    /// The segment that has them, or into which they are read.
+    /// The segment that has the data, or into which they are read.
     segment: Option<SegmentId>,
     /// Sectors that are in the buffer.
     ready: u64,
 }
 
-/// Where the time of a read from the medium went: one that the arm served from `now` on, left at
-/// `media_end` (with everything read, or given up on), and completed at `at`.
+/// Division of the time of a read from the medium. The arm served the read from `now` on and left
+/// at `media_end`, with everything read or given up on. The read completed at `at`.
 fn read_breakdown(
     slot: &InFlight,
     motion: &Motion,
@@ -578,7 +582,7 @@ fn read_breakdown(
     at: Time,
 ) -> Breakdown {
     let queue = now.saturating_since(slot.arrived);
-    // What the arm had done before the command came, it had done for nobody.
+    // The arm's work before the command came belongs to no command.
     let since = slot.submitted + queue;
     let mut left = motion.end.saturating_since(since);
     let mut take = |span: Nanos| {

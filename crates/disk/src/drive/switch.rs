@@ -7,21 +7,19 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 
 impl Drive {
-    /// Returns true if the drive reads ahead; `None` if this drive never does, so that there is nothing to
-    /// switch.
+    /// Returns true if the drive reads ahead. `None` if this drive never does and has no such switch.
     pub fn look_ahead(&self) -> Option<bool> {
         let can = self.profile.cache.read_ahead != ReadAhead::Off;
         can.then(|| self.cache.spec().read_ahead != ReadAhead::Off)
     }
 
-    /// Returns true if writes complete in the buffer; `None` if this drive writes through, so that there is
-    /// nothing to switch.
+    /// Returns true if writes complete in the buffer. `None` if this drive writes through and has no such switch.
     pub fn write_cache(&self) -> Option<bool> {
         let can = self.profile.cache.write_back != WriteBack::Off;
         can.then(|| self.cache.spec().write_back != WriteBack::Off)
     }
 
-    /// Lets the drive read ahead, or not. What it is reading ahead ends; what is in the buffer stays.
+    /// Switches reading ahead on or off. A read-ahead in progress ends, and the data in the buffer stay.
     ///
     /// # Panics
     ///
@@ -46,10 +44,9 @@ impl Drive {
         self.cache.change(&spec);
     }
 
-    /// Lets writes complete in the buffer, or not. Where they shall not, what is dirty goes to the medium
-    /// first. Returns the time at which that is done and the switch is turned: `now` if there is nothing to
-    /// write. `None` if the drive loses the command ([`Fault::LoseNext`](super::Fault::LoseNext)); the switch
-    /// is then as it was.
+    /// Switches the write cache on or off. Dirty data go to the medium first. Returns the time at which these are
+    /// written and the switch is turned: `now` if there is nothing to write. `None` if the drive loses the command
+    /// ([`Fault::LoseNext`](super::Fault::LoseNext)); the switch is then as it was.
     ///
     /// # Panics
     ///
@@ -80,7 +77,8 @@ impl Drive {
         Some(self.clock.host(at))
     }
 
-    /// Writes everything that is dirty, as for a flush; when that is done.
+    /// Writes all dirty data, as for a flush. Returns the time at which they are written, or `None`
+    /// if the drive loses the flush.
     fn write_back_all(&mut self, now: Time) -> Option<Time> {
         let flush = Command {
             tag: 0,

@@ -1,4 +1,4 @@
-//! Writes: into the buffer, to the medium, and from the one to the other.
+//! Writes: into the buffer, to the medium, and from the buffer to the medium.
 
 use super::arm::{Source, Writing};
 use super::bus::Feed;
@@ -13,9 +13,9 @@ use headtime_units::{Extent, Nanos, Time};
 /// The data of a write on the bus.
 #[derive(Clone, Copy, Debug)]
 struct Data {
-    /// When the first of them come.
+    /// Time at which the first data come.
     from: Time,
-    /// When all have come.
+    /// Time at which all data have come.
     sent: Time,
 }
 
@@ -51,7 +51,7 @@ impl Drive {
         (overhead, disconnect)
     }
 
-    /// When a write that was off the bus from `at` on can have its data sent.
+    /// Time at which the data of a write that was off the bus from `at` on can be sent.
     fn reconnected(&self, at: Time) -> Time {
         let spec = &self.profile.overhead;
         at + spec.first_reselect + spec.data_preparation + self.profile.bus.arbitration
@@ -61,7 +61,7 @@ impl Drive {
         self.profile.bus.sector(false)
     }
 
-    /// Takes a write into the buffer without the arm. False if there is no room.
+    /// Takes a write into the buffer without the arm. Returns false if there is no room.
     pub(super) fn buffer_write(&mut self, index: u16, now: Time) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
@@ -74,7 +74,8 @@ impl Drive {
             return false;
         }
         let overhead = self.profile.overhead;
-        // One that has waited is taken up when the drive begins something again.
+        // A write that has waited is taken up when the drive can begin something, which a stall
+        // delays.
         let taken = self.faults.after_stall(now);
         let waited = taken.saturating_since(slot.arrived);
         let ready = if waited.is_zero() {
@@ -100,7 +101,7 @@ impl Drive {
         true
     }
 
-    /// Puts the data of a write into a segment. Returns false if there is none for them.
+    /// Puts the data of a write into a segment. Returns false if there is no segment for them.
     fn keep_in_segment(&mut self, extent: Extent, now: Time) -> bool {
         let id = match self.cache.find_write(extent) {
             WriteLookup::Fresh(id) => {
@@ -127,7 +128,7 @@ impl Drive {
         true
     }
 
-    /// The segment into which the arm reads ahead is needed.
+    /// Ends reading ahead, since the segment that it fills is needed.
     pub(super) fn replan_ahead(&mut self, now: Time) {
         self.settle(now);
         let only_that = self.going.alone;
@@ -153,7 +154,7 @@ impl Drive {
         self.slot(index).fetched = Some(begin + length);
     }
 
-    /// Returns true if the part of the buffer for written data has room for so many sectors more.
+    /// Returns true if the part of the buffer for written data has room for `len` more sectors.
     fn has_room_to_fetch(&self, len: u64) -> bool {
         let spec = self.cache.spec();
         let room = u64::from(spec.write_segments) * u64::from(spec.segment_sectors);
@@ -191,8 +192,8 @@ impl Drive {
             .is_some_and(|fetched| fetched.saturating_sub(rest) <= now)
     }
 
-    /// Adds a write behind the one that the arm is writing. False if it does not continue that, or
-    /// others wait.
+    /// Adds a write to the data that the arm is writing. Returns false if the write does not
+    /// continue these data or may not complete in the buffer, or if the bus is not free.
     pub(super) fn append_write(&mut self, index: u16, now: Time, waited: bool) -> bool {
         let slot = self.slots[usize::from(index)];
         let extent = slot.command.extent;
@@ -226,7 +227,7 @@ impl Drive {
         let size = u64::from(self.cache.spec().segment_sectors);
         let mut sent = begin + self.sector() * len;
         if segment.dirty_end - segment.dirty_start + len > size {
-            // The rest finds room when what is before it has been written.
+            // The rest finds room when the data in front have been written.
             sent = sent.max(writing.until);
         }
         self.cache.join_write(id, extent);
@@ -242,7 +243,8 @@ impl Drive {
         let motion = self.write_media(self.track, depart, extent, Some(feed), true);
         self.track = motion.track;
         if len > size {
-            // More than the buffer holds: the last of it comes when the rest is on the medium.
+            // The buffer cannot hold all data: the last sectors come when the others are on the
+            // medium.
             sent = sent.max(motion.end);
         }
         self.bus.plan(begin, sent);
@@ -282,12 +284,12 @@ impl Drive {
                     self.destage(What::Segment(id), now);
                     return false;
                 }
-                // All are in use: the data go past the buffer.
+                // All segments are in use: the data go past the buffer.
                 _ => None,
             },
         };
         self.replan(now);
-        // Data that go past the buffer are nowhere until they are on the medium.
+        // Data that go past the buffer are stored nowhere until they are on the medium.
         let fast = self.is_fast(&slot.command) && segment.is_some();
         let overhead = self.profile.overhead;
         let bus = self.profile.bus;
@@ -316,7 +318,7 @@ impl Drive {
             Some(fetched) => fetched.saturating_sub(sector * len),
             None => data.max(self.bus.free()),
         };
-        // A write that comes to an empty queue, while the arm is held for a stream's next read, ends that too.
+        // A write that comes to an empty queue, while the arm is held for a stream's next read, ends the hold too.
         self.going.alone = false;
         let leave = self.end_ahead(now, processed.max(now)).at;
         if let Some(id) = segment {
@@ -348,7 +350,8 @@ impl Drive {
         self.track = motion.track;
         self.write_last = (motion.end, extent.end());
         if len > u64::from(self.cache.spec().segment_sectors) {
-            // More than the buffer holds: the last of it comes when the rest is on the medium.
+            // The buffer cannot hold all data: the last sectors come when the others are on the
+            // medium.
             sent = sent.max(motion.end);
         }
         if fetched.is_none() {

@@ -1,7 +1,7 @@
-//! Tells what is on the medium, and what a power cut loses.
+//! Reports the sectors that are on the medium and the sectors that a power cut loses.
 //!
-//! For the code that keeps the data of an emulated drive. The drive itself moves no data: it only
-//! says which sectors have reached the medium.
+//! Callers that store the data of an emulated drive need this. The drive itself moves no data. It
+//! only says which sectors have reached the medium.
 
 use super::arm::{Going, Source, Writing};
 use super::{Drive, empty_cache};
@@ -11,8 +11,8 @@ use headtime_units::{Extent, Lba, Time};
 use std::collections::VecDeque;
 
 impl Drive {
-    /// Starts recording what gets onto the medium, or stops and drops the record. Off at first.
-    /// Recording does not change what the drive does.
+    /// Starts recording the sectors that reach the medium, or stops and drops the record. Off at
+    /// first. Recording does not change the drive's behaviour.
     ///
     /// If turned on during writes, it records the writes that end from then on.
     ///
@@ -28,21 +28,21 @@ impl Drive {
         }
     }
 
-    /// The stretches of sectors that the arm has finished writing by `now` since the last call, in
-    /// order of time, with when that was: destaged from the buffer or written through it. Nothing
-    /// unless [`Drive::record_written`] is on. The memory is used again.
+    /// The stretches of sectors that the arm has finished writing by `now` since the last call,
+    /// each with its time, in order of time. The stretches were destaged from the buffer or written
+    /// through it. Empty unless [`Drive::record_written`] is on. The memory is reused.
     ///
-    /// - A stretch is recorded when the arm has written the last of it, as
-    ///   [`Drive::dirty_sectors`] counts, even if it goes on with a write that continues it; if the
-    ///   power fails, up to where the arm was.
-    /// - What a write has left on the medium by the time at which its completion is polled is recorded
-    ///   then, again or for the first time. So of all writes whose completions were polled, those
-    ///   sectors are not on the medium that were not returned here after that; and whoever leaves out
-    ///   no [`Drive::next_event`], and calls this before and after each [`Drive::poll`], knows at any
-    ///   time which.
-    /// - A flush completes after all that were written before it are recorded.
-    /// - Sectors may be recorded while a write of them is in the drive. Which data are on the medium
-    ///   then, the earlier or the new ones, is open until it completes, as with a real drive.
+    /// - A stretch is recorded when the arm has written its last sector, as
+    ///   [`Drive::dirty_sectors`] counts. This holds even if the arm goes on with a write that
+    ///   continues the stretch. If the power fails, the stretch is recorded up to the arm's
+    ///   position.
+    /// - When the completion of a write is polled, the write's sectors that are on the medium by then are recorded,
+    ///   again or for the first time. A sector of such a write is therefore not on the medium as long as this method
+    ///   has not returned the sector since the poll. A caller knows these sectors at any time if it leaves out no
+    ///   [`Drive::next_event`] and calls this before and after each [`Drive::poll`].
+    /// - A flush completes after all sectors of earlier writes are recorded.
+    /// - Sectors may be recorded while a write to them is in the drive. Until that write completes, the medium may have
+    ///   the earlier or the new data, as with a real drive.
     ///
     /// # Panics
     ///
@@ -75,7 +75,7 @@ impl Drive {
 
     fn dirty_segments(&self) -> impl Iterator<Item = Extent> + '_ {
         self.cache.dirty_extents().map(|(id, extent)| {
-            // The arm may have written the first of them already.
+            // The arm may have written the first sectors already.
             let source = Source::Segment(id);
             let writing = self.writing.filter(|writing| writing.source == source);
             writing.map_or(extent, |writing| {
@@ -85,14 +85,14 @@ impl Drive {
         })
     }
 
-    /// The power fails and is back at once. What the buffer held is lost, and so is every command:
-    /// those in the drive never complete, nor are completions handed out that were not polled. A
-    /// write that the arm was in the middle of is on the medium as far as whole sectors of the medium
-    /// had passed; [`Drive::take_written`] tells which, if asked to record.
+    /// The power fails and is back at once. The buffer's data are lost, and so is every command: commands in the drive
+    /// never complete, and completions that were not polled are never returned. A write that the power cut interrupts
+    /// is on the medium as far as whole sectors of the medium had passed. [`Drive::take_written`] returns these sectors
+    /// if recording is on.
     ///
-    /// Sectors that cannot be read stay so; a stall is over, and no command is lost any more. The
-    /// arm is where it was at time zero, the platters turn as if nothing had happened: how long the
-    /// drive takes to get ready is the caller's to wait.
+    /// Unreadable sectors stay unreadable. A stall ends, and no further command is lost on request.
+    /// The arm is at its position of time zero. The platters turn as if nothing had happened. The
+    /// caller has to wait for the time that the drive takes to get ready.
     ///
     /// # Panics
     ///
@@ -182,7 +182,7 @@ impl Drive {
                 // One of the medium's sectors is written whole or not at all.
                 end = end / per * per;
             }
-            // More is written than was asked for where the medium's sectors are larger.
+            // If the medium's sectors are larger, more is written than the command asked for.
             let start = step.extent.start.max(wanted.start);
             let end = Lba::new(end).min(wanted.end());
             if start < end {

@@ -1,6 +1,7 @@
-//! Counts which of many ascending numbers come before another one, mostly without a search.
+//! Counts the ascending numbers before a given number, mostly without a search.
 
-/// For each `1 << shift` numbers, how many keys of an ascending list come before them.
+/// For each bucket of `1 << shift` numbers, the number of keys of an ascending list before the
+/// bucket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Buckets {
     before: Vec<u32>,
@@ -8,7 +9,7 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Of the keys of a list, with at most `most` buckets from 0 to the last key.
+    /// Buckets for the keys of a list: at most `most` buckets from 0 to the last key.
     pub(super) fn new<T>(list: &[T], key: impl Fn(&T) -> u64, most: u64) -> Buckets {
         let last = list.last().map_or(0, &key);
         let shift = (last / most).max(1).next_power_of_two().ilog2();
@@ -25,7 +26,7 @@ impl Buckets {
         Buckets { before, shift }
     }
 
-    /// How many keys of the list that it was made of are `number` or below.
+    /// Number of keys up to `number`, in the list from which the buckets were made.
     #[inline]
     pub(super) fn until<T>(&self, list: &[T], key: impl Fn(&T) -> u64, number: u64) -> usize {
         let last = self.before.len() - 2;

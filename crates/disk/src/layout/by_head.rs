@@ -1,4 +1,4 @@
-//! Tracks that differ by head, as those of drives do that write as densely as each head can.
+//! Tracks that differ by head, as on drives that write as densely as each head can.
 
 use super::divider::Divider;
 use super::groups::{Along, Groups};
@@ -8,9 +8,9 @@ use super::place::step_of;
 #[derive(Clone, Debug)]
 pub(super) struct ByHead {
     heads: Vec<Tracks>,
-    /// Slots on the tracks of a cylinder before each head's, and on all of them.
+    /// Slots on the tracks of a cylinder in front of each head's track, and on all tracks.
     forward: Sums,
-    /// The same from the last head to the first.
+    /// Such sums from the last head to the first.
     backward: Sums,
     /// Divides by the slots of a group.
     by_group: Divider,
@@ -26,12 +26,12 @@ struct Tracks {
     step: u64,
 }
 
-/// Sums of numbers of slots: of all that come before each, and of all.
+/// Sums of numbers of slots: over the tracks in front of each track, and over all tracks.
 #[derive(Clone, Debug)]
 struct Sums {
     before: Vec<u64>,
-    /// For each `1 << shift` slots, no more than any of the numbers, how many sums after the first come
-    /// before them. So one more comes before any slot at most.
+    /// For each bucket of `1 << shift` slots, the number of sums after the first that come before the bucket. No track
+    /// has fewer slots than a bucket. Within a bucket at most one more sum therefore comes before a slot.
     buckets: Vec<u16>,
     shift: u32,
 }
@@ -60,7 +60,7 @@ impl Sums {
         self.before[self.before.len() - 1]
     }
 
-    /// Whose slot it is, counted in the order of the sums, if it is one.
+    /// Index, in the order of the sums, of the track that has the slot. The slot must exist.
     #[inline]
     fn of_slot(&self, slot: u64) -> usize {
         let least = usize::from(self.buckets[(slot >> self.shift) as usize]);
@@ -69,7 +69,7 @@ impl Sums {
 }
 
 impl ByHead {
-    /// For groups of so many cylinders; `None` if there are no slots by head.
+    /// Tracks by head for groups of `cylinders` cylinders. `None` if there are no slots by head.
     pub fn of(slots: &[u32], cylinders: u32) -> Option<ByHead> {
         if slots.is_empty() {
             return None;
@@ -126,7 +126,8 @@ impl ByHead {
     ) -> (Along, u64) {
         let (length, by_length) = groups.length(group);
         let sums = self.sums(reversed);
-        // A surface's tracks in the group are as many as a cylinder's slots are repeated.
+        // The group has `length` tracks of each surface, so the sums of a cylinder count `length`
+        // times.
         let surface = sums.of_slot(by_length.divide(within).0);
         let before = sums.before[surface] * u64::from(length);
         let (along, slot) = self.head(surface, reversed).by.divide(within - before);

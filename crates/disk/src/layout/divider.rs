@@ -25,9 +25,9 @@ impl Divider {
 
     /// Quotient and remainder of a number below 2^63.
     ///
-    /// With k = 64 + shift, r = reciprocal and e = 2^k − r·by (between 1 and by, which is below
-    /// 2^(shift + 1)), (n + 1)·r lies above 2^k·floor(n / by) as long as (n + 1)·e is at most 2^k, and
-    /// below the next multiple always: see the test for the corners.
+    /// Let k = 64 + shift, r = reciprocal and e = 2^k − r·by. Then e is between 1 and by, and by is below 2^(shift +
+    /// 1). The product (n + 1)·r lies above 2^k·floor(n / by) as long as (n + 1)·e is at most 2^k. The product always
+    /// lies below the next multiple. The test checks the corners.
     #[inline]
     pub(super) fn divide(&self, number: u64) -> (u64, u64) {
         debug_assert!(number < 1 << 63);

@@ -11,7 +11,7 @@ pub(super) struct Along {
     pub length: u32,
     /// The surface, in the order of addresses.
     pub surface: u32,
-    /// The number of the track on that, in the order of addresses.
+    /// The number of the track on the surface, in the order of addresses.
     pub along: u32,
 }
 
@@ -24,13 +24,13 @@ pub(super) struct Groups {
     by_tracks: Divider,
     /// Groups that are complete.
     complete: u64,
-    /// Cylinders of the rest, at least 1 to keep the divider happy.
+    /// Cylinders of the rest; at least 1, since the divider cannot divide by zero.
     rest: u32,
     by_rest: Divider,
 }
 
 impl Groups {
-    /// Groups of `group` cylinders, of so many in all with so many heads.
+    /// Groups of `group` cylinders, in a zone of `cylinders` cylinders with `heads` heads.
     pub fn new(group: u32, cylinders: u32, heads: u32) -> Groups {
         let rest = (cylinders % group).max(1);
         Groups {
@@ -63,7 +63,7 @@ impl Groups {
         }
     }
 
-    /// The track's number in the order of addresses, of a disk of so many heads.
+    /// The track's number in the order of addresses, on a disk with `heads` heads.
     #[inline]
     pub fn ordinal(&self, at: &Along, heads: u32) -> u64 {
         let surfaces = at.group * u64::from(self.cylinders) * u64::from(heads);
@@ -75,7 +75,7 @@ impl Groups {
         self.by_cylinders.divide(cylinder)
     }
 
-    /// Cylinders of a group, and what divides by them.
+    /// Cylinders of a group, and the divider by this number.
     #[inline]
     pub fn length(&self, group: u64) -> (u32, &Divider) {
         match group < self.complete {

@@ -5,11 +5,11 @@ use headtime_units::{Angle, Cylinder, Extent, Lba, Sectors, Track};
 /// The position of a sector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The circle it is on.
+    /// Track of the sector.
     pub track: Track,
-    /// Which slot of the track, counted from the track's own first slot (not from the index mark).
+    /// Slot on the track, counted from the track's own first slot (not from the index mark).
     pub slot: u32,
-    /// Where the slot begins.
+    /// Angle at which the slot begins.
     pub angle: Angle,
 }
 
@@ -18,7 +18,7 @@ pub struct Place {
 pub struct Run {
     /// The first address.
     pub start: Lba,
-    /// How many addresses. At least 1, at most [`Run::sectors_per_track`].
+    /// Number of addresses. At least 1, at most [`Run::sectors_per_track`].
     pub len: u32,
     /// The track.
     pub track: Track,
@@ -35,8 +35,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Where the slot of address `start + sector` begins; `sector` may be `len`, which is where the
-    /// last slot ends.
+    /// Angle at which the slot of address `start + sector` begins. If `sector` is `len`, the angle
+    /// at which the last slot ends.
     pub fn angle(&self, sector: u32) -> Angle {
         debug_assert!(sector <= self.len);
         let mut index = self.index + sector;
@@ -46,7 +46,7 @@ impl Run {
         self.zero + slot_angle(index, self.step)
     }
 
-    /// From one slot to the next, in 2^64ths of a turn, rounded down; 0 for a single slot.
+    /// Angle from one slot to the next, in 2^64ths of a turn, rounded down; 0 for a single slot.
     pub(crate) fn step(&self) -> u64 {
         self.step
     }
@@ -56,7 +56,7 @@ impl Run {
         self.start + Sectors::new(u64::from(self.len))
     }
 
-    /// The first `len` addresses of the run, or all of them.
+    /// The run without the addresses behind its first `len`.
     pub fn truncated(mut self, len: u64) -> Run {
         self.len = self.len.min(u32::try_from(len).unwrap_or(u32::MAX));
         self
@@ -81,7 +81,7 @@ impl Run {
 }
 
 /// The angle of slot `index` counted from a track's zero, rounded up to the next step of an
-/// [`Angle`], where `step` is 2^64 / slots; the same as [`Angle::of_slot`] without a division.
+/// [`Angle`]. `step` is 2^64 / slots. The result equals [`Angle::of_slot`], without a division.
 pub(super) fn slot_angle(index: u32, step: u64) -> Angle {
     Angle::from_bits(((u64::from(index) * step).wrapping_add(0xFFFF_FFFF) >> 32) as u32)
 }
@@ -99,11 +99,11 @@ pub(super) fn step_of(sectors_per_track: u32) -> u64 {
 pub enum Slot {
     /// The sector of an address.
     Data(Lba),
-    /// Nothing: a bad place that addresses pass over, or one whose data is elsewhere.
+    /// Nothing: a bad place that addresses pass over, or a place whose data is elsewhere.
     Bad,
     /// Nothing yet: a spare.
     Spare,
-    /// What the drive keeps for itself.
+    /// A sector that the drive reserves for itself.
     Reserved,
 }
 
@@ -120,7 +120,7 @@ pub struct ZoneInfo {
     pub sectors_per_track: u32,
 }
 
-/// Turns without the whole ones, in 2^64ths of a turn.
+/// Turns without whole turns, in 2^64ths of a turn.
 pub(super) fn fraction(turns: f64) -> u64 {
     ((turns - libm::floor(turns)) * 18_446_744_073_709_551_616.0) as u64
 }

@@ -21,7 +21,7 @@ fn spec(heads: u16, order: Order, sparing: Sparing, zones: Vec<Zone>) -> Spec {
     with_all_room(spec)
 }
 
-/// The same, offering all that its zones hold.
+/// The spec with the full capacity of its zones.
 fn with_all_room(mut spec: Spec) -> Spec {
     let zones = &spec.layout.zones;
     let capacity = zones.iter().map(|zone| zone::capacity(&spec, zone)).sum();
@@ -106,15 +106,14 @@ fn tracks(spec: &Spec, zone: &Zone) -> Vec<(Track, Skew)> {
     order
 }
 
-/// Where everything is, slot by slot, without a formula: walks along the slots and hands out
-/// addresses.
+/// Content of all slots without a formula: walks along the slots and hands out addresses.
 struct Oracle {
     slots: BTreeMap<(Track, u32), (Slot, u32)>,
     places: Vec<(Track, u32)>,
 }
 
 impl Oracle {
-    /// `remapped` is whether to apply remaps.
+    /// Applies remaps if `remapped` is true.
     fn new(spec: &Spec, remapped: bool) -> Oracle {
         let mut slots = BTreeMap::new();
         let mut places = Vec::new();
@@ -144,7 +143,7 @@ impl Oracle {
                     .filter(|slot| matches!(slot, Slot::Data(_) | Slot::Reserved))
                     .count() as u64;
                 usable -= used;
-                // Spares in front are what is left of them when slips have taken theirs.
+                // Spares remain in front as far as slips have not used them.
                 let within = place % area;
                 let area_slips = zone
                     .slips
@@ -179,7 +178,7 @@ impl Oracle {
                 });
             }
             if !slips_use_spares {
-                // Every place that is neither bad nor a spare holds an address, but for the reserved.
+                // Every place that is neither bad, spare nor reserved holds an address.
                 let for_spares = |place: u64| {
                     let within = place % area;
                     if at_front {
@@ -214,7 +213,7 @@ impl Oracle {
                 turned += u64::from(*skew);
                 let first = index as u64 * per_track;
                 let mut angle = turned;
-                // A track is turned by what is slipped on earlier tracks, or earlier cylinders.
+                // Slips on earlier tracks, or earlier cylinders, turn a track.
                 let turned_by = match spec.layout.sparing {
                     Sparing::TrackEnd => first,
                     Sparing::CylinderEnd | Sparing::CylinderFront => first - first % area,
@@ -597,9 +596,9 @@ fn zone_maps() {
     );
 }
 
-/// The same zone of three cylinders under the sparing schemes that keep spares in each cylinder, and at
-/// the end of a zone apart from slips; drawn by hand from the words of the manual. Two zones would show
-/// which cylinders a serpentine turns back on.
+/// A zone of three cylinders under several sparing schemes: with spares in each cylinder, and with spares at the end of
+/// the zone apart from slips. The maps are drawn by hand from the words of the manual. Two zones would show which
+/// cylinders a serpentine turns back on.
 #[test]
 fn zone_maps_with_spares_in_cylinders() {
     let mut small = zone([1, 3], 3);
@@ -726,7 +725,7 @@ fn skews_add_up_within_a_zone() {
     assert_eq!(starts, [1, 3, 5, 8, 0, 2, 1, 3, 5]);
 }
 
-/// Skews given in turns are exact over many tracks, whatever the number of sectors.
+/// Skews given in turns are exact over many tracks, for any number of sectors.
 #[test]
 fn skews_in_turns_do_not_drift() {
     let mut wide = zone([0, 99_999], 7);
@@ -746,8 +745,8 @@ fn skews_in_turns_do_not_drift() {
     }
 }
 
-/// Skews of many turns count as what is left of them: added up as given over four billion tracks, they
-/// once passed the 2^44 that a division by the sectors per track can take.
+/// Skews of many turns count without their whole turns. Added up in full over four billion tracks, they once passed
+/// 2^44, the limit of a division by the sectors per track.
 #[test]
 fn skews_of_many_turns_add_up() {
     let mut wide = zone([0, (1 << 24) - 1], 3);

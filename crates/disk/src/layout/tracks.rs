@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Slipped {
     place: u64,
     count: u64,
-    /// The number of the address that would be at the first of them.
+    /// Number of the address that would be at the first bad place.
     number: u64,
 }
 
@@ -34,10 +34,10 @@ pub(super) struct TrackMap {
     by_head: Vec<Vec<u32>>,
     slips: Vec<Slipped>,
     remaps: Vec<MapRemap>,
-    /// The same by where the data is.
+    /// The remaps in the order of the places of their data.
     moved: Vec<MapRemap>,
     spare_tracks: Vec<SpareTrack>,
-    /// By the first places of strips.
+    /// Index of the strips by their first places.
     buckets: Buckets,
     capacity: u64,
 }
@@ -52,8 +52,8 @@ impl From<Misfit> for ProfileError {
 const BUCKETS: u64 = 1 << 16;
 
 impl TrackMap {
-    /// The mapping, or what of the map does not fit. `capacity` is what the drive offers; if not given,
-    /// all that there is room for.
+    /// The mapping, or the part of the map that does not fit. `capacity` is the drive's number of addresses. If absent,
+    /// the drive offers all addresses that the map has room for.
     pub(super) fn new(
         map: &MapSpec,
         cylinders: u32,
@@ -118,8 +118,8 @@ impl TrackMap {
         Ok(())
     }
 
-    /// Checks a remap before any is in effect, where those before it end at address `end` and have moved
-    /// addresses to `moved`, to which it is added.
+    /// Checks a remap while no remap is in effect. Earlier remaps end at address `end` and have moved addresses to
+    /// `moved`. Adds this remap to `moved` and returns its end.
     fn check_remap(
         &self,
         remap: &MapRemap,
@@ -141,7 +141,7 @@ impl TrackMap {
         if slots < remap.count || remap.slot > slots - remap.count {
             return Err("there are no such slots");
         }
-        // Nothing is moved yet, so that this says what is there without remaps.
+        // No remap is in effect yet, so this is the content without remaps.
         let holds_data = |slot: u32| matches!(self.slot(track, slot), Some(Slot::Data(_)));
         if (remap.slot..remap.slot + remap.count).any(holds_data) {
             return Err("the slots hold addresses of their own");
@@ -170,7 +170,8 @@ impl TrackMap {
         !self.remaps.is_empty()
     }
 
-    /// The cylinders that hold remapped sectors of others, each as often as it does.
+    /// The cylinders that hold remapped sectors of other cylinders. A cylinder appears once for
+    /// each such remap.
     pub(super) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
         let homes = |remap: &MapRemap| remap.address..remap.address + u64::from(remap.count);
         let is_elsewhere = move |remap: &&MapRemap| {
@@ -183,7 +184,8 @@ impl TrackMap {
         elsewhere.map(|remap| remap.cylinder)
     }
 
-    /// Cylinders that a higher address may be below a lower one, and one more.
+    /// Largest number of cylinders by which a higher address may be farther out than a lower
+    /// address, plus one.
     pub(super) fn group_cylinders(&self) -> u32 {
         let (mut highest, mut slack) = (0, 0);
         for flat in &self.flats {
@@ -212,7 +214,7 @@ impl TrackMap {
         }
     }
 
-    /// The strip that an address is in, unless it is moved.
+    /// The strip of an address, for an address that is not remapped.
     pub(super) fn strip_of(&self, address: u64) -> usize {
         self.strip_of_place(self.place(address).0)
     }
@@ -237,8 +239,7 @@ impl TrackMap {
         found.ok().map(|at| &self.spare_tracks[at])
     }
 
-    /// The place of an address, and how many addresses from it on are in consecutive places as far as
-    /// slips go.
+    /// The place of an address, and the number of addresses from there on in consecutive places, as far as slips go.
     fn place(&self, address: u64) -> (u64, u64) {
         let next = self.slips.partition_point(|slip| slip.number <= address);
         let passed = match next.checked_sub(1).map(|last| &self.slips[last]) {
@@ -256,7 +257,7 @@ impl TrackMap {
     fn address(&self, place: u64) -> u64 {
         let next = self.slips.partition_point(|slip| slip.place <= place);
         let number = match next.checked_sub(1).map(|last| &self.slips[last]) {
-            // Within the slip, the address behind it.
+            // For a place within the slip, this is the address behind the slip.
             Some(last) => last.number + place.saturating_sub(last.place + last.count),
             None => place,
         };
@@ -321,7 +322,7 @@ impl TrackMap {
         }
     }
 
-    /// Of a track that there is: an angle, the slot that begins there, and its slots.
+    /// An angle of an existing track, the slot that begins at this angle, and the number of slots.
     fn circle(&self, track: Track) -> (Angle, u32, u32) {
         if let Some(flat) = self.strip_of_track(track) {
             let zero = flat.zero_of(flat.along(track.cylinder.0));
@@ -339,7 +340,7 @@ impl TrackMap {
         }
     }
 
-    /// Where a slot that there is begins.
+    /// Angle at which an existing slot begins.
     pub(super) fn slot_angle(&self, track: Track, slot: u32) -> Angle {
         let (zero, first_slot, sectors_per_track) = self.circle(track);
         let index = index(slot, first_slot, sectors_per_track);
@@ -409,7 +410,7 @@ impl TrackMap {
         self.extent(flat, along)
     }
 
-    /// `None` for a track that there is not; empty for one of spares.
+    /// `None` if there is no such track; empty for a track of spares.
     pub(super) fn track_extent(&self, track: Track) -> Option<Extent> {
         match self.strip_of_track(track) {
             Some(flat) => Some(self.extent(flat, flat.along(track.cylinder.0))),
@@ -442,7 +443,7 @@ pub struct Fitted {
     pub map: MapSpec,
     /// Cylinders that the map reaches.
     pub cylinders: u32,
-    /// Addresses that it has room for.
+    /// Addresses that the map has room for.
     pub room: u64,
     /// Slips that were left out.
     pub slips: usize,
@@ -450,8 +451,8 @@ pub struct Fitted {
     pub remaps: usize,
 }
 
-/// Removes slips and remaps that do not fit from a map, and spare tracks that it does not need.
-/// `offered` is the number of addresses that the drive offers, where there is room for so many.
+/// Removes slips and remaps that do not fit from a map, and spare tracks that the map does not
+/// need. `offered` is the number of addresses that the drive offers, if the map has room for them.
 ///
 /// # Errors
 ///

@@ -2,9 +2,9 @@
 //!
 //! There are three counts. A *number* counts the places that could hold an address, from the first
 //! one of the zone. A *place* counts slots from the first slot of the zone along the order of
-//! tracks, bad ones and spares included. An *ordinal* counts tracks in that order.
+//! tracks, bad slots and spares included. An *ordinal* counts tracks in that order.
 //!
-//! There are two ways from number to place. They differ in whether slips use spares:
+//! There are two mappings from number to place. They differ in whether slips use spares:
 //!
 //! ```text
 //! slips use spares:    number ── area ── spares in front that slips left ── slips of the area ──► place
@@ -31,18 +31,19 @@ struct Slip {
     number: u64,
     /// The area; 0 where slips concern the zone.
     area: u64,
-    /// How many slips of the area (or zone) come before.
+    /// Number of slips of the area (or zone) before this slip.
     before: u64,
 }
 
-/// What slips say of addresses: those of consecutive places say it once.
+/// Shift of addresses by slips. Slips of consecutive places share one entry.
 #[derive(Clone, Copy, Debug)]
 struct Move {
-    /// That of the first address.
+    /// Number of the first address that is shifted.
     number: u64,
     /// The area.
     area: u64,
-    /// By how many places that address and all after it in the area (or zone) move on.
+    /// Number of places for which that address and all later addresses of the area (or zone) move
+    /// on.
     places: u64,
 }
 
@@ -60,8 +61,8 @@ impl Move {
     }
 }
 
-/// Buckets of the table that finds the slips before a number, for each of their numbers: nearly every
-/// bucket then has none.
+/// Buckets of the table that finds the slips before a number, for each entry of the table. With this factor nearly
+/// every bucket is empty.
 const BUCKETS_PER_MOVE: u64 = 8;
 const BUCKETS_MOST: u64 = 1 << 14;
 
@@ -76,27 +77,29 @@ pub(super) struct ZoneMap {
     reserved: u64,
     by_track: Divider,
     by_heads: Divider,
-    /// Tracks differ by head. `per_track`, `by_track` and `step` are then those of the longest.
+    /// Tracks that differ by head, if they do. `per_track`, `by_track` and `step` then belong to
+    /// the longest.
     by_head: Option<Box<ByHead>>,
     order: Order,
     groups: Groups,
     areas: Option<Areas>,
     /// Slips and remaps count tracks.
     in_tracks: bool,
-    /// Slips before the unit (a track or a cylinder, of so many places) that a track is in turn it.
+    /// Places in a unit (a track or a cylinder), if slips turn tracks. Each slip in front of a
+    /// track's unit turns the track by one sector.
     slips_turn: Option<Divider>,
     slips: Vec<Slip>,
-    /// For each number at which slips move addresses on, what the last of them says.
+    /// Shifts in ascending order: one entry for each number at which slips move addresses on.
     moves: Vec<Move>,
-    /// Of them by their numbers.
+    /// Index of `moves` by number.
     moved_by: Buckets,
-    /// The places of all slips, also of those that no address passes.
+    /// The places of all slips, also of slips that no address passes.
     bad: Vec<u64>,
     /// Addresses are in consecutive places throughout.
     is_plain: bool,
-    /// From, to; ascending.
+    /// Remapped places and the places of their data, ascending.
     remaps: Vec<(u64, u64)>,
-    /// To, from; ascending.
+    /// Places of remapped data and the remapped places, ascending.
     remapped: Vec<(u64, u64)>,
     skews: Skews,
     step: u64,
@@ -107,11 +110,11 @@ pub(super) struct ZoneMap {
 struct Areas {
     /// Places in an area.
     places: u64,
-    /// Those that could hold an address.
+    /// Places of an area that could hold an address.
     numbers: u64,
     by_places: Divider,
     by_numbers: Divider,
-    /// Areas that are complete; what follows them has no spares.
+    /// Areas that are complete. The rest of the zone has no spares.
     complete: u64,
     /// Spares are at the front.
     at_front: bool,
@@ -141,13 +144,13 @@ struct Skews {
     track: Turned,
     cylinder: Turned,
     group: Turned,
-    /// Any of them is in sectors, and not a whole number of turns.
+    /// True if any skew is in sectors and not a whole number of turns.
     any_sectors: bool,
-    /// Any of them is a part of a turn.
+    /// True if any skew is a part of a turn.
     any_turns: bool,
 }
 
-/// A skew in whole sectors, less than a track of them, and a part of a turn, one of which is zero.
+/// A skew as whole sectors, less than a track, plus a part of a turn. One is zero.
 #[derive(Clone, Copy, Debug, Default)]
 struct Turned {
     sectors: u64,
@@ -159,8 +162,8 @@ impl Turned {
     fn new(skew: Skew, per_track: u64) -> Turned {
         match skew {
             Skew::Sectors(sectors) => Turned {
-                // Whole turns do nothing, and over many tracks they add up to more than can be
-                // divided.
+                // Whole turns have no effect. Over many tracks their sum would be too large for the
+                // division.
                 sectors: u64::from(sectors) % per_track,
                 turns: 0,
             },
@@ -183,7 +186,7 @@ struct Circle {
     group_steps: u64,
 }
 
-/// Addresses that a zone yields: the number of places less what is reserved, spare or slipped.
+/// Addresses that a zone yields: its places without reserved, spare and slipped places.
 pub(super) fn capacity(spec: &Spec, zone: &Zone) -> u64 {
     let cylinders = u64::from(zone.cylinders());
     let heads = u64::from(spec.geometry.heads);
@@ -199,7 +202,7 @@ pub(super) fn capacity(spec: &Spec, zone: &Zone) -> u64 {
         Sparing::ZoneEnd => zone.spares,
     };
     let slipped = if spec.layout.sparing == Sparing::DiskEnd || !spec.layout.slips_use_spares {
-        // Those among the spares cost nothing.
+        // Slips among the spares cost no address.
         let areas = Areas::of(spec, zone);
         let costs = |slip: &&u64| match &areas {
             Some(areas) => !areas.is_for_spares(**slip % areas.places),
@@ -227,7 +230,7 @@ impl Areas {
             }
             Sparing::TracksAtZoneEnd | Sparing::DiskEnd | Sparing::ZoneEnd => return None,
         };
-        // More spares than places are refused, but asked about before.
+        // A profile with more spares than places is refused, but only after this call.
         let numbers = places.saturating_sub(zone.spares).max(1);
         Some(Areas {
             places,
@@ -376,7 +379,7 @@ impl ZoneMap {
         }
     }
 
-    /// The area of a place and the first place of it.
+    /// The area of a place, and the area's first place.
     fn area_of_place(&self, place: u64) -> (u64, u64) {
         match &self.areas {
             None => (0, 0),
@@ -387,8 +390,8 @@ impl ZoneMap {
         }
     }
 
-    /// A slip as numbers see it, where `last` is the one before it; nothing for one among spares
-    /// that no address passes.
+    /// The slip at `place`, with its number. `last` is the previous slip. `None` for a slip among
+    /// spares that no address passes.
     fn slip(&self, place: u64, last: Option<&Slip>) -> Option<Slip> {
         let (area, base) = self.area_of_place(place);
         let in_zone = last.map_or(0, |last| last.before + 1);
@@ -423,7 +426,8 @@ impl ZoneMap {
         Some(slip(area, before, area * areas.numbers + within))
     }
 
-    /// Spares at the front of an area that none of its slips uses: data begins behind them.
+    /// Spares at the front of an area that no slip of the area uses. Data begins behind these
+    /// spares.
     fn unused_in_front(&self, area: u64) -> u64 {
         match &self.areas {
             Some(areas) if areas.at_front && areas.slips_use_spares => {
@@ -436,7 +440,8 @@ impl ZoneMap {
         }
     }
 
-    /// Slips that move a number, and how many numbers from it on the next one does not move.
+    /// Slips that move `number`, and the count of numbers from `number` on that the next slip does
+    /// not move.
     fn slipped_before(&self, number: u64, area: u64) -> (u64, u64) {
         let next = self.moved_by.until(&self.moves, |at| at.number, number);
         let passed = match next.checked_sub(1).map(|last| &self.moves[last]) {
@@ -450,8 +455,8 @@ impl ZoneMap {
         (passed, room)
     }
 
-    /// The place of a number, and how many numbers from here on are in consecutive places as far as
-    /// slips and areas go.
+    /// The place of a number, and the count of numbers from `number` on in consecutive places, as
+    /// far as slips and areas go.
     fn place_of_number(&self, number: u64) -> (u64, u64) {
         let Some(areas) = &self.areas else {
             if self.slips.is_empty() {
@@ -482,7 +487,7 @@ impl ZoneMap {
         (base + passed, room.min(until_slip))
     }
 
-    /// The first number whose place is not before `place`, and what is at `place` itself.
+    /// The first number whose place is not before `place`, and the content of `place` itself.
     fn number_at(&self, place: u64) -> (u64, Slot) {
         let (number, spare) = self.first_number_at(place);
         let slot = if self.bad.binary_search(&place).is_ok() {
@@ -538,7 +543,7 @@ impl ZoneMap {
         }
     }
 
-    /// Returns true if nothing is at `place` (a track if slips count tracks) before any remap.
+    /// Returns true if `place` (a track if slips count tracks) is empty without remaps.
     pub(super) fn is_spare(&self, place: u64) -> bool {
         let slot = if self.in_tracks {
             let (track, slot) = self.number_at(place);
@@ -600,7 +605,8 @@ impl ZoneMap {
         )
     }
 
-    /// The same where tracks differ by head. Apart, so that others do not carry it along.
+    /// [`ZoneMap::run`] where tracks differ by head. A function of its own keeps this code out of
+    /// the common path.
     #[inline(never)]
     fn run_by_head(&self, by_head: &ByHead, address: u64, place: u64, room: u64) -> Run {
         let (at, slot) = self.along_at(by_head, place);
@@ -615,7 +621,7 @@ impl ZoneMap {
         )
     }
 
-    /// The run of an address on a track of so many slots, of which no more than `room` follow each other.
+    /// The run of an address on a track of `per_track` slots. At most `room` addresses are in consecutive places.
     #[inline(always)]
     fn run_on(
         &self,
@@ -688,7 +694,7 @@ impl ZoneMap {
         }
     }
 
-    /// The same of one whose place in its group is known.
+    /// The track with this ordinal, if its place in its group is known.
     #[inline(always)]
     fn circle_along(&self, ordinal: u64, at: &Along) -> Circle {
         if !matches!(self.order, Order::SurfaceSerpentine { .. }) {
@@ -720,7 +726,8 @@ impl ZoneMap {
         }
     }
 
-    /// The same in an order by cylinders, of the `along`th track of a cylinder, counted from the zone's first.
+    /// The track with this ordinal in an order by cylinders: the `along`th track of `cylinder`, counted from the zone's
+    /// first cylinder.
     #[inline(always)]
     fn circle_on(&self, ordinal: u64, cylinder: u64, along: u32) -> Circle {
         let backward = self.runs_backward(cylinder);
@@ -768,7 +775,8 @@ impl ZoneMap {
         }
     }
 
-    /// Where slot 0 of a track begins: sectors from the track's zero, and the angle of that.
+    /// Start of slot 0 of a track: the sectors from the track's zero, and the angle of the track's
+    /// zero.
     #[inline(always)]
     fn zero(&self, ordinal: u64, circle: &Circle) -> (u32, Angle) {
         let skews = &self.skews;

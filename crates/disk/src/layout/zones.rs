@@ -1,4 +1,4 @@
-//! The zones of a drive, and which of them an address or a track is in.
+//! The zones of a drive, and the lookup of the zone of an address or a track.
 
 use super::buckets::Buckets;
 use super::zone::ZoneMap;
@@ -8,7 +8,7 @@ use headtime_units::Track;
 #[derive(Clone, Debug)]
 pub(super) struct Zones {
     zones: Vec<ZoneMap>,
-    /// By their ends.
+    /// Index of the zones by their ends.
     buckets: Buckets,
     heads: u16,
     group_cylinders: u32,
@@ -48,7 +48,8 @@ impl Zones {
         }
     }
 
-    /// Cylinders within which the order of addresses is not that of cylinders.
+    /// Cylinders in the largest group within which addresses need not follow the order of
+    /// cylinders.
     pub(super) fn group_cylinders(&self) -> u32 {
         self.group_cylinders
     }
@@ -57,7 +58,7 @@ impl Zones {
         self.remapped
     }
 
-    /// The cylinders that hold remapped sectors of others.
+    /// The cylinders that hold remapped sectors of other cylinders.
     pub(super) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
         self.zones.iter().flat_map(ZoneMap::strays)
     }

@@ -5,12 +5,12 @@ use headtime_units::Nanos;
 
 /// Distances up to this have an entry of their own.
 const DENSE: u32 = 1 << 14;
-/// Farther ones lie between knots, 2^`KNOT_BITS` in each doubling of the distance.
+/// Longer distances lie between knots, 2^`KNOT_BITS` in each doubling of the distance.
 const KNOT_BITS: u32 = 9;
 
 /// Seek times in nanoseconds by distance, looked up in constant time.
 ///
-/// Distances below 16,384 cylinders are exact. Longer ones, on drives that have them, are
+/// Distances below 16,384 cylinders are exact. Longer distances, on drives that have them, are
 /// interpolated between 512 knots per doubling of the distance.
 #[derive(Clone, Debug)]
 pub struct SeekTimes {
@@ -19,7 +19,7 @@ pub struct SeekTimes {
     least: LeastTimes,
 }
 
-/// For each entry of [`SeekTimes`], a lower bound of it and of all entries behind it.
+/// For each entry of [`SeekTimes`], a lower bound of this entry and all later entries.
 #[derive(Clone, Debug)]
 pub(super) struct LeastTimes {
     dense: Vec<u32>,
@@ -27,7 +27,7 @@ pub(super) struct LeastTimes {
 }
 
 impl SeekTimes {
-    /// The times of a drive of so many cylinders.
+    /// The seek times of a drive with `cylinders` cylinders.
     pub(crate) fn new(curve: &SeekCurve, cylinders: u32) -> SeekTimes {
         let mut rising = Rising::of(curve);
         let mut time = |distance: u32| match &mut rising {
@@ -86,7 +86,7 @@ impl SeekTimes {
         Nanos::from_nanos(if high >= low { low + part } else { low - part })
     }
 
-    /// At most the time of any seek over `distance` cylinders or more; zero for zero.
+    /// Lower bound of the time of any seek over `distance` cylinders or more; zero for zero.
     ///
     /// # Panics
     ///
@@ -95,8 +95,8 @@ impl SeekTimes {
         self.least.time(distance)
     }
 
-    /// For each distance what `least` makes of the bounds of these times and of others, of a drive with
-    /// as many cylinders. It is no more than either.
+    /// For each distance, `least` of two bounds: the bound of these times and the bound of `other`. Both are for the
+    /// same number of cylinders. The result of `least` is no more than either bound.
     pub(super) fn least_with(
         &self,
         other: &SeekTimes,
@@ -211,7 +211,7 @@ fn rounded(nanos: f64) -> u32 {
 struct Between {
     from: (f64, f64),
     to: (f64, f64),
-    /// Of the ratio of both distances, if times go with the logarithm of the distance.
+    /// Logarithm of the ratio of both distances, if times go with the logarithm of the distance.
     log: Option<f64>,
 }
 
@@ -241,8 +241,7 @@ impl Between {
     }
 }
 
-/// A table that is asked for one distance after the other, each beyond the one before: what holds between two of its points
-/// is worked out once.
+/// A table that is read at rising distances. The line between two points is computed once.
 struct Rising<'a> {
     points: &'a [(u32, Nanos)],
     interpolation: Interpolation,

@@ -63,7 +63,7 @@ fn small() -> Profile {
         .unwrap()
 }
 
-/// What an access of the small drive does, in microseconds:
+/// Steps of an access of the small drive, in microseconds:
 /// `address+sectors: seek switch rotation transfer` for each step.
 fn timeline(from: Track, micros: u64, extent: Extent, op: Op, zero_latency: bool) -> Vec<String> {
     let profile = small();
@@ -96,11 +96,11 @@ fn an_access_over_the_ends_of_track_cylinder_and_zone() {
     // With 1 ms of settling a write misses it by a turn.
     let write = timeline(track(0, 0), 0, Extent::at(8, 4), Op::Write, false);
     assert_eq!(write, ["8+2: 0 0 8000 2000", "10+2: 0 11000 0 2000"]);
-    // To cylinder 1 the skew is 3 sectors, of which the seek takes 2.
+    // To cylinder 1 the skew is 3 sectors. The seek takes 2 sectors.
     let read = timeline(track(0, 1), 0, Extent::at(18, 3), Op::Read, false);
     assert_eq!(read, ["18+2: 0 0 9000 2000", "20+1: 2000 1000 0 1000"]);
     // Address 39 is the zone's spare and has none; the next zone has 5 slots of 2 ms and starts at
-    // angle zero. Slot 2 of it is slipped.
+    // angle zero. Slot 2 of the next zone is slipped.
     let read = timeline(track(1, 1), 0, Extent::at(38, 4), Op::Read, false);
     assert_eq!(
         read,
@@ -141,7 +141,7 @@ fn a_negative_settling_shortens_writes_and_never_below_nothing() {
     assert_eq!(ways(&sooner, Op::Write), [0, 200, 1700, 3700]);
     let at_once = settling(-2_500_000);
     assert_eq!(ways(&at_once, Op::Write), [0, 0, 0, 1500]);
-    // What is promised of any seek holds for the shorter ones.
+    // The bound covers reads and writes, so the shorter of the two counts.
     let bounds = |mechanics: &Mechanics| {
         [0, 1, 2, 3].map(|distance| mechanics.seek_at_least(distance).as_nanos() / US)
     };
@@ -158,16 +158,16 @@ fn a_negative_settling_shortens_writes_and_never_below_nothing() {
 
 #[test]
 fn a_zero_latency_access_takes_what_comes() {
-    // The head is over the middle of sector 4 of 2..8: it reads 5, 6 and 7, and 2 to 4 after the
-    // turn, in all to the end of sector 4.
+    // The head is over the middle of sector 4 of 2..8. It reads 5, 6 and 7, and 2 to 4 after the
+    // turn. The access ends with sector 4.
     let read = |micros, extent| timeline(track(0, 0), micros, extent, Op::Read, true);
     assert_eq!(
         read(4_500, Extent::at(2, 6)),
         ["5+3: 0 0 500 3000", "2+3: 0 0 4000 3000"]
     );
-    // Over the last sector it waits for the first.
+    // If the head lands over the last sector, it waits for the first.
     assert_eq!(read(7_500, Extent::at(2, 6)), ["2+6: 0 0 4500 6000"]);
-    // Before the first, as ever.
+    // If the head lands before the first sector, nothing changes.
     assert_eq!(read(1_500, Extent::at(2, 6)), ["2+6: 0 0 500 6000"]);
     // A whole track takes a turn from the next sector on.
     assert_eq!(
@@ -240,7 +240,8 @@ fn tables_are_read_between_their_points() {
     };
     let linear = SeekTimes::new(&curve(Interpolation::Linear), 13);
     let times: Vec<u64> = (0..13).map(|d| linear.time(d).as_nanos() / US).collect();
-    // From (0, 0) to the first point; past the last the line goes on, here down.
+    // The first line is from (0, 0) to the first point. Past the last point the line goes on, here
+    // down.
     assert_eq!(
         times,
         [
@@ -315,8 +316,8 @@ fn equations_give_the_times_of_their_papers() {
     );
 }
 
-/// The measured table of the Atlas 10K dips (its entry for 2 cylinders is below that for 1), so
-/// that a seek is not always longer than a shorter one; the bound is.
+/// The measured table of the Atlas 10K dips: its entry for 2 cylinders is below its entry for 1. A
+/// longer distance can therefore take less time. The bound never falls.
 #[test]
 fn measured_tables_may_dip_but_their_bound_does_not() {
     let mechanics = Mechanics::new(&profile::by_name("atlas10k").unwrap());
@@ -352,14 +353,15 @@ fn long_distances_are_near_the_curve() {
     }
 }
 
-/// What the provenance of the drives that were put together claims.
+/// The composed drives have the means that their provenance claims.
 #[test]
 fn composed_drives_have_the_published_means() {
     for (name, seek_ms, rate_mb, iops) in [
-        // As at every other place here, without what a read costs more for missing the buffer: 0.35 ms
-        // take it from 77 to the 75 a second that its provenance states.
+        // No rate here includes the extra time of a read that misses the buffer. Its 0.35 ms reduce 77 reads a second
+        // to the 75 that the provenance states.
         ("barracuda-7200.10-160", 8.5, 76.0..79.0, 76.0..79.0),
-        // Without its overhead, which comes behind the data: 0.55 ms make 75 of it.
+        // This rate does not include the overhead behind the data, 0.55 ms. With the overhead the
+        // rate is 75.
         ("st3400620as", 8.5, 76.0..79.0, 77.0..80.0),
         ("wd5000aaks", 8.9, 91.0..98.0, 73.0..77.0),
         ("exos-x18", 7.5, 264.0..276.0, 82.0..86.0),
@@ -496,7 +498,7 @@ proptest! {
         );
     }
 
-    /// In order of addresses, an access ends when its second part does.
+    /// Without zero latency, an access ends with its second part.
     #[test]
     fn an_access_in_two_parts_takes_as_long_as_in_one((drive, from, now, extent, op) in accesses(), cut in any::<Index>()) {
         let (layout, mechanics) = &drives()[drive];
@@ -548,7 +550,8 @@ proptest! {
 }
 
 proptest! {
-    /// The short way of a request that is one run is the walk, or none if the walk takes two steps.
+    /// `one_step` equals the walk of a request that is one run. It gives `None` if the walk takes
+    /// two steps.
     #[test]
     fn an_access_of_one_run_is_the_only_step_of_its_walk(
         lba in any::<Index>(),

@@ -5,12 +5,12 @@ use crate::layout::{Layout, Run};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 
-/// One run of sectors, and the way to it.
+/// One run of sectors, and the movement to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The sectors, and where they are.
+    /// The sectors and their positions.
     pub run: Run,
-    /// When the arm leaves for it.
+    /// Time at which the arm leaves for the run.
     pub begin: Time,
     /// Arm movement, settled.
     pub seek: Nanos,
@@ -18,18 +18,18 @@ pub struct Step {
     pub switch: Nanos,
     /// Every other wait for the first of the sectors.
     pub rotation: Nanos,
-    /// From the first sector to the last.
+    /// Time from the first sector to the last.
     pub transfer: Nanos,
     turn: Nanos,
 }
 
 impl Step {
-    /// When the head is over the first sector.
+    /// Time at which the head is over the first sector.
     pub fn transfer_begin(&self) -> Time {
         self.begin + self.seek + self.switch + self.rotation
     }
 
-    /// When the last sector has passed.
+    /// Time at which the last sector has passed.
     pub fn end(&self) -> Time {
         self.transfer_begin() + self.transfer
     }
@@ -39,7 +39,7 @@ impl Step {
         Extent::new(self.run.start, Sectors::new(u64::from(self.run.len)))
     }
 
-    /// When the first `sectors` sectors of the run have passed; `transfer_begin` for none.
+    /// Time at which the first `sectors` sectors of the run have passed; `transfer_begin` for none.
     ///
     /// # Panics
     ///
@@ -50,7 +50,7 @@ impl Step {
     }
 }
 
-/// How long the first `sectors` sectors of a run take to pass, exactly from slot to slot.
+/// Time in which the first `sectors` sectors of a run pass, exactly from slot to slot.
 #[inline(always)]
 fn passing(run: &Run, sectors: u32, turn: Nanos) -> Nanos {
     if sectors == 0 {
@@ -86,12 +86,12 @@ pub struct Access {
     pub rotation: Nanos,
     /// Sectors under the head.
     pub transfer: Nanos,
-    /// Where the heads are left.
+    /// Track where the heads are left.
     pub track: Track,
 }
 
 impl Access {
-    /// All of it.
+    /// Total time of the access.
     pub fn total(&self) -> Nanos {
         self.seek + self.switch + self.rotation + self.transfer
     }
@@ -118,23 +118,22 @@ pub struct Walk<'a> {
     /// The first address not yet given to a part.
     next: Lba,
     end: Lba,
-    /// What is left of a track that a zero-latency access takes as it comes: first what the head
-    /// reaches, then what it left out at the start.
+    /// Rest of a track in a zero-latency access. The access takes `part` first, the sectors that
+    /// the head reaches first. Then it takes `left_out`, the sectors that it left out at the start.
     part: Extent,
     left_out: Extent,
-    /// The same if all of it is one run, which is the rule.
+    /// Replaces `left_out` if the sectors of the track are one run, which is the rule.
     left_out_run: Option<Run>,
     first: bool,
     /// The run at `next`, if it has been looked up.
     known: Option<Run>,
-    /// The way from `track` to another one, if it has been worked out.
+    /// The movement from `track` to another track, if it has been computed.
     known_way: Option<(Track, Reposition)>,
     seek_error: i64,
 }
 
 impl Mechanics {
-    /// How an access goes: the steps from `from` at `at` until the last sector of `extent` has
-    /// passed.
+    /// The steps of an access from `from` at `at` until the last sector of `extent` has passed.
     ///
     /// # Panics
     ///
@@ -167,7 +166,7 @@ impl Mechanics {
         }
     }
 
-    /// Goes to `run` by `way`, waits for its first sector, and takes all.
+    /// Moves to `run` by `way`, waits for its first sector, and takes all sectors.
     #[inline(always)]
     fn pass(&self, run: Run, begin: Time, way: Reposition) -> Step {
         let from = phase(&run, 0, self.turn);
@@ -183,7 +182,7 @@ impl Mechanics {
         }
     }
 
-    /// The only step of an access that is one run; `None` if a zero-latency access takes it in two parts.
+    /// The only step of an access that is one run; `None` if a zero-latency access takes the run in two parts.
     #[inline(always)]
     pub(crate) fn one_step(
         &self,
@@ -229,21 +228,21 @@ impl Mechanics {
 }
 
 impl<'a> Walk<'a> {
-    /// The same access with a first movement that takes `nanos` longer (or shorter, but never less
-    /// than zero). Without a movement there is no error.
+    /// Makes the first movement longer by `nanos` (shorter if negative, but never less than zero).
+    /// Without a movement there is no error.
     pub fn with_seek_error(mut self, nanos: i64) -> Walk<'a> {
         self.seek_error = nanos;
         self
     }
 
-    /// The same access, whose first run may have been looked up.
+    /// Passes the first run, if the caller has looked it up.
     pub(crate) fn with_first(mut self, run: Option<Run>) -> Walk<'a> {
         debug_assert!(run.is_none_or(|run| run == self.layout.run(self.next)));
         self.known = run;
         self
     }
 
-    /// The same access, the first way of which, to a track, may have been worked out.
+    /// Passes the first movement and its destination, if the caller has computed them.
     pub(crate) fn with_first_way(mut self, way: Option<(Track, Reposition)>) -> Walk<'a> {
         debug_assert!(
             way.is_none_or(|(to, way)| way == self.mechanics.reposition(self.track, to, self.op))
@@ -252,7 +251,7 @@ impl<'a> Walk<'a> {
         self
     }
 
-    /// The way to a track.
+    /// The movement to a track.
     #[inline(always)]
     fn way(&mut self, to: Track) -> Reposition {
         match self.known_way {
@@ -292,8 +291,8 @@ impl<'a> Walk<'a> {
         step
     }
 
-    /// How long before the head reaches `run`'s track, after the arm leaves, the first sector of the
-    /// run began to pass: less than a turn.
+    /// Time from the moment at which the run's first sector last began to pass until the arm has reached the track of
+    /// `run`. Less than a turn.
     fn landed(&mut self, run: &Run) -> Nanos {
         let mechanics = self.mechanics;
         let mut way = self.way(run.track).total();
@@ -305,9 +304,9 @@ impl<'a> Walk<'a> {
         mechanics.wait(phase(run, 0, mechanics.turn), arrival)
     }
 
-    /// Takes a run as it comes: gives the part that the head reaches first and keeps the rest.
-    /// Sectors that have begun when the head lands are left for the end of the turn, unless that is
-    /// all but the last.
+    /// Takes the sectors of a run as they pass: returns the part that the head reaches first and
+    /// stores the rest. Sectors that have begun when the head lands are left for the end of the
+    /// turn. The run is not divided if even its last sector begins by then.
     fn divide_run(&mut self, run: Run) -> Run {
         let turn = self.mechanics.turn;
         let landed = self.landed(&run);
@@ -316,7 +315,8 @@ impl<'a> Walk<'a> {
         if landed.is_zero() || landed >= begin(run.len - 1) {
             return run;
         }
-        // Nearly the sector that passes when the head lands; then the first that begins after it.
+        // The estimate is near the sector that passes when the head lands. The loops find the first
+        // sector that begins after landing.
         let estimate = landed.as_nanos() * u64::from(run.sectors_per_track) / turn.as_nanos();
         let mut after = (estimate as u32).min(run.len - 1);
         while begin(after) < landed {
@@ -329,8 +329,8 @@ impl<'a> Walk<'a> {
         run.skipped(after)
     }
 
-    /// The same for the addresses from `start` to `end`, which belong to the track of `run` but are
-    /// not all in one run.
+    /// As [`Walk::divide_run`], for the addresses from `start` to `end`. They belong to the track
+    /// of `run`, but are not all in one run.
     fn divide(&mut self, run: Run, start: Lba, end: Lba) {
         self.part = Extent::new(start, end - start);
         self.left_out = Extent::new(start, Sectors::ZERO);
@@ -345,7 +345,7 @@ impl<'a> Walk<'a> {
         let mut first_after = None;
         while address < end {
             let piece = self.layout.run(address).truncated((end - address).get());
-            // Remapped sectors are elsewhere and have no part in the order.
+            // Remapped sectors are on other tracks and have no part in the order.
             if piece.track == run.track {
                 let begin = |sector| self.mechanics.wait(origin, phase(&piece, sector, turn));
                 last_begin = begin(piece.len - 1);
@@ -394,7 +394,7 @@ impl Iterator for Walk<'_> {
                 self.next = whole.end();
                 return Some(self.step(whole));
             }
-            // A run that goes up to the end of the track needs no look at the rest of it.
+            // If the run goes up to the end of the track, the rest of the track needs no lookup.
             let to_end = run.slot + run.len == run.sectors_per_track;
             let start = self.next;
             self.next = if to_end || whole.end() == self.end {

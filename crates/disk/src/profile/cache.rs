@@ -18,41 +18,41 @@ pub struct CacheSpec {
     /// Logical sectors in a segment, 1 to the capacity (`Segment size (in blks)`).
     #[serde(deserialize_with = "whole::<_, _, 1, 0xffff_ffff>")]
     pub segment_sectors: u32,
-    /// Logical sectors that all segments hold together; how many of them hold any then follows the load:
-    /// many short ones, or few full ones. Those that commands need are kept beyond it. Zero: as many as fit
-    /// into the segments. Not in DiskSim.
+    /// Logical sectors that all segments hold together. The number of segments that hold data then follows the load:
+    /// many short segments, or few full segments. Segments that commands need remain even beyond this room. Zero: as
+    /// many sectors as fit into the segments. Not in DiskSim.
     #[serde(skip_serializing_if = "form::is_none")]
     pub room_sectors: u32,
-    /// How many of them may hold written data at a time, 1 to `segments`
+    /// Most segments that may hold written data at a time, 1 to `segments`
     /// (`Maximum number of write segments`).
     pub write_segments: u32,
     /// One segment is for writes alone (`Use separate write segment`). Needs two segments.
     pub dedicated_write_segment: bool,
-    /// How far a read goes on by itself (`Buffer continuous read`).
+    /// End of the read-ahead behind a read (`Buffer continuous read`).
     pub read_ahead: ReadAhead,
     /// Sectors read ahead before another command may interrupt (`Minimum read-ahead (blks)`).
     pub read_ahead_min: u32,
     /// Sectors read ahead at most (`Maximum read-ahead (blks)`).
     #[serde(deserialize_with = "whole::<_, _, 0, 0xffff_fffe>")]
     pub read_ahead_max: u32,
-    /// The same behind a read on the track of the read before it: so many sectors, and not beyond the end
-    /// of the track. Zero: as behind any other. Not in DiskSim.
+    /// Sectors read ahead before another command may interrupt, behind a read on the track of the previous read. The
+    /// end of the track ends this minimum. Zero: no such minimum. Not in DiskSim.
     #[serde(skip_serializing_if = "form::is_none")]
     pub second_read_ahead_min: u32,
-    /// What becomes of the data of the command itself (`Read-ahead over requested`).
+    /// Fate of the data of the command itself (`Read-ahead over requested`).
     pub requested_data: RequestedData,
     /// A full hit starts reading ahead if the drive is idle (`Read-ahead on idle hit`).
     pub read_ahead_on_idle_hit: bool,
-    /// Sectors before the first one wanted are kept if they pass under the head while it waits
-    /// (`Read any free blocks`).
+    /// Sectors in front of the first wanted sector are stored if they pass under the head while it
+    /// waits (`Read any free blocks`).
     pub read_free_sectors: bool,
     /// A read whose first sector is just being read ahead is a partial hit
     /// (`Allow almost read hits`).
     pub almost_read_hits: bool,
-    /// A full hit may use the bus while the arm is at work: for another command, or reading ahead in
-    /// another segment, which a hit ends else (`Allow sneaky full read hits`).
+    /// A full hit may use the bus while the arm is at work: for another command, or reading ahead in another segment.
+    /// Otherwise a hit ends such a read-ahead (`Allow sneaky full read hits`).
     pub sneaky_full_read_hits: bool,
-    /// A partial hit may (`Allow sneaky partial read hits`).
+    /// A partial hit may use the bus in this way (`Allow sneaky partial read hits`).
     pub sneaky_partial_read_hits: bool,
     /// Queued reads are searched for hits whenever the bus is free
     /// (`Allow sneaky intermediate read hits`).
@@ -61,13 +61,13 @@ pub struct CacheSpec {
     pub read_hits_on_write_data: bool,
     /// Data of queued writes are fetched while the bus is free (`Allow write prebuffering`).
     pub write_prebuffering: bool,
-    /// When a write completes (`Fast write level`).
+    /// Time at which a write completes (`Fast write level`).
     pub write_back: WriteBack,
-    /// How long the drive must be idle before it destages what is dirty, where nothing else makes
-    /// it. Not in DiskSim; zero there.
+    /// Idle time after which the drive destages dirty data, where nothing else makes the drive
+    /// destage. Not in DiskSim; zero there.
     #[serde(skip_serializing_if = "form::is_zero")]
     pub destage_delay: Nanos,
-    /// How dirty data are kept and written where [`CacheSpec::write_back`] is full. Not in DiskSim.
+    /// Storage and writing of dirty data if [`CacheSpec::write_back`] is full. Not in DiskSim.
     pub destage: Destage,
     /// The most runs of dirty sectors for [`Destage::Sweep`], 1 to 65,535.
     pub destage_runs: u32,
@@ -82,7 +82,8 @@ pub struct CacheSpec {
     pub disconnect_write_in_seek: bool,
     /// A write hit ends reading ahead (`Write hit stop prefetch`).
     pub write_hit_stops_read_ahead: bool,
-    /// A sector needs its place in the segment before it is read (`Read directly to buffer`).
+    /// A sector needs its place in the segment before the head reads the sector
+    /// (`Read directly to buffer`).
     pub read_direct_to_buffer: bool,
     /// The cached part of a partial hit is sent at once (`Immed transfer partial hit`); else only
     /// if there is more than the read water mark.
@@ -90,7 +91,7 @@ pub struct CacheSpec {
     /// Part of dirty data below which a disconnected write asks for the bus again, 0 to 1
     /// (`Low (write) water mark`).
     pub write_low_water: f64,
-    /// Part of read data from which a disconnected read asks for the bus again, 0 to 1
+    /// Part of the read data at which a disconnected read asks for the bus again, 0 to 1
     /// (`High (read) water mark`).
     pub read_high_water: f64,
     /// The water marks are parts of the request, else of a segment (`Set watermark by reqsize`).
@@ -104,7 +105,7 @@ impl CacheSpec {
     /// The age at which dirty data go first where a profile does not say.
     pub const DESTAGE_AGE: Nanos = Nanos::from_millis(4_000);
 
-    /// Returns true if dirty data are kept in runs of their own, not in segments.
+    /// Returns true if dirty data are stored in runs of their own, not in segments.
     pub(crate) fn keeps_runs(&self) -> bool {
         self.write_back == WriteBack::Full && self.destage == Destage::Sweep
     }
@@ -128,8 +129,9 @@ impl CacheSpec {
         self.write_back == WriteBack::Full && len <= room
     }
 
-    /// For how long written data wait for the arm, as a rule: those in runs twice the age at which they go first, since those that are as
-    /// old go before them, and longer where very many are. In segments there is no end to it but an idle drive or a flush.
+    /// Usual bound on the time for which written data wait for the arm. Runs wait for up to twice
+    /// [`CacheSpec::destage_age`], since runs of that age go first, and longer where very many runs are so old.
+    /// Segments wait until the drive is idle or flushes.
     pub(crate) fn holds_writes(&self) -> Nanos {
         match self.keeps_runs() {
             true => self.destage_age.saturating_add(self.destage_age),
@@ -137,7 +139,7 @@ impl CacheSpec {
         }
     }
 
-    /// How many segments there are for written data.
+    /// The number of segments for written data.
     pub(crate) fn writable_segments(&self) -> u32 {
         match self.dedicated_write_segment {
             true => 1,
@@ -145,12 +147,13 @@ impl CacheSpec {
         }
     }
 
-    /// How many sectors of written data there is room for.
+    /// Sectors of written data that the buffer has room for.
     pub(crate) fn write_room(&self) -> u64 {
         u64::from(self.writable_segments()) * u64::from(self.segment_sectors)
     }
 
-    /// What a text does not say. Segments must be said; zero and the largest number are no values.
+    /// Values of the keys that a text leaves out. Zero and the largest number mark keys without a
+    /// value; a text must give the segments.
     const fn unsaid() -> CacheSpec {
         CacheSpec {
             segments: 0,
@@ -211,7 +214,7 @@ impl Default for CacheSpec {
     }
 }
 
-/// How far a read goes on by itself.
+/// End of the read-ahead behind a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAhead {
@@ -223,12 +226,12 @@ pub enum ReadAhead {
     CylinderEnd,
     /// Until the segment is full (3).
     SegmentFull,
-    /// To the end of the next track if the track before was read not long ago, so that a sequential
-    /// reader finds one track ready (4).
+    /// To the end of the next track if the track before was read not long ago. A client that reads
+    /// sequentially then finds one track ready (4).
     NextTrack,
 }
 
-/// What becomes of the data that a command asked for, while reading ahead and after.
+/// Fate of the data that a command asked for, while the drive reads ahead and after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RequestedData {
@@ -240,31 +243,32 @@ pub enum RequestedData {
     Replaceable,
 }
 
-/// When a write completes.
+/// Time at which a write completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteBack {
-    /// When it is on the medium (0).
+    /// When the data are on the medium (0).
     Off,
-    /// When it is in the buffer, as long as each command is a write that appends to the last (1).
+    /// When the data are in the buffer, as long as each command is a write that appends to the last
+    /// (1).
     Appending,
-    /// The same, but other commands may come between; they wait until the dirty data are on the
-    /// medium (2).
+    /// As [`WriteBack::Appending`], but other commands may come between. The other commands wait
+    /// until the dirty data are on the medium (2).
     Flushed,
-    /// When it is in the buffer, whatever it is; dirty segments are destaged while the drive is
-    /// idle or needs room. What drives since about 2000 do. Not in DiskSim.
+    /// When the data of any write are in the buffer. Dirty segments are destaged while the drive is
+    /// idle or needs room. Drives since about 2000 work like this. Not in DiskSim.
     Full,
 }
 
-/// How dirty data are kept and written where writes complete in the buffer.
+/// Storage and writing of dirty data if writes complete in the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Destage {
-    /// Each write takes a segment unless it continues another; a segment is written as a whole, the
-    /// nearest first if firmware looks at positions, else the one unused for longest.
+    /// Each write takes a segment unless the write continues another. A segment is written as a
+    /// whole: the nearest first if firmware looks at positions, else the least recently used.
     Segment,
-    /// In runs, which as many segments are given up for as the data fill. They are written by position
-    /// among all of them; writes that touch become one; reads pass.
+    /// Dirty data form runs, and the buffer gives up as many segments as the data fill. The runs are written by
+    /// position. Writes that touch become one run. Reads go before runs.
     Sweep,
 }
 

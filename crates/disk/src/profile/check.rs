@@ -1,4 +1,4 @@
-//! What must hold of a profile, so that nothing built on it can fail.
+//! Checks of a profile. Nothing built on a checked profile can fail.
 
 use super::{
     FirmwarePolicy, MapPart, MapSpec, Order, Profile, ProfileError, ReadAhead, SeekCurve, Skew,
@@ -14,13 +14,12 @@ type Check = Result<(), ProfileError>;
 
 /// The longest time that a profile may give for anything the drive does.
 const LONGEST: Nanos = Nanos::from_secs(4);
-/// The longest time that a profile may give for a sector on its way to the host: a hundred times that of
-/// any disk. For all the commands that a drive holds, each of [`Sectors::REQUEST_MAX`], this comes to
-/// seven years.
+/// The longest time that a profile may give for a sector on its way to the host: a hundred times the time of any disk.
+/// For all commands that a drive holds, each of [`Sectors::REQUEST_MAX`], this sums to seven years.
 ///
 /// [`Sectors::REQUEST_MAX`]: headtime_units::Sectors::REQUEST_MAX
 const SECTOR_LONGEST: Nanos = Nanos::from_millis(100);
-/// The longest seek that a curve may speak of, in cylinders.
+/// The longest distance in a seek curve, in cylinders.
 const FARTHEST: u32 = 1 << 24;
 /// The largest capacity in sectors; keeps products in 64 bits.
 const MOST_SECTORS: u64 = 1 << 40;
@@ -30,7 +29,7 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// What no longer fits.
+    /// The first key that no longer fits.
     ///
     /// # Examples
     ///
@@ -442,7 +441,7 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
         ));
     }
     let per_area = match spec.layout.sparing {
-        // Slips make the zone shorter; nothing can run out.
+        // Slips make the zone shorter, so spares cannot run out.
         _ if !spec.layout.slips_use_spares => None,
         Sparing::TrackEnd => Some(u64::from(zone.sectors_per_track)),
         Sparing::CylinderEnd | Sparing::CylinderFront => {
@@ -479,7 +478,7 @@ fn slips(spec: &Spec, zone: &Zone, key: &str) -> Check {
     Ok(())
 }
 
-/// How many slips a zone could have, and what they count.
+/// Largest number of slips in a zone, and the unit that slips count.
 fn slip_units(spec: &Spec, zone: &Zone) -> (u64, &'static str) {
     let tracks = u64::from(zone.cylinders()) * u64::from(spec.geometry.heads);
     if spec.layout.sparing == Sparing::TracksAtZoneEnd {
@@ -667,7 +666,7 @@ fn cache(spec: &Spec) -> Check {
         u64::from(cache.segments),
     )?;
     if cache.room_sectors > 0 {
-        // Reads have a segment beside what is dirty.
+        // Reads need a segment beside the dirty segments.
         let size = u64::from(cache.segment_sectors);
         within(
             "cache.room_sectors",

@@ -1,4 +1,4 @@
-//! How single values stand in a profile's text, where that is not their own form.
+//! Text forms of single values in a profile, if they differ from the usual form of their type.
 
 use headtime_config::{number, verbatim, whole};
 use headtime_units::{Bytes, Nanos, Sectors};
@@ -24,7 +24,7 @@ pub(super) fn is_none(count: &u32) -> bool {
     *count == 0
 }
 
-/// A text over several lines, which ends in an end of line that is not part of it.
+/// Reads a text of several lines, without the blanks and ends of line at its end.
 pub(super) fn trimmed<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     String::deserialize(from).map(|text| text.trim_end().to_owned())
 }

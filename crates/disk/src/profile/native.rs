@@ -4,12 +4,12 @@ use super::{CacheSpec, Profile, ProfileError, Skew, Spec, Zone};
 use headtime_config::Place;
 use headtime_units::Sectors;
 
-/// What is behind the name of a drive for the same with 4 KiB sectors.
+/// Suffix of a drive's name for the variant with 4 KiB sectors.
 pub(super) const SUFFIX: &str = "-4kn";
 
 impl Profile {
-    /// The same drive with sectors of 4 KiB for the host too (4Kn), in place of eight of 512 bytes in each
-    /// (512e): the same cylinders, tracks and times. Its name ends in `-4kn`.
+    /// This drive with sectors of 4 KiB for the host too (4Kn), in place of eight sectors of 512 bytes in each (512e).
+    /// Cylinders, tracks and times stay the same. The name ends in `-4kn`.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Profile {
     }
 }
 
-/// A zone in sectors `per` times as large. A sector is bad, or elsewhere, if any part of it is.
+/// A zone in sectors `per` times as large. A large sector is bad, or remapped, if any part is.
 fn zone_of(zone: &mut Zone, per: u32, in_tracks: bool) {
     let slots = zone.sectors_per_track;
     for skew in [

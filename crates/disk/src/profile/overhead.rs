@@ -1,4 +1,4 @@
-//! What a drive does beside moving and reading, as a profile says it.
+//! Times that commands cost beside the work of the arm, as a profile gives them.
 
 use headtime_units::Nanos;
 use serde::Deserialize;
@@ -20,21 +20,21 @@ pub struct OverheadSpec {
     pub read_miss_after_write: Nanos,
     /// A write that completes in the buffer, after a read (`Write hit over. after read`).
     pub write_hit_after_read: Nanos,
-    /// The same after a write (`Write hit over. after write`).
+    /// A write that completes in the buffer, after a write (`Write hit over. after write`).
     pub write_hit_after_write: Nanos,
     /// A write that completes on the medium, after a read (`Write miss over. after read`).
     pub write_miss_after_read: Nanos,
-    /// The same after a write (`Write miss over. after write`).
+    /// A write that completes on the medium, after a write (`Write miss over. after write`).
     pub write_miss_after_write: Nanos,
     /// Completing a read (`Read completion overhead`).
     pub read_completion: Nanos,
     /// Completing a write (`Write completion overhead`).
     pub write_completion: Nanos,
-    /// Before data go over the bus (`Data preparation overhead`).
+    /// Preparation before data go over the bus (`Data preparation overhead`).
     pub data_preparation: Nanos,
     /// Asking for the bus again the first time in a command (`First reselect overhead`).
     pub first_reselect: Nanos,
-    /// Asking for it again later (`Other reselect overhead`).
+    /// Asking for the bus again later in a command (`Other reselect overhead`).
     pub other_reselect: Nanos,
     /// Giving up the bus in a read after a read (`Read disconnect afterread`).
     pub read_disconnect_after_read: Nanos,
@@ -42,7 +42,7 @@ pub struct OverheadSpec {
     pub read_disconnect_after_write: Nanos,
     /// Giving up the bus in a write (`Write disconnect overhead`).
     pub write_disconnect: Nanos,
-    /// At least this passes between a non-sequential write's command processing and the medium
+    /// Least time between a non-sequential write's command processing and the medium
     /// (`Minimum seek delay`).
     pub minimum_seek_delay: Nanos,
     /// The drive gives up the bus before a write's data have come (`Extra write disconnect`), and
@@ -51,8 +51,8 @@ pub struct OverheadSpec {
 }
 
 impl OverheadSpec {
-    /// Processing of a drive that says no more than its class: 60 us for a read hit, 80 us for a write that the buffer
-    /// accepts, 200 us for what the arm serves.
+    /// Processing of a drive whose profile knows only its class. A read hit takes 60 us, a write that the buffer
+    /// accepts 80 us, and a command that the arm serves 200 us.
     ///
     /// Manuals have less than 30 us for a hit and less than 400 us for a miss (IBM Ultrastar 146Z10, 4.5.1), and 0.2 ms for
     /// the controller (Seagate Constellation.2). Users measured 83 us for a read of a sector, and 90 us for a write of 4 KiB,
@@ -73,9 +73,9 @@ impl OverheadSpec {
         }
     }
 
-    /// Sectors of a write of `len` that have to be in the buffer before a drive that gives up the bus
-    /// early begins to write them: ten, or fifteen of a long write (as DiskSim has it for the one
-    /// drive on which this was seen). Elsewhere one.
+    /// Sectors of a write of `len` that must be in the buffer before the drive begins to write. A drive that gives up
+    /// the bus early needs ten, or fifteen for a long write. DiskSim has these numbers for the one drive that was seen
+    /// to do so. Other drives need one.
     pub(crate) fn write_lead(&self, len: u64) -> u64 {
         match self.early_write_disconnect {
             None => 1,
@@ -93,11 +93,11 @@ pub struct EarlyDisconnect {
     pub command: Nanos,
     /// Giving up the bus the first time (`Extradisc disconnect overhead`).
     pub first_disconnect: Nanos,
-    /// From there until the bus is asked for again (`Extradisc inter-disconnect delay`).
+    /// Time from there until the drive asks for the bus again (`Extradisc inter-disconnect delay`).
     pub between: Nanos,
     /// Giving up the bus after the data (`Extradisc 2nd disconnect overhead`).
     pub second_disconnect: Nanos,
-    /// From the command's processing until the arm may move (`Extradisc seek delta`).
+    /// Time from the command's processing until the arm may move (`Extradisc seek delta`).
     pub seek_delay: Nanos,
 }
 

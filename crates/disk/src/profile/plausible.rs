@@ -1,4 +1,4 @@
-//! Drives that nobody has built, but could have: for tests of what learns a drive, or has to do with any.
+//! Invented drives that could have been built, for tests of code that learns a drive or must work with any drive.
 
 use super::{
     AccessSpec, BusSpec, CacheSpec, Destage, FirmwarePolicy, Geometry, Interpolation, LayoutSpec,
@@ -10,15 +10,15 @@ use headtime_units::{Nanos, Sectors, SignedNanos};
 use rand_pcg::Pcg32;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// What the names of such drives begin with.
+/// Prefix of the names of such drives.
 pub(super) const PREFIX: &str = "plausible-";
 
 /// A drive drawn from a seed: the same on every machine, in every version with the same generator.
 ///
-/// Of one of four eras (1993, 1999, 2007, 2020), with what drives of the time had: speed, surfaces, zones,
-/// order of addresses, skews that hide their switches, a seek curve of the shape that measured curves share,
-/// spares, defects, buffer, overheads, queue, noise. The ranges are those of the shipped profiles and the
-/// drives whose figures they rest on.
+/// The drive belongs to one of four eras (1993, 1999, 2007, 2020) and has the typical properties of its time. Drawn are
+/// speed, surfaces, zones, the order of addresses, spares, defects, buffer, overheads, queue and noise. The skews hide
+/// the switches, and the seek curve has the shape that measured curves share. The ranges come from the shipped profiles
+/// and from the drives whose figures these profiles rest on.
 ///
 /// # Examples
 ///
@@ -34,7 +34,7 @@ pub fn plausible(seed: u64) -> Profile {
         .unwrap_or_else(|error| panic!("seed {seed} gives no drive: {error}"))
 }
 
-/// A PCG XSH RR 64/32 generator (O'Neill 2014), whose stream is part of what a seed means.
+/// A PCG XSH RR 64/32 generator (O'Neill 2014). The stream defines the meaning of a seed.
 struct Draw(Pcg32);
 
 impl Draw {
@@ -71,7 +71,7 @@ impl Draw {
     }
 }
 
-/// What drives of a time had.
+/// Ranges of the properties of an era's drives.
 #[derive(Clone, Copy)]
 struct Era {
     year: u32,
@@ -80,12 +80,12 @@ struct Era {
     cylinders: [u32; 2],
     /// Sectors of 512 bytes on the outermost tracks.
     outermost: [f64; 2],
-    /// Those of the innermost, as a part.
+    /// Sectors on the innermost tracks as a part of the outermost.
     innermost: [f64; 2],
     zones: [u32; 2],
     /// Mean seek in ms.
     seek: [f64; 2],
-    /// Head switch, and what a write settles for beyond, in us.
+    /// Head switch, and further settling of a write, in us.
     switch: [f64; 2],
     settle: [f64; 2],
     /// Buffer in sectors.
@@ -189,7 +189,7 @@ impl Era {
             sector_bytes: medium.0,
             physical_sector_bytes: medium.1,
         };
-        // Units turn a little faster than it says.
+        // Some speeds are a little above the nominal speed, as with real units.
         let rpm = f64::from(*draw.pick(self.rpm));
         let rotation = Rotation { rpm };
         let seek = self.seek(draw, geometry.cylinders);
@@ -293,7 +293,7 @@ impl Era {
             interpolation: Interpolation::Log,
             points: times.collect(),
         };
-        // Either writes have a curve of their own, or one time more.
+        // Writes have either a curve of their own or a constant further settling.
         let apart = draw.chance(0.3);
         let read = SeekCurve::Table {
             interpolation: *draw.pick(&[Interpolation::Log, Interpolation::Linear]),
@@ -493,8 +493,8 @@ const KEYS: [&str; 10] = [
     "noise",
 ];
 
-/// Part of the stroke; time over mean seek, the least, the median and the largest of eight drives. The
-/// first is beyond what was measured.
+/// Part of the stroke, and time over mean seek: the least, the median and the largest of eight drives. The first row is
+/// beyond the measured range.
 const SHAPE: [(f64, [f64; 3]); 12] = [
     (1e-5, [0.07, 0.14, 0.18]),
     (1e-4, [0.08, 0.17, 0.22]),
@@ -566,7 +566,7 @@ fn defects(most: u32, draw: &mut Draw, spec: &mut Spec) {
             .collect();
         bad.sort_unstable();
         bad.dedup();
-        // No more in an area than there are spares for, of which one stays for what goes bad later.
+        // No area has more slips than spares. One spare stays for later defects.
         let spares = match sparing {
             Sparing::DiskEnd => u64::MAX,
             _ => zone.spares.saturating_sub(per),
@@ -589,7 +589,7 @@ fn defects(most: u32, draw: &mut Draw, spec: &mut Spec) {
     }
 }
 
-/// Up to so many sectors of the medium whose data is in spare places of their area.
+/// Up to `count` sectors of the medium whose data is in spare places of their area.
 fn remaps(
     count: u64,
     draw: &mut Draw,

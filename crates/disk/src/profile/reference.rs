@@ -1,14 +1,14 @@
-//! Naming a profile in a line of text, so that the same one is found again.
+//! References to profiles in one line of text, which find the same profile again.
 
 use super::{Profile, by_name};
 use std::fmt;
 use std::str::FromStr;
 
-/// A profile in one line: the name of a shipped one, with a hash of its content, or the whole text
-/// of one that is not shipped like that.
+/// A profile in one line: the name of a shipped profile and a hash of its content. For a profile
+/// that is not shipped with this content, the whole text is added.
 ///
 /// `NAME HASH` or `NAME HASH TEXT`: the hash is [`Profile::fingerprint`] in 16 hexadecimal digits;
-/// of the text (TOML), backslashes and ends of lines are `\\`, `\n` and `\r`. Of a name, blanks
+/// in the text (TOML), backslashes and ends of lines are `\\`, `\n` and `\r`. In a name, blanks
 /// become underscores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
@@ -21,7 +21,7 @@ pub struct Reference {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReferenceError {
-    /// It is not of the form.
+    /// The reference does not have the form.
     #[error("a drive is named as NAME HASH or NAME HASH TEXT, the hash in 16 hexadecimal digits")]
     Form,
     /// No shipped profile has the name.
@@ -30,11 +30,11 @@ pub enum ReferenceError {
     /// The profile has changed since.
     #[error("the profile of {name} has changed: its hash was {was:016x} and is {is:016x}")]
     Changed {
-        /// Of the drive, as its profile has it.
+        /// Name of the drive, as its profile has it.
         name: String,
-        /// In the reference.
+        /// Hash in the reference.
         was: u64,
-        /// Of the profile that there is.
+        /// Hash of the present profile.
         is: u64,
     },
     /// The text is not a profile.
@@ -43,8 +43,7 @@ pub enum ReferenceError {
 }
 
 impl Profile {
-    /// A hash of all that the profile says, the same on every machine: FNV-1a, 64 bits (Fowler, Noll,
-    /// Vo), of its text.
+    /// A hash of the whole profile, the same on every machine: FNV-1a, 64 bits (Fowler, Noll, Vo), of its text.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in self.to_toml().bytes() {

@@ -5,9 +5,9 @@ use super::{Profile, native, plausible};
 /// A profile that comes with the program, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shipped {
-    /// Its name.
+    /// Name of the profile.
     pub name: &'static str,
-    /// Its text form.
+    /// Text form of the profile.
     pub text: &'static str,
 }
 
@@ -71,8 +71,9 @@ pub fn shipped() -> &'static [Shipped] {
     &SHIPPED
 }
 
-/// The profile of this name: a shipped one; one of those with 4 KiB sectors for the host too,
-/// `NAME-4kn` ([`Profile::native`]); or one that is drawn, `plausible-SEED` ([`plausible`]).
+/// The profile of this name. Three kinds of names are known: the name of a shipped profile;
+/// `NAME-4kn`, a shipped profile with 4 KiB sectors for the host too ([`Profile::native`]); and
+/// `plausible-SEED`, a drawn profile ([`plausible`]).
 pub fn by_name(name: &str) -> Option<Profile> {
     let shipped = |name| SHIPPED.iter().find(|shipped| shipped.name == name);
     if let Some(shipped) = shipped(name) {

@@ -58,8 +58,8 @@ fn the_documented_table_of_tracks_is_a_profile_with_every_key() {
         let place = layout.locate(Lba::new(address));
         (place.track.cylinder.0, place.track.head.0, place.slot)
     };
-    // Slot 40 of the first track is slipped, address 100 elsewhere, and address 383 the first on the
-    // second head, from the inside out.
+    // Slot 40 of the first track is slipped, and address 100 is remapped. Address 383 is the first on the second head,
+    // from the inside out.
     assert_eq!(
         [at(39), at(40), at(47)],
         [(0, 0, 39), (0, 0, 41), (1, 0, 0)]
@@ -139,7 +139,7 @@ fn errors_in_a_table_of_tracks_say_what_is_allowed() {
 #[test]
 fn the_documented_example_is_a_profile_with_every_key() {
     let profile = Profile::from_toml("profile.md", example()).unwrap_or_else(|e| panic!("{e}"));
-    // Writing gives every key but those whose values are those that they have if left out.
+    // Writing leaves out only keys with their default values.
     let written = profile.to_toml();
     for line in written.lines() {
         let key = line.split(" = ").next().unwrap();
@@ -158,12 +158,12 @@ fn the_documented_example_is_a_profile_with_every_key() {
     );
 }
 
-/// The example with one thing changed.
+/// The example with one change.
 fn changed(from: &str, to: &str) -> Result<Profile, String> {
     let times = example().matches(from).count();
     assert_eq!(times, 1, "{from} occurs {times} times");
     Profile::from_toml("drive.toml", &example().replace(from, to)).map_err(|error| {
-        // Where it stands is checked apart.
+        // The line is checked on its own.
         let text = error.to_string();
         let line = error
             .line()
@@ -438,7 +438,7 @@ fn an_error_names_file_line_and_key() {
             "cylinders = [11, 23]",
             "cylinders = [11, 23]",
         ),
-        // What is missing is missing from its table.
+        // A missing key is reported at its table.
         ("rpm = 7200", "", "[rotation]"),
         ("name = \"example\"", "name = 'exam", "name = 'exam"),
         (
@@ -465,8 +465,8 @@ fn truncated_profiles_do_no_harm() {
     }
 }
 
-/// A profile that did not come from a text, but from another format or a change, is held to what the
-/// text form can say. Each of these once passed the check, or was written, and was not read back.
+/// A profile from another format or from a change must keep to the limits of the text form. Each of these profiles once
+/// passed the check, or was written, and could not be read back.
 #[test]
 fn what_passes_the_check_reads_back() {
     let drive = by_name("atlas10k").unwrap();

@@ -17,8 +17,8 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// The first key that is unknown, missing, of the wrong kind or outside its range, with the
-    /// line where it stands; or what does not fit together, such as zones that overlap.
+    /// The first key that is unknown, missing, of the wrong kind or outside its range, with its
+    /// line. Keys that do not fit together are errors too, such as zones that overlap.
     pub fn from_toml(file: &str, text: &str) -> Result<Profile, ProfileError> {
         Profile::from_table(&Table::parse(file, text)?, &Place::line(file, 1))
     }
@@ -65,7 +65,7 @@ impl Profile {
     }
 }
 
-/// What profiles call an [`Order`].
+/// Words of profiles for an [`Order`].
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum OrderWord {
@@ -76,7 +76,7 @@ enum OrderWord {
     Mapped,
 }
 
-/// What profiles call a [`Sparing`].
+/// Words of profiles for a [`Sparing`].
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum SparingWord {
@@ -90,7 +90,7 @@ enum SparingWord {
 }
 
 impl LayoutSpec {
-    /// What profiles call its order.
+    /// The word of profiles for the layout's order.
     pub fn order_word(&self) -> String {
         word(&match (&self.map, self.order) {
             (Some(_), _) => OrderWord::Mapped,
@@ -101,7 +101,7 @@ impl LayoutSpec {
         })
     }
 
-    /// What profiles call its sparing; a map has none.
+    /// The word of profiles for the layout's sparing. A map has none.
     pub fn sparing_word(&self) -> Option<String> {
         let sparing = match self.sparing {
             Sparing::TracksAtZoneEnd => SparingWord::TracksAtZoneEnd,
@@ -360,7 +360,7 @@ impl Serialize for Zone {
     }
 }
 
-/// So many sectors, or text such as `0.14 turns`.
+/// Reads a number of sectors, or text such as `0.14 turns`.
 impl<'de> Deserialize<'de> for Skew {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Skew, D::Error> {
         struct SkewVisitor;
@@ -592,7 +592,7 @@ fn durations<M: SerializeMap>(
     given.try_for_each(|(key, time)| map.serialize_entry(key, &time))
 }
 
-/// What takes no time is left out.
+/// Leaves out durations of zero.
 impl Serialize for OverheadSpec {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;

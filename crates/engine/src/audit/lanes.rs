@@ -1,4 +1,4 @@
-//! What an audit sees of a gate: what it was asked and answered, and what it was told.
+//! Calls and answers of a gate, recorded for an audit.
 
 use crate::{DriveTag, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 use headtime_sched::{Class, Origin, Request};
@@ -7,31 +7,31 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// What passed between an engine and its gate.
+/// Record of the calls between an engine and its gate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct GateNotes {
-    /// The lane that the gate named last, unless a command has gone since.
+    /// The lane that the gate took last, unless a command has gone since.
     named: Option<Lane>,
-    /// The command of which the gate was told last.
+    /// The last command that the gate was notified of.
     pub last: Option<Told>,
-    /// Those that are in the drive, as the gate was told.
+    /// Commands in the drive, by the notifications to the gate.
     pub in_drive: BTreeSet<DriveTag>,
-    /// What the gate saw of each lane when it refused them all, if nothing has happened since.
+    /// The state of each lane when the gate refused all lanes, if there has been no event since.
     pub refused: Option<Vec<LaneState>>,
 }
 
-/// A command of which the gate was told.
+/// A command that the gate was notified of.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Told {
     pub tag: DriveTag,
     pub lane: Lane,
-    /// Whether the gate had named the lane.
+    /// True if the gate had taken the lane.
     pub let_through: bool,
 }
 
 pub(super) type SharedNotes = Rc<RefCell<GateNotes>>;
 
-/// A gate that keeps an account, and is otherwise the one within.
+/// A wrapper that records the calls of a gate.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub gate: Box<dyn Gate>,

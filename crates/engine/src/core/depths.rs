@@ -1,12 +1,12 @@
-//! How many commands a drive may have: what was ordered, and what a job in the background asks for.
+//! Limits on the number of commands in the drive: by order, and by a job in the background.
 
 use crate::GateOrder;
 
-/// The limit that the job of a member sets beside orders. The lower one counts.
+/// The limits of a member's job and of orders. The lower limit counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Depths {
     by_job: Option<u32>,
-    /// Depth that was ordered last. Of use only if the job sets a limit.
+    /// Depth of the last order. Used only if the job sets a limit.
     ordered: u32,
 }
 
@@ -20,7 +20,8 @@ impl Depths {
         GateOrder::Depth(self.by_job.map_or(depth, |most| most.min(depth)))
     }
 
-    /// Takes the depth that the job asks for now. Returns an order if that is another one than before; `in_force` is the depth of the last order.
+    /// Takes the depth that the job asks for now. Returns an order if the depth differs from the job's previous one.
+    /// `in_force` is the depth of the last order.
     pub fn job(&mut self, by_job: Option<u32>, in_force: u32) -> Option<GateOrder> {
         if by_job == self.by_job {
             return None;

@@ -1,7 +1,7 @@
-//! The seam of the loop: observers see all that passes through the engines, and may ask for events in turn.
+//! Observers of the loop. They see all events and commands of the engines, and may ask for events in turn.
 //!
-//! Observers of a [`Core`](crate::Core) are its log, its conductor, and for each member an audit and a job in the background. A [`Core`](crate::Core)
-//! without observers tests one pointer for each event and command.
+//! The observers of a [`Core`](crate::Core) are its log, its conductor, and for each member an audit and a job in the
+//! background. A [`Core`](crate::Core) without observers tests one pointer for each event and command.
 //!
 //! An observer gives an order by asking for [`Event::Ordered`], as a job does to limit the depth. The log has that event like others, so a
 //! replay needs no observer.
@@ -39,7 +39,7 @@ struct Beside {
 }
 
 impl<L: Sink> Observers<L> {
-    /// A place for the observers of each of `members` members, empty.
+    /// Creates observers for `members` members, all empty.
     pub fn of(members: usize) -> Observers<L> {
         Observers {
             log: None,
@@ -68,7 +68,7 @@ impl<L: Sink> Observers<L> {
         }
     }
 
-    /// The job of a member.
+    /// Returns the job of a member.
     ///
     /// # Panics
     ///
@@ -77,7 +77,7 @@ impl<L: Sink> Observers<L> {
         &mut self.beside[member.index()].job
     }
 
-    /// All jobs.
+    /// Returns all jobs.
     pub fn jobs(&self) -> impl Iterator<Item = &dyn Background> {
         self.beside
             .iter()
@@ -133,7 +133,7 @@ impl<L: Sink> Observers<L> {
         Ok(())
     }
 
-    /// The earliest time at which an observer is to be asked though nothing happens.
+    /// Returns the earliest time at which an observer is to be asked without an event.
     #[inline(never)]
     pub fn next_wakeup(&self, volume: &Volume) -> Time {
         let beside = self.beside.iter().filter(|_| self.asks_jobs);
@@ -143,8 +143,9 @@ impl<L: Sink> Observers<L> {
         wakes.chain(conductor).min().unwrap_or(Time::NEVER)
     }
 
-    /// The next event that observers ask for, when there are no more commands. Members are asked in turn, until none has
-    /// asked for an event in a whole round: an event of a member may concern the observers of another one.
+    /// Returns the next event that observers ask for, when there are no more commands. Members are asked in turn, until
+    /// no member has asked for an event in a whole round. The rounds repeat since an event of a member may concern
+    /// observers of another member.
     #[inline(never)]
     pub fn ask(&mut self, at: Time, volume: &mut Volume) -> Option<(Member, Event)> {
         loop {
@@ -173,7 +174,7 @@ impl<L: Sink> Observers<L> {
         }
     }
 
-    /// The next event that the job of a member asks for, or that ends what an earlier job asked for.
+    /// Returns the next event that the job of a member asks for, or an event that ends an effect of an earlier job.
     fn ask_member(&mut self, at: Time, member: Member, engine: &mut Engine) -> Option<Event> {
         let Beside { job, depths, .. } = &mut self.beside[member.index()];
         let job = job.as_mut().filter(|_| self.asks_jobs);
@@ -206,7 +207,7 @@ impl<L: Sink> Observers<L> {
         })
     }
 
-    /// Hands on a full piece of the log, and checks the promises of engines without further commands.
+    /// Passes a full piece of the log to the sink, and checks the promises of engines without further commands.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! How requests come in: held back by order, queued in their lane, or joined to a staged one.
+//! Intake of requests: held back to keep the order, queued in their lane, or joined to a staged request.
 
 use super::Engine;
 use crate::event::{Arrival, Join};
@@ -57,7 +57,7 @@ impl<S: Scheduler> Engine<S> {
                 self.flush_lane = lane;
             }
             self.behind_flush.push_back(tag);
-            // A scheduler that waits has nobody to wait for any more.
+            // A waiting scheduler has no request to wait for any more.
             for lane in &mut self.lanes {
                 lane.ask |= barrier;
             }
@@ -67,7 +67,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Goes on with those that wait for a flush, after one or all before it is complete.
+    /// Continues with requests that wait for a flush, after a flush or all earlier requests are complete.
     pub(super) fn advance_flush(&mut self, now: Time) {
         self.let_in(now);
         if self.lanes.only().is_none() {
@@ -75,7 +75,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Finds the lane of those that wait for a flush.
+    /// Finds the highest lane of the requests that wait for a flush.
     pub(super) fn rank_flush(&mut self) {
         let slots = &self.shared.slots;
         let lanes = self.behind_flush.iter().map(|tag| slots[*tag].lane);
@@ -83,7 +83,7 @@ impl<S: Scheduler> Engine<S> {
         self.flush_lane = first.unwrap_or_default();
     }
 
-    /// Lets in what is not behind a flush; starts the flush once all before it is complete.
+    /// Admits requests that are not behind a flush. Starts the flush once all earlier requests are complete.
     fn let_in(&mut self, now: Time) {
         while let Some(&tag) = self.behind_flush.front() {
             let slot = &mut self.shared.slots[tag];
@@ -108,7 +108,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Lets a request in, unless it must wait for one it overlaps.
+    /// Admits a request, unless the request must wait for an overlapping one.
     #[inline(always)]
     fn admit(&mut self, now: Time, tag: Tag) {
         self.live += 1;
@@ -127,20 +127,22 @@ impl<S: Scheduler> Engine<S> {
         self.lanes[lane.index()].enqueue(now, tag, &mut self.shared);
     }
 
-    /// The first request staged in a lane that its scheduler has chosen, and its place.
+    /// Returns the first staged request of a lane that its scheduler has chosen, and the position in the list of staged
+    /// requests.
     pub(super) fn target(&self, lane: Lane) -> Option<(usize, Tag)> {
         let staged = self.lanes.get(lane.index())?.staged.iter().copied();
         let chosen = |(_, tag): &(usize, Tag)| self.shared.slots[*tag].chosen_by.is_some();
         staged.enumerate().find(chosen)
     }
 
-    /// The first request that is staged in a lane and that others may join: its name, and its command as it is now.
+    /// Returns the first staged request of a lane that requests may join: its name, and its present command.
     pub fn joinable(&self, lane: Lane) -> Option<(RequestId, Request<()>)> {
         let slot = &self.shared.slots[self.target(lane)?.1];
         Some((slot.id, slot.merged.tagged(())))
     }
 
-    /// What leads to that request; `None` if there is none, or nobody follows the head.
+    /// Returns the state of head and drive before that request; `None` if there is no such request, or no tracker
+    /// follows the head.
     pub(crate) fn approach(&mut self, now: Time, lane: Lane) -> Option<Approach> {
         let (before, target) = self.target(lane)?;
         let slots = &self.shared.slots;
@@ -161,7 +163,7 @@ impl<S: Scheduler> Engine<S> {
         })
     }
 
-    /// Has the head followed, unless it is.
+    /// Follows the head with `tracker`, unless the head is followed already.
     pub(crate) fn follow_with(&mut self, tracker: Box<dyn Track>) {
         self.shared.following.get_or_insert_with(|| Following {
             tracker,
@@ -170,32 +172,32 @@ impl<S: Scheduler> Engine<S> {
         });
     }
 
-    /// Has the head followed no longer, unless a scheduler asks for it.
+    /// Stops following the head, unless a scheduler needs it.
     pub(crate) fn follow_no_longer(&mut self) {
         let following = &mut self.shared.following;
         *following = following.take().filter(|following| !following.for_job);
     }
 
-    /// Returns true if somebody follows the head and has found where the platter is.
+    /// Returns true if a tracker follows the head and knows the angle of the platter.
     pub fn platter_is_found(&self) -> bool {
         let following = self.shared.following.as_ref();
         following.is_some_and(|following| following.tracker.is_found())
     }
 
-    /// Returns true if nobody waits for anything that is not in the drive, and no scheduler holds the drive for what comes
-    /// next.
+    /// Returns true if no request waits outside the drive, no scheduler holds the drive for a future request, and the
+    /// drive has room.
     pub fn is_quiet(&self) -> bool {
         let quiet = |lane: &Queue<S>| !lane.has_any() && lane.idle_until.is_none();
         self.waiting() == 0 && self.lanes.iter().all(quiet) && self.in_flight < self.depth
     }
 
-    /// Returns true if a request may join the first one that is staged in a lane, or go alone.
+    /// Returns true if a request may join the first staged request of a lane, go alone, or be queued.
     ///
-    /// Nothing staged, a flush that waits, or a live request that conflicts with it speak against it, or that what is staged is more urgent than
-    /// [`Class::BEST_EFFORT`]. To
-    /// go in the same command, it must touch the other, and be the same operation with the same flags; the
-    /// command must not grow beyond [`Config::merge_sectors_max`](crate::Config::merge_sectors_max). To go alone, the engine
-    /// must be [quiet](Engine::is_quiet). Any read or write may be queued.
+    /// A request may not join if nothing is staged, if a flush waits, or if the request conflicts with a live one. It
+    /// may not join a staged request that is more urgent than [`Class::BEST_EFFORT`]. To go in the same command, the
+    /// request must touch the staged one, and have the same operation and flags. The command must not exceed
+    /// [`Config::merge_sectors_max`](crate::Config::merge_sectors_max). To go alone, the request needs a
+    /// [quiet](Engine::is_quiet) engine. Any read or write may be queued.
     pub fn may_join(&self, arrival: &Arrival, lane: Lane, join: Join) -> bool {
         let conflicts = || self.order.conflicts(arrival.extent, arrival.op.changes());
         if matches!(join, Join::Alone | Join::Queued) {

@@ -1,4 +1,4 @@
-//! What becomes of commands that the drive is done with.
+//! Handling of completed commands.
 
 use super::Engine;
 use crate::event::{Command, Finished, Outcome};
@@ -8,7 +8,7 @@ use crate::slots::Stage;
 use headtime_sched::{Op, Request, Scheduler, Surprise, Tag};
 use headtime_units::Time;
 
-/// Of a command: when it went to the drive, and how it ended, against what was predicted.
+/// Time when a command went to the drive, and the end of the command compared with the prediction.
 type CommandEnd = (Time, Option<Surprise>);
 
 impl<S: Scheduler> Engine<S> {
@@ -51,7 +51,8 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Tries the parts of a command again, each alone. Those that others joined go first, past the scheduler.
+    /// Retries the parts of a command, each alone. If requests of a job had joined the command, the other parts go
+    /// first and bypass the scheduler.
     fn split(&mut self, now: Time, whole: Tag) {
         self.shared.stats.split += 1;
         let slots = &self.shared.slots;
@@ -78,7 +79,7 @@ impl<S: Scheduler> Engine<S> {
     fn flushed(&mut self, now: Time, tag: Tag, outcome: Outcome) {
         let slot = &mut self.shared.slots[tag];
         if slot.own.op == Op::Flush || outcome != Outcome::Done {
-            // A write whose flush failed must not be taken for durable: it fails with its flush.
+            // A write whose flush failed must not count as durable, so the write fails with its flush.
             let (id, own, issued) = (slot.id, slot.own, slot.issued);
             self.behind_flush.pop_front();
             self.shared.slots.remove(tag);

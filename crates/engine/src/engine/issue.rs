@@ -1,4 +1,4 @@
-//! What goes to the drive next.
+//! Choice of the next command for the drive.
 
 use super::{Engine, Hold};
 use crate::config::Issue;
@@ -9,22 +9,22 @@ use crate::slots::Stage;
 use headtime_sched::{Scheduler, Tag, TrackedCommand};
 use headtime_units::Time;
 
-/// The most requests that are chosen in a lane before the gate takes one.
+/// Largest number of requests that are chosen in a lane before the gate takes one.
 const STAGED_MAX: usize = 2;
 
 impl<S: Scheduler> Engine<S> {
-    /// The next command, or `None` when there is nothing to do at `now`.
+    /// Returns the next command, or `None` when there is nothing to do at `now`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Option<Command> {
         if let Some(command) = self.outbox.pop_front() {
             return Some(command);
         }
         if self.shared.config.issue == Issue::Late && self.is_early(now) {
-            // The gate is asked again when it is no longer early. Its hold may be over before.
+            // The gate is asked again when the arm is nearly free. The gate's hold may end before.
             self.hold = None;
             return None;
         }
-        // The usual case, without a view of the lanes: that would cost more than the rest of this function.
+        // The usual case needs no view of the lanes. A view would cost more than the rest of this function.
         let (Some(queue), AnyGate::Fixed(gate)) = (self.lanes.only(), &self.gate) else {
             let command = self.next_of(now);
             if command.is_none() && self.unoffered().is_none() {
@@ -40,7 +40,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Returns true if something may be chosen, but the arm will not be free for it for a while.
+    /// Returns true if a request may be chosen, but the arm will not be free for a while.
     #[cold]
     fn is_early(&mut self, now: Time) -> bool {
         let following = self.shared.following.as_mut();
@@ -53,7 +53,7 @@ impl<S: Scheduler> Engine<S> {
         self.late_until.is_some()
     }
 
-    /// The next command of the only lane, which has a staged request or may choose one.
+    /// Returns the next command of the only lane. The lane has a staged request or may choose one.
     fn next(&mut self, now: Time, mut room: bool) -> Option<Command> {
         let forced = !self.behind_flush.is_empty();
         let queue = &mut self.lanes[0];
@@ -68,7 +68,7 @@ impl<S: Scheduler> Engine<S> {
             _ => {
                 let tag = queue.choose(now, forced, &mut self.shared)?;
                 if queue.proposes && self.propose_depth(now, Some(Lane(0))) {
-                    // What was chosen may have to wait until fewer commands are in the drive.
+                    // The chosen request may have to wait until fewer commands are in the drive.
                     room = matches!(&self.gate, AnyGate::Fixed(gate) if gate.has_room());
                 }
                 tag
@@ -81,7 +81,7 @@ impl<S: Scheduler> Engine<S> {
         None
     }
 
-    /// The next command of any lane by the gate's word.
+    /// Returns the next command of the lane that the gate takes.
     fn next_of(&mut self, now: Time) -> Option<Command> {
         self.hold = None;
         while self.lanes.iter().any(Queue::is_ready) {
@@ -93,7 +93,7 @@ impl<S: Scheduler> Engine<S> {
             };
             let full = self.in_flight >= self.shared.config.depth;
             match self.gate.next(now, &view) {
-                // Somebody may have told the gate of more tags than the drive has.
+                // A gate may assume a larger depth than the drive's.
                 Next::Take(lane) if !full => {
                     let from = match lender {
                         Some((flush, from)) if flush == lane => from,
@@ -133,13 +133,13 @@ impl<S: Scheduler> Engine<S> {
                 }
             }
         }
-        // Nothing is ready, so it is not the gate that holds.
+        // No lane is ready, so the gate is not the cause.
         self.hold = None;
         None
     }
 
-    /// The first lane in which a request waits for [`Event::Offered`](crate::Event::Offered), once [`Engine::poll`] has
-    /// returned `None`.
+    /// Returns the first lane with a request that waits for [`Event::Offered`](crate::Event::Offered), once
+    /// [`Engine::poll`] has returned `None`.
     pub fn unoffered(&self) -> Option<Lane> {
         if !self.offering {
             return None;
@@ -152,7 +152,7 @@ impl<S: Scheduler> Engine<S> {
         lanes.find(waits)
     }
 
-    /// Returns true if what is chosen is offered before it goes.
+    /// Returns true if each chosen request waits until it has been offered to jobs.
     pub fn is_offering(&self) -> bool {
         self.offering
     }
@@ -163,7 +163,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Keeps account of what the gate does until something happens. What a lane would give now, the gate has refused.
+    /// Notes the state of the gate until the next event. If a lane is ready now, the gate has refused its request.
     #[inline]
     fn settle(&mut self, now: Time) {
         let mut plugged = false;
@@ -190,7 +190,7 @@ impl<S: Scheduler> Engine<S> {
         self.hold = Some(Hold { until });
     }
 
-    /// Has the scheduler of a lane choose a request, which is staged. None if it is not to be asked now.
+    /// Stages a request that the scheduler of a lane chooses. Returns `None` if the scheduler is not to be asked now.
     fn choose_ahead(&mut self, now: Time, lane: Lane) -> Option<()> {
         let queue = &self.lanes[lane.index()];
         if !queue.may_choose() || queue.staged.len() >= STAGED_MAX {
@@ -202,7 +202,8 @@ impl<S: Scheduler> Engine<S> {
         Some(())
     }
 
-    /// None also if the depth changed with the choice: what was chosen is staged then, and the gate has to be asked again.
+    /// Asks the scheduler of a lane to choose a request. If the depth changed with the choice, the request is staged,
+    /// and the result is `None`. The gate has to be asked again then.
     #[inline]
     fn choose(&mut self, now: Time, lane: Lane) -> Option<Tag> {
         let forced = !self.behind_flush.is_empty();
@@ -215,8 +216,9 @@ impl<S: Scheduler> Engine<S> {
         Some(tag)
     }
 
-    /// Tells the gate the depth that the schedulers propose: the lowest, and no more than was ordered. Returns true if it
-    /// is another than before. The schedulers of lanes without requests have no say, but for the one that just `chose`.
+    /// Notifies the gate of the lowest depth that schedulers propose, at most the ordered depth. Returns true if the
+    /// depth changed. Schedulers of lanes without requests are ignored, except for the scheduler of the lane `chose`,
+    /// which has just chosen.
     pub(super) fn propose_depth(&mut self, now: Time, chose: Option<Lane>) -> bool {
         let lanes = (0..=u8::MAX).map(Lane).zip(self.lanes.iter());
         let asking = lanes.filter(|(lane, queue)| queue.has_any() || chose == Some(*lane));

@@ -1,4 +1,4 @@
-//! What moves between lanes: rank that order hands on, and everything, when schedulers or gates change.
+//! Moves between lanes: inheritance of rank, and swaps of schedulers and gates.
 
 use super::Engine;
 use crate::gate::{AnyGate, FixedDepth, Gate, Lane};
@@ -9,10 +9,10 @@ use headtime_sched::{Class, Origin, Scheduler, Tag};
 use headtime_units::Time;
 
 impl<S: Scheduler> Engine<S> {
-    /// Gives the requests for which `tag` must wait its lane, if it outranks theirs, and so on with those for
-    /// which they wait.
+    /// Moves the requests for which `tag` must wait to the lane of `tag`, if that lane outranks theirs. Continues with
+    /// the requests for which these wait.
     ///
-    /// Looks through all live requests for each that is raised. With a single lane there is nothing to raise.
+    /// Each raised request costs a pass over all live requests. With a single lane there is nothing to raise.
     pub(super) fn raise_those_before(&mut self, now: Time, tag: Tag) {
         if self.lanes.only().is_some() {
             return;
@@ -32,7 +32,7 @@ impl<S: Scheduler> Engine<S> {
                     self.move_to(now, whole, lane);
                     at += 1;
                 } else {
-                    // Those for which it waits have its rank already.
+                    // The requests for which it waits have its rank already.
                     raised.swap_remove(at);
                 }
             }
@@ -40,14 +40,15 @@ impl<S: Scheduler> Engine<S> {
         self.to_raise = raised;
     }
 
-    /// Has all for which somebody waits inherit rank anew, after requests have changed lanes.
+    /// Passes rank on again from all waiting requests, after requests have changed lanes.
     fn raise_all(&mut self, now: Time) {
         let slots = self.shared.slots.live();
         let held = slots.filter(|slot| slot.stage == Stage::Held);
         let held = held.map(|slot| slot.own.tag);
         let held = held.filter(|tag| !self.behind_flush.contains(tag));
         let held: Vec<Tag> = held.collect();
-        // In no order: one that is raised may wait for one that was looked at before.
+        // The requests are in no particular order, and a raised request may wait for an already processed one. So
+        // repeat until nothing changes.
         let mut raised = None;
         while raised != Some(self.shared.stats.raised) {
             raised = Some(self.shared.stats.raised);
@@ -57,7 +58,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Moves a request with its parts to another lane, wherever it is in its own.
+    /// Moves a request with its parts to another lane, whether queued, staged or held.
     fn move_to(&mut self, now: Time, tag: Tag, lane: Lane) {
         let (from, stage) = (self.shared.slots[tag].lane, self.shared.slots[tag].stage);
         self.shared.slots.set_lane(tag, lane);
@@ -76,28 +77,29 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Returns true if what comes after the flush that waits here, if one does, can hand on a rank: there are several
-    /// lanes, and the flush waits for something.
+    /// Returns true if requests after a waiting flush can pass on their rank. This needs several lanes, and a flush
+    /// that waits for live requests.
     #[inline]
     pub(crate) fn may_lend(&self) -> bool {
         self.lanes.only().is_none() && !self.behind_flush.is_empty() && self.live > 0
     }
 
-    /// Returns true if a request that waits for the flush here outranks all others that are known to.
+    /// Returns true if a request of this origin and class would outrank all requests that are known to wait for the
+    /// flush here.
     pub(crate) fn lends(&self, origin: Origin, class: Class) -> bool {
         let lane = self.gate.lane(origin, class);
         self.may_lend() && lane != self.flush_lane && self.gate.outranks(lane, self.flush_lane)
     }
 
-    /// Takes note of a request that waits outside for the flush that waits here.
+    /// Notes a request that waits outside the engine for the flush that waits here.
     pub(super) fn waits_behind(&mut self, origin: Origin, class: Class) {
         if self.lends(origin, class) {
             self.flush_lane = self.gate.lane(origin, class);
         }
     }
 
-    /// The lane that waits for a flush, and the first of the lanes of lower rank that is ready: what the flush
-    /// waits for goes by its rank. None if the flush's own lane is ready.
+    /// Returns the lane that waits for a flush, and the first ready lane of lower rank. The requests that the flush
+    /// waits for go by the flush's rank. Returns `None` if the flush's own lane is ready.
     #[inline]
     pub(super) fn lender(&self) -> Option<(Lane, Lane)> {
         match self.lanes.only().is_some() || self.behind_flush.is_empty() {
@@ -117,7 +119,7 @@ impl<S: Scheduler> Engine<S> {
         Some((flush, from))
     }
 
-    /// Puts something around the gate, unless it is the usual one.
+    /// Wraps the gate, unless it is the default gate.
     pub(crate) fn wrap_gate(&mut self, wrap: impl FnOnce(Box<dyn Gate>) -> Box<dyn Gate>) {
         let usual = AnyGate::Fixed(FixedDepth::new(&self.shared.config));
         self.gate = match core::mem::replace(&mut self.gate, usual) {
@@ -126,17 +128,17 @@ impl<S: Scheduler> Engine<S> {
         };
     }
 
-    /// Returns true if the gate says that one lane outranks another.
+    /// Returns true if `lane` outranks `other` by the gate's rule.
     pub(crate) fn outranks(&self, lane: Lane, other: Lane) -> bool {
         self.gate.outranks(lane, other)
     }
 
-    /// The lane of a request of this origin and class.
+    /// Returns the lane of a request of this origin and class.
     pub fn lane_of(&self, origin: Origin, class: Class) -> Lane {
         self.gate.lane(origin, class)
     }
 
-    /// The lanes of the requests that a command carries.
+    /// Returns the lanes of the requests that a command carries.
     pub(crate) fn lanes_of(&self, tag: DriveTag) -> impl Iterator<Item = Lane> {
         let holder = self.tags.holder(tag).into_iter();
         let slots = holder.flat_map(|tag| self.shared.slots.chain(tag));
@@ -148,13 +150,13 @@ impl<S: Scheduler> Engine<S> {
         &self.shared.slots
     }
 
-    /// Swaps the scheduler of a lane in flight: what is queued moves to the new one in order of arrival.
+    /// Swaps the scheduler of a lane in flight. The queued requests move to the new scheduler in order of arrival.
     ///
-    /// Returns the old one, empty. [`Engine::poll`] is to be called afterwards.
+    /// Returns the old scheduler, empty. Call [`Engine::poll`] afterwards.
     ///
     /// # Panics
     ///
-    /// If the new one is not empty, or if there is no such lane.
+    /// If the new scheduler is not empty, or if there is no such lane.
     pub fn replace_scheduler(&mut self, now: Time, lane: Lane, scheduler: S) -> S {
         let old = self.lanes[lane.index()].replace_scheduler(now, scheduler, &self.shared);
         self.follow();
@@ -162,8 +164,8 @@ impl<S: Scheduler> Engine<S> {
         old
     }
 
-    /// Takes the trackers of new schedulers. The one that has followed the drive so far goes on, unless it did so for a job
-    /// alone: a replay, which has no job, begins with the scheduler's.
+    /// Takes the trackers of new schedulers. The present tracker stays, unless it is for a job alone. In that case a
+    /// scheduler's tracker replaces it, since a replay has no job and begins with the scheduler's tracker.
     pub(super) fn follow(&mut self) {
         let new = Following::of(self.lanes.iter_mut().map(|lane| &mut lane.scheduler));
         let old = self.shared.following.take();
@@ -171,8 +173,8 @@ impl<S: Scheduler> Engine<S> {
         self.shared.following = old.or(new);
     }
 
-    /// Moves what is queued and staged in a lane to another one, but for that for which somebody of a higher rank
-    /// waits.
+    /// Moves queued and staged requests of a lane to another lane. Afterwards, requests inherit rank again from waiting
+    /// requests of a higher rank.
     #[cold]
     pub(super) fn drain_lane(&mut self, now: Time, from: Lane, to: Lane) {
         for lane in [from, to] {
@@ -184,7 +186,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Waiting requests that are in the lane that the gate says, with that lane.
+    /// Returns the waiting requests that are in the lane that the gate assigns, with that lane.
     #[cold]
     pub(super) fn lanes_by_gate(&self) -> Vec<(Tag, Lane)> {
         let slots = self.shared.slots.live();
@@ -198,7 +200,7 @@ impl<S: Scheduler> Engine<S> {
             .collect()
     }
 
-    /// Moves requests to the lane that the gate says, if that is another than before.
+    /// Moves requests to the lane that the gate assigns, if the lane has changed.
     #[inline]
     pub(super) fn reassign(&mut self, now: Time, before: Vec<(Tag, Lane)>) {
         let any = !before.is_empty();
@@ -214,7 +216,7 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Moves what is queued and staged in a lane to another one, whoever waits for it.
+    /// Moves all queued and staged requests of a lane to another lane, without regard to waiting requests.
     fn move_all(&mut self, now: Time, from: Lane, to: Lane) {
         let staged = core::mem::take(&mut self.lanes[from.index()].staged);
         for tag in &staged {
@@ -227,16 +229,16 @@ impl<S: Scheduler> Engine<S> {
         }
     }
 
-    /// Swaps the gate in flight, and with it the lanes. Each request moves to the lane that the new gate says. A merged
-    /// request moves to the highest lane of its parts.
-    /// The new gate is told of the commands in the drive as if they went there now, in the order in which they did.
-    /// Orders that the old gate obeys stay in force, and so does a depth that was ordered.
+    /// Swaps the gate in flight, and with it the lanes. Each request moves to the lane that the new gate assigns. A
+    /// merged request moves to the highest lane of its parts. The new gate is notified of the commands in the drive as
+    /// if they went there now, in the original order. Orders that the old gate obeys stay in force, and so does an
+    /// ordered depth.
     ///
-    /// Returns the old schedulers, empty. [`Engine::poll`] is to be called afterwards.
+    /// Returns the old schedulers, empty. Call [`Engine::poll`] afterwards.
     ///
     /// # Panics
     ///
-    /// If there is not one scheduler, empty, for each lane.
+    /// If there is not one empty scheduler for each lane.
     pub fn replace_gate(&mut self, now: Time, gate: Box<dyn Gate>, schedulers: Vec<S>) -> Vec<S> {
         let mut gate = AnyGate::Other(gate);
         self.gate.in_force(&mut |order| gate.told(now, order));

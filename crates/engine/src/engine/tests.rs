@@ -1,5 +1,5 @@
-//! Requests in each other's way, with all that can happen to them: they are let go in the order of the
-//! plain rule, and the engine keeps its promises.
+//! Conflicting requests with all kinds of events. The requests start in the order of the plain rule, and the engine
+//! keeps its promises.
 
 use super::*;
 use crate::audit::Audit;
@@ -16,9 +16,9 @@ enum Step {
         at: (u64, u64),
         flags: Flags,
     },
-    /// A command of those in the drive ends: as asked, by an error, or since nobody waits any longer.
+    /// A command in the drive ends: with success, with an error, or by a timeout.
     Complete(prop::sample::Index, Outcome),
-    /// So much time passes.
+    /// Time passes, in this amount.
     Pass(u64),
 }
 
@@ -38,11 +38,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             reads => Just(Op::Read),
             writes => Just(Op::Write),
             others => Just(Op::Discard),
-            // Rarely, since nothing overtakes it.
+            // Flushes are rare, since no request overtakes a flush.
             1 => Just(Op::Flush),
         ];
         let at = prop_oneof![
-            // Places next to each other, so that there is something to merge, and anything between.
+            // Adjacent blocks, so that requests merge, and arbitrary extents.
             4 => (0..spread.min(4)).prop_map(|block| (8 * block, 8)),
             3 => (0..spread, 1..20_u64),
             1 => Just((0, 80)),

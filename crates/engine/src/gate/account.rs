@@ -1,35 +1,34 @@
-//! What a gate kept from the drive, and which commands starved there.
+//! Account of a gate: requests that the gate refused, and commands that starved in the drive.
 
 use crate::names::DriveTag;
 use crate::tags::TagSet;
 use headtime_sched::Class;
 use headtime_units::{Nanos, Time};
 
-/// Classes that are told apart where commands are counted by class; others count with the last.
+/// Number of classes in counts by class. Further classes count with the last.
 pub const CLASSES: usize = 3;
 
-/// The place of a class among those that are told apart.
+/// Returns the index of a class in counts by class.
 #[inline]
 pub fn class_index(class: Class) -> usize {
     usize::from(class.0).min(CLASSES - 1)
 }
 
-/// What the gates of an engine did, as counts and times. All zero before the usual gate, the depth alone.
+/// Counts and times of the gates of an engine. All are zero with the default gate, which limits the depth alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gating {
-    /// How long a request waited that nothing kept from the drive but the gate: its lane would have given it, and the
-    /// drive had room.
+    /// Time during which the gate alone held requests back: a lane was ready, and the drive had room.
     pub plugged: Nanos,
-    /// By class: commands that were refused so before they went.
+    /// By class: commands that the gate alone refused before they went to the drive.
     pub refused: [u64; CLASSES],
     /// By class: commands that came to starve in the drive, by the gate's own measure ([`Gate::starved`](super::Gate::starved)).
     pub starved: [u64; CLASSES],
-    /// By class: how long one or more commands did.
+    /// By class: time during which at least one command starved.
     pub starved_for: [Nanos; CLASSES],
 }
 
 impl core::ops::AddAssign for Gating {
-    /// Adds what the gates of another engine did.
+    /// Adds the counts and times of another engine's gates.
     fn add_assign(&mut self, other: Gating) {
         self.plugged += other.plugged;
         for class in 0..CLASSES {
@@ -43,17 +42,17 @@ impl core::ops::AddAssign for Gating {
 /// Keeps account of a gate; see [`Gating`].
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
-    /// Up to `at`.
+    /// Counts and times up to `at`.
     sums: Gating,
     at: Time,
     plugged: bool,
-    /// The tags of commands that starve, and how many those are in all and by class.
+    /// Tags of starving commands, their number, and their number by class.
     starving: TagSet,
     count: usize,
     of_class: [u32; CLASSES],
-    /// By tag, if its command starves: the place of its class.
+    /// By tag of a starving command: index of its class.
     classes: [u8; DriveTag::DEPTH_MAX as usize],
-    /// Whether others may starve than did, without a completion.
+    /// True if the set of starving commands may have changed without a completion.
     anew: bool,
 }
 
@@ -73,7 +72,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// What there was up to `now`.
+    /// Returns the counts and times up to `now`.
     pub fn read(&self, now: Time) -> Gating {
         let mut sums = self.sums;
         let span = now.saturating_since(self.at);
@@ -93,17 +92,17 @@ impl Account {
         self.at = now;
     }
 
-    /// Counts a command that was refused before it went.
+    /// Counts a command that the gate refused before the command went to the drive.
     pub fn refused(&mut self, class: Class) {
         self.sums.refused[class_index(class)] += 1;
     }
 
-    /// The gate is another, or has another threshold.
+    /// Notes that the gate was replaced or has another threshold.
     pub fn changed(&mut self) {
         self.anew = true;
     }
 
-    /// The drive is done with a command.
+    /// Notes that the drive is done with a command.
     #[inline]
     pub fn returned(&mut self, now: Time, tag: DriveTag) {
         if self.count > 0 {
@@ -120,8 +119,9 @@ impl Account {
         }
     }
 
-    /// From `now` on it is so. `starved` is the gate's: a command that starves does so until it is done, and those that
-    /// came to starve since are behind it, unless the gate has [changed](Account::changed).
+    /// Notes the state from `now` on. `starved` is [`Gate::starved`](super::Gate::starved) with the command's class. A
+    /// starving command starves until it is done, and newly starving commands come after it in the gate's order. If the
+    /// gate has [changed](Account::changed), any command may starve.
     #[inline]
     pub fn settle(
         &mut self,
@@ -159,15 +159,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What happens at a time, so many ms after the last.
+    /// Events at one time, `millis` ms after the previous step.
     #[derive(Clone, Debug)]
     struct Step {
         millis: u64,
-        /// One of those that starve is done.
+        /// A starving command that is done.
         done: Option<prop::sample::Index>,
-        /// Others starve from now on, since the gate is another.
+        /// The commands that starve from now on under a new gate.
         anew: Option<Vec<(u8, u8)>>,
-        /// These come to starve, after those that do.
+        /// Commands that start to starve, in order after the already starving ones.
         more: Vec<(u8, u8)>,
         plugged: bool,
     }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against what is so from one step to the next.
+        /// Compares with a plain account of the state between steps.
         #[test]
         fn times_and_counts_are_those_of_what_was_so_between_events(steps in steps()) {
             let mut account = Account::default();
@@ -213,7 +213,7 @@ mod tests {
                     let (tag, _) = starving.remove(done.index(starving.len()));
                     account.returned(now, tag);
                 }
-                // One that does not starve.
+                // A command that does not starve.
                 account.returned(now, DriveTag(200));
                 let before = starving.clone();
                 let mut come = step.more;

@@ -1,26 +1,28 @@
-//! How often each command in the drive was overtaken, as the host can tell.
+//! Ages: the number of times that each command in the drive was overtaken, as far as the host can tell.
 
 use crate::in_drive::InDrive;
 use crate::names::DriveTag;
 
-/// The ages of the commands in the drive, and which of them starve: Algorithm 2 of the NCQ paper (Yu et al.,
-/// ACM TOS 6(1), 2010, section 5.2), whose names and lines are cited.
+/// Ages of the commands in the drive, and the commands that starve. This is Algorithm 2 of the NCQ paper (Yu et al.,
+/// ACM TOS 6(1), 2010, section 5.2). Comments cite the names and lines of Algorithm 2.
 ///
-/// The age of a command is how many others have completed since it went to the drive, less those that went there
-/// before it and have completed or have yet to. It is the number of later commands that overtook it, its *delay count*
-/// (section 4.2), less the earlier ones that are still in the drive.
+/// The age of a command has two terms: the number of completions since the command went to the drive, less the number
+/// of commands that were in the drive then. In other words, the age is the command's *delay count* (section 4.2) less
+/// the number of earlier commands that are still in the drive. The delay count is the number of later commands that
+/// overtook the command.
 ///
-/// A command starts at less the number of those in the drive (line 6), and each completion adds one to all ages (lines
-/// 12 to 14). So an age is the number of completions so far less that of the commands which had gone to the drive before;
-/// both are kept in place of the ages. An earlier command has a higher age, and those that starve are the earliest ones.
+/// A command starts at minus the number of commands in the drive (line 6). Each completion adds one to all ages (lines
+/// 12 to 14). So an age is the number of all completions, less the number of commands that went to the drive earlier.
+/// This struct stores these two numbers in place of the ages. An earlier command has a higher age, so the earliest
+/// commands starve first.
 #[derive(Clone, Debug)]
 pub(super) struct Ages {
     /// `age_th`.
     threshold: u64,
-    /// Commands that went to the drive, and those that it is done with; the difference is `actReqCounter`.
+    /// Number of commands that went to the drive, and number of completed commands. The difference is `actReqCounter`.
     assigned: u64,
     freed: u64,
-    /// By tag: how many commands had gone to the drive before. With `freed` this makes `ageValue`.
+    /// By tag: number of commands that had gone to the drive earlier. `freed` less this number is `ageValue`.
     before: [u64; DriveTag::DEPTH_MAX as usize],
     /// `Tag_Table`.
     taken: InDrive,
@@ -49,12 +51,12 @@ impl Ages {
         self.taken.first().is_some_and(|tag| self.starves(tag))
     }
 
-    /// The command that starves before which so many others do that went to the drive earlier.
+    /// Returns the starving command with exactly `nth` earlier commands in the drive. All earlier commands starve, too.
     pub fn starved(&self, nth: usize) -> Option<DriveTag> {
         self.taken.nth(nth).filter(|tag| self.starves(*tag))
     }
 
-    /// Whether the tag is one of `wait_tag` (line 15).
+    /// Returns true if the tag is in `wait_tag` (line 15).
     #[inline]
     fn starves(&self, tag: DriveTag) -> bool {
         self.freed > self.before[tag.index()].saturating_add(self.threshold)
@@ -83,7 +85,8 @@ impl Ages {
         self.freed += 1;
     }
 
-    /// Changes the threshold. It counts for the commands in the drive at once, of which the paper says nothing.
+    /// Changes the threshold. The new threshold holds for commands in the drive at once. The paper says nothing about a
+    /// change.
     pub fn set_threshold(&mut self, threshold: u64) {
         self.threshold = threshold;
     }

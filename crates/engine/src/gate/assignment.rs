@@ -3,14 +3,14 @@
 use super::{GateOrder, Lane};
 use headtime_sched::{OptionInfo, Options, Origin};
 
-/// Option that says whose requests have a lane.
+/// Option: whether programs or exports have lanes.
 pub(super) const BY: OptionInfo = OptionInfo::choice(
     "by",
     &["program", "export"],
     "whose requests an order assigns to a lane: a program's, or those that come through an export",
 );
 
-/// Option that says how many lanes there are.
+/// Option: number of lanes.
 pub(super) const LANES: OptionInfo = OptionInfo::count(
     "lanes",
     8,
@@ -30,7 +30,7 @@ pub(super) struct Assignment {
 }
 
 impl Assignment {
-    /// No program has a lane of its own yet.
+    /// Creates an assignment in which no program or export has a lane of its own.
     pub fn of(options: Options<'_>) -> Assignment {
         Assignment {
             by_export: options.choice("by") == "export",
@@ -49,7 +49,7 @@ impl Assignment {
         (0..self.lanes).map(Lane)
     }
 
-    /// Returns the lane of a request; the shared one, 0, if its program or export has none.
+    /// Returns the lane of a request. Without a lane of its own, a program or export has the shared lane 0.
     pub fn lane(&self, origin: Origin) -> Lane {
         let number = match self.by_export {
             true => origin.export,
@@ -66,7 +66,7 @@ impl Assignment {
         }
     }
 
-    /// Obeys an order of assignment. An order for a lane that does not exist means the shared one.
+    /// Obeys an order of assignment. If the order's lane does not exist, the shared lane takes its place.
     pub fn told(&mut self, order: &GateOrder) {
         let GateOrder::Assign { of, lane } = *order else {
             return;

@@ -2,22 +2,24 @@
 //!
 //! # Problem
 //!
-//! A promise of throughput is kept today by a constant rate: the bytes of a program over the time that it may take. The
-//! gate shows what such a promise costs beside windows.
+//! Servers keep a promise of throughput by a constant rate: the program's bytes divided by its time limit. This gate
+//! shows the cost of such a promise compared with windows.
 //!
 //! # How it works
 //!
-//! An order gives a lane a [rate](GateOrder::Rate). Of the lanes with requests, the lane goes first that is furthest behind
-//! its rate, in seconds. A lane is at most `burst` behind: what it did not ask for in time is lost. If no lane is behind,
-//! lanes without a rate go, and then those that are ahead. So the drive is never idle while there are requests.
+//! An order gives a lane a [rate](GateOrder::Rate). Among lanes with requests, the lane that is furthest behind its
+//! rate, in seconds, goes first. A lane is at most `burst` behind, so a lane without requests loses its share. If no
+//! lane is behind, lanes without a rate go. Lanes that are ahead go last. So the drive is never idle while there are
+//! requests.
 //!
 //! # Bound
 //!
-//! None: a lane whose requests are far apart can demand more of the disk than there is.
+//! No bound: a lane with requests far apart on the disk can demand more than the disk's whole time.
 //!
 //! # Source
 //!
-//! The rival of U-Shape (SC'11), sections 2 and 4: a system that maintains average throughput. The paper names no mechanism.
+//! The competitor of U-Shape (SC'11), sections 2 and 4: a system that maintains average throughput. The paper names no
+//! mechanism.
 
 use super::assignment::{Assignment, BY, LANES};
 use super::registration::Registration;
@@ -56,24 +58,24 @@ const INFO: PolicyInfo = PolicyInfo {
 struct Rated {
     /// Sectors a second; 0: no rate.
     rate: u64,
-    /// Time up to which the lane has had its rate; later than now if the lane is ahead.
+    /// Time up to which the lane has received its rate. It is later than now if the lane is ahead.
     paid: Time,
 }
 
-/// Serves lanes at constant rates, the one furthest behind first.
+/// Serves lanes at constant rates, the lane furthest behind first.
 #[derive(Clone, Debug)]
 struct Average {
     assignment: Assignment,
     room: FixedDepth,
     burst: Nanos,
-    /// By lane.
+    /// Accounts by lane.
     rates: Vec<Rated>,
     /// Lane that was served last.
     serves: Lane,
 }
 
 impl Average {
-    /// A gate without rates for an engine of this configuration.
+    /// Creates a gate without rates for an engine of this configuration.
     fn new(options: Options<'_>, config: &Config) -> Average {
         let assignment = Assignment::of(options);
         Average {
@@ -85,8 +87,8 @@ impl Average {
         }
     }
 
-    /// Rank of a lane, lowest first: behind its rate, without a rate, ahead of its rate; then the time up to which it has
-    /// had its rate, or its turn.
+    /// Returns the rank of a lane, lowest first: 0 behind its rate, 1 without a rate, 2 ahead of its rate. Equal ranks
+    /// are ordered by the time up to which the lane has received its rate, then by turn.
     fn rank(&self, now: Time, lane: Lane) -> (u8, Time, usize) {
         let count = self.rates.len();
         let turn = (lane.index() + count - self.serves.index() - 1) % count;

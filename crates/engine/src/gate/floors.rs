@@ -3,11 +3,11 @@
 use headtime_sched::Counts;
 use headtime_units::{Nanos, Time};
 
-/// The share of the head time that each level but the most urgent has while it waits.
+/// Share of the head time that each level but the most urgent gets while it waits.
 ///
-/// A completion ends a span in which the arm was busy for the completed command. While a level waits, its credit grows by `floor` of
-/// each span. The span of a level's own command is subtracted from its credit. The level is due when its credit exceeds the span of its
-/// last command, and the credit stays within one such span.
+/// A completion ends a span in which the arm was busy for the completed command. While a level waits, its credit grows
+/// by the share `floor` of each span. The span of a level's own command is subtracted from its credit. The level is due
+/// when its credit exceeds the span of its last command, and the credit stays within one such span.
 #[derive(Clone, Debug)]
 pub(super) struct Floors {
     percent: u64,
@@ -37,7 +37,7 @@ impl Floors {
         self.percent > 0
     }
 
-    /// Notes if a level has a request that could go.
+    /// Notes whether a level has a request for the drive.
     #[inline]
     pub fn waits(&mut self, level: usize, waits: bool) {
         self.waits[level] = waits && level > 0;
@@ -55,7 +55,7 @@ impl Floors {
         self.from.get_or_insert(now);
     }
 
-    /// Notes that the drive is done with a command of this level; `idle` if it has no other.
+    /// Notes that the drive is done with a command of this level. `idle` is true if the drive has no other command.
     pub fn returned(&mut self, now: Time, level: usize, idle: bool) {
         let since = self.from.replace(now).unwrap_or(now);
         if idle {

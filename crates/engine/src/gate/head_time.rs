@@ -1,27 +1,29 @@
-//! `head-time`: nobody waits for longer than with one command at a time.
+//! `head-time`: keeps mean response times as with one command at a time.
 //!
 //! # Problem
 //!
-//! A drive with a queue serves what is soonest done, and leaves other commands for long. [`Rsd`](super::Rsd) counts the commands
-//! that overtook one. But a command takes 30 us of the arm or 30 ms, and a drive that destages is busy without any. So no
-//! threshold is right for two loads.
+//! A drive with a queue serves the quickest command first, and leaves other commands for long. [`Rsd`](super::Rsd)
+//! counts the commands that overtook a command. But a command takes 30 us of the arm or 30 ms, and a drive that
+//! destages is busy without any command. So no threshold is right for two loads.
 //!
 //! # How it works
 //!
-//! The gate tells requests apart by kind: who asks, reads or writes, and which size. A *trial* sends one command at a time. It
-//! measures how long a request of each kind takes then, from its arrival on, so that the head time of others is included, and
-//! destaging. Between trials commands go up to the depth. If a command in the drive has waited for longer than its kind does in a
-//! trial, by [`MORE`], then the gate closes. So the drive has ever fewer commands to prefer.
+//! The gate distinguishes kinds of requests: by client, by direction and by size. A *trial* sends one command at a
+//! time. The trial measures the response time of each kind from the arrival on. This time includes the head time of
+//! other requests, and destaging. Between trials commands go up to the depth. If a command in the drive has waited
+//! [`MORE`] percent longer than its kind does in a trial, the gate closes. The drive then has ever fewer commands to
+//! prefer.
 //!
-//! If a kind was late, its next commands are protected earlier. If it was early, they are protected later. So
-//! the mean is as promised, although the drive takes time to come to a command when the gate has closed.
+//! If the requests of a kind were late, the gate closes earlier for the kind's next commands. If they were early, the
+//! gate closes later. So the mean is as promised, although the drive takes time to reach a command after the gate has
+//! closed.
 //!
-//! A sixteenth of the time is for trials. A trial waits for each kind that was seen since the one before.
+//! A sixteenth of the time is for trials. A trial waits for each kind that was seen since the previous trial.
 //!
 //! # Bound
 //!
-//! In the mean, responses of each kind are no longer than at depth 1, by [`MORE`], if they are so in the trials.
-//! A command for which nothing was measured yet closes no gate.
+//! The mean response of each kind is at most [`MORE`] percent longer than at depth 1, if the trials are typical. A
+//! command of a kind that no trial has measured yet does not close the gate.
 
 use super::registration::Registration;
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
@@ -46,40 +48,40 @@ const INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-/// By how many percent more than in a trial a response may take.
+/// Percentage by which a response may exceed the response in a trial.
 const MORE: i64 = 9;
-/// The first requests of a trial, which wait for what went before.
+/// Number of requests at the start of a trial that do not count, since earlier commands delay them.
 const SETTLING: u32 = 16;
-/// The requests of a trial that count, at least.
+/// Least number of requests that count in a trial.
 const COUNTED: u32 = 32;
-/// A trial that is this long does not wait for kinds of which no request has come.
+/// Length of a trial after which the trial no longer waits for kinds without a request.
 const PATIENCE: Nanos = Nanos::from_millis(500);
-/// Between trials, so many times their length passes; fewer times at first.
+/// Time between trials, in lengths of the last trial. The first trials follow sooner.
 const APART: u64 = 15;
-/// Over so many requests a response in trials is averaged.
+/// Number of requests over which the response in trials is averaged.
 const AVERAGED: i64 = 256;
-/// Over so many requests what a kind was late is made good.
+/// Number of requests over which a kind makes up for its lateness.
 const REPAID: i64 = 64;
 
-/// Kinds of requests, by hash. Two that share a place share a promise.
+/// Number of places for kinds of requests, by hash. Kinds that share a place share a promise.
 const KINDS: usize = 256;
 
 /// Responses of a kind of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
-    /// Its mean response in trials, nanoseconds, and of how many.
+    /// Mean response in trials in nanoseconds, and the number of requests in the mean (at most [`AVERAGED`]).
     alone: i64,
     count: i64,
-    /// By how much its last requests were early, less by how much they were late.
+    /// Balance of earliness and lateness of the last requests, in nanoseconds; at most half of `alone`.
     early: i64,
-    /// When one last went to the drive.
+    /// Time when a request of this kind last went to the drive.
     seen: Time,
-    /// Whether one counted in this trial.
+    /// True if a request of this kind counted in the current trial.
     tried: bool,
 }
 
 impl Kind {
-    /// How long its next command may take.
+    /// Longest response of the next command before the gate closes, in nanoseconds.
     fn allowed(&self) -> i64 {
         self.promised() + self.early
     }
@@ -114,28 +116,28 @@ struct InIt {
 /// Trial, or time between trials.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// One command at a time, since then; so many requests that came since are done.
+    /// One command at a time since `since`. `done` is the number of completed requests that arrived since `since`.
     Trial { since: Time, done: u32 },
-    /// Up to the depth, until then.
+    /// Commands up to the depth until `until`.
     Usual { until: Time },
 }
 
-/// Admits commands up to a depth while none waits for longer than at depth 1.
+/// Admits commands up to a depth while no command waits for longer than at depth 1.
 #[derive(Clone, Debug)]
 pub struct HeadTime {
     room: FixedDepth,
     in_drive: InDrive,
-    /// By tag.
+    /// Commands in the drive, by tag.
     commands: [InIt; DriveTag::DEPTH_MAX as usize],
     kinds: [Kind; KINDS],
     phase: Phase,
-    /// When the trial before ended, and how many there were.
+    /// End of the last trial, and number of trials so far.
     tried: Time,
     trials: u64,
 }
 
 impl HeadTime {
-    /// A gate for an engine of this configuration. It begins with a trial.
+    /// Creates a gate for an engine of this configuration. The gate begins with a trial.
     pub fn new(config: &Config) -> HeadTime {
         let nothing = InIt {
             kind: 0,
@@ -156,7 +158,7 @@ impl HeadTime {
         (0..self.in_drive.len()).filter_map(|nth| self.in_drive.nth(nth))
     }
 
-    /// Begins a trial or ends one, if it is time.
+    /// Begins or ends a trial, if it is time.
     fn turn(&mut self, now: Time) {
         match self.phase {
             Phase::Trial { since, done } if self.is_over(now, since, done) => {
@@ -184,7 +186,7 @@ impl HeadTime {
         done >= SETTLING + COUNTED && !waits()
     }
 
-    /// True if a command in the drive has waited for as long as it may.
+    /// Returns true if a command in the drive has waited for longer than its kind may.
     fn starves(&self, now: Time, tag: DriveTag) -> bool {
         let command = &self.commands[tag.index()];
         let kind = &self.kinds[usize::from(command.kind)];
@@ -198,7 +200,7 @@ impl HeadTime {
         }
     }
 
-    /// The kind of a command: a place among [`KINDS`].
+    /// Returns the kind of a command: an index below [`KINDS`].
     fn kind(command: &Request<DriveTag>) -> u8 {
         let size = command.extent.len.get().max(1).ilog2();
         let bits = size << 1 | u32::from(command.op.is_read());
@@ -208,7 +210,7 @@ impl HeadTime {
             export,
         } = command.origin;
         let who = process ^ u32::from(program) << 12 ^ u32::from(export) << 22;
-        // The high bits of a product by an odd number depend on all bits of both.
+        // The high bits of a product with an odd number depend on all bits of both factors.
         let hash = (who ^ bits << 26).wrapping_mul(0x9E37_79B1);
         (hash >> 24) as u8
     }

@@ -1,43 +1,46 @@
-//! `iolatency`: who misses a target of latency takes depth from those without one, or with a looser one.
+//! `iolatency`: a class that misses its latency target takes queue depth from classes with a looser target or none.
 //!
 //! # Problem
 //!
-//! Somebody whose requests are to take no longer than so much shares a drive with somebody who fills its queue. How
-//! many commands the other may have in the drive depends on drive and load, and nobody knows it beforehand.
+//! A client with a latency target shares a drive with a client that fills the drive's queue. The right limit on the
+//! second client's commands in the drive depends on drive and load, and is not known beforehand.
 //!
 //! # How it works
 //!
-//! Each class of requests is a group, with a lane of its own and perhaps a target: a mean latency, from arrival to
-//! completion. A group's samples are summed over a window of 16 targets, 100 ms to 1 s, which ends at one of the group's
-//! completions. A mean above the target scales the others down, one below it up again after five samples; at most one
-//! change is made in 500 ms. Who scales down rules until its own windows are good: only a group with a tighter target
+//! Each class of requests is a group, with a lane of its own. A group can have a target: a mean latency, from arrival
+//! to completion. A group's samples are summed over a window of 16 targets, 100 ms to 1 s, which ends at one of the
+//! group's completions. If the mean is above the target, the other groups are scaled down. If the mean is within the
+//! target and at least five samples have come, the other groups are scaled up again. The scale changes at most once in
+//! 500 ms. The group that scaled down is the ruler until its own windows are good. Only a group with a tighter target
 //! takes over.
 //!
-//! The scale is a *cookie* that all groups see. A group that finds it lower halves how many commands it may have in the
-//! drive, from `requests` to 1; one that finds it higher gets a sixteenth of `requests` more. Down the cookie goes
-//! by a fourth of `requests`, up by a sixteenth; deeper than `requests` either way by one, and never deeper than twice
-//! that. At the top nothing is limited. A group whose own target is no looser than the ruler's is left alone, and so is
-//! one with a target that had no more than 5 % of the samples. A timer, once a second, forgets a ruler of whom nothing
-//! was heard for five seconds, and then raises the cookie.
+//! The scale is a *cookie* that all groups see. A group that finds the cookie lower halves its depth, the number of
+//! commands that it may have in the drive. The depth goes from `requests` down to 1. A group that finds the cookie
+//! higher gets a sixteenth of `requests` more. The cookie goes down by a fourth of `requests` and up by a sixteenth. If
+//! the cookie is more than `requests` below the top, it moves by one either way. It is never lower than twice
+//! `requests` below the top. At the top nothing is limited. A lower cookie does not limit a group whose own target is
+//! no looser than the ruler's. A group with a target and at most 5 % of the samples is not limited either. A timer runs
+//! once a second. If the cookie has not changed for five seconds, the timer forgets the ruler. Without a ruler, the
+//! timer raises the cookie.
 //!
-//! A group that is told to go down at depth 1 has that taken off again before it gets more depth. The kernel delays
-//! swapping and metadata by that count, which nobody here does.
+//! A group that has to go down at depth 1 counts a delay. The group pays off its delays before its depth rises. The
+//! kernel delays swapping and metadata by that count. This gate does not.
 //!
 //! # Departures from Linux
 //!
-//! The kernel counts a group's requests from their submission, before they are merged; here its commands in the drive
-//! count. Groups are classes. Lanes that may send take turns: the kernel's groups share a scheduler. A request that waits
-//! for its turn notices each change of the cookie, where the kernel looks once for each request.
+//! The kernel counts a group's requests from their submission, before they are merged. This gate counts the group's
+//! commands in the drive. Groups are classes. Lanes that may send take turns, while the kernel's groups share a
+//! scheduler. A waiting request notices each change of the cookie, while the kernel checks once for each request.
 //!
 //! # Bound
 //!
-//! None. A group keeps at least one command in the drive, and a drive that prefers that one can leave others for as
-//! long as it likes.
+//! None. A group keeps at least one command in the drive. A drive that prefers such a command can postpone the others
+//! without limit.
 //!
 //! # Source
 //!
-//! `block/blk-iolatency.c` of Linux 7.1, with the rule for disks that turn; `io.latency` of cgroup v2. Its mean over
-//! several windows is always zero, so that only the last window's decides; here too.
+//! `block/blk-iolatency.c` of Linux 7.1, with the rule for disks that turn; `io.latency` of cgroup v2. The kernel's
+//! mean over several windows is always zero, so only the mean of the last window decides. This gate does the same.
 
 use super::registration::{GateProblem, Registration};
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
@@ -102,29 +105,29 @@ const BETWEEN_CHANGES: Nanos = Nanos::from_millis(500);
 const WINDOW: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(1));
 /// `BLKIOLATENCY_MIN_GOOD_SAMPLES`.
 const GOOD_SAMPLES: u64 = 5;
-/// The period of the timer, and how often it finds nothing new of a ruler before it forgets it.
+/// Period of the timer.
 const TIMER: Nanos = Nanos::from_secs(1);
 const SILENT: Nanos = Nanos::from_secs(5);
 
 /// A class of requests: `struct iolatency_grp`.
 #[derive(Clone, Copy, Debug)]
 struct Group {
-    /// Zero for none: `min_lat_nsec`.
+    /// Target latency, zero for none: `min_lat_nsec`.
     target: Nanos,
     window: Nanos,
     window_start: Time,
-    /// Of the window: samples, and their sum.
+    /// Number of samples in the window, and their sum.
     samples: u64,
     sum: Nanos,
-    /// Samples of the windows since the last decision: `cur_stat`.
+    /// Samples of all windows since the last decision: `cur_stat`.
     gathered: u64,
-    /// What the group last added to those of all: `nr_samples`.
+    /// The group's share of [`IoLatency::counted`]: `nr_samples`.
     counted: u64,
     /// The cookie as the group last saw it.
     cookie: u64,
-    /// `None` while it is not limited: `max_depth`.
+    /// The most commands in the drive, `None` without a limit: `max_depth`.
     depth: Option<u32>,
-    /// How often it was told to go down at depth 1: `use_delay`.
+    /// Times that the group had to go down at depth 1, less the times paid off: `use_delay`.
     delays: u64,
     in_drive: u32,
 }
@@ -133,11 +136,11 @@ struct Group {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     group: u8,
-    /// When its request came; none of a flush, which is no sample.
+    /// Arrival of the command's request. `None` for a flush, which is no sample.
     came: Option<Time>,
 }
 
-/// Limits each class in the drive by whether those with tighter targets of latency meet them.
+/// Limits each class in the drive while a class with a tighter latency target misses it.
 #[derive(Clone, Debug)]
 pub struct IoLatency {
     room: FixedDepth,
@@ -147,21 +150,22 @@ pub struct IoLatency {
     requests: u32,
     /// `scale_cookie` of the parent.
     cookie: u64,
-    /// `scale_grp` and `scale_lat`: the group that rules, and the target that one does or did it for.
+    /// `scale_grp` and `scale_lat`: the ruling group, and the target of the last ruler.
     ruler: Option<usize>,
     ruling: Nanos,
     /// `last_scale_event`.
     changed: Option<Time>,
-    /// Samples that groups have counted: `nr_samples` of the parent.
+    /// Samples counted by all groups: `nr_samples` of the parent.
     counted: u64,
-    /// When the timer is due, if it runs.
+    /// Time at which the timer is due, if it runs.
     timer: Option<Time>,
-    /// The lane that went last.
+    /// Lane that sent the last command.
     last: Lane,
 }
 
 impl IoLatency {
-    /// A gate for an engine of this configuration, with the targets of real-time, best-effort and idle requests.
+    /// Creates a gate for an engine of this configuration, with the targets of real-time, best-effort and idle
+    /// requests.
     pub fn new(config: &Config, targets: [Nanos; GROUPS], requests: u32) -> IoLatency {
         let group = |target: Nanos| Group {
             target,
@@ -231,7 +235,7 @@ impl IoLatency {
         }
     }
 
-    /// `check_scale_change`: a request of the group asks to go.
+    /// `check_scale_change`, called when a request of the group asks to go.
     fn follow_cookie(&mut self, index: usize) {
         let group = &mut self.groups[index];
         if group.cookie == self.cookie {
@@ -240,7 +244,8 @@ impl IoLatency {
         let up = self.cookie > group.cookie;
         group.cookie = self.cookie;
         if !up && !group.target.is_zero() {
-            // Its own target is as tight, or the trouble is not of its making.
+            // A group with a target as tight as the ruler's is not limited, nor a group with few samples, which cannot
+            // be the cause.
             let few = (self.counted * 5 / 100).max(1);
             if self.ruling.is_zero() || group.target <= self.ruling || group.counted <= few {
                 return;
@@ -260,14 +265,14 @@ impl IoLatency {
             .map_or(self.requests, |depth| depth.min(self.requests));
         match up {
             true if old == 1 && group.delays > 0 => group.delays -= 1,
-            // One that is not limited stays so.
+            // A group without a limit stays without.
             true if old == self.requests => {}
             true => group.depth = Some((old + (self.requests / 16).max(1)).min(self.requests)),
             false => group.depth = Some((old / 2).max(1)),
         }
     }
 
-    /// The group's window ends: `iolatency_check_latencies`.
+    /// `iolatency_check_latencies`, called when the group's window ends.
     fn decide(&mut self, index: usize, now: Time) {
         let group = &mut self.groups[index];
         let mean = Nanos::from_nanos(group.sum.as_nanos() / group.samples.max(1));

@@ -1,39 +1,42 @@
-//! `rsd-priority`: `rsd`, and urgent commands that others cannot keep waiting in the drive.
+//! `rsd-priority`: `rsd` with priorities, so that less urgent commands cannot keep urgent commands waiting in the
+//! drive.
 //!
 //! # Problem
 //!
-//! The drive knows nothing of priorities. An urgent command that it prefers not to serve is overtaken by others that
-//! came later, and one that comes while all tags are taken is not even sent.
+//! The drive knows nothing of priorities. An urgent command that the drive prefers not to serve is overtaken by later
+//! commands. An urgent command that comes while all tags are taken cannot be sent.
 //!
 //! # How it works
 //!
-//! Each class of requests has a level, the most urgent first, and each level a rank. A request goes to the drive if no
-//! command starves ([`Rsd`](super::Rsd)), if none in the drive is of a more urgent level (the *ceiling*), and if more
-//! tags are free than its rank says, so that some are always left for those more urgent. By
-//! default each level has a lane of its own, and the most urgent request that may go does so. With `queue=single` all
-//! wait in one queue, as in the paper: a request that may not go blocks those behind it.
+//! Each class of requests has a level, the most urgent first, and each level a rank. A request goes to the drive under
+//! three conditions. No command starves ([`Rsd`](super::Rsd)). No command in the drive is of a more urgent level (the
+//! *ceiling*). More tags are free than the level's rank, so that some tags stay free for more urgent levels. By default
+//! each level has a lane of its own, and the most urgent request that may go does so. With `queue=single` all requests
+//! wait in one queue, as in the paper. A request that may not go then blocks the requests after it.
 //!
 //! A more urgent class that always has a command in the drive would keep the others out for good. So each lower level
-//! that waits has `floor` of the head time: when it is owed that, its next request goes before all others ([`Floors`]).
+//! that waits gets the share `floor` of the head time. When a level is owed more than its last command took, its next
+//! request goes first ([`Floors`]).
 //!
 //! # Departures from the paper
 //!
-//! The paper has no floor, which is `floor=0`.
+//! The paper has no floor. `floor=0` does the same.
 //!
-//! Taken literally, Algorithm 3 can hang. A rank that is no less than the depth is never less than the free tags: here
-//! an empty drive admits anything. And a tag that is freed while its level is below the ceiling keeps its level, so that
-//! the ceiling falls to a level of which nothing is in the drive: here each tag that is freed is cleared.
+//! Taken literally, Algorithm 3 can hang. First, a rank of the depth or more is never less than the number of free
+//! tags. Here an empty drive admits any request. Second, a tag that is freed while its level is below the ceiling keeps
+//! its level. The ceiling can then fall to a level that has no command in the drive. Here each freed tag is cleared.
 //!
 //! # Bound
 //!
-//! As of `rsd`. While an urgent command is in the drive, no less urgent one follows, but for the floor. Less urgent commands that
-//! are in the drive already, at most depth - 1, can still be served before it. The ceiling is that of classes: a less urgent
-//! command in the drive for which an urgent request waits by order raises no ceiling.
+//! The bound of `rsd` holds. While an urgent command is in the drive, no less urgent command follows, except by the
+//! floor. At most depth - 1 less urgent commands that are in the drive already can be served first. The ceiling depends
+//! on classes alone. If an urgent request has to wait for a less urgent command in the drive to keep the order, this
+//! command raises no ceiling.
 //!
 //! # Source
 //!
-//! Yu et al. (ACM TOS 6(1), 2010), section 5.3, Algorithm 3. `rank()` is lower for a higher priority; a sentence of 5.3
-//! with levels of Windows Vista has it the other way round.
+//! Yu et al. (ACM TOS 6(1), 2010), section 5.3, Algorithm 3. `rank()` is lower for a higher priority; one sentence of
+//! 5.3, with levels of Windows Vista, has the opposite order.
 
 use super::ages::Ages;
 use super::floors::Floors;
@@ -104,12 +107,12 @@ fn check(ranks: Counts, depth: u32) -> Result<(), GateProblem> {
     }
 }
 
-/// Where requests wait.
+/// Queues in which requests wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// Each level in a lane of its own.
+    /// A lane for each level.
     Lanes,
-    /// All in one.
+    /// One lane for all levels.
     Single,
 }
 
@@ -125,13 +128,13 @@ pub struct RsdPriority {
     queueing: Queueing,
     /// `reqPrio`, by tag.
     levels: [u8; DriveTag::DEPTH_MAX as usize],
-    /// Commands in the drive by level, of which `prio_ceiling` is the first that has any.
+    /// Commands in the drive by level. `prio_ceiling` is the first level with a command in the drive.
     in_drive: [u32; Counts::MAX],
     floors: Floors,
 }
 
 impl RsdPriority {
-    /// A gate for an engine of this configuration, without a floor; `ranks` has the rank of each level.
+    /// Creates a gate for an engine of this configuration, without a floor. `ranks` has the rank of each level.
     pub fn new(config: &Config, age_th: u64, ranks: Counts, queueing: Queueing) -> RsdPriority {
         RsdPriority {
             room: FixedDepth::new(config),
@@ -144,7 +147,7 @@ impl RsdPriority {
         }
     }
 
-    /// The same gate with a floor: each lower level that waits has `percent` of the head time.
+    /// Adds a floor: each lower level that waits gets `percent` of the head time.
     pub fn with_floor(self, percent: u64) -> RsdPriority {
         RsdPriority {
             floors: Floors::new(percent),
@@ -157,32 +160,33 @@ impl RsdPriority {
         usize::from(class.0).min(self.ranks.as_slice().len() - 1)
     }
 
-    /// Whether a command of any level may go: line 1 of Algorithm 3, and a free tag. An empty drive admits anything.
+    /// Returns true if no command starves and a tag is free (line 1 of Algorithm 3), or if the drive is empty.
     #[inline]
     fn admits_any(&self) -> bool {
         let has_room = || self.room.has_room() && !self.ages.any_starves();
         self.ages.active() == 0 || has_room()
     }
 
-    /// True if a request of this level may go that is not below the ceiling: the other lines of Algorithm 3; for
-    /// [`RsdPriority::admits_any`].
+    /// Returns true if enough tags are free for a request of this level, or if the drive is empty (Algorithm 3).
+    /// Callers check [`RsdPriority::admits_any`] and the ceiling.
     #[inline]
     fn admits(&self, level: Level) -> bool {
         self.ages.active() == 0 || !self.is_reserved(level)
     }
 
-    /// True if a request of this level may go behind its prefix; for [`RsdPriority::admits_any`]. Both take the drive no longer than the request
-    /// alone. So no urgent request, and no tag reserved for one, separates them if nothing else is in the drive.
+    /// Returns true if a request of this level may follow its prefix. Callers check [`RsdPriority::admits_any`]. Prefix
+    /// and request take the drive no longer than the request alone. So neither an urgent request nor a reserved tag
+    /// separates the two if nothing else is in the drive.
     fn follows_prefix(&self, level: Level) -> bool {
         self.ages.active() == 1 || self.is_below_ceiling(level) && self.admits(level)
     }
 
-    /// Whether nothing more urgent is in the drive.
+    /// Returns true if no command of a more urgent level is in the drive.
     fn is_below_ceiling(&self, level: Level) -> bool {
         self.in_drive[..level].iter().all(|count| *count == 0)
     }
 
-    /// True if the floor gives a level the next command. One at a time is in the drive by that.
+    /// Returns true if the floor gives a level the next command. The floor admits one command of a level at a time.
     fn is_due(&self, level: Level) -> bool {
         self.in_drive[level] == 0 && self.floors.is_due(level)
     }
@@ -191,7 +195,7 @@ impl RsdPriority {
         u32::from(self.ranks.as_slice()[level]) >= self.room.free()
     }
 
-    /// The lane of the most urgent level that may go.
+    /// Returns the lane of the most urgent level that may go.
     #[inline]
     fn next_lane(&self, lanes: &dyn Lanes) -> Option<Lane> {
         let mut behind_prefixes = self
@@ -211,7 +215,7 @@ impl RsdPriority {
             if lanes.is_ready(lane) && self.admits(level) {
                 return Some(lane);
             }
-            // The ceiling.
+            // The level is the ceiling, so less urgent levels may not go.
             if self.in_drive[level] > 0 {
                 return None;
             }
@@ -219,7 +223,7 @@ impl RsdPriority {
         None
     }
 
-    /// Notes which levels have a request for the drive.
+    /// Notes the levels that have a request for the drive.
     fn note_waiting(&mut self, lanes: &dyn Lanes) {
         let first = match self.queueing {
             Queueing::Lanes => None,
@@ -282,7 +286,7 @@ impl Gate for RsdPriority {
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        // In a single queue the level is known of what was chosen alone.
+        // In a single queue the level of a request is known only once the scheduler has chosen the request.
         if self.queueing != Queueing::Single && !self.room.commits_ahead() {
             return None;
         }

@@ -1,32 +1,33 @@
-//! How a gate is entered in the table of gates, and why one is refused.
+//! Entry of a gate in the table of gates, and errors in a gate's text.
 
 use super::Gate;
 use crate::config::Config;
 use headtime_sched::{Counts, Options, PolicyInfo, SpecErrorKind};
 
-/// The gate inside another one, which has one lane.
+/// The gate inside another gate. The gate inside has one lane.
 pub(super) type Inside = Option<Box<dyn Gate>>;
 
-/// A gate that can be named.
+/// Entry of a gate in the table.
 pub(super) struct Registration {
     pub info: &'static PolicyInfo,
-    /// Checks what depends on the engine.
+    /// Checks the options against the engine's configuration.
     pub check: fn(Options<'_>, &Config) -> Result<(), GateProblem>,
-    /// Builds the gate around the gate inside, if one is inside; `None` if it is that of an engine without one.
+    /// Builds the gate, around the gate inside if there is one. Returns `None` if the gate equals the engine's default
+    /// gate.
     pub build: fn(Options<'_>, &Config, Inside) -> Option<Box<dyn Gate>>,
 }
 
-/// What is wrong with the text of a gate.
+/// Problem with the text of a gate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GateProblem {
-    /// It cannot be read.
+    /// The text cannot be parsed.
     #[error("{}", in_words(.0))]
     Text(SpecErrorKind),
-    /// A level has a lower rank than the one before it.
+    /// A level has a lower rank than the level before.
     #[error("ranks is {0}; allowed are numbers that do not fall, the most urgent level first")]
     RanksFall(Counts),
-    /// A level could send a command to an empty drive alone.
+    /// A level could send a command only to an empty drive.
     #[error("ranks is {ranks}; allowed is less than the depth, which is {depth}")]
     RankOfDepth {
         /// The ranks.
@@ -46,12 +47,12 @@ pub enum GateProblem {
     InnerLanes {
         /// The gate inside.
         inner: String,
-        /// Its lanes.
+        /// The number of lanes of the gate inside.
         lanes: usize,
     },
 }
 
-/// What is wrong with the text, of which a scheduler's is read by the same code.
+/// Returns the problem as text. The error type belongs to schedulers, which have the same parser.
 fn in_words(kind: &SpecErrorKind) -> String {
     match kind {
         SpecErrorKind::Empty => "a gate has a name, as in \"rsd\"".to_owned(),

@@ -2,20 +2,19 @@
 //!
 //! # Problem
 //!
-//! A drive with a queue serves what is soonest done. A command that is far from all others can wait for seconds, while
-//! commands that came later are served. The drive takes no word from the host on the matter; a lower
-//! depth cures it and costs throughput.
+//! A drive with a queue serves the quickest command first. A command far from all others can wait for seconds, while
+//! later commands are served. The host cannot influence the drive's choice. A lower depth helps, but costs throughput.
 //!
 //! # How it works
 //!
-//! The gate counts for each command in the drive how many later ones overtook it ([`Ages`]). While one was overtaken
-//! more than `age_th` times, nothing else goes to the drive. The drive then has ever fewer commands to prefer, and
-//! serves the starving one.
+//! For each command in the drive, the gate counts the later commands that overtook it ([`Ages`]). While a command was
+//! overtaken more than `age_th` times, no other command goes to the drive. The drive then has ever fewer commands to
+//! prefer, and serves the starving one.
 //!
 //! # Bound
 //!
-//! No command is overtaken more than `age_th` + depth - 1 times: when the gate closes, at most depth - 2 others are in
-//! the drive. A change of the threshold counts from then on.
+//! No command is overtaken more than `age_th` + depth - 1 times. The reason: when the gate closes, at most depth - 2
+//! other commands are in the drive. A new threshold holds from the change on.
 //!
 //! # Source
 //!
@@ -67,7 +66,8 @@ pub struct Rsd {
 }
 
 impl Rsd {
-    /// A gate for an engine of this configuration. A command starves when it was overtaken more than `age_th` times.
+    /// Creates a gate for an engine of this configuration. A command starves when it was overtaken more than `age_th`
+    /// times.
     pub fn new(config: &Config, age_th: u64) -> Rsd {
         Rsd {
             room: FixedDepth::new(config),

@@ -1,6 +1,6 @@
-//! One text for a gate everywhere: flag, scenario, configuration, log.
+//! Text of a gate, the same in flags, scenarios, configurations and logs.
 //!
-//! It reads as that of a scheduler: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
+//! The text has the form of a scheduler's text: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
 use super::registration::{GateProblem, Inside, Registration};
 use super::{FixedDepth, Gate, GateOrder, average, head_time, iolatency, ranked, rsd, windows};
@@ -9,7 +9,7 @@ use core::fmt;
 use core::str::FromStr;
 use headtime_sched::{OptionInfo, Options, PolicyInfo, Spec, Value};
 
-/// The gates, in the order in which help and documentation show them. A new one is a line here.
+/// The gates in the order of help and documentation. A new gate needs a line here.
 const ALL: &[Registration] = &[
     DEPTH,
     rsd::ENTRY,
@@ -52,7 +52,7 @@ pub fn gates() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
     ALL.iter().map(|entry| entry.info)
 }
 
-/// A gate as somebody asked for it, with its options.
+/// A gate by name, with its options.
 ///
 /// # Examples
 ///
@@ -69,13 +69,13 @@ pub fn gates() -> impl ExactSizeIterator<Item = &'static PolicyInfo> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GateSpec(Spec);
 
-/// Why a text names no gate, or none that fits the engine.
+/// Error of a text that names no gate, or no gate that fits the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("gate \"{text}\": {problem}")]
 pub struct GateError {
     /// The gate with its options.
     pub text: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: GateProblem,
 }
 
@@ -91,7 +91,7 @@ impl GateSpec {
         entry.expect("gates are read from the same table")
     }
 
-    /// Returns the values of the gate's options, given or default; not those of the gate inside.
+    /// Returns the values of the gate's options, given or default, without the options of the gate inside.
     pub fn options(&self) -> Options<'_> {
         self.0.values()
     }
@@ -101,7 +101,8 @@ impl GateSpec {
         self.0.inner().cloned().map(GateSpec)
     }
 
-    /// Returns how often a command in the drive may be overtaken before the gate closes, if it ever closes for that.
+    /// Returns the number of times that a command in the drive may be overtaken before the gate closes. `None` if the
+    /// gate has no such threshold.
     pub fn age_th(&self) -> Option<u64> {
         match self.info().option("age_th") {
             Some(option) => Some(self.0.values().count(option.key)),
@@ -109,7 +110,7 @@ impl GateSpec {
         }
     }
 
-    /// Checks what depends on the engine.
+    /// Checks the options against the engine's configuration.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl GateSpec {
         }
     }
 
-    /// The gate for an engine of this configuration; `None` if the gate that every engine has does.
+    /// Builds the gate for an engine of this configuration. Returns `None` if the engine's default gate does the same.
     ///
     /// # Errors
     ///
@@ -151,7 +152,7 @@ impl GateSpec {
         Ok((self.entry().build)(self.0.values(), config, inside))
     }
 
-    /// The gate for an engine of this configuration that runs and may have had another one so far.
+    /// Builds the gate for a running engine of this configuration, in place of its present gate.
     ///
     /// # Errors
     ///
@@ -161,8 +162,8 @@ impl GateSpec {
         Ok(gate.unwrap_or_else(|| Box::new(FixedDepth::new(config))))
     }
 
-    /// The order that makes this gate of another one, if they differ in nothing but the threshold of age. The gate keeps
-    /// the ages of the commands in the drive then, which a swap forgets.
+    /// Returns the order that turns the gate `before` into this gate, if the two differ in the threshold of age alone.
+    /// The gate then keeps the ages of the commands in the drive. A swap would lose these ages.
     pub fn order_from(&self, before: &GateSpec) -> Option<GateOrder> {
         let same_gate = self.info().name == before.info().name;
         let pairs = self.0.options().zip(before.0.options());
@@ -177,7 +178,7 @@ impl GateSpec {
 }
 
 impl Default for GateSpec {
-    /// The depth of the engine, and nothing else.
+    /// Returns the gate that limits the engine's depth alone.
     fn default() -> GateSpec {
         "depth".parse().expect("there is such a gate")
     }
@@ -190,7 +191,8 @@ mod serde_impls {
     use serde::de::{Deserialize, Deserializer, Error, Visitor};
     use serde::{Serialize, Serializer};
 
-    /// An error says the text once, which a [`GateError`](super::GateError) does already.
+    /// Writes the text once in an error. A [`GateError`](super::GateError) contains the text already, so only its
+    /// problem is used.
     impl<'de> Deserialize<'de> for GateSpec {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GateSpec, D::Error> {
             struct Text;

@@ -1,4 +1,4 @@
-//! What the gates promise, against drives that complete in any order.
+//! Tests of the gates' promises, with drives that complete in any order.
 
 use super::ages::Ages;
 use super::*;
@@ -8,12 +8,12 @@ use headtime_units::{Extent, Lba, Sectors};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A step of a drive and whoever feeds it.
+/// A step of a drive and its clients.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Somebody asks for a request of this class.
+    /// A request of this class arrives.
     Ask(u8),
-    /// The drive completes one of its commands, counted from the oldest; or from the newest.
+    /// The drive completes a command, counted from the oldest, or from the newest if true.
     Complete(u8, bool),
     /// The threshold changes.
     Age(u64),
@@ -48,12 +48,12 @@ fn command(tag: DriveTag, class: Class) -> Request<DriveTag> {
     }
 }
 
-/// Requests that wait before a gate, by lane, and the drive behind it.
+/// Requests that wait for a gate, by lane, and a drive.
 struct Rig<G> {
     gate: G,
     waiting: Vec<Vec<Class>>,
     counts: DelayCounts,
-    /// Commands in the drive, oldest first: tag, class, and at which change of the threshold it went there.
+    /// Commands in the drive, oldest first: tag, class, and number of threshold changes before the command.
     drive: Vec<(DriveTag, Class, u64)>,
     changes: u64,
 }
@@ -88,7 +88,7 @@ impl<G: Gate + Clone> Rig<G> {
         self.send();
     }
 
-    /// Sends what may go.
+    /// Sends all requests that may go.
     fn send(&mut self) {
         loop {
             let mut gate = self.gate.clone();
@@ -107,8 +107,8 @@ impl<G: Gate + Clone> Rig<G> {
         }
     }
 
-    /// Completes a command; returns how often it was overtaken, and whether the threshold has not changed since it
-    /// went to the drive.
+    /// Completes a command. Returns its delay count, and true if the threshold has not changed since the command went
+    /// to the drive.
     fn complete(&mut self, at: u8, newest: bool) -> Option<(u32, bool)> {
         let len = self.drive.len();
         let at = usize::from(at) % len.max(1);
@@ -135,7 +135,7 @@ fn config(depth: u32) -> Config {
     }
 }
 
-/// Runs the steps and then completes everything, the newest first. Checks the bound on overtaking all the way.
+/// Runs the steps, then completes all commands, the newest first. Checks the bound on overtaking throughout.
 fn run<G: Gate + Clone>(
     gate: G,
     depth: u32,
@@ -218,7 +218,7 @@ impl LiteralAges {
         self.act_req_counter -= 1;
     }
 
-    /// Not of the paper.
+    /// Not in the paper.
     fn set_threshold(&mut self, age_th: u64) {
         self.age_th = age_th as i64;
         let starved = self.tag_table.iter().filter(|(_, age)| **age > self.age_th);
@@ -227,7 +227,7 @@ impl LiteralAges {
 }
 
 proptest! {
-    /// An age is the delay count less the earlier commands that are still in the drive, whatever the drive does.
+    /// For any drive, an age is the delay count less the number of earlier commands that are still in the drive.
     #[test]
     fn an_age_is_the_delay_count_less_the_earlier_ones_in_the_drive(steps in steps()) {
         let mut ages = Ages::new(3);
@@ -264,7 +264,7 @@ proptest! {
         }
     }
 
-    /// Against Algorithm 2 line by line, with thresholds that change.
+    /// Compares with Algorithm 2 line by line, with changing thresholds.
     #[test]
     fn those_starve_that_starve_by_the_algorithm_to_the_letter(steps in with_thresholds()) {
         let (mut ages, mut literal) = (Ages::new(3), LiteralAges::new(3));
@@ -316,7 +316,7 @@ proptest! {
     }
 }
 
-/// The bound is met: a drive that always serves its newest command first.
+/// A drive that always serves its newest command first reaches the bound exactly.
 #[test]
 fn the_oldest_command_is_overtaken_as_often_as_the_bound_says() {
     let (depth, age_th) = (8, 20);
@@ -329,13 +329,13 @@ fn the_oldest_command_is_overtaken_as_often_as_the_bound_says() {
     assert_eq!(counts.iter().max(), Some(&(20 + 8 - 1)));
 }
 
-/// Algorithm 3 to the letter, for two or more levels: without the two departures that [`ranked`] names.
+/// Algorithm 3 to the letter, for two or more levels. The two departures in [`ranked`] are left out.
 #[derive(Clone, Debug)]
 struct Literal {
     depth: u32,
     active: u32,
     ranks: Vec<u32>,
-    /// By tag; priorities count up, 0 is none.
+    /// By tag: priority, counted up from 1; 0 for none.
     req_prio: Vec<usize>,
     prio_ceiling: usize,
 }
@@ -391,8 +391,8 @@ impl Gate for Literal {
     }
 }
 
-/// Asks for these classes, completes the oldest command as long as there is one, and returns how many requests never
-/// went to the drive.
+/// Sends requests of these classes, and completes the oldest command as long as there is one. Returns the number of
+/// requests that never went to the drive.
 fn left_over<G: Gate + Clone>(gate: G, classes: &[u8]) -> usize {
     let mut rig = Rig::new(gate);
     for class in classes {
@@ -410,8 +410,8 @@ fn ranks_of_the_depth_hang_to_the_letter_and_not_here() {
     assert_eq!(left_over(gate, &classes), 0);
 }
 
-/// A request of the middle level goes while one of the highest is in the drive, and is done before it: its tag keeps
-/// the level, and once the highest is done the lowest waits for nothing.
+/// A command of the middle level is in the drive when one of the highest level follows, and is done first. In the paper
+/// its tag keeps the level. Once the highest command is done, a request of the lowest level waits for no command.
 #[test]
 fn a_freed_tag_below_the_ceiling_hangs_to_the_letter_and_not_here() {
     let literal = Literal::new(32, &[1, 2, 3]);
@@ -437,7 +437,7 @@ fn with_lanes_a_refused_request_blocks_none_more_urgent_and_with_one_queue_it_do
             Counts::new(&[0, 2]),
             queueing,
         ));
-        // The third finds one tag free for it too few.
+        // The third request needs one more free tag.
         [1, 1, 1, 0]
             .into_iter()
             .for_each(|class| rig.ask(Class(class)));
@@ -481,7 +481,7 @@ fn a_raised_threshold_opens_the_gate_and_a_lowered_one_closes_it() {
     assert_eq!(rig.drive.len(), 4);
 }
 
-/// Of each lane, how many requests are staged, and whether it is ready.
+/// By lane: number of staged requests, and true if the lane is ready.
 struct States(&'static [(usize, bool)]);
 
 impl Lanes for States {
@@ -576,7 +576,7 @@ fn a_gate_that_closes_by_age_says_at_which_and_others_say_none() {
     assert_eq!(threshold("iolatency"), None);
 }
 
-/// Nobody who orders a depth gets more than the text says.
+/// An ordered depth is limited to the depth in the gate's text.
 #[test]
 fn a_gate_of_a_lower_depth_than_the_engine_has_keeps_to_it() {
     let sent = |depth, ordered| {

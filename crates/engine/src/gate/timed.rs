@@ -1,4 +1,4 @@
-//! Gates before a drive that takes time and serves its favourite first.
+//! Tests of gates with a drive that takes time and serves one client first.
 
 use super::head_time::HeadTime;
 use super::ranked::{Queueing, RsdPriority};
@@ -6,19 +6,19 @@ use super::*;
 use headtime_sched::{Counts, Flags, Op};
 use headtime_units::{Extent, Lba, Sectors};
 
-/// A client that has so many requests outstanding.
+/// A client with a constant number of outstanding requests.
 #[derive(Clone, Copy)]
 struct Client {
     class: Class,
     outstanding: usize,
-    /// Its requests follow each other on the medium, and the drive serves them first.
+    /// True if the client's requests follow each other on the medium, so that the drive serves them first.
     favourite: bool,
 }
 
 const NEAR: Nanos = Nanos::from_millis(1);
 const FAR: Nanos = Nanos::from_millis(10);
 
-/// A request of a client, by number, and when it came.
+/// A client's request: the client's number, and the arrival.
 #[derive(Clone, Copy)]
 struct Asked {
     client: usize,
@@ -40,7 +40,7 @@ impl Lanes for Queues<'_> {
     }
 }
 
-/// Requests that each client had done in so many seconds.
+/// Returns the number of each client's requests that are done within `seconds`.
 fn served(mut gate: impl Gate, clients: &[Client], seconds: u64) -> Vec<u64> {
     let mut done = vec![0; clients.len()];
     let mut lanes = vec![Vec::new(); gate.lanes()];
@@ -173,7 +173,7 @@ fn a_floor_gives_a_lower_level_its_share_of_the_head_time_and_no_floor_gives_it_
             let done = served(gate.with_floor(percent), &clients, 200);
             let share = (done[2] * FAR.as_nanos()) as f64 / 200e9;
             let due = percent as f64 / 100.0;
-            // In a single queue a lower level that is first keeps the others waiting.
+            // In a single queue a request of a lower level keeps the requests after it waiting.
             let most = if queueing == Queueing::Single {
                 1.0
             } else {

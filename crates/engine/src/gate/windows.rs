@@ -2,25 +2,26 @@
 //!
 //! # Problem
 //!
-//! Programs that share a disk lose most of the disk's time to seeks between their data. A program whose file is striped over several
-//! servers needs all of them at the same time.
+//! Programs that share a disk lose most of the disk's time to seeks between their data. A program with a file that is
+//! striped over several servers needs all these servers at the same time.
 //!
 //! # How it works
 //!
 //! An order [assigns](GateOrder::Assign) a program or an export to a lane. A plan gives lanes windows of time
-//! ([`GateOrder::Window`]); a later order replaces all that begins at its start or after. During a window only its lane's
-//! requests go to the drive, as the gate inside allows. A request goes only if the drive should be done with everything by
-//! the end of the window. The estimate is the sum of mean services of the lane, and three deviations of the sum; `guard` at least.
-//! The first request of a window needs `guard` alone, and waits until the drive is empty of other lanes.
+//! ([`GateOrder::Window`]); a later order replaces all that begins at its start or after. During a window only its
+//! lane's requests go to the drive, as the gate inside allows. A request goes only if the drive should be done with
+//! everything by the end of the window. The estimate is the sum of the lane's mean service times plus three deviations
+//! of the sum, and at least `guard`. The first request of a window needs `guard` alone, and waits until the drive is
+//! empty of other lanes.
 //!
-//! A lane that has had nothing for the drive during `lend` lends its window: other lanes send one command at a time, until the lane
-//! has a request again. A lane that is to [keep](GateOrder::Keep) its windows lends none.
+//! A lane without a request during `lend` lends its window. Other lanes then send one command at a time, until the lane
+//! has a request again. A lane with an order to [keep](GateOrder::Keep) its windows does not lend.
 //!
 //! Requests of class `real-time` have a lane of their own. The urgent lane goes first in every window. Urgent requests do not wait
 //! for a window, and the window's lane loses the time that they take.
 //!
-//! If no new plan comes, the windows of the last `period` are served three more times. Then, and before the first window,
-//! all lanes share the drive and go in turn.
+//! If no new plan comes, the windows of the last `period` are repeated three times. Afterwards, and before the first
+//! window, all lanes share the drive and go in turn.
 //!
 //! # Bound
 //!
@@ -29,8 +30,8 @@
 //! # Source
 //!
 //! Zhang, Davis, Jiang, QoS Support for End Users of I/O-intensive Applications (SC'11), section 3.2. `guard`, `lend`
-//! and plans that repeat are readings: the paper names no protocol. It weighs seeks against waiting for the program's next
-//! request; `lend` bounds that wait.
+//! and plans that repeat are readings: the paper names no protocol. The paper weighs seeks against waiting for the
+//! program's next request. `lend` bounds this wait.
 
 use super::assignment::{Assignment, BY, LANES};
 use super::registration::Registration;
@@ -92,17 +93,19 @@ const INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-/// Times that the last plan is repeated if no other one comes.
+/// Number of times that the last plan is repeated if no new plan comes.
 const REPEATS: u64 = 3;
 
-/// Share of a new service time in the mean of a lane's: 1/8, as for round trips of TCP (RFC 6298). The first one is the mean.
+/// Weight of a new service time in a lane's mean: 1/8, as for round trips of TCP (RFC 6298). The first service time is
+/// the first mean.
 const MEAN_SHARE: u64 = 8;
 
-/// Share of a new difference from the mean in the mean deviation: 1/4 (RFC 6298). The first one is half of the first mean.
+/// Weight of a new difference from the mean in the mean deviation: 1/4 (RFC 6298). The first mean deviation is half of
+/// the first mean.
 const DEVIATION_SHARE: u64 = 4;
 
-/// Mean deviations of services that their sum may exceed its mean by. Three are 2.4 standard deviations of a normal distribution, which
-/// one sum in 120 exceeds.
+/// Margin on the sum of service times, in mean deviations. Three mean deviations are 2.4 standard deviations of a
+/// normal distribution. One sum in 120 exceeds this margin.
 const DEVIATIONS: u64 = 3;
 
 /// A window of the plan.
@@ -113,19 +116,19 @@ struct Window {
     until: Time,
 }
 
-/// Who has the drive now.
+/// The lane that has the drive now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turn {
-    /// All lanes if absent.
+    /// Lane with the drive; all lanes if absent.
     lane: Option<Lane>,
-    /// Start of the window; that of the run without one.
+    /// Start of the window; [`Time::ZERO`] without a window.
     from: Time,
     /// End of the turn, if there is one.
     until: Option<Time>,
 }
 
 impl Turn {
-    /// All lanes have the drive until a window begins.
+    /// Returns a turn in which all lanes have the drive until a window begins.
     fn shared(until: Option<Time>) -> Turn {
         Turn {
             lane: None,
@@ -148,7 +151,8 @@ struct Windows {
     plan: Vec<Window>,
     /// Lane that the gate served last.
     serves: Lane,
-    /// Lane of which the gate inside was asked last. It may have to see what the lane's scheduler chooses.
+    /// Lane for which the gate inside was asked last. The gate inside may have to see the request that this lane's
+    /// scheduler chooses.
     tries: Lane,
     /// Lane whose prefix went last. The request after the prefix goes next.
     behind_prefix: Option<Lane>,
@@ -157,18 +161,18 @@ struct Windows {
     held: Vec<u32>,
     /// By tag: lane of the command.
     lane_of: [Lane; DriveTag::DEPTH_MAX as usize],
-    /// Time from which the command that returns next is counted to have been served.
+    /// Start of the service of the command that returns next: the last completion, or the dispatch to an empty drive.
     served_from: Time,
     /// Time at which each lane last had a command in the drive.
     used: Vec<Time>,
-    /// Time until which each lane lends none of its windows.
+    /// Time until which each lane keeps its windows to itself.
     keeps: Vec<Time>,
     /// Mean service time of a lane's command, and the mean deviation.
     services: Vec<(Nanos, Nanos)>,
 }
 
 impl Windows {
-    /// A gate without a plan; `inner` has one lane.
+    /// Creates a gate without a plan. `inner` has one lane.
     fn new(options: Options<'_>, inner: Box<dyn Gate>) -> Windows {
         let assignment = Assignment::of(options);
         let lanes = assignment.lanes() + 1;
@@ -192,7 +196,7 @@ impl Windows {
         }
     }
 
-    /// Returns who has the drive at `now`.
+    /// Returns the turn at `now`.
     fn turn(&self, now: Time) -> Turn {
         let Some(last) = self.plan.last() else {
             return Turn::shared(None);
@@ -209,7 +213,7 @@ impl Windows {
             Some(window) if window.from + shift <= now => self.joined(next),
             window => Turn::shared(window.map(|window| window.from)),
         };
-        // The last period alone is repeated.
+        // Only the last period is repeated.
         let begin = match back {
             0 => Time::ZERO,
             _ => last.until.saturating_sub(self.period),
@@ -221,7 +225,7 @@ impl Windows {
         }
     }
 
-    /// A window of the plan, joined with its neighbours of the same lane.
+    /// Joins a window of the plan with its neighbours of the same lane.
     fn joined(&self, at: usize) -> Turn {
         let Window {
             lane,
@@ -247,8 +251,8 @@ impl Windows {
         }
     }
 
-    /// True if the drive should be done with one command more of the lane by the end of the turn. The first command
-    /// of a window needs no more than `guard`: a lane whose services take longer than its windows would never be served.
+    /// Returns true if the drive should complete one more command of the lane by the end of the turn. The first command
+    /// of a window needs `guard` alone. Otherwise a lane with services longer than its windows would never be served.
     fn fits(&self, now: Time, lane: Lane, turn: Turn) -> bool {
         let is_first = turn.lane == Some(lane) && self.in_drive == 0;
         if is_first && self.used[lane.index()] < turn.from {
@@ -256,7 +260,7 @@ impl Windows {
         }
         let count = u64::from(self.in_drive + 1);
         let (mean, deviation) = self.services[lane.index()];
-        // Deviations of services add up by their squares.
+        // The squares of the deviations add up.
         let deviation = u128::from(deviation.as_nanos());
         let deviation = (deviation * deviation * u128::from(count)).isqrt();
         let deviation = Nanos::from_nanos(u64::try_from(deviation).unwrap_or(u64::MAX));
@@ -265,13 +269,13 @@ impl Windows {
         turn.until.is_none_or(|until| now + needs <= until)
     }
 
-    /// Replaces what the plan has from the start of a window on.
+    /// Replaces the part of the plan from the start of the new window on.
     fn plan(&mut self, now: Time, new: Window) {
         self.plan.retain(|window| window.from < new.from);
         if let Some(last) = self.plan.last_mut() {
             last.until = last.until.min(new.from);
         }
-        // What may be repeated ends with the last window.
+        // Only the period up to the end of the last window can be repeated, so windows older than two periods can go.
         let oldest = self.period * 2;
         self.plan
             .retain(|window| window.until + oldest > now && window.until > window.from);
@@ -285,7 +289,8 @@ impl Windows {
         Lane(self.assignment.lanes() as u8)
     }
 
-    /// Asks the gate inside for a command of a lane; without one, holds until `until` at the latest.
+    /// Asks the gate inside for a command of a lane. If the gate inside holds, this gate holds until `until` at the
+    /// latest.
     fn take(&mut self, now: Time, lanes: &dyn Lanes, lane: Lane, until: Option<Time>) -> Next {
         self.tries = lane;
         match self.inner.next(now, &Only { lanes, lane }) {
@@ -294,7 +299,7 @@ impl Windows {
         }
     }
 
-    /// The next ready lane behind the one that was served last.
+    /// Returns the next ready lane after the last served one.
     fn in_turn(&self, lanes: &dyn Lanes) -> Option<Lane> {
         let count = self.assignment.lanes();
         let behind = (1..=count).map(|step| Lane(((self.serves.index() + step) % count) as u8));
@@ -303,7 +308,7 @@ impl Windows {
     }
 }
 
-/// A lane as the gate inside sees it, which knows one only.
+/// One lane as the gate inside sees it. The gate inside knows one lane only.
 struct Only<'a> {
     lanes: &'a dyn Lanes,
     lane: Lane,
@@ -327,7 +332,7 @@ impl Lanes for Only<'_> {
     }
 }
 
-/// The earlier of two times, of which either may be missing.
+/// The earlier of two times; either may be missing.
 fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     one.into_iter().chain(other).min()
 }
@@ -360,7 +365,8 @@ impl Gate for Windows {
         if lanes.is_ready(urgent) {
             let next = self.take(now, lanes, urgent, None);
             let LaneState { queued, staged, .. } = lanes.state(urgent);
-            // A flush lends the lane to earlier requests. A gate inside may have to see a chosen request of their lanes first.
+            // A flush lends the lane to earlier requests. The gate inside may have to see a chosen request of the
+            // earlier requests' lanes first.
             if next == Next::Take(urgent) || queued + staged > 0 {
                 return next;
             }

@@ -8,7 +8,7 @@ use headtime_sched::{Op, Partners, Request, Scheduler, Tag};
 use headtime_units::{Lba, Sectors};
 
 impl<S: Scheduler> Queue<S> {
-    /// Merges a new request into a queued one that it touches, and says whether it could.
+    /// Merges a new request into a queued request that it touches. Returns true on success.
     pub(super) fn try_merge(&mut self, tag: Tag, of: &mut Shared) -> bool {
         let new = of.slots[tag].merged;
         if !matches!(new.op, Op::Read | Op::Write) {
@@ -45,7 +45,7 @@ impl<S: Scheduler> Queue<S> {
         }
         let merged = &mut slots[kept].merged;
         merged.extent = extent;
-        // One that was held back may be older than what it joins.
+        // A request that was held back may be older than the request that it is merged into.
         merged.arrival = merged.arrival.min(new.arrival);
         let fused = self.try_fuse(kept, back.is_some(), of);
         let grown = of.slots[kept].merged;
@@ -60,7 +60,7 @@ impl<S: Scheduler> Queue<S> {
         true
     }
 
-    /// Takes the queued neighbour that `kept` has grown up to into it. `kept` is not in the index.
+    /// Merges `kept` with the queued neighbour that it now touches. `kept` is not in the index.
     fn try_fuse(&mut self, kept: Tag, at_end: bool, of: &mut Shared) -> Option<Tag> {
         let (grown, most) = (of.slots[kept].merged, of.config.merge_sectors_max);
         let may = |queued: Tag| {
@@ -83,8 +83,8 @@ impl<S: Scheduler> Queue<S> {
         Some(gone)
     }
 
-    /// The first of the queued requests with this end at `lba` that `may` become one of at `most` so many
-    /// sectors with `request`.
+    /// Returns the first queued request with this end at `lba` that `may` be merged with `request`, into at `most` this
+    /// number of sectors.
     fn partner(
         &self,
         end: End,

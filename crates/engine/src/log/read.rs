@@ -8,28 +8,28 @@ use headtime_sched::{Class, Directive, Flags, Foretold, Op, Origin, Tag};
 use headtime_units::{Extent, Nanos, Time};
 use std::io::{BufRead, Read as _};
 
-/// No line of a log is longer, in bytes: the longest setting is a drive's whole profile.
+/// Largest length of a line in bytes. The longest setting is a drive's whole profile.
 pub const LINE_MAX: usize = 4 << 20;
 
 /// Reads a log that is in memory line by line.
 ///
 /// # Errors
 ///
-/// Each error names the line. Reading goes on behind a bad line if the caller wants to.
+/// Each error names the line. The caller may continue after a bad line.
 pub fn read(text: &str) -> impl Iterator<Item = Result<(usize, Record), LogError>> {
     let mut lines = Lines::default();
     text.lines()
         .filter_map(move |line| lines.next(line).transpose())
 }
 
-/// What is known from the lines above.
+/// State from the lines so far.
 #[derive(Debug, Default)]
 struct Lines {
     /// Lines so far.
     number: usize,
     /// The latest time.
     last: Time,
-    /// Of a log that names commands by the engine's own tags: the drive tags of those in the drive.
+    /// Drive tags of the commands in the drive, for a log that has the engine's own tags.
     tags: Option<DriveTags>,
 }
 
@@ -82,22 +82,22 @@ impl Lines {
     }
 }
 
-/// Reads a log from a file or a stream, keeping one line of it in memory.
+/// Reads a log from a file or a stream, with one line in memory at a time.
 ///
-/// A last line that does not end is not read: whoever wrote it was stopped in the middle of it.
+/// A last line without an end is not read, since its writer was interrupted.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     lines: Lines,
     line: Vec<u8>,
-    /// What comes next, if it has been read; `line` is its line.
+    /// The next line's number and record, if already read.
     next: Option<(usize, Record)>,
     cut: bool,
     over: bool,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of all of `input`.
+    /// Creates a reader of `input`.
     pub fn new(input: R) -> Reader<R> {
         Reader {
             input,
@@ -109,12 +109,12 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Makes this the next record again; it was the last one read.
+    /// Puts back the record that was read last.
     pub(super) fn put_back(&mut self, line: usize, record: Record) {
         self.next = Some((line, record));
     }
 
-    /// The last line read, without its end; for messages. Of one that is no text, what is.
+    /// Returns the last line read, without its end, for messages. Bytes that are no text are replaced.
     pub fn line(&self) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.line.trim_ascii_end())
     }
@@ -124,18 +124,18 @@ impl<R: BufRead> Reader<R> {
         self.lines.number
     }
 
-    /// Returns true if the last line has no end, or there is no line at all; it was left out.
+    /// Returns true if the last line has no end and was left out, or if there is no line at all.
     pub fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// The next line that is neither blank nor the header, and its number, counted from 1; `None` at
-    /// the end.
+    /// Returns the next record and the number of its line, counted from 1; `None` at the end. Skips the header and
+    /// blank lines.
     ///
     /// # Errors
     ///
-    /// If the input cannot be read ([`LogError::Read`]), after which nothing more comes, and if a
-    /// line is wrong. Each error names the line.
+    /// If the input cannot be read ([`LogError::Read`]), which ends the log, or if a line is invalid. Each error names
+    /// the line.
     pub fn next_record(&mut self) -> Result<Option<(usize, Record)>, LogError> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
@@ -163,7 +163,7 @@ impl<R: BufRead> Reader<R> {
                 if self.lines.number > 0 {
                     return Ok(None);
                 }
-                // Not even a header: say so.
+                // An input without a header gives an error below.
             }
             let Ok(text) = std::str::from_utf8(&self.line) else {
                 self.lines.number += 1;
@@ -216,7 +216,7 @@ fn name_by_drive_tag(record: &mut Record, tags: &mut DriveTags) -> Result<(), St
     Ok(())
 }
 
-/// Takes the member off a line that begins with one.
+/// Splits a line into its member, if it names one, and the rest.
 fn read_member(line: &str) -> Result<(Option<Member>, &str), String> {
     let Some(named) = line.strip_prefix('@') else {
         return Ok((None, line));

@@ -1,42 +1,42 @@
-//! Replays a log: feeds its events to new engines and compares what they decide.
+//! Replay of a log: feeds its events to new engines and compares their decisions.
 
 use super::{Decision, LogError, Record, read, write_decision};
 use crate::{Config, DriveTag, Engine, Event, Gate, GateSpec, Lane, Member, Outcome, RequestId};
 use headtime_sched::Scheduler;
 use headtime_units::Time;
 
-/// How a replay went.
+/// Counts of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     /// Events fed to the engine.
     pub events: u64,
-    /// Decisions, all as in the log.
+    /// Decisions that matched the log.
     pub decisions: u64,
     /// Times that the scheduler of a lane was swapped in flight.
     pub swaps: u64,
     /// Times that a gate was swapped in flight, and the schedulers of all lanes with it.
     pub gate_swaps: u64,
-    /// Those of the events by which a lane was drained into another.
+    /// Events that drained a lane into another.
     pub drains: u64,
     /// The time of the last event or swap.
     pub until: Time,
 }
 
-/// Why a replay stopped.
+/// Error that stopped a replay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The log cannot be read.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The engine decided otherwise.
+    /// The engine's decision differs from the log.
     #[error("line {line}: the log has {}, the engine {}", show(.logged), show(.decided))]
     Differs {
         /// The line of the log, counted from 1; one past the end if the log is over.
         line: usize,
-        /// What the log has at that place.
+        /// The decision in the log.
         logged: Option<Decision>,
-        /// What the engine decided.
+        /// The decision of the engine.
         decided: Option<Decision>,
     },
     /// The log swaps to a scheduler that the caller cannot build.
@@ -44,17 +44,17 @@ pub enum ReplayError {
     NoScheduler {
         /// The line of the log, counted from 1.
         line: usize,
-        /// Its text.
+        /// The text in the log.
         scheduler: String,
     },
-    /// The log swaps to a gate that the caller cannot build, or one of another number of lanes.
+    /// The log swaps to a gate that the caller cannot build, or that has another number of lanes.
     #[error("line {line}: there is no gate \"{gate}\" with {lanes} lanes to swap to")]
     NoGate {
         /// The line of the log, counted from 1.
         line: usize,
-        /// Its text.
+        /// The text in the log.
         gate: String,
-        /// How many schedulers the log has for it.
+        /// Number of schedulers that the log names for the gate.
         lanes: usize,
     },
     /// The log names a lane that the engine does not have.
@@ -73,15 +73,15 @@ pub enum ReplayError {
         /// Counted from 0, as in the log.
         member: Member,
     },
-    /// The log tells of a completion that cannot be.
+    /// The log contains an invalid completion.
     #[error("line {line}: tag {} completes and is not in the drive", .tag.0)]
     Impossible {
         /// The line of the log, counted from 1.
         line: usize,
-        /// Of the command, counted from 0.
+        /// The command's tag, counted from 0.
         tag: DriveTag,
     },
-    /// The log has a request join another that is not there.
+    /// In the log a request joins a staged request, but the replay has none that it may join.
     #[error("line {line}: request {id} joins a staged one, and there is none that it may join")]
     NotStaged {
         /// The line of the log, counted from 1.
@@ -91,7 +91,7 @@ pub enum ReplayError {
     },
 }
 
-/// A decision as a message has it: the line of a log without its time.
+/// Returns a decision for messages: the line of a log without its time.
 fn show(decision: &Option<Decision>) -> String {
     match decision {
         None => "no decision".into(),
@@ -104,20 +104,20 @@ fn show(decision: &Option<Decision>) -> String {
     }
 }
 
-/// Feeds a log to engines record by record, and compares what they decide with what the log has.
+/// Feeds a log to engines record by record, and compares their decisions with the log.
 #[derive(Debug)]
 pub struct Replay<S> {
     /// By member.
     engines: Vec<Engine<S>>,
-    /// When a member's engine last got an event.
+    /// By member: time of the engine's last event.
     until: Vec<Time>,
     done: Replayed,
-    /// The commands that were issued and are not complete, and when they were.
+    /// Commands in the drive, each with the time of its issue.
     in_drive: Vec<(Member, DriveTag, Time)>,
     gates: BuildGate,
 }
 
-/// Makes a gate from its text, for an engine of this configuration.
+/// Function that builds a gate from its text, for an engine of this configuration.
 type BuildGate = fn(&str, &Config) -> Option<Box<dyn Gate>>;
 
 fn named(text: &str, config: &Config) -> Option<Box<dyn Gate>> {
@@ -126,12 +126,12 @@ fn named(text: &str, config: &Config) -> Option<Box<dyn Gate>> {
 }
 
 impl<S: Scheduler> Replay<S> {
-    /// A replay with an engine that is built as the logged one was, and new.
+    /// Creates a replay with a new engine of the logged engine's configuration.
     pub fn new(engine: Engine<S>) -> Replay<S> {
         Replay::of_volume(vec![engine])
     }
 
-    /// A replay with the engines of a volume's members, each built as the logged one was, and new.
+    /// Creates a replay with new engines for a volume's members, each of the logged engine's configuration.
     pub fn of_volume(engines: Vec<Engine<S>>) -> Replay<S> {
         Replay {
             until: vec![Time::ZERO; engines.len()],
@@ -142,16 +142,16 @@ impl<S: Scheduler> Replay<S> {
         }
     }
 
-    /// With what makes the gates that are swapped in, from their text; else those that a [`GateSpec`] names.
+    /// Sets the function that builds swapped-in gates from their text. By default, a [`GateSpec`] builds them.
     pub fn with_gates(self, gates: BuildGate) -> Replay<S> {
         Replay { gates, ..self }
     }
 
-    /// Takes all of a log that is in memory. `build` makes the schedulers that are swapped in, from their text.
+    /// Replays a whole log in memory. `build` makes swapped-in schedulers from their text.
     ///
     /// # Errors
     ///
-    /// At the first line that cannot be read, or where the decisions differ.
+    /// At the first line that cannot be read, or at the first decision that differs.
     pub fn all(
         &mut self,
         text: &str,
@@ -171,12 +171,12 @@ impl<S: Scheduler> Replay<S> {
         &self.engines
     }
 
-    /// Returns how far the replay has come.
+    /// Returns the counts so far.
     pub fn done(&self) -> &Replayed {
         &self.done
     }
 
-    /// Fails if a member's engine would decide something now that the log does not have.
+    /// Fails if a member's engine makes a decision now that the log does not have.
     fn undecided(&mut self, line: usize, member: Member) -> Result<(), ReplayError> {
         match self.engines[member.index()].poll(self.until[member.index()]) {
             None => Ok(()),
@@ -196,13 +196,12 @@ impl<S: Scheduler> Replay<S> {
         }
     }
 
-    /// Takes the record of a line. `build` makes the schedulers that are swapped in, from their
-    /// text.
+    /// Replays the record of a line. `build` makes swapped-in schedulers from their text.
     ///
     /// # Errors
     ///
-    /// If an engine decides otherwise, if there is no such scheduler, gate, lane or member, and if the log tells of
-    /// what cannot be. After an error the engines are of no use.
+    /// If a decision differs, if there is no such scheduler, gate, lane or member, or if the log contains an impossible
+    /// event. After an error the engines are in an undefined state.
     pub fn record(
         &mut self,
         line: usize,
@@ -245,7 +244,7 @@ impl<S: Scheduler> Replay<S> {
             Record::Event(time, event) => {
                 let now = self.until[index];
                 let between = match event {
-                    // What is foretold comes between the end of one request and the next decision.
+                    // A foretold request comes between the end of a request and the next decision.
                     Event::Foretold(_) => true,
                     Event::Completed { tag, outcome } => {
                         let mut drive = self.in_drive.iter();
@@ -254,10 +253,9 @@ impl<S: Scheduler> Replay<S> {
                             return Err(ReplayError::Impossible { line, tag });
                         };
                         let (_, _, issued) = self.in_drive.swap_remove(at);
-                        // A command that is given up on in the moment it is issued never went to the
-                        // drive, and its end comes between two decisions. One that the drive is done
-                        // with at once ends after them: asking for decisions that there are none of
-                        // may commit the engine to a request.
+                        // A command that times out at the time of its issue never went to the drive, and its end comes
+                        // between two decisions. A command that the drive completes at once ends after all decisions.
+                        // Do not poll between two decisions, since polling may commit the engine to a request.
                         outcome == Outcome::TimedOut && issued == now && time == now
                     }
                     Event::Joined {
@@ -319,11 +317,11 @@ impl<S: Scheduler> Replay<S> {
         Ok(())
     }
 
-    /// Ends the replay of a log that is complete and has `lines` lines.
+    /// Ends the replay of a complete log with `lines` lines.
     ///
     /// # Errors
     ///
-    /// If the engine decides something more.
+    /// If an engine makes a further decision.
     pub fn end(&mut self, lines: usize) -> Result<Replayed, ReplayError> {
         for member in 0..self.engines.len() {
             self.undecided(lines + 1, Member(member as u16))?;
@@ -331,8 +329,8 @@ impl<S: Scheduler> Replay<S> {
         Ok(self.done)
     }
 
-    /// Ends the replay of a log whose writer may have been stopped at any place: also what the engine
-    /// decides at the last time of the log, and the log does not have any more.
+    /// Ends the replay of a log whose writer may have been interrupted at any place. Also returns the next decision at
+    /// the last time of the log that the log no longer contains.
     pub fn end_cut(mut self) -> (Replayed, Option<Decision>) {
         let mut members = self.engines.iter_mut().zip(self.until);
         let next = members.find_map(|(engine, until)| engine.poll(until));
@@ -340,14 +338,14 @@ impl<S: Scheduler> Replay<S> {
     }
 }
 
-/// Feeds the events of a log to `engine` and compares what it decides with what the log has.
+/// Feeds the events of a log to `engine` and compares its decisions with the log.
 ///
-/// The engine must be built as the logged one was, and new. `build` makes the schedulers that are
-/// swapped in, from their text.
+/// The engine must be new and have the logged engine's configuration. `build` makes swapped-in schedulers from their
+/// text.
 ///
 /// # Errors
 ///
-/// At the first line that cannot be read, or where the decisions differ.
+/// At the first line that cannot be read, or at the first decision that differs.
 pub fn replay<S: Scheduler>(
     text: &str,
     engine: Engine<S>,
@@ -360,7 +358,7 @@ pub fn replay<S: Scheduler>(
 ///
 /// # Errors
 ///
-/// As [`replay`], and if the log names a member that there is not.
+/// As for [`replay`], and if the log names a member that does not exist.
 pub fn replay_volume<S: Scheduler>(
     text: &str,
     engines: Vec<Engine<S>>,

@@ -1,12 +1,12 @@
-//! What a log says before the first event.
+//! Settings at the start of a log.
 
 use super::{LogError, Reader, Record};
 use std::io::BufRead;
 
-/// A setting as it stands in a log.
+/// A setting in a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its line, counted from 1.
+    /// The line of the setting, counted from 1.
     pub line: usize,
     /// One word.
     pub key: String,
@@ -15,11 +15,11 @@ pub struct Setting {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// The settings up to the first other record, which is the next to be read.
+    /// Reads the settings up to the first other record, which is read next.
     ///
     /// # Errors
     ///
-    /// As [`Reader::next_record`].
+    /// As for [`Reader::next_record`].
     pub fn settings(&mut self) -> Result<Vec<Setting>, LogError> {
         let mut settings = Vec::new();
         while let Some((line, record)) = self.next_record()? {

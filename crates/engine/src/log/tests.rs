@@ -1,4 +1,4 @@
-//! What is written is read, and what is wrong is named.
+//! Tests of writing and reading logs, and of error messages.
 
 use super::*;
 use crate::Arrival;
@@ -275,8 +275,7 @@ fn a_log_of_version_2_with_more_commands_than_any_drive_takes_is_refused() {
     );
 }
 
-/// What a reader of a stream makes of this: the numbers of the lines that it read, the error, and
-/// whether the last line does not end.
+/// Reads a stream. Returns the numbers of the lines read, the error, and true if the last line has no end.
 fn stream(text: &[u8]) -> (Vec<usize>, Option<String>, bool) {
     let mut reader = Reader::new(text);
     let (mut lines, mut error) = (Vec::new(), None);
@@ -297,7 +296,7 @@ fn stream(text: &[u8]) -> (Vec<usize>, Option<String>, bool) {
 fn a_stream_is_read_up_to_where_it_was_cut() {
     let whole = "headtime-log 3\n# depth 1\n\nA 0 0 R 0 8 0 0 0 0 1\nW 500\n";
     assert_eq!(stream(whole.as_bytes()), (vec![2, 4, 5], None, false));
-    // Wherever it ends, what is read is as it was.
+    // A log cut at any place gives its complete lines.
     for len in 15..whole.len() {
         let (lines, error, cut) = stream(&whole.as_bytes()[..len]);
         assert_eq!(error, None, "{len}");

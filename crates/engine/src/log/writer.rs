@@ -1,4 +1,4 @@
-//! A log on its way out, in pieces.
+//! Output of a log, in pieces.
 
 use super::{
     write_decision, write_end, write_event, write_gate_swap, write_header, write_member,
@@ -7,9 +7,9 @@ use super::{
 use crate::{Member, Seen};
 use headtime_units::Time;
 
-/// Where a log goes.
+/// Destination of a log.
 pub trait Sink {
-    /// Takes a piece of the log, which is not empty, and leaves an empty string with room for the next one.
+    /// Takes a piece of the log, which is not empty. Leaves an empty string with room for the next piece.
     fn hand_on(&mut self, piece: &mut String);
 }
 
@@ -20,20 +20,20 @@ impl<F: FnMut(&str) + ?Sized> Sink for &mut F {
     }
 }
 
-/// Writes the log of a run into pieces and hands them to a [`Sink`].
+/// Writes the log of a run in pieces, and passes the pieces to a [`Sink`].
 #[derive(Debug)]
 pub struct Writer<S> {
     text: String,
-    /// Bytes of the header that are still here.
+    /// Bytes of the header that `text` still contains.
     header: usize,
     sink: S,
 }
 
 impl<S: Sink> Writer<S> {
-    /// The size at which a piece is handed on.
+    /// Size at which a piece goes to the sink.
     pub const PIECE: usize = 1 << 16;
 
-    /// A log with these settings and no events.
+    /// Starts a log with these settings.
     pub fn new(settings: &[(String, String)], sink: S) -> Writer<S> {
         let mut text = Self::piece();
         write_header(&mut text);
@@ -47,12 +47,12 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// An empty piece with room for all that is written before it is handed on.
+    /// Returns an empty piece with capacity for all text up to the next flush.
     pub fn piece() -> String {
         String::with_capacity(Self::PIECE + 4096)
     }
 
-    /// Writes what passes through a member's engine.
+    /// Writes an event, command or swap of a member's engine.
     #[inline]
     pub fn write(&mut self, now: Time, member: Member, seen: Seen<'_>) {
         let text = &mut self.text;
@@ -65,12 +65,12 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Returns true if anything but the header waits to be handed on.
+    /// Returns true if anything but the header waits for the sink.
     pub fn has_news(&self) -> bool {
         self.text.len() > self.header
     }
 
-    /// Hands on what was written if it is a piece.
+    /// Passes the text to the sink if it fills a piece.
     #[inline]
     pub fn flush_if_full(&mut self) {
         if self.text.len() >= Self::PIECE {
@@ -78,7 +78,7 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Hands on what was written.
+    /// Passes the text to the sink.
     pub fn flush(&mut self) {
         self.header = 0;
         if !self.text.is_empty() {
@@ -86,7 +86,7 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Writes that the log is complete, and returns the sink, which has all of it.
+    /// Marks the log as complete, and returns the sink, which has the whole log.
     pub fn finish(mut self) -> S {
         write_end(&mut self.text);
         self.flush();

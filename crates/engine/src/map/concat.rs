@@ -1,20 +1,21 @@
-//! Members one behind the other.
+//! Members in sequence.
 
 use super::{Map, MapError, Member};
 use headtime_units::{Extent, Lba, Sectors};
 use std::ops::Range;
 
-/// All sectors of a member, then all of the next, as "linear" of Linux's md lays them.
+/// Layout of all sectors of a member, then all sectors of the next, as in "linear" of Linux's md.
 ///
-/// A flush and the end of a burst concern the member on which their place lies; behind the last sector, all members.
+/// A flush and the end of a burst concern the member that contains their place. A place beyond the last sector concerns
+/// all members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Concat {
-    /// By member: first sector of the volume behind the member.
+    /// By member: first sector of the volume after the member.
     ends: Vec<u64>,
 }
 
 impl Concat {
-    /// Puts members with `sizes` sectors one behind the other.
+    /// Puts members with `sizes` sectors in sequence.
     ///
     /// # Errors
     ///
@@ -35,7 +36,8 @@ impl Concat {
         Ok(Concat { ends })
     }
 
-    /// Number of the member with a sector of the volume; as many as there are members if there is no such sector.
+    /// Returns the number of the member that contains a sector of the volume; the number of members if there is no such
+    /// sector.
     fn member(&self, sector: Lba) -> usize {
         self.ends.partition_point(|end| *end <= sector.get())
     }

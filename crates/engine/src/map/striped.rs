@@ -32,8 +32,8 @@ impl Striped {
     ///
     /// # Errors
     ///
-    /// If the number of members is not 2 to [`MEMBERS_MAX`](super::MEMBERS_MAX), the chunk is empty, a member has no whole chunk, or the sum of
-    /// the sizes overflows.
+    /// If the number of members is not 2 to [`MEMBERS_MAX`](super::MEMBERS_MAX), or the sum of the sizes overflows.
+    /// Also if the chunk is empty, or a member has no whole chunk.
     pub fn new(chunk: Sectors, sizes: &[Sectors]) -> Result<Striped, MapError> {
         let members = MapError::check_members(sizes)?;
         if chunk == Sectors::ZERO {
@@ -116,7 +116,7 @@ mod tests {
             is_one_to_one(&striped, &sizes);
         }
 
-        /// A run of sectors lies where its sectors lie alone.
+        /// The place of a run matches the places of its single sectors.
         #[test]
         fn a_run_is_contiguous_on_its_member(start in 0_u64..60, len in 1_u64..30) {
             let sizes = [9, 20, 33];

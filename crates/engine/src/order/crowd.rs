@@ -1,21 +1,21 @@
-//! Live requests that overlap, and who waits for whom among them.
+//! Live requests that overlap, and the waits among them.
 //!
-//! While they are few, each is compared with each, which is the fastest; from some number on they are
-//! in a [`Tree`], until none is left.
+//! While the requests are few, a new one is compared with each, which is fastest. Above [`FEW_MAX`] requests, a
+//! [`Tree`] contains them until none is left.
 
 use super::tree::Tree;
 use headtime_sched::Tag;
 use headtime_units::Extent;
 
-/// The most that are compared with each other; in tests so few that there are trees all the time.
+/// Largest number of requests that are compared with each other. Small in tests, so that trees are frequent.
 const FEW_MAX: usize = if cfg!(test) { 8 } else { 64 };
 
-/// A request as it matters here.
+/// The data of a request that matter here.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Crowded {
     pub tag: Tag,
     pub extent: Extent,
-    /// How many came before it.
+    /// Number of earlier requests.
     pub sequence: u64,
     pub changes: bool,
 }
@@ -26,12 +26,12 @@ impl Crowded {
     }
 }
 
-/// By tag.
+/// State of a waiting request, by tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
-    /// Of the few, how many it waits for; in the tree, how often it must be let pass.
+    /// Number of requests that it waits for; in the tree, number of queues that it has to pass.
     waits: u32,
-    /// Its first piece in the tree.
+    /// First piece of the request in the tree.
     piece: u32,
 }
 
@@ -40,14 +40,15 @@ struct Waits {
 pub(super) struct Crowd {
     members: Vec<Waits>,
     few: Vec<Crowded>,
-    /// Empty while they are few.
+    /// Empty while the requests are few.
     tree: Tree,
     held: usize,
 }
 
 impl Crowd {
-    /// Adds a request, and says whether it may start. If it `waits`, it came after all others, and waits
-    /// for those that it conflicts with; if not, it conflicts with none, or they wait for it already.
+    /// Adds a request. Returns true if the request may start. If `waits` is true, the request came after all others,
+    /// and waits for the requests that it conflicts with. If false, the request has no conflicts, or the conflicting
+    /// requests wait for it already.
     pub fn enter(&mut self, new: Crowded, waits: bool) -> bool {
         let at = new.tag.index();
         if at >= self.members.len() {
@@ -69,11 +70,11 @@ impl Crowd {
         member.waits == 0
     }
 
-    /// Removes a request, and adds those to `freed` that waited for nobody else.
+    /// Removes a request, and adds the requests that waited for no other to `freed`.
     ///
     /// # Panics
     ///
-    /// If it waits.
+    /// If the request waits.
     pub fn leave(&mut self, tag: Tag, freed: &mut Vec<Tag>) {
         let Crowd {
             members,
@@ -97,7 +98,7 @@ impl Crowd {
         }
         let at = few.iter().position(|other| other.tag == tag);
         let gone = few.swap_remove(at.expect("it is one of the few"));
-        // It has waited for those before it, so that all that are left came after it.
+        // The request has waited for all earlier conflicting requests, so the remaining conflicting requests are later.
         for other in few.iter() {
             if other.conflicts(gone.extent, gone.changes) {
                 pass(other.tag);
@@ -105,7 +106,7 @@ impl Crowd {
         }
     }
 
-    /// Returns true if any request here conflicts with one of this extent.
+    /// Returns true if any request here conflicts with a request of this extent.
     pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
         let conflict = |other: &Crowded| other.conflicts(extent, changes);
         self.few.iter().any(conflict) || self.tree.conflicts(extent, changes)
@@ -121,7 +122,7 @@ impl Crowd {
         let mut few = core::mem::take(&mut self.few);
         few.sort_unstable_by_key(|request| request.sequence);
         for request in &few {
-            // In this order each comes after all others.
+            // In this order each request comes after all others in the tree.
             let member = self.enter_tree(*request, true);
             let before = core::mem::replace(&mut self.members[request.tag.index()], member);
             assert_eq!(before.waits > 0, member.waits > 0, "the rule is the same");

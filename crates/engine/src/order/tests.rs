@@ -1,4 +1,4 @@
-//! The order of releases against the rule as it is written, and what it costs to keep.
+//! Tests of the order of releases against the plain rule, and of the cost.
 
 use super::*;
 use headtime_sched::Op;
@@ -15,10 +15,10 @@ fn conflict(one: &Request, other: &Request) -> bool {
     (one.op.changes() || other.op.changes()) && one.extent.overlaps(other.extent)
 }
 
-/// The rule: a request starts when no earlier one that it conflicts with is live.
+/// The plain rule: a request starts when no earlier conflicting request is live.
 #[derive(Debug, Default)]
 pub(crate) struct Plain {
-    /// In order of arrival, with whether it has started.
+    /// Live requests in order of arrival; true if the request has started.
     live: Vec<(Request, bool)>,
 }
 
@@ -29,7 +29,7 @@ impl Plain {
         starts
     }
 
-    /// Who starts, in order.
+    /// Removes a request. Returns the requests that start, in order.
     pub fn finish(&mut self, tag: Tag) -> Vec<Tag> {
         self.live.retain(|(request, _)| request.tag != tag);
         let mut freed = Vec::new();
@@ -50,7 +50,7 @@ impl Plain {
 }
 
 impl Precedence {
-    /// One that holds every answer against the rule.
+    /// Creates an order that checks every result against the plain rule.
     pub(crate) fn against_the_plain_rule() -> Precedence {
         Precedence {
             plain: Some(Plain::default()),
@@ -59,7 +59,7 @@ impl Precedence {
     }
 }
 
-/// An order that is held against the rule, and which tags are free.
+/// An order that is checked against the plain rule, with the free tags.
 struct Both {
     order: Precedence,
     free: BTreeSet<u32>,
@@ -88,7 +88,7 @@ impl Both {
         self.order.crowd.check();
     }
 
-    /// Finishes one of those that have started.
+    /// Finishes one of the started requests.
     fn finish(&mut self, which: usize) {
         let started = self.plain().live.iter().filter(|(_, started)| *started);
         let started: Vec<Tag> = started.map(|(request, _)| request.tag).collect();
@@ -103,7 +103,7 @@ impl Both {
     }
 }
 
-/// Where requests are: mostly in each other's way, at all ends of the address space.
+/// Extents that mostly overlap, at both ends of the address space.
 fn extent() -> impl Strategy<Value = (u64, u64)> {
     let near = |base: u64| (0..64_u64, 1..24_u64).prop_map(move |(at, len)| (base + at, len));
     prop_oneof![
@@ -124,7 +124,7 @@ enum Step {
 }
 
 fn steps_of() -> impl Strategy<Value = Vec<Step>> {
-    // All in one, and loads that grow, shrink, mostly read or only write.
+    // Several loads in one sequence: loads that grow, shrink, mostly read, or only write.
     let run = (0..4_u32, 1..5_u32, 0..5_u32).prop_flat_map(|(reads, changes, finishes)| {
         let op = prop_oneof![
             4 * reads + 1 => Just(Op::Read),
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// In which order requests that have started are finished.
+/// Order in which started requests are finished.
 #[derive(Clone, Copy, Debug)]
 enum Finish {
     FirstStarted,
@@ -174,10 +174,10 @@ enum Finish {
     Scattered,
 }
 
-/// A number of requests, by how many.
+/// A name, and a function that returns a given number of requests.
 type Shape = (&'static str, fn(u64) -> Vec<(Op, u64, u64)>);
 
-/// Requests of which many are in each other's way.
+/// Request sequences with many overlaps.
 const SHAPES: &[Shape] = &[
     ("overwrites of one block", |n| {
         (0..n).map(|_| (Op::Write, 64, 8)).collect()
@@ -283,8 +283,8 @@ fn what_overlaps_costs_the_depth_of_the_tree_and_not_its_number() {
     for (name, shape) in SHAPES {
         for finish in [Finish::FirstStarted, Finish::LastStarted, Finish::Scattered] {
             let [few, many] = [2_000, 32_000].map(|n| cost(&shape(n), finish) as f64 / n as f64);
-            // The tree is four levels deeper with 16 times as many, and the largest have eight pieces
-            // more; if each had looked at all others, it would be 16 times as much.
+            // With 16 times as many requests, the tree is four levels deeper, and the largest requests have eight
+            // pieces more. If each request were compared with all others, the cost would be 16 times as high.
             assert!(
                 many <= 1.6 * few + 8.0 && many < 150.0,
                 "{name}, {finish:?}: {few} steps a request with 2000, {many} with 32000"

@@ -1,34 +1,33 @@
-//! Any number of live requests that overlap, and who waits for whom among them.
+//! Any number of live requests that overlap, and the waits among them.
 //!
-//! An extent is cut into pieces, each of a power of two of sectors and aligned to its size: at most two
-//! of each size. Two such ranges are either one within the other or apart, so they form a binary tree.
-//! Only those nodes exist at which there is a piece, or at which two branches part. Another request's
-//! extent overlaps a piece exactly if one of that request's pieces is at the same node, below it, or
-//! above it.
+//! An extent is cut into pieces. The size of a piece is a power of two sectors, and the piece is aligned to its size.
+//! An extent has at most two pieces of each size. Two such ranges are nested or disjoint, so they form a binary tree. A
+//! node exists only if it has a piece, or if two branches part there. A piece overlaps another request exactly if that
+//! request has a piece at the same node, at a lower node, or at a higher node.
 //!
-//! Requests come in order, and each waits for those that came before. It need not remember for which.
-//! It waits in two kinds of places:
+//! Requests come in order, and each waits for earlier requests. A request does not list the requests that it waits for.
+//! The request waits in two kinds of places:
 //!
 //! - at the node of each of its pieces, until no earlier request is there or below;
 //! - at each node above, until no earlier request is there.
 //!
-//! At each node the waiting requests stand in a queue in the order in which they came. When the first
-//! request there is gone, those at the front of the queue pass that came no later than the one that is
-//! first now.
+//! The waiting requests of a node are in a queue, in order of arrival. When the first request of the node is gone, the
+//! node has a new first request. Requests at the front of the queue that came no later than the new first request then
+//! pass.
 //!
-//! A request of `s` sectors has less than `2 log2 s` pieces, and above them are no more than 64 nodes of
-//! each of two branches. To enter and to leave costs that, and nothing else but letting the waiting
-//! requests pass. Each of these passes as often as it stood in a queue.
+//! A request of `s` sectors has less than `2 log2 s` pieces. Above the pieces are at most 64 nodes in each of two
+//! branches. This bounds the cost of entering and leaving, apart from the waiting requests that pass. Each waiting
+//! request passes once for each queue that contained it.
 
 use headtime_sched::Tag;
 use headtime_units::Extent;
 
 const NIL: u32 = u32::MAX;
 
-/// Later than any request.
+/// Sequence number later than any request.
 const NEVER: u64 = u64::MAX;
 
-/// Reads and those that change sectors, as an index.
+/// Index of reads, and of requests that change sectors.
 const READS: usize = 0;
 const CHANGES: usize = 1;
 
@@ -50,15 +49,16 @@ struct WaitList {
 struct Node {
     /// The first sector.
     start: u64,
-    /// The binary logarithm of how many sectors it has, 0 to 64.
+    /// Binary logarithm of the node's number of sectors, 0 to 64.
     level: u32,
     parent: u32,
     children: [u32; 2],
-    /// The pieces that are exactly this node, of reads and of changes.
+    /// The pieces at this node, of reads and of changes.
     own: [Run; 2],
-    /// The first of the requests here and below, of reads and of changes.
+    /// Sequence number of the first request here and below, of reads and of changes.
     first: [u64; 2],
-    /// Who waits for what is here, and who for what is here and below, each of reads and of changes.
+    /// Requests that wait for requests at this node, and requests that wait for this node and all below; each for reads
+    /// and for changes.
     here: [WaitList; 2],
     below: [WaitList; 2],
 }
@@ -69,14 +69,14 @@ struct Piece {
     sequence: u64,
     changes: bool,
     node: u32,
-    /// Its neighbours in the run.
+    /// Neighbours in the run.
     prev: u32,
     next: u32,
     /// The next piece of the same request, upward.
     following: u32,
 }
 
-/// One that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     sequence: u64,
@@ -84,16 +84,16 @@ struct Waiter {
     next: u32,
 }
 
-/// What came of entering.
+/// Result of [`Tree::enter`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entered {
     /// The first piece.
     pub piece: u32,
-    /// How often it must be let pass before it may start.
+    /// Number of queues that the request has to pass until it may start.
     pub waits: u32,
 }
 
-/// Requests, and who waits; see the module's page.
+/// Requests, and the waits among them; see the module's page.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: u32,
@@ -114,8 +114,8 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// Adds a request. If it `waits`, it came after all others, and waits for those that it conflicts
-    /// with; if not, it conflicts with none of them, or they wait for it already.
+    /// Adds a request. If `waits` is true, the request came after all others, and waits for the requests that it
+    /// conflicts with. If false, the request has no conflicts, or the conflicting requests wait for it already.
     pub fn enter(
         &mut self,
         tag: Tag,
@@ -132,7 +132,7 @@ impl Tree {
         let (mut start, end) = (extent.start.get(), extent.end().get());
         let (mut node, mut last) = (NIL, NIL);
         while start < end {
-            // Up to what the next piece is under, and down from there.
+            // Go up to the ancestor of the next piece, and down from there.
             while node != NIL && !self.nodes[node].holds(start) {
                 node = self.refresh(node);
             }
@@ -167,7 +167,7 @@ impl Tree {
                     node = self.add(start, level, parent, child);
                     break;
                 }
-                // They part at the highest bit that differs.
+                // The two ranges part at the highest bit that differs.
                 let parting = u64::BITS - (start ^ there).leading_zeros();
                 let fork = self.add(floor(start, parting), parting, parent, child);
                 node = self.add(start, level, fork, NIL);
@@ -184,7 +184,7 @@ impl Tree {
                 last => self.pieces[last].following = piece,
             }
             last = piece;
-            // Of the last piece there is no rest; this cannot overflow, since the end is in 64 bits.
+            // This cannot overflow, since the end of the extent fits in 64 bits.
             start += 1 << level;
         }
         while node != NIL {
@@ -193,7 +193,7 @@ impl Tree {
         entered
     }
 
-    /// Removes the request that has this first piece. Calls `pass` with each that is let pass.
+    /// Removes the request that has this first piece. Calls `pass` with each request that passes a queue.
     pub fn leave(&mut self, first: u32, mut pass: impl FnMut(Tag)) {
         let mut piece = first;
         while piece != NIL {
@@ -234,7 +234,7 @@ impl Tree {
         self.root == NIL
     }
 
-    /// Returns true if any request here conflicts with one of this extent.
+    /// Returns true if any request here conflicts with a request of this extent.
     pub fn conflicts(&self, extent: Extent, changes: bool) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         self.conflicts_below(self.root, start, end, usize::from(changes))
@@ -250,7 +250,7 @@ impl Tree {
         if earliest(kind, at.first) == NEVER || at.last() < start || at.start >= end {
             return false;
         }
-        // What is at a node has all of it, and what is below some of it.
+        // A piece at a node covers the whole node. Pieces below cover a part.
         let inside = start <= at.start && at.last() < end;
         inside
             || earliest(kind, self.first_here(node)) != NEVER
@@ -260,7 +260,7 @@ impl Tree {
                 .any(|child| self.conflicts_below(*child, start, end, kind))
     }
 
-    /// The child of a node on the side of this sector; above the root there is one side.
+    /// Returns the child of a node on the side of this sector. The parent of the root has the root as its only child.
     fn child(&self, parent: u32, start: u64) -> u32 {
         match parent {
             NIL => self.root,
@@ -271,7 +271,7 @@ impl Tree {
         }
     }
 
-    /// Adds a node under `parent`, in place of `child` there, which becomes its own.
+    /// Adds a node under `parent` in place of `child`, which becomes the new node's child.
     fn add(&mut self, start: u64, level: u32, parent: u32, child: u32) -> u32 {
         const NOBODY: WaitList = WaitList {
             first: NIL,
@@ -314,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// Removes a node that nothing is at and where no branches part.
+    /// Removes the node if it has no piece and no two branches part there.
     fn prune(&mut self, node: u32) {
         let Node {
             start,
@@ -337,7 +337,7 @@ impl Tree {
         assert!(!waits, "somebody waits for nothing");
     }
 
-    /// Finds anew which requests are the first here and below; returns the parent.
+    /// Updates the first requests here and below. Returns the parent.
     fn refresh(&mut self, node: u32) -> u32 {
         #[cfg(test)]
         headtime_testkit::steps::one();
@@ -355,7 +355,7 @@ impl Tree {
         node.parent
     }
 
-    /// The first of the requests at a node, of reads and of changes.
+    /// Returns the sequence numbers of the first requests at a node, of reads and of changes.
     fn first_here(&self, node: u32) -> [u64; 2] {
         self.nodes[node].own.map(|run| match run.first {
             NIL => NEVER,
@@ -387,7 +387,8 @@ impl Tree {
         piece
     }
 
-    /// Returns the requests that wait at a node for what is here, or here and below: reads and changes.
+    /// Returns the queues of a node, for reads and for changes: of requests that wait for this node, or for this node
+    /// and all below.
     fn queues(&mut self, node: u32, below: bool) -> &mut [WaitList; 2] {
         let node = &mut self.nodes[node];
         match below {
@@ -405,8 +406,8 @@ impl Tree {
         }
     }
 
-    /// Lets those pass who wait at a node and came no later than the first, of reads and of changes,
-    /// that is there still.
+    /// Lets the waiting requests of a node pass that came no later than the node's first requests, of reads and of
+    /// changes.
     fn let_pass(&mut self, node: u32, below: bool, first: [u64; 2], pass: &mut impl FnMut(Tag)) {
         for kind in [READS, CHANGES] {
             let mut at = self.queues(node, below)[kind].first;
@@ -440,7 +441,7 @@ impl Node {
         self.start | 1_u64.checked_shl(self.level).unwrap_or(0).wrapping_sub(1)
     }
 
-    /// In which half of it this sector is.
+    /// Returns the half of the node that contains this sector: 0 or 1.
     fn side(&self, sector: u64) -> usize {
         (sector >> (self.level - 1)) as usize & 1
     }
@@ -456,7 +457,7 @@ impl Waiter {
     }
 }
 
-/// The first of those that a request of this kind conflicts with.
+/// Returns the first sequence number that a request of this kind conflicts with.
 fn earliest(kind: usize, [reads, changes]: [u64; 2]) -> u64 {
     match kind {
         READS => changes,
@@ -469,18 +470,18 @@ pub(super) fn level_of(start: u64, end: u64) -> u32 {
     start.trailing_zeros().min((end - start).ilog2())
 }
 
-/// Returns true if the range of this level that begins at `start` has the sector.
+/// Returns true if the range of this level that begins at `start` contains the sector.
 fn range_holds(start: u64, level: u32, sector: u64) -> bool {
     (start ^ sector).checked_shr(level).unwrap_or(0) == 0
 }
 
-/// The start of the range of this level that has this sector.
+/// Returns the start of the range of this level that contains this sector.
 fn floor(sector: u64, level: u32) -> u64 {
     let inside = sector.checked_shr(level).unwrap_or(0);
     inside.checked_shl(level).unwrap_or(0)
 }
 
-/// Things by number; the number that was given up last is used first.
+/// Things by number. The number that was freed last is used first.
 #[derive(Debug)]
 struct Slab<T> {
     things: Vec<T>,
@@ -537,7 +538,7 @@ impl<T> core::ops::IndexMut<u32> for Slab<T> {
 
 #[cfg(test)]
 impl Tree {
-    /// Looks at all of it.
+    /// Checks the invariants of all nodes.
     pub fn check(&self) {
         let mut counts = (0, 0, 0);
         if self.root != NIL {

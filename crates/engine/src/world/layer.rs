@@ -1,22 +1,22 @@
-//! A job in the background over another one.
+//! A job in the background that wraps another job.
 
 use super::{Approach, Background};
 use crate::{Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::Track;
 use headtime_units::Time;
 
-/// A job over another one, of which it changes or watches some of what it asks for or is told.
+/// A job that wraps another job, and changes or watches some of its calls.
 ///
-/// Whatever an implementation leaves out goes to the job under it. Bring this into scope only where a layer is written:
-/// its methods are called by the names of [`Background`]'s.
+/// A method that the implementation leaves out goes to the wrapped job. Import this trait only where a layer is
+/// written, since its methods have the names of [`Background`]'s.
 pub trait BackgroundLayer {
-    /// What is under it.
+    /// Type of the wrapped job.
     type Under: Background;
 
-    /// The job under it.
+    /// Returns the wrapped job.
     fn under(&self) -> &Self::Under;
 
-    /// The job under it.
+    /// Returns the wrapped job.
     fn under_mut(&mut self) -> &mut Self::Under;
 
     /// See [`Background::joins`].
@@ -68,7 +68,7 @@ pub trait BackgroundLayer {
     ///
     /// # Panics
     ///
-    /// As [`Background::fill`].
+    /// As for [`Background::fill`].
     fn fill(&mut self, id: u64, data: &mut [u8]) {
         self.under_mut().fill(id, data);
     }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 /// Returns true if runs of a scenario have a bound that is the same under every scheduler.
 ///
-/// They have none if a time ends them, or a number of requests of all processes together, or if measuring begins later
-/// than they do: then the work depends on the scheduler. They have none either if requests come at fixed times: then the
-/// time says nothing of the scheduler. Runs on a cluster or on guests have none.
+/// The work depends on the scheduler if a time or a total number of requests ends the run, or if the run has a warm-up. Then there is no
+/// bound. There is no bound either for requests at fixed times, since the time says nothing of the scheduler. Runs on a cluster or on
+/// guests have none.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
     whole
@@ -34,7 +34,7 @@ pub fn is_there(scenario: &Scenario) -> bool {
         }
 }
 
-/// What a bound depends on, as a key. `seed` is that of the repeat.
+/// Key of everything that a bound depends on. `seed` is the repeat's seed.
 pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> String {
     let engine = &cell.engine;
     let machine = (engine.depth, engine.merge, engine.merge_max);
@@ -53,7 +53,7 @@ pub fn key(scenario: &Scenario, set: &DriveSet, cell: &Cell, seed: u64) -> Strin
 pub struct KnownBound {
     /// The bound.
     pub bound: Arc<Bound>,
-    /// How long the run took for it.
+    /// Time that the run took for the same work.
     pub took: Nanos,
 }
 
@@ -61,7 +61,7 @@ pub struct KnownBound {
 pub struct Repeat<'a> {
     /// The bound.
     pub known: &'a KnownBound,
-    /// With programs: what each of them moved.
+    /// Bytes that each program moved, if there are programs.
     pub of_program: &'a dyn Fn(u32) -> u64,
 }
 
@@ -77,7 +77,7 @@ pub fn sum_up(cell: &Cell, repeats: &[Repeat<'_>]) -> Option<report::Bound> {
     if time <= 0.0 || took <= 0.0 {
         return None;
     }
-    // Of several repeats, the one that is the longest most often; of equals, the first.
+    // Chooses the term that is longest in most repeats; of equals, the first.
     let longest = Term::ALL.into_iter().rev().max_by_key(|term| {
         let of = repeats.iter().filter(|one| bound(one).binds() == *term);
         of.count()

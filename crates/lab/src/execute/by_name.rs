@@ -1,4 +1,4 @@
-//! Sums up what each workload, program or device got of the disk, by its name.
+//! Sums up the results of each workload, program or device, by name.
 
 use crate::prepare::Prepared;
 use crate::report::{KindRun, NamedRun, Spread, oldest_ms, round};
@@ -7,19 +7,19 @@ use headtime_sched::Origin;
 use headtime_sim::{Got, Measured, PerOrigin};
 use headtime_units::Nanos;
 
-/// The names of those who take part in a run.
+/// Names of the workloads, programs or devices of a run.
 #[derive(Debug)]
 pub enum Names {
     /// Workloads, each with the number of its last process. Processes count from 1, through all workloads.
     Groups(Vec<(String, u32)>),
-    /// Programs by their numbers, and behind them who belongs to none.
+    /// Programs by their numbers, and last the name for requests of no program.
     Programs(Vec<String>),
     /// Devices of a trace by their numbers.
     Devices(Vec<String>),
 }
 
 impl Names {
-    /// The names in a scenario. `programs` are those of its programs, if it has any.
+    /// Names in a scenario. `programs` names its programs, if the scenario has any.
     pub fn of(prepared: &Prepared, programs: &[&str]) -> Names {
         match &prepared.scenario.workload {
             Workload::Synthetic(groups) => {
@@ -66,14 +66,14 @@ impl Names {
     }
 }
 
-/// What one name has of one repeat.
+/// Origins with one name in one repeat.
 #[derive(Clone, Debug, Default)]
 struct Share<'a> {
     of: Vec<&'a PerOrigin>,
 }
 
 impl Share<'_> {
-    /// From its first request to its last, or to the end if it has some unfinished.
+    /// Time from the first request to the last, or to the end if requests are unfinished.
     fn span(&self) -> Nanos {
         let first = self.of.iter().map(|of| of.first).min();
         let last = self.of.iter().map(|of| of.last).max();
@@ -83,7 +83,7 @@ impl Share<'_> {
         }
     }
 
-    /// What it got of each kind, if the kind occurs. A sum over as many distributions as it has origins, so made once.
+    /// Sums by kind, for each kind that occurs. Each sum adds a distribution for each origin, so it is made once.
     fn sums(&self) -> Sums {
         let kinds: [fn(&PerOrigin) -> Option<&Got>; 3] = [
             |of| of.reads.as_deref(),
@@ -104,7 +104,8 @@ fn sum<'a>(all: impl Iterator<Item = &'a Got>) -> Option<Got> {
     })
 }
 
-/// Averages over the repeats what was got in its time. Returns `None` if no repeat got any.
+/// Averages the results of one kind over the repeats, each with the time that it covers. Returns `None` if no repeat has requests of this
+/// kind.
 fn kind(repeats: &[(Option<&Got>, Nanos)]) -> Option<KindRun> {
     let there: Vec<&Got> = repeats.iter().filter_map(|(got, _)| *got).collect();
     if there.is_empty() {
@@ -145,7 +146,7 @@ pub fn kinds(measured: &[&Measured]) -> [Option<KindRun>; 2] {
     reads_and_writes(&repeats.collect::<Vec<_>>())
 }
 
-/// What each name got.
+/// Results of each name.
 pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
     let texts = names.texts();
     // By name, by repeat.
@@ -163,7 +164,7 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
     let rows = texts.iter().zip(shares).enumerate();
     rows.filter_map(|(at, (name, shares))| {
         let all = || shares.iter().flat_map(|share| &share.of);
-        // A host that has written nothing back has nothing to show.
+        // A host without write-back has no row for it.
         if *name == WRITE_BACK && all().next().is_none() {
             return None;
         }

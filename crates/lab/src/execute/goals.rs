@@ -167,7 +167,7 @@ impl Goals {
     }
 }
 
-/// A program with a goal, and what the goal demands.
+/// A program with a goal, and the demands of the goal.
 #[derive(Clone, Debug)]
 pub struct Demanded {
     /// Name of the program.
@@ -180,7 +180,7 @@ pub struct Demanded {
     pub share: f64,
 }
 
-/// Returns what the goals of a scenario demand, in its first run, and the share of the servers' time that promises take.
+/// Returns the demands of a scenario's goals in its first run, and the share of the servers' time that promises take.
 ///
 /// # Errors
 ///
@@ -209,8 +209,7 @@ pub fn demands(prepared: &Prepared, stock: &Stock) -> Result<(Vec<Demanded>, f64
     Ok((demanded.collect(), planning.promised_share(&promises)))
 }
 
-/// Takes the profile of a program of a scenario, in a run without the others; with the name `training`, that of the training
-/// workload.
+/// Takes the profile of a program in a run without the scenario's other programs. The name `training` stands for the training workload.
 ///
 /// # Errors
 ///

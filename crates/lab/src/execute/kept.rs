@@ -1,13 +1,13 @@
-//! What a run keeps beside its figures: the movements of the head, and the times of requests.
+//! Recordings of a run beside its figures: movements of the head, and times of requests.
 
 use headtime_disk::{Part, Span};
 use headtime_engine::Finished;
 use headtime_units::Time;
 
-/// Which of the head's movements a run keeps for a plot.
+/// Head movements that a run records for a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Keep {
-    /// So many transfers after the warm-up.
+    /// This number of transfers after the warm-up.
     Transfers(usize),
     /// A part of the time, in seconds.
     Window(f64, f64),
@@ -16,24 +16,24 @@ pub enum Keep {
 /// A stretch of time in which the head does one thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mark {
-    /// Its beginning, in seconds.
+    /// Start, in seconds.
     pub from: f64,
-    /// Its end, in seconds.
+    /// End, in seconds.
     pub to: f64,
-    /// Where the head is or goes to, in bytes from the start of the disk.
+    /// Place of the head, or place that the head moves to, in bytes from the start of the disk.
     pub address: f64,
-    /// What it does.
+    /// Activity of the head.
     pub part: Part,
 }
 
-/// When something happened to a request, in seconds since the start of the run.
+/// Times of the events of a request, in seconds since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// It came.
+    /// Arrival.
     pub arrived: f64,
-    /// It went to the drive, alone or as part of a merged one.
+    /// Dispatch to the drive, alone or as part of a merged request.
     pub issued: f64,
-    /// It was done.
+    /// Completion.
     pub done: f64,
 }
 
@@ -47,7 +47,7 @@ impl Sample {
     }
 }
 
-/// The spans that a plot may need, in its units.
+/// Spans that a plot may need, in the plot's units.
 pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32) -> Vec<Mark> {
     let (from, to) = match keep {
         Keep::Window(from, to) => (from, to),
@@ -55,7 +55,7 @@ pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32)
     };
     let mut left = match keep {
         Keep::Window(..) => usize::MAX,
-        // The run with most transfers sets the end; the others show no more than it does.
+        // The run with the most transfers sets the end of the plot. Other runs show no more than the plot.
         Keep::Transfers(transfers) => transfers + 2,
     };
     let mut marks: Vec<Mark> = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn marks(spans: &[Span], keep: Keep, warm_up: f64, sector_bytes: u32)
             break;
         }
         if mark.to <= from {
-            // The last one before shows where the head comes from.
+            // The last span before the start shows where the head comes from.
             marks.clear();
         } else if span.part == Part::Transfer {
             left -= 1;

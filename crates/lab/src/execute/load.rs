@@ -21,17 +21,17 @@ use std::sync::Arc;
 /// A program's names.
 #[derive(Clone, Debug)]
 pub(super) struct Called {
-    /// In results.
+    /// Name in results.
     pub name: String,
-    /// What it runs.
+    /// Benchmark that the program runs.
     pub benchmark: &'static str,
-    /// Which of the scenario's programs it is made by.
+    /// Index of the scenario's entry that makes the program.
     pub entry: usize,
 }
 
 /// The source of a run's requests.
 pub(super) enum Load {
-    /// A source of which only its requests count.
+    /// A source that has no results beyond its requests.
     Plain(Box<dyn Source + Send>),
     /// Programs on a host, and the names of each.
     Programs(Box<Host>, Vec<Called>),
@@ -133,7 +133,7 @@ pub fn fits(prepared: &Prepared, table: &Table) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Builds the load of a run. Also says where the run ends.
+/// Builds the load of a run. Also returns the end of the run, for its progress.
 pub(super) fn load(
     prepared: &Prepared,
     cell: &Cell,
@@ -186,7 +186,7 @@ pub(super) fn load(
     }
 }
 
-/// Computes the bound of all that a run does, from a second copy of its load.
+/// Computes the bound of the whole work of a run, from a second copy of its load.
 pub(super) fn least(
     prepared: &Prepared,
     cell: &Cell,

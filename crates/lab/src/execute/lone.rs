@@ -91,7 +91,7 @@ impl Sharing {
     }
 }
 
-/// Why there are no bounds for a program.
+/// Reason why a program has no bounds.
 pub(super) enum Refused {
     Goal(GoalError),
     Run(Fault),
@@ -192,12 +192,12 @@ impl<'a> Lone<'a> {
         }
     }
 
-    /// Seed of lone runs, whose draws are others than in the run with all programs.
+    /// Seed of lone runs. Lone runs draw other numbers than the run with all programs.
     pub fn seed(&self) -> u64 {
         mix(self.prepared.scenario.seed ^ 1)
     }
 
-    /// All that a lone run depends on.
+    /// Text of everything that a lone run depends on.
     fn key(&self) -> String {
         let Lone { prepared, cell, .. } = self;
         let of = (

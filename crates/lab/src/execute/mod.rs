@@ -33,13 +33,13 @@ use headtime_units::Nanos;
 pub struct Execution {
     /// Runs made at a time; as many as there are processors if absent.
     pub jobs: Option<u16>,
-    /// What to keep of the head's movements for a plot, and of how many runs, the first ones.
+    /// Head movements to record for a plot, and the number of first runs to record them for.
     pub marks: Option<(Keep, usize)>,
-    /// Where the log of the one run goes.
+    /// File for the log of the only run.
     pub log: Option<Output>,
-    /// Where a row for each request of the one run goes.
+    /// File for a row of each request of the only run.
     pub requests: Option<Output>,
-    /// Whether to keep when each request came, was issued and was done.
+    /// True to record when each request came, was issued and was done.
     pub record: bool,
 }
 
@@ -48,9 +48,9 @@ pub struct Execution {
 pub struct Executed {
     /// The runs, in the order of the matrix.
     pub runs: Vec<Run>,
-    /// What the head did in each, if it was to be kept.
+    /// Recorded head movements of each run; empty without recording.
     pub marks: Vec<Vec<Mark>>,
-    /// The requests of each, in the order in which they were done, if they were to be kept.
+    /// Recorded requests of each run, in the order of completion; empty without recording.
     pub samples: Vec<Vec<Sample>>,
     /// Requests simulated, repeats and warm-up included.
     pub simulated: u64,
@@ -62,7 +62,7 @@ pub struct Executed {
 ///
 /// # Errors
 ///
-/// The first in the order of the matrix, whichever failed first in time.
+/// The first fault in the order of the matrix, whichever came first in time.
 pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Result<Executed, Fault> {
     let progress = with.progress;
     let cells = cells(&prepared.scenario);
@@ -82,7 +82,7 @@ pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Resul
     progress.begin(tasks.len() as u64);
     let make = |(cell, repeat): (usize, u32), [log, requests]: [Option<&mut Output>; 2]| {
         let what = Wanted {
-            // Only the first repeat of what is drawn: spans of a long run take much memory.
+            // Records only the first repeat of drawn runs, since spans of a long run take much memory.
             marks: how
                 .marks
                 .filter(|(_, runs)| cell < *runs && repeat == 0)
@@ -133,7 +133,7 @@ pub fn execute(prepared: &Prepared, mut how: Execution, with: With<'_>) -> Resul
     })
 }
 
-/// Names the runs by the scheduler and whatever else differs.
+/// Labels each run with its scheduler, and with every option in which runs differ.
 fn label(runs: &mut [Run]) {
     let differ = |value: &dyn Fn(&Run) -> String| {
         runs.windows(2)

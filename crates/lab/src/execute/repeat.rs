@@ -31,23 +31,23 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What all runs share, on whatever thread they are.
+/// Data and controls that all runs share, on any thread.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
-    /// What they share.
+    /// Shared stock.
     pub stock: &'a Stock,
-    /// How far they are.
+    /// Progress of the runs.
     pub progress: &'a Progress,
     /// Asked now and then during a run. True ends the run with [`Fault::Interrupted`].
     pub stop: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-/// What to keep of a run beside its figures.
+/// Recordings to make of a run, beside its figures.
 #[derive(Debug, Default)]
 pub struct Wanted<'a> {
     /// The head's movements.
     pub marks: Option<Keep>,
-    /// When each request came, was issued and was done.
+    /// True to record when each request came, was issued and was done.
     pub record: bool,
     /// The log.
     pub log: Option<&'a mut Output>,
@@ -69,7 +69,7 @@ pub struct MadeRepeat {
     pub(super) promise: Option<KeptPromise>,
 }
 
-/// What was promised of a scan.
+/// Outcome of a scan's promises: client waits, and changes of the verdict.
 #[derive(Debug)]
 pub(super) struct KeptPromise {
     pub waits: ClientWaits,
@@ -91,7 +91,7 @@ pub(super) struct Scanned {
     pub steps: Steps,
     /// Time at which each tenth was first read, on the slowest disk.
     pub tenths: [Time; 10],
-    /// Blocks that were not read, and those that cannot be.
+    /// Blocks that were not read; `unreadable` counts blocks that cannot be read.
     pub left: u64,
     pub unreadable: u64,
     /// Blocks in all.
@@ -130,7 +130,7 @@ impl Scanned {
 ///
 /// # Errors
 ///
-/// If the run cannot be, or measures nothing; and [`Fault::Interrupted`] if it was given up.
+/// If the run is impossible or measures nothing; [`Fault::Interrupted`] if it was given up.
 pub fn make(
     prepared: &Prepared,
     cell: &Cell,
@@ -309,7 +309,7 @@ pub fn make(
     })
 }
 
-/// A scan that can be looked at when the run is over.
+/// A scan that can be inspected after the run.
 type SharedScan = Rc<RefCell<Freeblock<Arc<Model>>>>;
 
 /// The scan of each disk, if the scenario has scans.
@@ -327,13 +327,13 @@ fn scans(prepared: &Prepared, set: &DriveSet) -> Result<Vec<SharedScan>, Fault> 
     (0..disks).map(scan).collect()
 }
 
-/// The settings of a log: what a replay needs to build the engine again, and a reader to find the run.
+/// Settings of a log, for rebuilding the engine in a replay and for finding the run.
 fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, String)> {
     let set = &prepared.drives[cell.drive];
     let sector_bytes = set.profile.geometry.sector_bytes;
     let scheduler = cell.scheduler.to_string();
     let mut settings = LogSettings::new(&scheduler, cell.engine.clone(), sector_bytes);
-    // Of all schedulers of the scenario, so that the log does not depend on which is run.
+    // The needs of all schedulers of the scenario count, so that the log does not depend on the scheduler of this run.
     let needs = prepared.scenario.needs();
     if needs.curve {
         settings.curve = set.known.curve().as_deref().cloned();
@@ -362,7 +362,7 @@ fn log_settings(prepared: &Prepared, cell: &Cell, seed: u64) -> Vec<(String, Str
     settings.to_settings()
 }
 
-/// Checks that a run can begin, without beginning it.
+/// Checks that a run can start, without starting it.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! A row for each request of a run, as CSV: what the NCQ paper's Table I has, and what the drive held then.
+//! Writes a row for each request of a run, as CSV. The columns are those of the NCQ paper's Table I, and the state of the drive's queue.
 
 use headtime_engine::{Command, DelayCounts, DriveTag, Event, Finished, Outcome, Seen};
 use headtime_sched::nise::Metric;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 pub const HEADING: &str = "tag,delay_count,priority,issue_s,dispatch_s,complete_s,op,lba,sectors,process,program,outcome,\
                            command,tags_in_use,sequentiality\n";
 
-/// A command in the drive, or the last one that had its tag.
+/// A command in the drive, or the last command of a tag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     command: u64,
@@ -22,8 +22,8 @@ struct Sent {
 
 /// Watches what passes through an engine, and writes a row for each request that is over.
 ///
-/// A request has the tag of the command that carried it, the last one if it was tried again; several that were merged have the
-/// same.
+/// A request has the tag of the command that carried it. After several tries, the last command's tag counts. Merged requests have the same
+/// tag.
 #[derive(Debug)]
 pub struct Requests<W> {
     to: W,

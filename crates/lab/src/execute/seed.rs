@@ -9,7 +9,7 @@ pub(super) fn of_repeat(scenario: u64, repeat: u32) -> u64 {
     }
 }
 
-/// Another seed, whose draws show no relation to those of this one.
+/// Derives another seed. Draws with the new seed show no relation to draws with `state`.
 pub(super) fn mix(state: u64) -> u64 {
     let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

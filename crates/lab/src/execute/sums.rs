@@ -38,7 +38,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
     let sum = |value: &dyn Fn(&headtime_sim::Report) -> u64| -> u64 {
         made.iter().map(|made| value(&made.report)).sum()
     };
-    // Of hundreds of repeats, each of years, it does not fit into 64 bits of nanoseconds.
+    // The sum of hundreds of repeats of years each does not fit into 64 bits of nanoseconds.
     let seconds = |span: &dyn Fn(&headtime_sim::Report) -> Nanos| {
         let spans = made.iter().map(|made| span(&made.report).as_nanos());
         round(spans.map(u128::from).sum::<u128>() as f64 / 1e9, 9)
@@ -155,7 +155,7 @@ pub fn sum_up(prepared: &Prepared, cell: &Cell, made: &[MadeRepeat]) -> Run {
     run
 }
 
-/// Sums over the repeats for each disk of an array; nothing for one disk.
+/// Sums over the repeats for each disk of an array; empty for one disk.
 fn members(made: &[MadeRepeat]) -> Vec<MemberRun> {
     let count = made.first().map_or(0, |made| made.report.members.len());
     let member = |number: usize| {
@@ -209,7 +209,7 @@ fn media_rate(set: &DriveSet) -> f64 {
 /// Share of the requests with a search for a gap read, below which gap reads count as suspended.
 const SUSPENDED_PERCENT: f64 = 10.0;
 
-/// What was read in the background, the mean over the repeats.
+/// Results of the background scan, averaged over the repeats.
 fn freeblock(made: &[MadeRepeat], media_rate: f64) -> Option<FreeblockRun> {
     let scanned: Option<Vec<(&MadeRepeat, Scanned)>> = made
         .iter()
@@ -223,7 +223,7 @@ fn freeblock(made: &[MadeRepeat], media_rate: f64) -> Option<FreeblockRun> {
     let megabytes = |blocks: f64, one: &Scanned| blocks * one.block_bytes as f64 / 1e6;
     let free =
         |one: &Scanned| one.stats.blocks - one.stats.blocks_alone - one.stats.blocks_demanded;
-    // Until all was read, if it was.
+    // Time until the last block was read, or until the end of the run.
     let took = |made: &MadeRepeat, one: &Scanned| match one.tenths[9] {
         Time::NEVER => made.report.simulated.as_secs_f64(),
         end => (end - Time::ZERO).as_secs_f64(),
@@ -295,7 +295,7 @@ fn freeblock(made: &[MadeRepeat], media_rate: f64) -> Option<FreeblockRun> {
     })
 }
 
-/// What was promised of it, the mean over the repeats.
+/// Outcome of the scan's promises, averaged over the repeats.
 fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
     let kept: Option<Vec<(&KeptPromise, &Scanned)>> = made
         .iter()
@@ -351,7 +351,7 @@ fn promise(made: &[MadeRepeat]) -> Option<PromiseRun> {
     })
 }
 
-/// The bound of all repeats. `None` if one of them has none.
+/// The bound of all repeats. `None` if a repeat has no bound.
 fn bound_of(cell: &Cell, made: &[MadeRepeat]) -> Option<report::Bound> {
     let moved = |made: &MadeRepeat, number: u32| {
         let outcome = made.programs.iter().map(|(_, outcome)| outcome);
@@ -412,12 +412,12 @@ fn origins(
         .collect()
 }
 
-/// What the programs achieved, averaged over the repeats.
+/// Results of the programs, averaged over the repeats.
 fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
     let count = made.len() as f64;
     let seconds = |time: Time| (time - Time::ZERO).as_secs_f64();
     let mean = |values: Vec<f64>| round(values.into_iter().sum::<f64>() / count, 9);
-    // Nothing if one repeat has nothing.
+    // `None` if one repeat has no value.
     let all = |values: Vec<Option<f64>>| values.into_iter().collect::<Option<Vec<f64>>>().map(mean);
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     let rate = |of: &ProgramOutcome, simulated: Nanos| {

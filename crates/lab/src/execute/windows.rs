@@ -9,7 +9,7 @@ use headtime_units::Time;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A program with a goal, and what the planner says of its run.
+/// A program with a goal, and the planner's verdicts on its run.
 pub(super) struct Watched {
     pub number: u16,
     pub deadline: Time,

@@ -1,31 +1,30 @@
-//! What is known of the figures' results: the values measured before, and which of them are out of
-//! their range, and why.
+//! The baseline of the figures' results: earlier values, and the reason for each value out of its range.
 
 use super::Scale;
 use super::judge::{KnownPoint, MeasuredFigure, MeasuredPoint, range, spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// By how much a value may differ from the one known, as a part of it. Results are bit-identical
-/// where nothing changed, so that this is how much a change may alter without anybody looking.
+/// Largest accepted change of a value, as a share of the value. Results are bit-identical if nothing changed. This is therefore the change
+/// that passes without review.
 pub const DRIFT_MAX: f64 = 0.005;
 
-/// What is known, figure by figure.
+/// Known results, by figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
-    /// By the figure's name.
+    /// Entries by the figure's name.
     pub figures: BTreeMap<String, KnownFigure>,
 }
 
-/// What is known of a figure.
+/// Known results of a figure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownFigure {
-    /// At its full scale.
+    /// Points at the full scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub full: Vec<KnownPoint>,
-    /// At its quick scale.
+    /// Points at the quick scale.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quick: Vec<KnownPoint>,
 }
@@ -35,13 +34,12 @@ impl Baseline {
     ///
     /// # Errors
     ///
-    /// If the text is none, with line and column.
+    /// If the text is no baseline, with line and column.
     pub fn parse(text: &str) -> Result<Baseline, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())
     }
 
-    /// As text that [`Baseline::parse`] reads: the same for the same content, a line for each point,
-    /// so that changes can be read.
+    /// Text that [`Baseline::parse`] reads. Equal content has equal text, with a line for each point, so that people can read changes.
     pub fn to_text(&self) -> String {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let figures = self.figures.iter().map(|(id, entry)| {
@@ -62,7 +60,7 @@ impl Baseline {
         format!("{{\n  \"figures\": {{{}\n  }}\n}}\n", figures.join(","))
     }
 
-    /// What is known of a figure.
+    /// Known points of a figure.
     pub fn of(&self, id: &str, scale: Scale) -> &[KnownPoint] {
         match (self.figures.get(id), scale) {
             (None, _) => &[],
@@ -71,7 +69,7 @@ impl Baseline {
         }
     }
 
-    /// What differs from what is known, as lines; nothing if all is as expected.
+    /// Lines that describe differences from the baseline; empty if there are none.
     pub fn differences(&self, measured: &MeasuredFigure, scale: Scale) -> Vec<String> {
         let known = self.of(&measured.id, scale);
         let mut lines = Vec::new();
@@ -104,7 +102,7 @@ impl Baseline {
                 ));
             }
         }
-        // Of points that are drawn a smaller number has some alone.
+        // A smaller number of drawn points has only some of the baseline's points.
         for known in known.iter().filter(|_| !measured.reds_alone) {
             if !measured.points.iter().any(|point| known.is_of(point)) {
                 let name = super::name(&known.series, &known.x, &known.metric, &known.unit);
@@ -117,8 +115,8 @@ impl Baseline {
         lines
     }
 
-    /// Takes over what was measured. Reasons are kept while their point is out of its range; a
-    /// point that is newly out of it gets an empty one, to be written by a person.
+    /// Takes over the measured values. A reason is kept while its point is out of range. A point that is newly out of range gets an empty
+    /// reason, for a person to write.
     pub fn bless(&mut self, measured: &MeasuredFigure, scale: Scale) {
         let before = self.of(&measured.id, scale).to_vec();
         let reason = |point: &MeasuredPoint| {
@@ -128,7 +126,7 @@ impl Baseline {
                 .unwrap_or_default()
         };
         let has = |point: &&MeasuredPoint| !measured.reds_alone || point.within == Some(false);
-        // Of points that are drawn, those that a smaller number leaves out keep their entries.
+        // If fewer points are drawn than before, the missing points keep their entries.
         let left_out = |known: &&KnownPoint| {
             measured.reds_alone && !measured.points.iter().any(|point| known.is_of(point))
         };
@@ -153,8 +151,8 @@ impl Baseline {
     }
 }
 
-/// Whether a value has moved. An improvement in % is seen as the factor it stands for: from 0.1 %
-/// to 0.2 % is next to nothing.
+/// True if a value has moved by more than [`DRIFT_MAX`]. An improvement in % is compared as a factor, since a change from 0.1 % to 0.2 % is
+/// next to nothing.
 fn drifted(unit: &str, before: f64, now: f64) -> bool {
     let offset = if unit.starts_with("% over ") {
         100.0

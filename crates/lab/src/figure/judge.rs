@@ -1,4 +1,4 @@
-//! What was measured of a figure, and whether that is what was expected.
+//! A figure as measured, and the verdicts on its points.
 
 use super::{Figure, Judge, Point, RunOf, Scale, Transform, X};
 use crate::report::catalogue::Better;
@@ -9,27 +9,26 @@ use std::collections::BTreeMap;
 /// A figure as measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredFigure {
-    /// Its name.
+    /// Name of the figure.
     pub id: String,
     /// Where the paper's numbers are from.
     pub source: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// The seed of its first runs.
     pub seed: u64,
-    /// With how many seeds its runs were made; left out if it is one.
+    /// Number of seeds of its runs; left out if 1.
     #[serde(skip_serializing_if = "is_one")]
     pub seeds: u32,
-    /// Whether its runs were smaller than they were meant to be; left out if not.
+    /// True if the figure was run at its quick scale; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quick: bool,
     /// True if tables and baselines have only points out of range.
     #[serde(skip)]
     pub reds_alone: bool,
-    /// Its points.
+    /// Points of the figure.
     pub points: Vec<MeasuredPoint>,
-    /// What is to be known about it: that of the figure, of single points, and why some are out of
-    /// their range.
+    /// Remarks on the figure and on single points, and the reasons for points out of their range.
     pub notes: Vec<String>,
 }
 
@@ -38,43 +37,43 @@ pub struct MeasuredFigure {
 pub struct MeasuredPoint {
     /// The line or bar it belongs to.
     pub series: String,
-    /// Where on it.
+    /// Place on the horizontal axis.
     pub x: X,
-    /// What was measured.
+    /// Name of the metric.
     pub metric: &'static str,
-    /// Its unit, in words.
+    /// Unit of the value, in words.
     pub unit: String,
-    /// The value: with several seeds the mean of theirs.
+    /// Measured value; with several seeds, the mean of their values.
     pub measured: f64,
-    /// The least and the largest value of a seed; left out if there is but one.
+    /// Least and largest value of a seed; left out for a single seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<[f64; 2]>,
-    /// What the paper says; nothing if it says nothing, or if that was used to calibrate.
+    /// The paper's number. `None` if the paper gives no number, or if the number was used to calibrate.
     pub paper: Option<f64>,
-    /// Least and largest value accepted; an end that is open is nothing.
+    /// Least and largest accepted value, each `None` if that end is open.
     pub accept: Option<[Option<f64>; 2]>,
-    /// Whether the values of all seeds are in the accepted range, if there is one.
+    /// True if the point passes, as its [`Judge`] decides. `None` if the point is not judged.
     pub within: Option<bool>,
-    /// Whether the paper's number was used to calibrate; left out if not.
+    /// True if the paper's number was used to calibrate; left out if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub calibrated: bool,
-    /// What the run came to of the best that any scheduler could, in %; nothing for what has no bound,
-    /// or is no single run.
+    /// Share of the run's bound that the run achieved, in %. `None` for metrics without a bound, and for transforms that do not measure a
+    /// single run.
     pub bound_share: Option<f64>,
-    /// Who got what in the run, if the figure says so and the point is of one run.
+    /// Shares of the origins, if the figure asks for shares and the point is the value of one run.
     #[serde(flatten)]
     pub shares: Option<Shares>,
-    /// The paper's number even then, for people.
+    /// The paper's number even if the number was used to calibrate; for people only.
     #[serde(skip)]
     pub stated: Option<f64>,
 }
 
-/// Who got what in a run, in the mean of the seeds.
+/// Shares of the origins in a run, averaged over the seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Shares {
     /// Jain's index of the origins' throughputs.
     pub fairness: f64,
-    /// The share of each origin in the sum of their throughputs, in %, by process and program.
+    /// Share of each origin in the sum of the throughputs, in %, ordered by process and program.
     pub shares: Vec<f64>,
 }
 
@@ -120,21 +119,21 @@ fn is_one(seeds: &u32) -> bool {
     *seeds == 1
 }
 
-/// How many points there are of a kind, and how many of those are in their ranges.
+/// Number of judged points, and of those within their ranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Those that are judged.
+    /// Points that are judged.
     pub judged: usize,
-    /// Of those, the ones in their ranges.
+    /// Judged points within their ranges.
     pub within: usize,
-    /// Of those that are judged, the ones that the paper gives a number for.
+    /// Judged points for which the paper gives a number.
     pub stated: usize,
-    /// Of those, the ones in their ranges.
+    /// Points within their ranges for which the paper gives a number.
     pub stated_within: usize,
 }
 
 impl Tally {
-    /// Of the points of some figures.
+    /// Counts the points of some figures.
     pub fn of<'a>(figures: impl IntoIterator<Item = &'a MeasuredFigure>) -> Tally {
         let mut tally = Tally::default();
         for point in figures.into_iter().flat_map(|measured| &measured.points) {
@@ -149,7 +148,7 @@ impl Tally {
     }
 }
 
-/// In words: `16 of 18 judged points are within; ..`.
+/// Writes the counts in words: `16 of 18 judged points are within; ..`.
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Tally {
@@ -168,33 +167,33 @@ impl std::fmt::Display for Tally {
 }
 
 impl MeasuredPoint {
-    /// Its name in messages.
+    /// Name of the point in messages.
     pub fn name(&self) -> String {
         super::name(&self.series, &self.x, self.metric, &self.unit)
     }
 }
 
-/// What is known of a point.
+/// A point in the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownPoint {
     /// The line or bar it belongs to.
     pub series: String,
-    /// Where on it.
+    /// Place on the horizontal axis.
     pub x: X,
-    /// What is measured.
+    /// Name of the metric.
     pub metric: String,
-    /// Its unit, in words.
+    /// Unit of the value, in words.
     pub unit: String,
     /// The value.
     pub measured: f64,
-    /// If it is out of its range: why. Empty if nobody has said so yet, which a check refuses.
+    /// Reason for a point that is out of its range. An empty reason must still be written, and a check refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub red: Option<String>,
 }
 
 impl KnownPoint {
-    /// Whether this is about that point.
+    /// True if this entry is about `point`.
     pub fn is_of(&self, point: &MeasuredPoint) -> bool {
         self.series == point.series
             && self.x == point.x
@@ -203,15 +202,13 @@ impl KnownPoint {
     }
 }
 
-/// Measures a figure. `run` gives the result of each run that its points name, with the first seed or
-/// one of those that follow.
+/// Measures a figure. `run` gives the result of each run that its points name, with the first seed or a later seed.
 ///
-/// With several seeds a point is judged by each of them: one value that is outside is enough. [`Judge`] has what a
-/// point may ask for instead.
+/// With several seeds, each seed judges the point, and one value outside the range fails the point. [`Judge`] lists the alternatives.
 ///
 /// # Errors
 ///
-/// If a run does not have what a point measures; with the point's name.
+/// If a run lacks the value that a point measures. The error names the point.
 pub fn measure<'a>(
     figure: &Figure,
     scale: Scale,
@@ -289,7 +286,7 @@ pub fn measure<'a>(
 
 fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     let metric = point.metric;
-    // Of a run, and the best of those it is compared with.
+    // The value of a run, and the best value of the runs for comparison.
     let pair = |(own, others): &(RunOf, Vec<RunOf>)| -> Option<(f64, Option<f64>)> {
         let mut best: Option<f64> = None;
         for other in others {
@@ -319,7 +316,7 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
             let base = metric.of_run(run(base))?;
             let (own, best) = pair(&(own.clone(), others.to_vec()))?;
             let added = best? - base;
-            // Of nothing, or of less, there is no share.
+            // If the other runs add nothing, there is no share.
             (added > 0.0).then(|| (own - base) / added)
         }
         Transform::Value => pair(first).map(|(own, _)| own),
@@ -339,7 +336,7 @@ fn value<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     }
 }
 
-/// How many of a run's responses are shorter than those of another of the same rank, in %: of a thousand ranks.
+/// Share of a thousand ranks at which a run's response is shorter than another run's response of the same rank, in %.
 fn sooner(own: &Run, other: &Run) -> Option<f64> {
     const RANKS: u32 = 1000;
     let at = |run: &Run, rank: u32| {
@@ -353,7 +350,7 @@ fn sooner(own: &Run, other: &Run) -> Option<f64> {
     Some(100.0 * count as f64 / f64::from(RANKS))
 }
 
-/// How near the run of a point came to its bound.
+/// Share of its bound that the run of a point achieved.
 fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<f64> {
     match (point.transform, &point.runs[..]) {
         (Transform::Rise | Transform::Sooner | Transform::Added, _) | (_, []) => None,
@@ -361,7 +358,7 @@ fn share_of_bound<'a>(point: &Point, run: impl Fn(&RunOf) -> &'a Run) -> Option<
     }
 }
 
-/// What of the points is out of its range, as lines.
+/// Lines that describe the points out of range.
 pub fn out_of_range(measured: &MeasuredFigure) -> Vec<String> {
     measured
         .points
@@ -379,7 +376,7 @@ pub fn out_of_range(measured: &MeasuredFigure) -> Vec<String> {
         .collect()
 }
 
-/// The value of a point, and those of its seeds.
+/// Text of a point's value, with the range of its seeds' values.
 pub fn spread(point: &MeasuredPoint) -> String {
     match point.range {
         Some([least, most]) => format!("{} ({least} to {most})", point.measured),
@@ -443,8 +440,8 @@ mod tests {
         }
     }
 
-    /// Runs whose rate and mean response are 10 and more by 10 with each variant; twice as high
-    /// under sstf, three times under sptf.
+    /// Runs whose rate and mean response rise by 10 with each variant, from 10 on. Both are twice as high under sstf, and three times under
+    /// sptf.
     fn made() -> Vec<(RunOf, Run)> {
         let mut made = Vec::new();
         for variant in 0..3 {
@@ -494,14 +491,14 @@ mod tests {
             assert_eq!(made.points[0].measured, value, "{transform:?} {metric}");
             assert_eq!(made.points[0].within, Some(value >= 1.0));
         }
-        // 20 over 10, of what the best of 60 and 30 is over it: the shortest time, the highest rate.
+        // The run adds 20 - 10. The best of the others adds 30 - 10 as a time, and 60 - 10 as a rate.
         let others = vec![run(0, "noop"), run(1, "sptf"), run(0, "sptf")];
         for (metric, value) in [(time, 0.5), (rate, 0.2)] {
             let runs = vec![(run(0, "sstf"), others.clone())];
             let made = measured(&figure(Transform::Added, metric, runs));
             assert_eq!(made.points[0].measured, value, "{metric}");
         }
-        // What is no better than the first adds nothing that another could have a share of.
+        // If the best of the others is no better than the first, there is no share.
         let nothing = vec![run(0, "noop"), run(0, "noop")];
         let less = vec![run(0, "sptf"), run(0, "noop")];
         for others in [nothing, less] {

@@ -19,34 +19,34 @@ pub use shipped::{BASELINE, SHIPPED, Shipped};
 /// A figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
-    /// Its name, that of its file.
+    /// Name of the figure, which is the name of its file.
     pub id: String,
-    /// Which paper and which figure or section of it.
+    /// Paper, and figure or section of the paper.
     pub source: String,
-    /// What it shows, in a line.
+    /// Title, in a line.
     pub title: String,
     /// The seed of its first runs.
     pub seed: u64,
-    /// With how many seeds each run is made: this one and those that follow.
+    /// Number of seeds for each run: `seed` and its successors.
     pub seeds: u32,
-    /// What is to be known about it.
+    /// Remarks on the figure.
     pub notes: Vec<String>,
-    /// Whether fairness and each origin's share stand beside what is measured.
+    /// True if fairness and each origin's share are reported beside the measured values.
     pub shares: bool,
-    /// What is simulated.
+    /// Scenarios to simulate.
     pub variants: Vec<Variant>,
-    /// What is measured, in the order of the file.
+    /// Points to measure, in the order of the file.
     pub points: Vec<Point>,
-    /// What is drawn.
+    /// Panels to draw.
     pub plots: Vec<PlotSpec>,
 }
 
 /// One scenario of a figure, with all schedulers that its points name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
-    /// Its name in the figure.
+    /// Name of the variant in the figure.
     pub name: String,
-    /// What it is, compared with others, on the axis.
+    /// Place of the variant on the horizontal axis.
     pub x: X,
     /// The scenario.
     pub scenario: Scenario,
@@ -77,7 +77,7 @@ impl std::fmt::Display for X {
     }
 }
 
-/// One run of a figure: which variant, under which scheduler.
+/// One run of a figure: a variant under a scheduler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOf {
     /// Index of the variant.
@@ -86,25 +86,24 @@ pub struct RunOf {
     pub scheduler: Spec,
 }
 
-/// What is made of a measured value.
+/// Computation of a point from measured values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transform {
-    /// Nothing.
+    /// The measured value itself.
     #[default]
     Value,
-    /// Divided by that of another run.
+    /// Ratio to the value of another run.
     Ratio,
-    /// How many times as good as another run: the ratio if more is better, its inverse if less is.
+    /// Improvement factor over another run: the ratio if more is better, its inverse if less is.
     Speedup,
-    /// How much better than another run, in %.
+    /// Improvement over another run, in %.
     Improvement,
-    /// Of speedups over another run in a row of scenarios, the largest ratio of one to the one
-    /// before it: at most 1 if they never rise.
+    /// Largest ratio of a speedup to the speedup of the scenario before, in a row of scenarios. At most 1 if the speedups never rise.
     Rise,
-    /// Of the responses, those that are shorter than in another run, rank by rank, in %. The metric says nothing.
+    /// Share of the ranks at which the response is shorter than in another run, in %. Ignores the metric.
     Sooner,
-    /// How much a run adds to the value of a first other one, as a share of what the best of further ones adds.
+    /// Increase of the value over a first other run, as a share of the increase that the best of further runs achieves.
     Added,
 }
 
@@ -112,12 +111,12 @@ pub enum Transform {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judge {
-    /// Each of them is within the range.
+    /// The value of each seed is within the range.
     #[default]
     Each,
-    /// Their mean is.
+    /// The mean of the values is within the range.
     Mean,
-    /// The paper's number, which is of one run, lies between the least and the largest of them.
+    /// The paper's number, which comes from one run, lies between the least and the largest value.
     Among,
 }
 
@@ -126,33 +125,32 @@ pub enum Judge {
 pub struct Point {
     /// The line or bar it belongs to.
     pub series: String,
-    /// Where on it.
+    /// Place on the horizontal axis.
     pub x: X,
-    /// What is measured.
+    /// Metric to measure.
     pub metric: &'static Measure,
-    /// What is made of it.
+    /// Computation of the point from measured values.
     pub transform: Transform,
     /// The unit of the result, in words.
     pub unit: String,
-    /// The run, and the others it is compared with, of which the best counts; several of these for
-    /// [`Transform::Rise`] alone.
+    /// The run, and other runs for comparison. The best of these counts. Only [`Transform::Rise`] has several such groups.
     pub runs: Vec<(RunOf, Vec<RunOf>)>,
-    /// What the paper says; nothing if it gives no number.
+    /// The paper's number, if there is one.
     pub paper: Option<f64>,
-    /// Least and largest value accepted, either of which may be infinite.
+    /// Least and largest accepted value. Either may be infinite.
     pub accept: Option<(f64, f64)>,
-    /// Why the range is what it is.
+    /// Reason for the range.
     pub why: Option<String>,
     /// How several seeds are judged.
     pub judge: Judge,
-    /// Whether the paper's number was used to calibrate, so that meeting it proves nothing.
+    /// True if the paper's number was used to calibrate, so that agreement proves nothing.
     pub calibrated: bool,
-    /// What is to be known about it.
+    /// Remark on the point.
     pub note: Option<String>,
 }
 
 impl Point {
-    /// Its name in messages.
+    /// Name of the point in messages.
     pub fn name(&self) -> String {
         name(&self.series, &self.x, self.metric.name, &self.unit)
     }
@@ -166,23 +164,23 @@ pub fn name(series: &str, x: &X, metric: &str, unit: &str) -> String {
 /// One panel of a figure's picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotSpec {
-    /// What it looks like.
+    /// Form of the panel.
     pub kind: PlotKind,
-    /// Its heading.
+    /// Heading of the panel.
     pub title: String,
     /// The label of its horizontal axis.
     pub x: String,
     /// The label of its vertical axis.
     pub y: String,
-    /// Of bars and lines: whose points are shown, by their unit.
+    /// For bars and lines: unit of the points to show.
     pub unit: String,
-    /// Of bars and lines: the metric of these points, if that is needed to tell them from others.
+    /// For bars and lines: metric of the points to show, if the unit does not suffice to select them.
     pub metric: Option<&'static Measure>,
-    /// Of what shows runs: these.
+    /// Runs to show, for kinds that show runs.
     pub runs: Vec<RunOf>,
 }
 
-/// What a panel looks like.
+/// Form of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlotKind {
@@ -190,42 +188,42 @@ pub enum PlotKind {
     Bars,
     /// Lines over numbers.
     Lines,
-    /// A dot for each request at the time it was done: how long it had waited for the drive.
+    /// Time from arrival to the drive, as a dot for each request at its time of arrival.
     Waits,
-    /// The same: how long the drive took.
+    /// Time that the drive took, as a dot for each request at its time of arrival.
     Services,
-    /// How often predicted head times were off by so much, as bars of 0.1 ms.
+    /// Distribution of the errors of predicted head times, as bars of 0.1 ms.
     Errors,
 }
 
 impl PlotKind {
-    /// Whether it shows single requests.
+    /// True if the panel shows single requests.
     pub fn is_scatter(self) -> bool {
         matches!(self, PlotKind::Waits | PlotKind::Services)
     }
 
-    /// Whether it shows runs, not points.
+    /// True if the panel shows runs, not points.
     pub fn shows_runs(self) -> bool {
         self.is_scatter() || self == PlotKind::Errors
     }
 }
 
-/// At which size a figure is run.
+/// Size at which a figure is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As its values were meant.
+    /// Size for which the figure's values are meant.
     Full,
-    /// Smaller, as the figure says, for a check that is soon over.
+    /// Smaller size, as the figure defines, for a quick check.
     Quick,
 }
 
 impl Figure {
-    /// Which runs' single requests are to be recorded.
+    /// Runs whose single requests must be recorded.
     pub fn recorded(&self) -> impl Iterator<Item = &RunOf> {
         self.runs_of(PlotKind::is_scatter)
     }
 
-    /// Which runs' errors of prediction are shown.
+    /// Runs whose errors of prediction are shown.
     pub fn predicted(&self) -> impl Iterator<Item = &RunOf> {
         self.runs_of(|kind| kind == PlotKind::Errors)
     }

@@ -29,15 +29,15 @@ struct Text {
     seed: u64,
     #[serde(default = "one", deserialize_with = "whole::<_, _, 1, 100>")]
     seeds: u32,
-    /// What the names of schedulers stand for in this figure, where that is not what they say.
+    /// Schedulers by the names that this figure gives them.
     #[serde(default)]
     schedulers: BTreeMap<String, Spec>,
     #[serde(default)]
     notes: OneOrList<String>,
-    /// Whether fairness and each origin's share stand beside what is measured.
+    /// True if fairness and each origin's share are reported beside the measured values.
     #[serde(default)]
     shares: bool,
-    /// What `[common]` is laid over.
+    /// Name of the shared keys that `[common]` is laid over.
     base: Option<Placed<String>>,
     #[serde(default)]
     common: Table,
@@ -60,7 +60,7 @@ struct ScenarioText {
     set: OneOrList<String>,
     #[serde(default)]
     quick: OneOrList<String>,
-    /// What differs from `[common]`.
+    /// Keys that differ from `[common]`.
     #[serde(rename = "+own")]
     own: Table,
 }
@@ -115,14 +115,14 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// Both ends.
+    /// Both ends of the range.
     ///
     /// # Errors
     ///
     /// If nothing lies between them.
     pub fn range(self) -> Result<(f64, f64), &'static str> {
         let Accept { least, largest } = self;
-        // Not for a number that is none, either.
+        // This also refuses a range with an end that is not a number.
         match (least..=largest).is_empty() {
             true => Err("allowed are two numbers, the least and the largest value"),
             false => Ok((least, largest)),
@@ -164,7 +164,7 @@ impl<'de> Deserialize<'de> for XText {
     }
 }
 
-/// A text that says something.
+/// Reads a text that is not empty.
 pub fn said<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     match text.is_empty() {
@@ -251,7 +251,7 @@ fn figure(table: &Table, place: &Place, scale: Scale) -> Result<Figure, Error> {
             let mut runs = runs.flat_map(|(own, others)| std::iter::once(own).chain(others));
             !runs.any(|run| left_out.contains(&run.variant))
         });
-        // Of what is left out there is no picture, either.
+        // Pictures of left-out points are left out too.
         plots.retain(|plot: &PlotSpec| {
             plot.kind.shows_runs() || points.iter().any(|point| plot.shows(point))
         });
@@ -369,7 +369,7 @@ fn schedulers(texts: &Many<Placed<String>>, names: &[Named]) -> Result<Vec<Named
     texts.0.iter().map(scheduler).collect()
 }
 
-/// The scenarios that a section is about; the only one if it does not say.
+/// Scenarios that a section names, or the only scenario if the section names none.
 fn scenarios<T>(
     section: &Placed<T>,
     names: &Option<ScenarioNames>,
@@ -447,7 +447,7 @@ fn points(
         }
         (Transform::Value, None) => Vec::new(),
         (_, Some(of)) => of,
-        // The same scheduler in another scenario.
+        // Compares with the same scheduler in another scenario.
         (_, None) if compares => Vec::new(),
         (_, None) => {
             let problem = "missing; say with which scheduler to compare";
@@ -679,7 +679,7 @@ fn default_plots(points: &[Point]) -> Vec<PlotSpec> {
 }
 
 impl PlotSpec {
-    /// Whether it shows a point.
+    /// True if the panel shows a point.
     pub fn shows(&self, point: &Point) -> bool {
         !self.kind.shows_runs()
             && self.unit == point.unit

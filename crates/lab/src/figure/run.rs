@@ -1,4 +1,4 @@
-//! Makes the runs of figures; those that several figures share are made once.
+//! Makes the runs of figures. A run that several figures share is made once.
 
 use super::{Figure, RunOf};
 use crate::batch;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The runs of several figures.
 #[derive(Debug)]
 pub struct FigureRuns {
-    /// By the text of their scenario.
+    /// Runs by the text of their scenario.
     made: BTreeMap<String, FigureRun>,
 }
 
@@ -29,15 +29,15 @@ struct FigureRun {
 /// A run to be made.
 struct PlannedRun {
     scenario: Scenario,
-    /// Whether its single requests are wanted.
+    /// True if single requests are recorded.
     record: bool,
-    /// How its drive is to be learned from outside.
+    /// Ways to learn the drive from outside.
     learn: BTreeSet<Learning>,
-    /// For whom, in messages.
+    /// Figure and scenario, for messages.
     name: String,
 }
 
-/// The scenario of one run of a figure, with its first seed or one of those that follow.
+/// The scenario of one run of a figure, with the figure's first seed plus `seed`.
 fn scenario(figure: &Figure, run: &RunOf, seed: u32) -> Scenario {
     let first = &figure.variants[run.variant].scenario;
     Scenario {
@@ -47,7 +47,7 @@ fn scenario(figure: &Figure, run: &RunOf, seed: u32) -> Scenario {
     }
 }
 
-/// What names a run, whichever figure it is for.
+/// Key of a run, equal for all figures.
 fn key(figure: &Figure, run: &RunOf, seed: u32) -> String {
     Scenario {
         title: None,
@@ -68,7 +68,7 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
         };
         let measured = (0..figure.seeds)
             .flat_map(|seed| measured().map(move |(run, metric)| (run, seed, Some(metric))));
-        // A picture of single requests is of the first seed, one of errors of all.
+        // Pictures of single requests show the first seed, pictures of errors show all seeds.
         let recorded = figure.recorded().map(|run| (run, 0, None, true));
         let predicted = (0..figure.seeds)
             .flat_map(|seed| figure.predicted().map(move |run| (run, seed, None, false)));
@@ -89,8 +89,7 @@ fn tasks(figures: &[Figure]) -> BTreeMap<String, PlannedRun> {
     tasks
 }
 
-/// How many runs the figures need, those that several share counted once, seeds and repeats counted
-/// each.
+/// Number of runs that the figures need. A run that several figures share counts once. Each seed and each repeat counts.
 pub fn count(figures: &[Figure]) -> u64 {
     let tasks = tasks(figures);
     tasks
@@ -104,7 +103,7 @@ impl FigureRuns {
     ///
     /// # Errors
     ///
-    /// The first in the order of the runs, with the figure and its scenario.
+    /// The first fault in the order of the runs, with the figure and its scenario.
     pub fn make(
         figures: &[Figure],
         jobs: Option<u16>,
@@ -131,11 +130,11 @@ impl FigureRuns {
             .expect("all runs of the figures were made")
     }
 
-    /// The result of a run of one of these figures, with the first of its seeds or one that follows.
+    /// The result of a run of one of these figures, with the figure's first seed plus `seed`.
     ///
     /// # Panics
     ///
-    /// If the figure is not one of these, or has not so many seeds.
+    /// If the figure is not one of these, or has too few seeds.
     pub fn get(&self, figure: &Figure, run: &RunOf, seed: u32) -> &Run {
         &self.made(figure, run, seed).run
     }
@@ -149,8 +148,8 @@ impl FigureRuns {
         &self.made(figure, run, 0).samples
     }
 
-    /// What predictions were off in a run that a picture of one of these figures names, with how many commands there were of each:
-    /// in us, over all seeds, the least first. Nothing if nobody predicted.
+    /// Errors of prediction in us with the number of commands of each, over all seeds, smallest first. A picture of one of these figures
+    /// must show the run. Empty if the scheduler does not predict.
     ///
     /// # Panics
     ///

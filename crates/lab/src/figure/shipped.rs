@@ -1,11 +1,11 @@
-//! The figures that come with the program, and what several of them rest on.
+//! Figures that come with the program, and keys that several figures share.
 
 /// A figure that comes with the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
-    /// Its name.
+    /// Name of the figure or base.
     pub id: &'static str,
-    /// Its text.
+    /// Text of the file.
     pub text: &'static str,
 }
 
@@ -18,7 +18,7 @@ macro_rules! shipped {
     };
 }
 
-/// All of them, in the order in which they are listed.
+/// All shipped figures, in the order of the list.
 pub const SHIPPED: &[Shipped] = shipped![
     "efs-shares",
     "stream-fig3",
@@ -83,8 +83,8 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ushape-table2",
 ];
 
-/// Keys of scenarios that several figures share: what a figure names as its `base`.
+/// Shared keys of scenarios, by the name that a figure gives as its `base`.
 pub const BASES: &[Shipped] = shipped!["freeblock-host"];
 
-/// What is known of their results.
+/// Baseline of the figures' results, as text.
 pub const BASELINE: &str = include_str!("../../../../experiments/baseline.json");

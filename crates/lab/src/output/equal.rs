@@ -1,27 +1,26 @@
-//! Why rows of a table are equal: people take that for a mistake of the program.
+//! Reasons for equal rows of a table, which readers would take for a mistake of the program.
 //!
-//! Said is only what the runs prove. A scheduler that never had two requests to choose from and never
-//! waited did nothing that another could do otherwise; and all that serve in the order of arrival
-//! without waiting do the same.
+//! Only reasons that the runs prove are given. A scheduler that never had a choice and never waited could not act otherwise. Schedulers
+//! that serve in the order of arrival without waiting all act alike.
 
 use std::collections::BTreeMap;
 
-/// A row, as far as it matters here.
+/// A row, with the values that matter here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
-    /// Its name in the sentence.
+    /// Name of the row in the sentence.
     pub name: String,
-    /// What was run but for the scheduler; rows of others are not compared.
+    /// Everything of the run but the scheduler. Only rows with equal text are compared.
     pub of: String,
     /// Requests in the drive at once.
     pub depth: u64,
     /// Times that the scheduler waited.
     pub idled: u64,
-    /// Times that it had several requests to choose from.
+    /// Times that the scheduler had several requests to choose from.
     pub chosen: u64,
-    /// Times that it served one behind others that came later.
+    /// Times that the scheduler served a request behind requests that came later.
     pub overtaken: u64,
-    /// What the table shows of it.
+    /// Figures that the table shows of the row.
     pub figures: Vec<String>,
 }
 
@@ -44,7 +43,7 @@ impl Served {
     }
 }
 
-/// A sentence for each reason for which rows are equal, in their order.
+/// A sentence for each reason why rows are equal, in the order of the rows.
 pub fn reasons(rows: &[Served]) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &[String]), Vec<&Served>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.reason().is_some()) {
@@ -53,7 +52,7 @@ pub fn reasons(rows: &[Served]) -> Vec<String> {
     let mut said: BTreeMap<Reason, Vec<(usize, String)>> = BTreeMap::new();
     for group in groups.values().filter(|group| group.len() > 1) {
         let reasons: Vec<Reason> = group.iter().filter_map(|row| row.reason()).collect();
-        // One that had a choice explains nothing of one that had none, but that it kept the order does.
+        // Rows with a choice and rows without share one reason: all kept the order.
         let reason = match reasons.iter().all(|reason| *reason == reasons[0]) {
             true => reasons[0],
             false => Reason::InOrder,
@@ -107,9 +106,9 @@ mod tests {
 
     #[test]
     fn only_what_the_runs_prove_is_said() {
-        // Rows that differ, and one that is equal to nothing.
+        // Different rows, with no equal pair.
         assert!(reasons(&[row("a", [0, 0, 0], "1"), row("b", [0, 0, 0], "2")]).is_empty());
-        // Equal, but for what reason nobody knows: it chose, or waited.
+        // Equal rows without a proven reason, since schedulers chose or waited.
         assert!(reasons(&[row("a", [0, 5, 3], "1"), row("b", [0, 5, 3], "1")]).is_empty());
         assert!(reasons(&[row("a", [2, 0, 0], "1"), row("b", [0, 0, 0], "1")]).is_empty());
         let none =
@@ -132,7 +131,7 @@ mod tests {
             row("10", [0, 4, 0], "1"),
         ];
         assert_eq!(reasons(&rows), [format!("7 and 8; 9 and 10: {order}")]);
-        // What is equal although other things were run is chance.
+        // If other things were run, equal rows are chance.
         let mut rows = [row("a", [0, 0, 0], "1"), row("b", [0, 0, 0], "1")];
         rows[1].of = "merge off".to_owned();
         assert!(reasons(&rows).is_empty());

@@ -1,16 +1,15 @@
 //! Tables for people.
 //!
-//! Set by hand rather than by a library: headings that stand over several columns, and nothing else,
-//! is what the reports need.
+//! Tables are set by hand rather than by a library. Reports need only headings over several columns.
 
-/// What the terminal is like.
+/// Properties of the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Terminal {
-    /// Whether to use colours and bold letters.
+    /// True for colours and bold letters.
     pub colour: bool,
 }
 
-/// On which side a column is flush.
+/// Side on which a column is flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Align {
     /// Left: words.
@@ -23,15 +22,15 @@ enum Align {
 #[derive(Clone, Debug)]
 pub struct TableColumn {
     group: &'static str,
-    /// Its heading.
+    /// Heading of the column.
     pub heading: String,
     align: Align,
-    /// Its cells, from above.
+    /// Cells of the column, from above.
     pub cells: Vec<String>,
 }
 
 impl TableColumn {
-    /// Words.
+    /// Makes a column of words.
     pub fn words(heading: &str, cells: impl Iterator<Item = String>) -> TableColumn {
         TableColumn {
             group: "",
@@ -41,7 +40,7 @@ impl TableColumn {
         }
     }
 
-    /// Numbers.
+    /// Makes a column of numbers.
     pub fn numbers(heading: &str, cells: impl Iterator<Item = String>) -> TableColumn {
         TableColumn {
             align: Align::Right,
@@ -49,12 +48,12 @@ impl TableColumn {
         }
     }
 
-    /// Under a heading that it shares with its neighbours of the same group.
+    /// Puts the column under a heading, shared with its neighbours of the same group.
     pub fn under(self, group: &'static str) -> TableColumn {
         TableColumn { group, ..self }
     }
 
-    /// Whether all cells are the same.
+    /// True if all cells are equal.
     pub fn is_constant(&self) -> bool {
         self.cells.windows(2).all(|pair| pair[0] == pair[1])
     }
@@ -93,7 +92,7 @@ pub fn table(columns: &[TableColumn], terminal: Terminal) -> String {
         };
         let mut width = column.width();
         if new_group {
-            // A group of one column must not be wider than it.
+            // A group of one column must not be wider than the column.
             let alone = columns
                 .get(number + 1)
                 .is_none_or(|next| next.group != group);
@@ -129,7 +128,7 @@ pub fn table(columns: &[TableColumn], terminal: Terminal) -> String {
     text
 }
 
-/// So many digits behind the point that the smallest of some numbers still shows three.
+/// Number of decimal places that shows three digits of the smallest value, at most 3.
 pub fn places(values: impl Iterator<Item = f64>) -> usize {
     let smallest = values
         .filter(|value| *value != 0.0)
@@ -142,8 +141,7 @@ pub fn places(values: impl Iterator<Item = f64>) -> usize {
     }
 }
 
-/// Measured values, each with half the width of its confidence interval if it has one; blank where
-/// there is none.
+/// A column of measured values, each with half the width of its confidence interval if known. A cell without a value is blank.
 pub fn measured(name: &str, values: &[Option<(f64, Option<f64>)>]) -> TableColumn {
     let places = places(values.iter().flatten().map(|(value, _)| *value));
     let cells = values.iter().map(|value| match value {

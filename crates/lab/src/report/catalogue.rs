@@ -15,7 +15,7 @@ pub use measure::{Better, Measure};
 pub use programs::{commands_per_tx, tx_per_s};
 use std::sync::LazyLock;
 
-/// All entries. They and their names live as long as the program.
+/// All entries. Entries and their names live as long as the program.
 static ALL: LazyLock<Vec<Measure>> = LazyLock::new(|| {
     let mut all = columns::columns();
     for measure in &mut all {

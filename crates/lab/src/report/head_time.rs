@@ -1,14 +1,14 @@
-//! Head time of a run by what the arm does.
+//! Head time of a run, by activity of the arm.
 
 use headtime_disk::Part;
 use serde::{Serialize, Serializer};
 
-/// Every instant of the arm, in seconds, by what it does.
+/// Seconds that the arm spent on each activity. The parts cover the whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HeadTime([f64; Part::ALL.len()]);
 
 impl HeadTime {
-    /// With this time for each part.
+    /// Makes a head time with this time for each part.
     pub fn of(time: impl FnMut(Part) -> f64) -> HeadTime {
         HeadTime(Part::ALL.map(time))
     }
@@ -18,12 +18,12 @@ impl HeadTime {
         self.0[part as usize]
     }
 
-    /// All of it.
+    /// Sum of all parts.
     pub fn total(&self) -> f64 {
         self.0.iter().sum()
     }
 
-    /// A part in % of all of it; 0 if that is nothing.
+    /// Share of a part in the sum, in %; 0 if the sum is 0.
     pub fn share(&self, part: Part) -> f64 {
         let total = self.total();
         match total > 0.0 {

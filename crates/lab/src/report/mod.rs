@@ -30,55 +30,54 @@ pub struct Report {
     pub version: &'static str,
     /// The seed.
     pub seed: u64,
-    /// Names the scenario, whatever the seed: the FNV-1a hash (64 bits, hexadecimal) of its
-    /// canonical text, of the drive profiles and of the trace.
+    /// Identifies the scenario apart from its seed: the FNV-1a hash (64 bits, hexadecimal) of its canonical text, drive profiles and trace.
     pub scenario_hash: String,
-    /// What it shows.
+    /// Title of the comparison, if the scenario has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What this machine needed; left out of reports that are to be the same everywhere.
+    /// Time and speed on this machine; left out of reports that must be the same everywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<Host>,
     /// The runs, in the order of the matrix.
     pub runs: Vec<Run>,
 }
 
-/// What this machine needed.
+/// Time and speed of the runs on this machine.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Host {
     /// Wall-clock time of all runs, in seconds.
     pub wall_s: f64,
-    /// Simulated requests per second of it, over all threads.
+    /// Simulated requests per second of wall-clock time, over all threads.
     pub requests_per_wall_s: f64,
 }
 
-/// One run, or several repeats of it: counts and times are summed over the repeats, means and
-/// percentiles are averaged, `max` is the largest.
+/// One run, or several repeats of one run. Counts and times are sums over the repeats, means and percentiles are averages, `max` is the
+/// largest.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
     /// The scheduler's text.
     pub scheduler: String,
     /// The drive's name.
     pub drive: String,
-    /// The options of its engine, and the order in which the drive serves what it holds.
+    /// Engine options, and the order in which the drive serves its queued commands.
     #[serde(flatten)]
     pub header: Header,
-    /// How often it was made.
+    /// Number of repeats.
     pub repeats: u32,
     /// Warm-up before measuring, in seconds.
     pub warm_up_s: f64,
     /// Requests measured.
     pub requests: u64,
-    /// Of them, reads.
+    /// Measured requests that were reads.
     pub reads: u64,
-    /// Of them, such that failed.
+    /// Measured requests that failed.
     pub failed: u64,
     /// Requests that had not finished at the end, over all repeats; not among those measured.
     pub unfinished: u64,
-    /// How long the oldest of them had waited, in ms; 0 without any.
+    /// Age of the oldest unfinished request at the end, in ms; 0 if all requests finished.
     pub oldest_unfinished_ms: f64,
-    /// Time over which was measured, in seconds: from the end of the warm-up to the end of the last
-    /// request, or of the run if something was unfinished then.
+    /// Measured time, in seconds, from the end of the warm-up to the end of the last request. If requests are unfinished, measuring stops
+    /// at the end of the run.
     pub simulated_s: f64,
     /// Bytes per second, in MB/s (10⁶).
     pub throughput_mb_s: f64,
@@ -103,40 +102,39 @@ pub struct Run {
     /// Counts of an array's coordinator, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordinated: Option<CoordinatedRun>,
-    /// Half the width of the 95 % confidence interval over the repeats (Student's t), if there were
-    /// several.
+    /// Half the width of the 95 % confidence interval over the repeats (Student's t), if the run has several repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ci95: Option<Confidence>,
-    /// What the engine did, warm-up included.
+    /// Counts of the engine, warm-up included.
     pub engine: EngineCounts,
     /// The commands that the drive completed.
     pub commands: CommandsRun,
     /// The calls of programs, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<TransactionsRun>,
-    /// How often the scheduler waited, and what came of it, warm-up included.
+    /// Waits of the scheduler and their outcomes, warm-up included.
     pub waits: WaitCounts,
-    /// What was predicted of the drive's commands against what they took, warm-up included, if the scheduler predicts.
+    /// Observed head times of the drive's commands against predicted ones, warm-up included, if the scheduler predicts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictions: Option<PredictionsRun>,
-    /// What was read in the background, if anything was to be.
+    /// Results of the background scan, if the scenario has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeblock: Option<FreeblockRun>,
-    /// How its promises were kept, if any were made.
+    /// Outcome of the scan's promises, if any were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<PromiseRun>,
-    /// The least time that any scheduler needs for the same; nothing where what is
-    /// done depends on the scheduler, or requests come at their times.
+    /// Least time that any scheduler needs for the same work. `None` if the work depends on the scheduler, or if requests arrive at fixed
+    /// times.
     pub bound: Option<Bound>,
-    /// Its reads, apart from its writes, if there are such.
+    /// Reads alone, if there are any.
     pub of_reads: Option<KindRun>,
-    /// Its writes, apart from its reads, if there are such.
+    /// Writes alone, if there are any.
     pub of_writes: Option<KindRun>,
-    /// What each workload and program got, by its name.
+    /// Results of each workload and program, by name.
     pub by_name: Vec<NamedRun>,
-    /// What each origin got.
+    /// Results of each origin.
     pub per_origin: Vec<OriginRun>,
-    /// What each program achieved, if there are programs.
+    /// Results of each program, if the workload is programs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<ProgramRun>,
     /// The distribution of response times of the first repeat, for plots.
@@ -145,19 +143,19 @@ pub struct Run {
     /// More of the distributions, for figures.
     #[serde(skip)]
     pub percentiles: Percentiles,
-    /// What learning the drive from outside came to, if a figure measures that.
+    /// Accuracy of the drive learned from outside, if a figure measures that.
     #[serde(skip)]
     pub learned: BTreeMap<Learning, Accuracy>,
-    /// Whether who gets how much was recorded in a trace, so that fairness describes the trace.
+    /// True if a trace fixes the share of each origin, so that fairness describes the trace and not the scheduler.
     #[serde(skip)]
     pub recorded: bool,
-    /// Its name among the others: the scheduler and whatever else differs.
+    /// Label among the other runs: the scheduler, and every option in which the runs differ.
     #[serde(skip)]
     pub label: String,
 }
 
 impl Run {
-    /// The scheduler, and whether those of an array are coordinated.
+    /// Name of the scheduler, followed by `coordinated` if a coordinator has the disks of an array.
     pub fn schedulers(&self) -> String {
         match self.coordinated {
             Some(_) => format!("{} coordinated", self.scheduler),
@@ -173,7 +171,7 @@ pub struct CoordinatedRun {
     pub streams: u64,
     /// Slices in which all disks served one stream.
     pub slices: u64,
-    /// Slices of them that ended since a request did not come in time.
+    /// Slices that ended early because a request did not arrive in time.
     pub broken: u64,
     /// Time of all slices, in seconds.
     pub dedicated_s: f64,
@@ -188,7 +186,7 @@ pub struct MemberRun {
     pub head_time: HeadTime,
 }
 
-/// Shares of the requests of clients before which no gap read was looked for, in %.
+/// Requests before which the scheduler did not search for a gap read, by cause, in % of all client requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Suspended {
     /// The drive's buffer may serve the request.
@@ -215,83 +213,84 @@ pub struct BoundErrors {
     pub server_error_90_percent: f64,
 }
 
-/// What was read in the background: means over the repeats, and sums where it is counted.
+/// Results of a background scan: means over the repeats, and sums of counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FreeblockRun {
-    /// MB (10⁶ bytes) of what was wanted, per second until all was read, or the run over. What others asked for counts.
+    /// MB (10⁶ bytes) of wanted data read per second, until the last block was read or the run was over. Blocks that clients read count
+    /// too.
     pub mb_s: f64,
-    /// The same of what was read in gaps alone.
+    /// MB (10⁶ bytes) of wanted data read in gaps per second, over the same time.
     pub free_mb_s: f64,
     /// Bytes read in gaps, in % of these and of the bytes that passed under the waiting head while gap reads were not suspended.
     /// `None` if the head did not wait, or gap reads were suspended before more than 90 % of the requests.
     pub gap_share_percent: Option<f64>,
-    /// The first for each tenth of what was wanted, where that was read.
+    /// Reading rate within each tenth of the wanted data, in MB/s. `None` if a repeat did not finish that tenth.
     pub tenths_mb_s: [Option<f64>; 10],
-    /// What was not read, in % of what was wanted.
+    /// Wanted data that was left unread, in %.
     pub left_percent: f64,
     /// Blocks that cannot be read.
     pub unreadable: u64,
-    /// When all was read, in seconds.
+    /// Time at which all wanted data was read, in seconds. `None` if a repeat did not finish.
     pub ended_s: Option<f64>,
-    /// Blocks that were read in gaps, mean.
+    /// Blocks read in gaps, mean.
     pub free_blocks: f64,
-    /// Requests before which something was looked for.
+    /// Requests before which the scheduler searched for a gap read.
     pub gaps: u64,
-    /// Shares of the requests before which nothing was looked for, in %, by cause.
+    /// Requests before which the scheduler did not search, by cause, in % of all client requests.
     pub suspended_percent: Suspended,
-    /// In how many of them something was read in a command of its own, in %.
+    /// Gap reads in commands of their own before a request, in % of `gaps`.
     pub before_percent: f64,
-    /// In how many at the front of the request, in %.
+    /// Gap reads at the front of a request's command, in % of `gaps`.
     pub with_percent: f64,
-    /// Reads while nobody waited.
+    /// Reads while no client waited.
     pub alone: u64,
     /// Steps of a search, mean.
     pub steps_mean: f64,
     /// Steps that half of the searches do not exceed, rounded up to a power of two less one.
     pub steps_p50: f64,
-    /// The same for 90 %.
+    /// Steps that 90 % of the searches do not exceed, rounded up likewise.
     pub steps_p90: f64,
-    /// The same for 99 %.
+    /// Steps that 99 % of the searches do not exceed, rounded up likewise.
     pub steps_p99: f64,
-    /// The most of one.
+    /// Largest number of steps of one search.
     pub steps_max: u64,
 }
 
-/// What was promised of a scan, and what came of it: means over the repeats.
+/// Outcome of a scan's promises: means over the repeats.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PromiseRun {
-    /// What 99 % of the clients' requests did not exceed while it read.
+    /// Response time that 99 % of the client requests did not exceed during the scan.
     pub p99_ms: f64,
-    /// The same without it, as it has estimated.
+    /// The scan's estimate of the same percentile without the scan.
     pub p99_without_ms: f64,
-    /// By how much the first is longer, in % of the second.
+    /// Excess of `p99_ms` over `p99_without_ms`, in % of the latter.
     pub p99_added_percent: f64,
-    /// What was read in gaps, in % of what was read.
+    /// Blocks read in gaps, in % of all blocks read.
     pub gaps_percent: f64,
-    /// In idle time.
+    /// Blocks read in idle time, in % of all blocks read.
     pub idle_percent: f64,
-    /// At the cost of clients.
+    /// Blocks read at foreground priority, in % of all blocks read.
     pub outright_percent: f64,
-    /// By clients.
+    /// Blocks read by clients, in % of all blocks read.
     pub others_percent: f64,
-    /// The share of the time until the end that the scan asked for at the cost of clients, and took.
+    /// Drive time that the scan requested at foreground priority, in % of the time that the scan observed.
     pub asked_percent: f64,
-    /// See there.
+    /// Drive time that the scan took at foreground priority, in % of the time that the scan observed.
     pub taken_percent: f64,
-    /// How often it was said that its date cannot hold, each after it was not.
+    /// Number of times that the verdict changed to late.
     pub late_said: f64,
-    /// What was last said of it, in the first repeat.
+    /// Last verdict in the first repeat.
     pub verdict: &'static str,
-    /// When that changed, and to what, in the first repeat.
+    /// Changes of the verdict in the first repeat.
     pub changes: Vec<VerdictChange>,
 }
 
-/// Something else was said of a promise.
+/// Change of the verdict on a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct VerdictChange {
-    /// When, in seconds.
+    /// Time of the change, in seconds.
     pub at_s: f64,
-    /// What.
+    /// New verdict.
     pub verdict: &'static str,
 }
 
@@ -305,17 +304,17 @@ impl Run {
 /// Half the width of 95 % confidence intervals.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Confidence {
-    /// Of the throughput, in MB/s.
+    /// Half width for the throughput, in MB/s.
     pub throughput_mb_s: f64,
-    /// Of the requests per second.
+    /// Half width for the requests per second.
     pub iops: f64,
-    /// Of the mean response time, in ms.
+    /// Half width for the mean response time, in ms.
     pub response_mean_ms: f64,
-    /// Of the 99th percentile of response times, in ms.
+    /// Half width for the 99th percentile of response times, in ms.
     pub response_p99_ms: f64,
 }
 
-/// What the engine did.
+/// Counts of the engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct EngineCounts {
     /// Commands given to the drive.
@@ -334,26 +333,26 @@ pub struct EngineCounts {
     pub overtaken: u64,
 }
 
-/// The commands that a drive completed, over all repeats. Where it has one at a time there are counts alone.
+/// Commands that a drive completed, over all repeats. For a drive that takes one command at a time, only counts are given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CommandsRun {
-    /// How many.
+    /// Number of commands.
     pub completed: u64,
     /// Commands per second.
     pub per_s: f64,
-    /// Their mean size, in bytes.
+    /// Mean size of a command, in bytes.
     pub mean_bytes: f64,
-    /// Those of 4 KiB at most, in % of all.
+    /// Commands of at most 4 KiB, in % of all.
     pub page_share: f64,
-    /// Those of more than 25 KiB (50 sectors), in % of all.
+    /// Commands of more than 25 KiB (50 sectors), in % of all.
     pub large_share: f64,
-    /// The metric by which NISE tells loads apart, in sectors: what 5, 50 and 95 % of its values do not exceed.
+    /// NISE's metric of sequentiality, in sectors: the 5th, 50th and 95th percentile.
     pub sequentiality: [f64; 3],
-    /// By how many later ones each was overtaken in the drive; of the longest, the mean over the repeats.
+    /// Number of later commands that overtook each command in the drive. The largest is averaged over the repeats.
     pub delay_count: DelayRun,
     /// From one completion to the next.
     pub interval_ms: Spread,
-    /// From the drive's taking a command to its completion: of real-time, best-effort and idle requests.
+    /// Time from the drive's acceptance of a command to completion, for real-time, best-effort and idle requests.
     pub service_ms: [Spread; CLASSES],
     /// Completion notifications, each an interrupt of the host.
     pub interrupts: u64,
@@ -361,7 +360,7 @@ pub struct CommandsRun {
     pub tags_in_use: f64,
     /// Time in which no tag was free, in % of all.
     pub full_share: f64,
-    /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, in %.
+    /// Share of the first hundred windows of 10 ms in which no tag was free at some time, in %.
     pub full_windows_share: f64,
 }
 
@@ -372,18 +371,18 @@ pub struct DelayRun {
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// What 90 % do not exceed; so for the others.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: f64,
-    /// The largest of each repeat, in the mean.
+    /// Mean over the repeats of the largest delay count.
     pub max: f64,
 }
 
 impl CommandsRun {
-    /// Of all repeats, which took so many seconds, on a drive with sectors of so many bytes.
+    /// Sums up the commands of all repeats. The repeats took `seconds` on a drive with sectors of `sector_bytes`.
     pub fn of(repeats: &[&Commands], seconds: f64, sector_bytes: u32) -> CommandsRun {
         let sum = |value: fn(&Commands) -> u64| repeats.iter().map(|one| value(one)).sum::<u64>();
         let mean = |value: &dyn Fn(&Commands) -> f64| {
@@ -432,12 +431,12 @@ impl CommandsRun {
     }
 }
 
-/// The calls of programs, which the NCQ paper calls transactions, whether they made one request, several or none.
+/// Calls of programs, with any number of requests each. The NCQ paper calls them transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TransactionsRun {
-    /// How many returned after the warm-up, over all repeats.
+    /// Calls that returned after the warm-up, over all repeats.
     pub calls: u64,
-    /// Calls a second from the first start of a program to the last end, warm-up included; nothing if one had not ended.
+    /// Calls per second, warm-up included, from the first start of a program to the last end. `None` if a program had not ended.
     pub per_s: Option<f64>,
     /// Commands that the drive completed, for each call.
     pub commands_per_call: Option<f64>,
@@ -445,12 +444,12 @@ pub struct TransactionsRun {
     pub response_ms: Spread,
 }
 
-/// How often a scheduler held the disk for a request that had not come, over all repeats.
+/// Counts of waits, in which a scheduler held the disk for a request that had not arrived, over all repeats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WaitCounts {
-    /// Streams that came to be waited for.
+    /// Streams that the scheduler established, and waited for.
     pub streams_established: u64,
-    /// How many of them could still go on at the end.
+    /// Established streams that could still continue at the end.
     pub streams: u64,
     /// Waits that began.
     pub waits: u64,
@@ -475,7 +474,9 @@ pub struct PredictionsRun {
     pub within_800us: f64,
     /// One or more turns later than predicted, at the predicted point of the turn.
     pub turn_late: f64,
-    /// The same, while writes may have waited in the drive's buffer: most likely it wrote some of them first.
+    /// One or more turns later than predicted, while writes may have waited in the drive's buffer. The drive most likely destaged writes
+    /// first.
+    /// first.
     pub destaging: f64,
     /// One or more turns earlier than predicted.
     pub turn_early: f64,
@@ -483,15 +484,15 @@ pub struct PredictionsRun {
     pub hits: f64,
     /// At another point of the turn.
     pub elsewhere: f64,
-    /// Behind one of those five.
+    /// Behind a command of one of the preceding five kinds.
     pub after_surprise: f64,
-    /// Errors in us, to 10 us, and how many commands had them; negative if the command was sooner done. Beyond 20 ms they count as
-    /// that.
+    /// Errors in us, to 10 us, and the number of commands with each. Negative errors are commands that completed early. Errors beyond 20 ms
+    /// count as 20 ms.
     pub errors_us: Vec<(i64, u64)>,
 }
 
 impl PredictionsRun {
-    /// Reads off what was counted.
+    /// Turns counts of predictions into shares.
     pub fn of(counted: &Predictions) -> PredictionsRun {
         let counts = counted.counts();
         let share = |count: u64| round(100.0 * count as f64 / counts.commands.max(1) as f64, 6);
@@ -522,7 +523,7 @@ pub type KindValue = fn(&KindRun) -> f64;
 /// Requests of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct KindRun {
-    /// How many were measured.
+    /// Number of measured requests.
     pub requests: u64,
     /// Requests per second.
     pub iops: f64,
@@ -532,14 +533,14 @@ pub struct KindRun {
     pub response_ms: Spread,
 }
 
-/// What one workload, program or device got: the requests of all its processes.
+/// Results of one workload, program or device: the requests of all its processes.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct NamedRun {
-    /// What it is called.
+    /// Name of the workload, program or device.
     pub name: String,
     /// The program; 0 if none.
     pub program: u32,
-    /// Processes that asked for something.
+    /// Processes that made requests.
     pub processes: u32,
     /// Requests measured.
     pub requests: u64,
@@ -551,32 +552,30 @@ pub struct NamedRun {
     pub response_ms: Spread,
     /// Requests that had not finished at the end, over all repeats.
     pub unfinished: u64,
-    /// How long the oldest of them had waited, in ms; 0 without any.
+    /// Age of the oldest unfinished request at the end, in ms; 0 if all requests finished.
     pub oldest_unfinished_ms: f64,
-    /// Its reads, over the same time.
+    /// Reads alone, over the same time.
     pub of_reads: Option<KindRun>,
-    /// Its writes.
+    /// Writes alone, over the same time.
     pub of_writes: Option<KindRun>,
 }
 
-/// The least time that any scheduler needs for what a run does, over all repeats; see
-/// `docs/design/2026-11-22-bound.md`.
+/// Least time that any scheduler needs for the work of a run, over all repeats; see `docs/design/2026-11-22-bound.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Bound {
     /// Which of the parts is the least time: `arm`, `command` or `chain`.
     pub by: &'static str,
     /// The least time, in seconds.
     pub time_s: f64,
-    /// The least time in % of what the run took for the same, at most 100.
+    /// The least time in % of the time that the run took for the same work, at most 100.
     pub share: f64,
     /// Sectors under the head, and movements.
     pub arm_s: f64,
     /// Commands, and their data on the bus.
     pub command_s: f64,
-    /// What processes do one thing after the other.
+    /// Steps that processes take one after the other.
     pub chain_s: f64,
-    /// The least time with a change between processes for each slice of the scheduler; nothing if it
-    /// has none. Not a bound.
+    /// The least time with a change between processes for each slice of the scheduler; `None` if the scheduler has no slices. Not a bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with_slices_s: Option<f64>,
     /// With programs: the most that their own rates sum up to, in KB/s.
@@ -584,14 +583,15 @@ pub struct Bound {
     pub programs_kb_s: Option<f64>,
 }
 
-/// What one origin got.
+/// Results of one origin.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct OriginRun {
     /// The process; 0 if not known.
     pub process: u32,
     /// The program; 0 if not known.
     pub program: u16,
-    /// Whether nobody else has its name, so that it has no row of its own beside that.
+    /// True if the run has several names and no other origin shares this origin's name. The row of the name then stands for the origin too.
+    /// name.
     #[serde(skip)]
     pub alone: bool,
     /// The device of the trace, if the workload is one.
@@ -601,7 +601,7 @@ pub struct OriginRun {
     pub requests: u64,
     /// Requests that had not finished at the end, over all repeats.
     pub unfinished: u64,
-    /// How long the oldest of them had waited, in ms; 0 without any.
+    /// Age of the oldest unfinished request at the end, in ms; 0 if all requests finished.
     pub oldest_unfinished_ms: f64,
     /// Bytes per second while it was active, in MB/s.
     pub throughput_mb_s: f64,
@@ -609,17 +609,17 @@ pub struct OriginRun {
     pub response_ms: Spread,
 }
 
-/// What a program achieved, by its own account; means over the repeats.
+/// Results of a program, by the program's own account; means over the repeats.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramRun {
-    /// What it is called.
+    /// Name of the program.
     pub name: String,
     /// The benchmark that it runs.
     pub benchmark: &'static str,
-    /// Which of the scenario's programs it is made by, from 0.
+    /// Index of the scenario's entry that makes this program.
     #[serde(skip)]
     pub entry: usize,
-    /// Its number.
+    /// Number of the program.
     pub program: u32,
     /// When its first process began, in seconds since the start of the run.
     pub started_s: f64,
@@ -629,7 +629,7 @@ pub struct ProgramRun {
     pub read_mb: f64,
     /// Bytes that its calls wrote, in MB.
     pub written_mb: f64,
-    /// Both, per second from its start to its end, or to that of the run.
+    /// MB read and written per second, from the program's start to its end, or to the end of the run.
     pub throughput_mb_s: f64,
     /// Calls of read, write, direct and sync that returned.
     pub calls: f64,
@@ -642,23 +642,23 @@ pub struct ProgramRun {
     /// Run time over the goal, in percent of the goal: above 0 if the program was late.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub late_percent: Option<f64>,
-    /// When its run had left its profile, by the planner of windows, in seconds since the start of the run.
+    /// Time at which the planner of windows found that the run had left its profile, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_profile_s: Option<f64>,
-    /// When its goal could no longer be met, by the planner of windows, in seconds since the start of the run.
+    /// Time at which the planner of windows found that the goal could no longer be met, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hopeless_s: Option<f64>,
-    /// Errors of the bounds, if another run alone judged them.
+    /// Errors of the bounds, if another run of the program alone judged them.
     #[serde(flatten)]
     pub bound_errors: Option<BoundErrors>,
-    /// Its processes.
+    /// Results of the program's processes.
     pub processes: Vec<ProcessRun>,
 }
 
-/// What a process of a program achieved; means over the repeats.
+/// Results of one process of a program; means over the repeats.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProcessRun {
-    /// Its number.
+    /// Number of the process.
     pub process: u32,
     /// When it began, in seconds since the start of the run.
     pub started_s: f64,
@@ -671,7 +671,7 @@ pub struct ProcessRun {
 }
 
 impl OriginRun {
-    /// As people call it: its process, else its device, else its program.
+    /// Name for people: the process, else the device, else the program.
     pub fn name(&self) -> String {
         match (self.process, &self.device) {
             (0, Some(device)) => format!("device {device}"),

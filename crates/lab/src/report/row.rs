@@ -1,9 +1,9 @@
-//! Rows of results: a run, each of who took part in it, and each disk of an array.
+//! Rows of results: a run, each of its workloads, programs and origins, and each disk of an array.
 
 use super::{HeadTime, KindRun, MemberRun, NamedRun, OriginRun, ProgramRun, Run};
 use crate::scenario::WHOLE;
 
-/// A row of results: the figures of a run as a whole, of one who took part in it, or of a disk.
+/// A row of results: the figures of a whole run, of one of its workloads, programs or origins, or of a disk.
 #[derive(Clone, Copy, Debug)]
 pub enum Row<'a> {
     /// The run as a whole.
@@ -17,8 +17,8 @@ pub enum Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The rows of a run: the whole, then the names and the origins where there are several, then the disks
-    /// of an array. An origin that is alone of its name has no row beside the name's.
+    /// The rows of a run: the whole, then the names and the origins if there are several, then the disks of an array. An origin that is
+    /// alone with its name has no row beside the name's row.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
         let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
@@ -55,7 +55,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The run, if the row is of all of it.
+    /// The run, if the row is about the whole run.
     pub fn whole(&self) -> Option<&'a Run> {
         match self {
             Row::Whole(run) => Some(run),
@@ -72,7 +72,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The requests of one kind; nothing for an origin or a disk, whose kinds are not told apart.
+    /// The requests of one kind; `None` for an origin or a disk, whose kinds are not counted.
     pub(super) fn kind(&self, kind: Kind) -> Option<&'a KindRun> {
         let (reads, writes) = match self {
             Row::Whole(run) => (&run.of_reads, &run.of_writes),

@@ -11,19 +11,19 @@ pub struct Spread {
     pub mean: f64,
     /// The median.
     pub p50: f64,
-    /// What 90 % do not exceed; so for the others.
+    /// 90th percentile.
     pub p90: f64,
-    /// 95 %.
+    /// 95th percentile.
     pub p95: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p999: f64,
     /// The largest of all repeats.
     pub max: f64,
-    /// The largest of each repeat, in the mean.
+    /// Mean over the repeats of the largest value.
     pub max_mean: f64,
-    /// 99 %, as if what lies within a step of the histogram were spread evenly over it. For figures.
+    /// 99th percentile with the values in each step of the histogram spread evenly over the step. For figures.
     #[serde(skip)]
     pub p99_between: f64,
 }
@@ -33,7 +33,7 @@ pub const PERCENTS: [f64; 14] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.9,
 ];
 
-/// What each of [`PERCENTS`] does not exceed, the mean over the repeats.
+/// Percentile at each of [`PERCENTS`], the mean over the repeats.
 pub type AtPercents = [f64; PERCENTS.len()];
 
 /// Percentiles of some distributions of a run.
@@ -47,11 +47,11 @@ pub struct Percentiles {
     pub interval: AtPercents,
     /// From a call to its return, in ms.
     pub calls: AtPercents,
-    /// By how many later commands one was overtaken.
+    /// Number of later commands that overtook a command.
     pub delay: AtPercents,
 }
 
-/// The mean over the repeats of what each has.
+/// Mean of each value over the repeats.
 pub fn mean_of_repeats<T, const N: usize>(
     repeats: &[T],
     values: impl Fn(&T) -> [f64; N],

@@ -1,6 +1,6 @@
 //! Means of repeats and their confidence intervals.
 
-/// Rounds to so many decimal places: a result has no more than its unit of time.
+/// Rounds to `places` decimal places, since a result is no finer than its unit of time.
 pub fn round(value: f64, places: i32) -> f64 {
     // Powers of ten up to 22 are exact.
     let scale = (0..places).fold(1.0, |scale, _| scale * 10.0);
@@ -25,8 +25,8 @@ pub fn mean_and_ci95(values: &[f64]) -> (f64, f64) {
     (mean, student_t(values.len() - 1) * deviation / count.sqrt())
 }
 
-/// The 97.5 % quantile of Student's t distribution (any table of it; beyond 30 degrees of freedom
-/// the first terms of its expansion at the normal quantile, Abramowitz and Stegun 26.7.5).
+/// The 97.5 % quantile of Student's t distribution. Up to 30 degrees of freedom the values are from tables. Beyond, they are the first
+/// terms of the expansion at the normal quantile (Abramowitz and Stegun 26.7.5).
 fn student_t(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,

@@ -10,8 +10,7 @@ use headtime_config::Value;
 use headtime_disk::Part;
 use headtime_engine::EngineSpec;
 
-/// CSV: a heading, a line for each run, below it one for each of its names where there are several,
-/// and one for each disk of an array.
+/// CSV: a heading, and a line for each run. Below a run come lines for its names, if there are several, and for the disks of an array.
 pub fn csv(report: &Report) -> String {
     let names = columns().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
@@ -92,7 +91,7 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     text
 }
 
-/// A row of a table, as far as it matters for why some are equal. `field` gives the value of a column, `of` is run beside the options.
+/// A row of a table with the values that explain why some are equal. `field` gives the value of a column, `of` is run beside the options.
 pub fn served(
     name: String,
     of: Vec<String>,
@@ -116,8 +115,8 @@ pub fn served(
     })
 }
 
-/// What to say of a run that leaves requests behind which are older than any that it served: its
-/// figures do not show them. Some older than most are left behind by every run that is stopped.
+/// Warning for a run whose unfinished requests include one older than every served request, since its figures do not show that. Every run
+/// that is stopped leaves some requests that are older than most.
 fn starved(run: &Run) -> Option<String> {
     if run.unfinished == 0 || run.oldest_unfinished_ms <= run.response_ms.max {
         return None;
@@ -147,7 +146,7 @@ fn starved(run: &Run) -> Option<String> {
     ))
 }
 
-/// What the runs have in common, as words, and what they differ in, as columns.
+/// Words that all runs share, and columns in which runs differ.
 fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
     let each = |show: fn(&Run) -> String| runs.iter().map(show);
     let on_off = |flag: bool| if flag { "on" } else { "off" }.to_owned();
@@ -157,7 +156,7 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
         TableColumn::words("firmware", each(|run| run.header.text("firmware"))),
         TableColumn::numbers("depth", each(|run| run.header.text("depth"))),
     ];
-    // The usual goes without saying; so does the depth of the engine, which is a gate too.
+    // Usual values are left out. So is the depth of the engine, which is a gate too.
     for (key, usual) in Header::default().words() {
         let column = TableColumn::words(key, runs.iter().map(|run| run.header.text(key)));
         if !column.is_constant() || column.cells.iter().any(|value| value != usual) {
@@ -175,7 +174,7 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
     for (key, _) in switches {
         let on = |run: &Run| run.header.get(key) == Some(&Value::Flag(true));
         let column = TableColumn::words(short(key), runs.iter().map(|run| on_off(on(run))));
-        // The usual goes without saying.
+        // Usual values are left out.
         let is_usual = || runs.iter().all(|run| run.header.get(key) == usual.get(key));
         if !column.is_constant() || !is_usual() {
             all.push(column);
@@ -207,7 +206,7 @@ fn options(runs: &[Run]) -> (Vec<String>, Vec<TableColumn>) {
     (shared, columns)
 }
 
-/// The measured columns that tables of runs show, which are as many as `rows`. `value` gives the number that a row has in a column.
+/// The measured columns in tables of runs, with `rows` cells each. `value` gives the number that a row has in a column.
 pub fn figures(
     rows: usize,
     value: impl Fn(usize, &Measure) -> Option<f64>,
@@ -245,7 +244,7 @@ pub fn figures(
     shown.collect()
 }
 
-/// Shares of the head time in %, those that round to more than nothing in some row. `of` gives a part's share in each row.
+/// Columns of the head time's shares in %, for parts that round to more than nothing in some row. `of` gives a part's share in each row.
 pub fn shares(of: impl Fn(Part) -> Vec<Option<f64>>) -> Vec<TableColumn> {
     let columns = Part::ALL.into_iter().filter_map(|part| {
         let shares = of(part);
@@ -256,7 +255,7 @@ pub fn shares(of: impl Fn(Part) -> Vec<Option<f64>>) -> Vec<TableColumn> {
     columns.collect()
 }
 
-/// A number with so many places; blank if there is none.
+/// A number with `places` decimal places; blank for `None`.
 fn fixed(value: Option<f64>, places: usize) -> String {
     value.map_or(String::new(), |value| format!("{value:.places$}"))
 }
@@ -319,7 +318,7 @@ fn members(runs: &[Run]) -> Option<Vec<TableColumn>> {
     Some(columns)
 }
 
-/// What the programs of each run achieved; nothing if there are none.
+/// Columns of the programs' results in each run; `None` without programs.
 fn programs(runs: &[Run]) -> Option<Vec<TableColumn>> {
     /// More programs than that are summed up.
     const EACH: usize = 8;
@@ -381,8 +380,8 @@ fn programs(runs: &[Run]) -> Option<Vec<TableColumn>> {
     Some(columns)
 }
 
-/// What each name got in each run, a row for each, its reads and writes apart, and how many names
-/// are left out. Nothing if there is one alone, or all are programs of one kind, which have columns.
+/// Rows of each name's reads and writes in each run, and the number of names left out. `None` for a single name, or if all names are
+/// programs of one kind, which have columns.
 fn by_name(runs: &[Run]) -> Option<(Vec<TableColumn>, usize)> {
     /// More names than that are left out.
     const EACH: usize = 12;

@@ -1,4 +1,4 @@
-//! A table in which lists stand for values: all that it can be.
+//! A table in which lists stand for values, with every combination of the values.
 
 use headtime_config::{Error, Node, Place, Table, Value, combinations, count, read};
 use headtime_stack::entries;
@@ -7,20 +7,19 @@ use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-/// The most runs of a scenario, repeats included: the lists of what is compared multiply.
+/// The most runs of a scenario, repeats included. Lists of compared values multiply.
 pub const RUNS_MAX: u64 = 100_000;
 
-/// All that a table can be in which a key may have a list of values: one for each combination of
-/// them, the values of the last list varying fastest. Never empty.
+/// All values of a table whose keys may have lists: one for each combination, with the last list varying fastest. Never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternatives<T> {
     all: Vec<T>,
-    /// The keys with several values, and how many each has.
+    /// The keys with several values, and the number of values of each.
     lists: Vec<(String, usize)>,
 }
 
 impl<T> Alternatives<T> {
-    /// The only one.
+    /// A table without lists.
     pub fn one(value: T) -> Alternatives<T> {
         Alternatives {
             all: vec![value],
@@ -33,7 +32,7 @@ impl<T> Alternatives<T> {
         self.lists.iter().map(|(key, _)| key.as_str())
     }
 
-    /// The same with something changed in each.
+    /// Changes each combination.
     #[must_use]
     pub fn each(mut self, change: impl FnMut(&mut T)) -> Alternatives<T> {
         self.all.iter_mut().for_each(change);
@@ -50,8 +49,7 @@ impl<T> Deref for Alternatives<T> {
 }
 
 impl<T: DeserializeOwned> Alternatives<T> {
-    /// Reads the table `name`, of which each of `keys` may have a list. `of_one` may change the table
-    /// of each combination before it is read.
+    /// Reads the table `name`; each of `keys` may have a list. `of_one` may change the table of each combination before the table is read.
     pub(super) fn read<'k>(
         (name, table): (&str, Node),
         place: &Place,
@@ -88,14 +86,14 @@ impl<T: DeserializeOwned> Alternatives<T> {
     }
 }
 
-/// With lists for the keys that have several values.
+/// Writes lists for the keys that have several values.
 impl<T: Serialize> Serialize for Alternatives<T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut written = entries(&self.all[0]);
         let lengths: Vec<usize> = self.lists.iter().map(|(_, length)| *length).collect();
         debug_assert_eq!(count(&lengths), self.all.len() as u64);
         for (axis, (key, _)) in self.lists.iter().enumerate() {
-            // Where all other lists are at their first value.
+            // Combinations in which all other lists are at their first value.
             let choices = combinations(&lengths).enumerate().filter(|(_, choice)| {
                 let others = choice.iter().enumerate();
                 others

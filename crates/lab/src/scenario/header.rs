@@ -1,4 +1,4 @@
-//! What a run is made of, as results have it.
+//! The options of a run, as results show them.
 
 use headtime_config::Value;
 use headtime_engine::EngineSpec;
@@ -7,8 +7,8 @@ use headtime_units::{Bytes, Nanos};
 use serde::{Serialize, Serializer};
 use std::sync::LazyLock;
 
-/// The switches, counts and names of an engine that has them all: what may be compared, and what results
-/// have a column of. Sizes and durations, and what only some engines have, have none.
+/// Switches, counts and names of an engine that has them all. Scenarios may compare these options, and results have a column of each.
+/// Sizes, durations, and options of some engines only are left out.
 static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
     let all = entries(&EngineSpec::default()).into_iter();
     let plain = all.filter(|(_, value)| match value {
@@ -19,8 +19,7 @@ static OPTIONS: LazyLock<Vec<String>> = LazyLock::new(|| {
     plain.map(|(key, _)| key).collect()
 });
 
-/// The keys of `[engine]` of which a scenario may list several values, each of which makes a run. The
-/// last varies fastest.
+/// The keys of `[engine]` that may list several values in a scenario. Each value makes a run. The last key varies fastest.
 pub fn options() -> impl Iterator<Item = &'static str> {
     OPTIONS.iter().map(String::as_str)
 }
@@ -40,13 +39,13 @@ impl Default for Header {
 }
 
 impl Header {
-    /// Of a run with this engine, on a drive with this order of its firmware.
+    /// Header of a run with this engine, on a drive with this order of its firmware.
     pub fn new(engine: &EngineSpec, firmware: &str) -> Header {
         let all = entries(engine);
         let value = |key: &str| all.iter().find(|(own, _)| own == key);
         let columns = options().filter_map(|key| Some((key, value(key)?.1.clone())));
         let mut columns: Vec<(&'static str, Value)> = columns.collect();
-        // Behind the depth, which says between how many the firmware chooses.
+        // The firmware stands behind the depth, which is the number of commands that the firmware chooses from.
         let at = columns.len().min(1);
         columns.insert(at, ("firmware", Value::Text(firmware.to_owned())));
         Header {
@@ -79,7 +78,7 @@ impl Header {
         self.get(column).map(Value::text).unwrap_or_default()
     }
 
-    /// The switches.
+    /// Switches and their values.
     pub fn switches(&self) -> impl Iterator<Item = (&'static str, bool)> {
         self.columns().filter_map(|(name, value)| match value {
             Value::Flag(on) => Some((name, *on)),
@@ -87,7 +86,7 @@ impl Header {
         })
     }
 
-    /// What the engine is told in words: the gate, when a command is chosen.
+    /// Options of the engine that have words as values: the gate, the time at which a command is chosen.
     pub fn words(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.columns().filter_map(|(name, value)| match value {
             Value::Text(text) if name != "firmware" => Some((name, text.as_str())),

@@ -53,11 +53,10 @@ fn one() -> u64 {
     1
 }
 
-/// A file that a scenario names is looked for beside that; one that is named on the command line, where
-/// the command runs.
+/// Path of a file that a scenario names, relative to the scenario. A file named on the command line is relative to the working directory.
 fn beside(place: &Place, file: &str) -> String {
     match place {
-        // The standard input.
+        // `-` is the standard input.
         _ if file == "-" => file.to_owned(),
         Place::Line(scenario, _) => {
             let path = Path::new(scenario.as_ref()).with_file_name(file);
@@ -67,13 +66,13 @@ fn beside(place: &Place, file: &str) -> String {
     }
 }
 
-/// Names come before files; one that is misspelt has no slash, and mostly no point.
+/// True if a text names a file rather than a shipped drive. A misspelt name of a drive has no slash, and mostly no point.
 pub(super) fn is_file(drive: &str) -> bool {
     let is_shipped = shipped().iter().any(|shipped| shipped.name == drive);
     !is_shipped && drive.contains(['.', '/', '\\'])
 }
 
-/// Finds the files of these keys beside the scenario; of a drive only what is no name.
+/// Finds the files of these keys beside the scenario. For keys of a drive, names of shipped drives are left as they are.
 fn beside_scenario(table: &mut Table, keys: &[(&str, bool)]) -> Result<(), Error> {
     let found = |node: &mut Node, of_drive: bool| {
         if let Value::Text(name) = &mut node.value
@@ -105,7 +104,7 @@ fn drives(table: Node, place: &Place) -> Result<Alternatives<DriveSpec>, Error> 
     Alternatives::read(("drive", table), place, ["profile", "firmware"], found)
 }
 
-/// The engines of `[engine]`, above `usual` where nothing is said.
+/// The engines of `[engine]`, with `usual` for keys that are not given.
 fn engines(
     table: Node,
     place: &Place,
@@ -155,7 +154,7 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
         run,
     } = read(&found, &place)?;
     let drives = drives(drive, &place)?;
-    // What stands above the disk in simulation is a host of the era whose programs these are.
+    // In simulation, a host of the programs' own era stands above the disk.
     let usual = match loads.program {
         Some(_) => EngineSpec::linux_2_6(),
         None => EngineSpec::default(),

@@ -1,4 +1,4 @@
-//! What is to be simulated: drives, workload, and the matrix of schedulers and options to compare.
+//! Scenarios of simulations: drives, workload, and the matrix of schedulers and options to compare.
 //!
 //! A scenario is read from TOML ([`Scenario::from_table`]), or put together from options of the
 //! command line. `docs/scenario.md` explains every key.
@@ -175,7 +175,7 @@ impl Scenario {
         entries.iter().filter_map(|entry| entry.profile.as_deref())
     }
 
-    /// What the schedulers that are compared must know.
+    /// Information that the compared schedulers need.
     pub fn needs(&self) -> Needs {
         let needs = self.schedulers.iter().map(Spec::needs);
         let mut needs = needs.fold(Needs::NOTHING, Needs::with);

@@ -1,19 +1,18 @@
-//! What workloads and programs are called: in tables, CSV and pictures each has rows of its own.
+//! Names of workloads and programs. Each has rows of its own in tables, CSV and pictures.
 
 use headtime_config::parse;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
 use serde::de::Deserializer;
 
-/// The most letters of a name: it stands in front of a row.
+/// The most letters of a name, which stands in front of a row.
 const LETTERS_MAX: usize = 64;
-/// The row of everything together.
+/// Name of the row for the whole run.
 pub const WHOLE: &str = "all";
-/// What the host writes back of pages that programs have written.
+/// Name of the row for pages that the host writes back on behalf of programs.
 pub const WRITE_BACK: &str = "write-back";
 
-/// Reads the name of a workload or program: one that can be told apart in a table, and is nothing that
-/// results call something else.
+/// Reads the name of a workload or program. The name must be readable in a table, and must not be a name that results use already.
 pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     parse(from, "a string", |name| match problem(name) {
         None => Ok(Some(name.to_owned())),
@@ -21,7 +20,7 @@ pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
     })
 }
 
-/// What is wrong with a name.
+/// Problem with a name, if there is one.
 fn problem(name: &str) -> Option<String> {
     let letters = name.chars().count();
     if letters == 0 || letters > LETTERS_MAX {
@@ -54,8 +53,8 @@ fn is_invisible(letter: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The names of groups of processes, of which each entry gives its own name and what its processes do: that name, else
-/// this in words.
+/// Names of groups of processes. Each entry has its given name and the behaviour of its processes. Without a given name, the behaviour in
+/// words is the name.
 pub fn of_groups<'a>(
     groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>,
 ) -> Vec<String> {
@@ -66,8 +65,7 @@ pub fn of_groups<'a>(
     different(wanted.collect())
 }
 
-/// The names of programs, of which each entry gives its own name, that of its benchmark, and how
-/// many programs it makes.
+/// Names of programs. Each entry has its given name, the name of its benchmark, and its number of programs.
 pub fn of_programs(entries: &[(Option<&str>, &str, usize)]) -> Vec<String> {
     let mut wanted = Vec::new();
     for (name, benchmark, count) in entries {
@@ -83,11 +81,11 @@ pub fn of_programs(entries: &[(Option<&str>, &str, usize)]) -> Vec<String> {
     different(wanted)
 }
 
-/// What somebody is to be called.
+/// Wanted name of a workload or program.
 enum WantedName {
-    /// Exactly so.
+    /// Exactly this name.
     Given(String),
-    /// So if nobody else is; otherwise with a number, behind this.
+    /// This name if no other entry wants it. Otherwise the name, this mark, and a number.
     Numbered(String, &'static str),
 }
 
@@ -121,7 +119,7 @@ fn different(wanted: Vec<WantedName>) -> Vec<String> {
     names
 }
 
-/// What a process does, in a few words.
+/// Behaviour of a process, in a few words.
 fn described(process: &ProcessSpec) -> String {
     let shares = (process.sequential_share, process.local_share);
     let way = match shares {
@@ -176,7 +174,7 @@ mod tests {
             group(None, |process| {
                 process.size = "64KiB/9:512B/10".parse().unwrap();
             }),
-            // Somebody took the name of the second of the first.
+            // This given name takes number 2 of the first group's name.
             group(Some("random 4KiB reads #2"), |_| {}),
         ];
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The matrix: one run for each combination of what is compared.
+//! The matrix: one run for each combination of compared values.
 
 use super::alternatives::Alternatives;
 use super::spec::Scenario;
@@ -7,10 +7,10 @@ use headtime_engine::EngineSpec;
 use headtime_sched::{Spec, StreamConfig};
 use headtime_stack::ArraySpec;
 
-/// One combination of what is compared.
+/// One combination of compared values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Which of the scenario's drives.
+    /// Index of the scenario's drive.
     pub drive: usize,
     /// The engine.
     pub engine: EngineSpec,

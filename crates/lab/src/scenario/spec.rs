@@ -1,4 +1,4 @@
-//! What a scenario says, as the structs whose fields are its keys.
+//! The content of a scenario, as structs whose fields are its keys.
 
 use super::alternatives::Alternatives;
 use super::names::name;
@@ -19,47 +19,47 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// A scenario, checked as far as that is possible without its files. Its fields are its keys.
+/// A scenario. Everything is checked that can be checked without its files. Each field is a key.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scenario {
-    /// What it shows, in a line.
+    /// Title, in a line.
     pub title: Option<String>,
-    /// Fixes every random draw.
+    /// Seed of every random draw.
     pub seed: u64,
     /// The schedulers to compare.
     pub schedulers: Many<Spec>,
     /// The drives.
     #[serde(rename = "drive")]
     pub drives: Alternatives<DriveSpec>,
-    /// What stands between those who ask and the drive.
+    /// Engines between the clients and the drive.
     #[serde(rename = "engine")]
     pub engines: Alternatives<EngineSpec>,
-    /// Disks behind one address space, each of them the drive; one disk without it.
+    /// Array of such drives behind one address space. `None` for one disk.
     pub array: Option<ArraySpec>,
-    /// Who asks for what.
+    /// Source of the requests.
     #[serde(rename = "+workload")]
     pub workload: Workload,
-    /// What is read in the background, if anything is.
+    /// Background scan, if there is one.
     pub freeblock: Option<ScanSpec>,
-    /// How long, and how often.
+    /// Length and number of runs.
     pub run: Runs,
 }
 
-/// How long a run takes, and how often it is made.
+/// Length of a run, and the number of repeats.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Runs {
-    /// Requests that finish before this are not measured.
+    /// Length of the warm-up. Requests that finish within it are not measured.
     pub warm_up: Nanos,
-    /// When to stop, warm-up included.
+    /// End of the run, warm-up included.
     pub duration: Option<Nanos>,
     /// Most requests in all, warm-up included; synthetic workloads only.
     #[serde(deserialize_with = "whole::<_, _, 1, ANY>")]
     pub requests: Option<u64>,
-    /// How often each run is made, each time with another seed.
+    /// Number of repeats of each run, each with another seed.
     #[serde(deserialize_with = "whole::<_, _, 1, REPEATS_MAX>")]
     pub repeats: u32,
-    /// When a command is given up on.
+    /// Time after which the engine gives up on a command.
     #[serde(skip_serializing_if = "Timeout::is_off")]
     pub timeout: Timeout,
 }
@@ -76,29 +76,29 @@ impl Default for Runs {
     }
 }
 
-/// A simulated drive, and what schedulers believe of it.
+/// A simulated drive, and the profile that schedulers assume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriveSpec {
-    /// Its profile, by name or file.
+    /// Profile of the drive, by name or file.
     #[serde(deserialize_with = "profile")]
     pub profile: String,
-    /// Whether what probing learns of the drive stands in its place.
+    /// True if the profile learned by probing the drive replaces the drive's own profile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub probed: bool,
-    /// What schedulers believe.
+    /// Profile and curve that schedulers assume.
     #[serde(rename = "+believed")]
     pub believed: Believed,
-    /// What is changed of the profile.
+    /// Changes to the profile for the simulation.
     #[serde(rename = "+simulated")]
     pub simulated: Simulated,
-    /// So many completions make the adapter interrupt the host; with 1 each does.
+    /// Number of completions that make the adapter interrupt the host. With 1, each completion interrupts.
     #[serde(
         default = "one",
         deserialize_with = "whole::<_, _, 1, 256>",
         skip_serializing_if = "is_one"
     )]
     pub coalesce: u32,
-    /// After so long it does with fewer.
+    /// Time after which the adapter interrupts with fewer completions.
     #[serde(
         default = "coalesce_timeout",
         skip_serializing_if = "is_coalesce_timeout"
@@ -107,7 +107,7 @@ pub struct DriveSpec {
 }
 
 impl DriveSpec {
-    /// When the engine is told of completions; of each at once if `None`.
+    /// Rule for notifying the engine of completions; `None` notifies it of each completion at once.
     pub fn coalesce(&self) -> Option<Coalesce> {
         (self.coalesce > 1).then_some(Coalesce {
             commands: self.coalesce,
@@ -135,7 +135,7 @@ fn profile<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     parse(from, expected, |text| Ok::<_, String>(text.to_owned()))
 }
 
-/// Who asks for what.
+/// Source of the requests.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "Loads")]
 pub enum Workload {
@@ -150,13 +150,13 @@ pub enum Workload {
 /// Processes that are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Group {
-    /// What results call it, if that is given.
+    /// Name in the results, if given.
     #[serde(default, deserialize_with = "name")]
     pub name: Option<String>,
-    /// How many there are.
+    /// Number of processes.
     #[serde(default = "one", deserialize_with = "whole::<_, _, 1, PROCESSES_MAX>")]
     pub processes: u32,
-    /// What each does. Its origin's process number is counted through all groups, from 1.
+    /// Behaviour of each process. Process numbers of origins count through all groups, from 1.
     #[serde(rename = "+process")]
     pub process: ProcessSpec,
 }
@@ -170,13 +170,13 @@ fn one() -> u32 {
 pub struct Programs {
     /// Properties of the host, or of each guest, or of each server of the cluster.
     pub host: HostSpec,
-    /// Number of virtual machines that each run all entries; the host itself runs them without it.
+    /// Number of virtual machines that each run all entries. If absent, the host itself runs the entries.
     pub guests: Option<u16>,
-    /// Nodes that they run on, and servers, each with one disk.
+    /// Nodes that run the programs, and servers with one disk each.
     pub cluster: Option<ClusterSpec>,
     /// Profiles of programs with goals.
     pub qos: QosSpec,
-    /// The benchmarks, whose programs are numbered through all of them, from 1.
+    /// The benchmarks. Programs are numbered through all entries, from 1.
     pub entries: Vec<Program>,
 }
 
@@ -239,13 +239,13 @@ fn is_default(class: &Class) -> bool {
     *class == Class::default()
 }
 
-/// A benchmark that is run.
+/// A benchmark to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Program {
-    /// What results call it, if that is given; with a number if it makes several programs.
+    /// Name in the results, if given. If the entry makes several programs, each name has a number.
     #[serde(default, deserialize_with = "name")]
     pub name: Option<String>,
-    /// Rank of what its processes ask for.
+    /// Class of the processes' requests.
     #[serde(default, skip_serializing_if = "is_default")]
     pub class: Class,
     /// Time in which the program must end, if it has a goal.
@@ -256,10 +256,10 @@ pub struct Program {
         skip_serializing_if = "Option::is_none"
     )]
     pub goal: Option<Goal>,
-    /// File of a profile that the goal is planned by; a run of the program alone is profiled if absent.
+    /// Profile file for planning the goal. If absent, a run of the program alone is profiled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Time within which 99 % of the requests are to be done beside goals of other programs.
+    /// Time within which 99 % of the requests must finish beside goals of other programs.
     #[serde(
         default,
         deserialize_with = "promise",
@@ -267,7 +267,7 @@ pub struct Program {
         skip_serializing_if = "Option::is_none"
     )]
     pub p99: Option<Nanos>,
-    /// What it does.
+    /// Benchmark of the program.
     #[serde(rename = "+benchmark")]
     pub benchmark: BenchmarkSpec,
 }
@@ -305,7 +305,7 @@ pub struct Replay {
     /// How to read it.
     #[serde(rename = "+reading")]
     pub reading: Reading,
-    /// Which devices of it; all if empty.
+    /// Devices to replay; all if empty.
     #[serde(default, skip_serializing_if = "no_devices")]
     pub devices: OneOrList<Device>,
     /// When requests arrive.
@@ -319,20 +319,20 @@ pub struct Replay {
 /// How a trace file is to be read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
-    /// Its format; recognised if absent.
+    /// Format of the trace; recognised if absent.
     pub format: Option<Format>,
-    /// The unit of its times; guessed if absent and open.
+    /// Unit of the trace's times; guessed if absent and the format leaves it open.
     pub time_unit: Option<TimeUnit>,
-    /// Which event of a blkparse trace is an arrival.
+    /// Event of a blkparse trace that counts as an arrival.
     pub arrival_event: Option<ArrivalEvent>,
     /// Columns of a CSV file, as text.
     pub columns: Option<String>,
-    /// True if odd lines are passed over.
+    /// True if malformed lines are skipped.
     #[serde(default, skip_serializing_if = "is_false")]
     pub lenient: bool,
-    /// Time from the first arrival after which requests are used.
+    /// Time after the first arrival before which requests are skipped.
     pub from: Option<Nanos>,
-    /// For how long requests are used.
+    /// Length of the part to use.
     #[serde(rename = "for")]
     pub span: Option<Nanos>,
     /// The most requests to use.
@@ -366,9 +366,9 @@ impl Replay {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "PaceKeys", into = "PaceKeys")]
 pub enum Pace {
-    /// When they did, or so much faster.
+    /// At the recorded times, divided by the speed.
     Open(Speed),
-    /// In their order, so many outstanding.
+    /// In the recorded order, with this number of requests outstanding.
     Closed(u32),
     /// Each process after its think time.
     ClosedPerProcess,
@@ -378,7 +378,7 @@ pub enum Pace {
 pub(super) const ANY: u64 = i64::MAX as u64;
 /// The most processes of a scenario.
 pub const PROCESSES_MAX: u64 = 1_000_000;
-/// The most requests that all of them may have outstanding.
+/// The most requests that all processes together may have outstanding.
 pub const OUTSTANDING_MAX: u64 = 10_000_000;
 /// The most repeats of a run.
 pub const REPEATS_MAX: u64 = 1_000;
@@ -411,7 +411,7 @@ struct HostKeys {
 
 const GUESTS_MAX: u64 = Guests::MAX as u64;
 
-/// Writes `[[name]]` also where there is but one.
+/// Writes `[[name]]` even for a single entry.
 fn each<T: Serialize, S: Serializer>(all: &Option<OneOrList<T>>, to: S) -> Result<S::Ok, S::Error> {
     all.as_ref().map(|OneOrList(all)| all).serialize(to)
 }
@@ -495,7 +495,7 @@ impl TryFrom<Loads> for Workload {
     }
 }
 
-/// Refuses a cluster that cannot be, and what does not run on a cluster.
+/// Refuses an impossible cluster, and benchmarks that do not run on a cluster.
 fn fit_cluster(
     cluster: &ClusterSpec,
     host: &HostSpec,
@@ -534,7 +534,7 @@ fn fit_cluster(
     }
 }
 
-/// Refuses goals of programs that no planner knows of.
+/// Refuses goals of programs that no planner handles.
 fn fit_goals(guests: Option<u16>, entries: &[Program]) -> Result<(), KeyError> {
     let is_refused = |entry: &Program| {
         entry.goal.is_some() && (guests.is_some() || entry.class == Class::REAL_TIME)
@@ -588,7 +588,7 @@ fn named<'a>(key: &str, names: impl Iterator<Item = Option<&'a str>>) -> Result<
     }
 }
 
-/// Refuses more processes, or requests of them, than there may be.
+/// Refuses more processes or outstanding requests than the limits allow.
 fn bounded(groups: &[Group]) -> Result<(), KeyError> {
     let (mut processes, mut outstanding) = (0, 0);
     for (at, group) in groups.iter().enumerate() {

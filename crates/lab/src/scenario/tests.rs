@@ -15,7 +15,7 @@ fn read(text: &str) -> Result<Scenario, TreeError> {
     Scenario::from_table(&table, Place::BuiltIn)
 }
 
-/// Changes of a scenario, and what is said about them.
+/// Changes of a scenario, and the error of each.
 #[test]
 fn what_does_not_fit_together() {
     let mut others = Vec::new();
@@ -253,8 +253,7 @@ fn what_does_not_fit_together() {
     assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
-/// Five lists of a hundred multiply to more runs than memory could hold; once only their making
-/// failed, by running out of it.
+/// Five lists of a hundred multiply to more runs than fit into memory. Once, making them ran out of memory before anything failed.
 #[test]
 fn runs_are_limited() {
     let with = |schedulers: usize, depths: usize, repeats: u32| {
@@ -428,7 +427,7 @@ fn canonical_text_reads_back() {
         assert_eq!(read_ok(&written), scenario, "{written}");
         assert_eq!(read_ok(&written).to_toml(), written);
     }
-    // What is given is neither lost on the way nor taken for a default.
+    // Given values are neither lost nor taken for defaults.
     let written = read_ok(programs).to_toml();
     for line in programs.lines().map(str::trim).skip(4) {
         let line = line.replace('\'', "\"");

@@ -22,15 +22,16 @@ pub struct Invariant {
     pub set: Vec<String>,
     /// Metric to judge: the value, or with `along` the least ratio of a step to the best step before.
     pub metric: &'static Measure,
-    /// The axis all of whose steps are run. With `over` it is the one behind all axes, of two steps: the other run, and the own.
+    /// Axis whose steps are all run. With `over`, the number behind all axes: an axis of two steps, the other run and the invariant's own
+    /// run.
     pub along: Option<usize>,
-    /// Further settings of the run that the own is compared with.
+    /// Further settings of the other run, for the comparison with the own run.
     pub over: Vec<String>,
     /// Least and largest value that hold.
     pub accept: (f64, f64),
     /// Least and largest value for which no run is made again.
     pub sure: (f64, f64),
-    /// Where it stands.
+    /// Place of the invariant, for errors.
     pub place: Place,
 }
 
@@ -62,7 +63,7 @@ impl Invariant {
         choice
     }
 
-    /// Returns the settings of a choice beside those of its axes.
+    /// Returns the settings that a choice needs in addition to the values of its axes.
     pub fn settings<'a>(&'a self, choice: &[usize]) -> impl Iterator<Item = &'a String> + use<'a> {
         let is_other = !self.over.is_empty() && choice.last() == Some(&0);
         let other = self.over.iter().filter(move |_| is_other);
@@ -80,7 +81,7 @@ struct SeenPoint {
 }
 
 impl SeenPoint {
-    /// Takes the combinations of a point in the order of the steps. Returns nothing if a combination has no value.
+    /// Takes the combinations of a point in the order of the steps. Returns `None` if a combination has no value.
     fn of(
         of_invariant: usize,
         invariant: &Invariant,
@@ -100,7 +101,7 @@ impl SeenPoint {
             let judged = match before {
                 None if invariant.along.is_some() => continue,
                 None => value,
-                // Of two zeros too.
+                // Equal values have ratio 1, zeros too.
                 Some((_, before)) if before == value => 1.0,
                 Some((_, before)) if more => value / before,
                 Some((_, before)) => before / value,

@@ -1,4 +1,4 @@
-//! The journal: a file beside a sweep's output with the results so far, from which an interrupted sweep goes on.
+//! The journal: a file beside a sweep's output with the results so far. An interrupted sweep continues from its journal.
 //!
 //! Each line is a hash of its text, a blank, and the text, which is JSON. The first line says which sweep it is. Each other
 //! line has the result of one combination, in the order in which they ended. A line that is cut off, or does not have its
@@ -22,20 +22,20 @@ use std::path::{Path, PathBuf};
 
 /// The form of the file.
 const FORM: u32 = 1;
-/// What is written is on the disk after so many seconds.
+/// Time after which written lines are brought to the disk, in seconds.
 const SYNC_S: f64 = 2.0;
 
-/// Which sweep a journal is of.
+/// Identity of a journal's sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Head {
     headtime_sweep: u32,
     version: String,
-    /// What is run: [`Plan::hash`].
+    /// Identity of the runs: [`Plan::hash`].
     hash: String,
     /// Hash of the names of the results' columns and of the invariants' metrics.
     columns: String,
     combinations: usize,
-    /// To say what has changed: keys and values, files and the hashes of their contents.
+    /// Keys with their values, and files with hashes of their contents. Both serve to name changes.
     keys: BTreeMap<String, String>,
     sources: BTreeMap<String, String>,
 }
@@ -55,7 +55,7 @@ struct JournalLine {
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// Since when something is written that may not be on the disk.
+    /// Time of the first write that may not be on the disk yet.
     unsynced: Option<Clock>,
     added: usize,
 }
@@ -63,9 +63,9 @@ pub struct Journal {
 /// The results that a journal already had.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// By combination.
+    /// Outcomes by combination.
     pub outcomes: BTreeMap<usize, Outcome>,
-    /// Lines that were damaged.
+    /// Number of damaged lines.
     pub damaged: usize,
 }
 
@@ -77,12 +77,11 @@ impl Journal {
         output.with_file_name(name)
     }
 
-    /// Opens the journal of a sweep, and reads what it has; drops that if told to `restart`.
+    /// Opens the journal of a sweep and reads its results. With `restart`, drops the results.
     ///
     /// # Errors
     ///
-    /// If it is of another sweep, or no journal; if another process has it; if it cannot be read or
-    /// written.
+    /// If the file belongs to another sweep, or is no journal; if another process has it; if it cannot be read or written.
     pub fn open(path: &Path, plan: &Plan, restart: bool) -> Result<(Journal, Kept), Fault> {
         let mut file = lock(path, "another sweep is writing it; give another --out")?;
         let mut content = Vec::new();
@@ -109,17 +108,17 @@ impl Journal {
         if end == 0 {
             journal.write(&head)?;
             journal.sync()?;
-            // The name too is to be there after a power failure.
+            // The name must survive a power failure too.
             sync_directory(path).map_err(fault)?;
         }
         Ok((journal, kept))
     }
 
-    /// Adds what came of a combination.
+    /// Adds the outcome of a combination.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
+    /// If the line cannot be written.
     pub fn add(&mut self, combination: usize, outcome: &Outcome) -> Result<(), Fault> {
         let (error, rows) = match outcome {
             Outcome::Failed(error) => (Some(error.clone()), Vec::new()),
@@ -137,14 +136,14 @@ impl Journal {
     fn write(&mut self, line: &impl Serialize) -> Result<(), Fault> {
         let text = serde_json::to_string(line).expect("a line has text keys");
         let line = format!("{} {text}\n", hash_of(&text));
-        // In one piece: what kills this process leaves whole lines behind.
+        // Writes the line in one piece, so that a kill leaves whole lines behind.
         let written = self.file.write_all(line.as_bytes());
         written.map_err(|error| Fault::writing(&self.path, &error))?;
         self.unsynced.get_or_insert_with(Clock::start);
         Ok(())
     }
 
-    /// Brings what was written to the disk, if that is due.
+    /// Brings written lines to the disk, if that is due.
     ///
     /// # Errors
     ///
@@ -156,7 +155,7 @@ impl Journal {
         }
     }
 
-    /// Brings everything written to the disk.
+    /// Brings all written lines to the disk.
     ///
     /// # Errors
     ///
@@ -169,7 +168,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the file: its results stand elsewhere.
+    /// Removes the file, since its results are stored elsewhere.
     ///
     /// # Errors
     ///
@@ -178,12 +177,12 @@ impl Journal {
         fs::remove_file(&self.path).map_err(|error| Fault::writing(&self.path, &error))
     }
 
-    /// How many outcomes were added.
+    /// Number of outcomes added.
     pub fn added(&self) -> usize {
         self.added
     }
 
-    /// Its name.
+    /// Name of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -193,12 +192,12 @@ impl Journal {
 struct JournalText {
     head: Head,
     kept: Kept,
-    /// Where its last whole line ends.
+    /// Offset at which the last whole line ends.
     end: u64,
 }
 
 impl JournalText {
-    /// Returns `None` if there is not even a whole first line. Then there was never another.
+    /// Returns `None` if there is no whole first line. In that case no other line was written.
     fn read(content: &[u8], path: &Path) -> Result<Option<JournalText>, Fault> {
         let mut lines = content
             .split_inclusive(|byte| *byte == b'\n')
@@ -306,7 +305,7 @@ impl Head {
         }
     }
 
-    /// Refuses results that are not those of the sweep `now`.
+    /// Refuses results of any sweep other than `now`.
     fn is_of(&self, now: &Head, path: &Path, has: usize) -> Result<(), Fault> {
         let same = |head: &Head| {
             (
@@ -328,7 +327,7 @@ impl Head {
         )))
     }
 
-    /// What has changed, in words.
+    /// Changes since the journal was written, in words.
     fn changes(&self, now: &Head) -> Vec<String> {
         /// More changes than that say less.
         const NAMED: usize = 4;

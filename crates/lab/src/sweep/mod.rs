@@ -1,7 +1,7 @@
 //! Runs a scenario for many values of its keys.
 //!
-//! A [`Sweep`] says what varies. A [`Plan`] has every combination of it, each a scenario of one run. [`Results`] are what
-//! the runs measured; a [`Journal`](journal::Journal) keeps them while the sweep runs. See docs/sweep.md for users, and
+//! A [`Sweep`] names the keys that vary and their values. A [`Plan`] has every combination, each a scenario of one run. [`Results`] hold
+//! the measurements, and a [`Journal`](journal::Journal) stores them while the sweep runs. See docs/sweep.md for users, and
 //! docs/design/2026-11-22-sweep.md for the reasons.
 
 mod invariant;
@@ -21,9 +21,9 @@ pub use invariant::{Invariant, doubtful, judge};
 pub use plan::{Combination, Plan};
 pub use results::Results;
 
-/// The columns before those of what was measured, behind the swept keys.
+/// Columns between the swept keys and the measured values.
 pub const FIRST_COLUMNS: [&str; 3] = ["combination", "origin", "program"];
-/// The columns behind.
+/// Columns behind the measured values.
 pub const LAST_COLUMNS: [&str; 2] = ["scenario_hash", "error"];
 
 /// Keys that may have a list of values in a scenario, each with its column of results. Each value makes a run. The last key varies
@@ -37,7 +37,7 @@ pub fn lists() -> impl Iterator<Item = (String, &'static str)> {
     before.chain(schedulers.into_iter().map(own))
 }
 
-/// The column that says the same as a key.
+/// Column that has the value of a key.
 pub fn column_of(key: &str) -> Option<&'static str> {
     let found = lists().find(|(own, _)| *own == key);
     found.map(|(_, column)| column)
@@ -59,14 +59,14 @@ pub enum Mode {
 /// A run to make: the step of each axis, and the invariant, if there is one.
 pub type Asked = (Vec<usize>, Option<usize>);
 
-/// What varies.
+/// Keys that vary, and the combinations to run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     /// Which combinations are run.
     pub mode: Mode,
-    /// What varies, the first most slowly.
+    /// Axes. The first varies most slowly.
     pub axes: Vec<SweptAxis>,
-    /// Of each key alone: which axes are crossed too.
+    /// Axes that [`Mode::Each`] crosses in pairs, in addition to each axis alone.
     pub pairs: Vec<[usize; 2]>,
     /// Number of combinations to draw.
     pub points: usize,
@@ -74,7 +74,7 @@ pub struct Sweep {
     pub invariants: Vec<Invariant>,
     /// Settings of runs that are made again, each KEY=VALUE.
     pub again: Vec<String>,
-    /// Where it is asked for.
+    /// Place of the sweep in the scenario or on the command line, for errors.
     pub place: Place,
 }
 
@@ -83,15 +83,15 @@ pub struct Sweep {
 pub struct SweptAxis {
     /// The keys, as they are written.
     pub keys: Vec<String>,
-    /// Where each stands.
+    /// Place of each key.
     places: Vec<Place>,
-    /// Its steps: a value for each key.
+    /// Steps of the axis, each with a value for each key.
     values: Vec<Vec<Node>>,
-    /// Of each key alone: at which step the others vary.
+    /// Step of this axis while other axes vary alone.
     pub base: usize,
 }
 
-/// The line of the file in which something stands; behind all lines if it stands in none.
+/// Line of a place in its file. Places outside a file come behind all lines.
 fn line_of(place: &Place) -> usize {
     match place {
         Place::Line(_, line) => *line,
@@ -100,17 +100,17 @@ fn line_of(place: &Place) -> usize {
 }
 
 impl SweptAxis {
-    /// Its name in messages and pictures: its first key.
+    /// Name in messages and pictures: the first key.
     pub fn name(&self) -> &str {
         &self.keys[0]
     }
 
-    /// How many steps it has.
+    /// Number of steps.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether it has none; never.
+    /// True if the axis has no steps, which never happens.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -133,7 +133,7 @@ impl SweptAxis {
         &self.places[0]
     }
 
-    /// The first of its lines, and its first key.
+    /// The first line of the axis, and its first key.
     fn line(&self) -> (usize, String) {
         let lines = self.places.iter().map(line_of);
         (lines.min().unwrap_or(usize::MAX), self.keys[0].clone())
@@ -147,7 +147,7 @@ impl SweptAxis {
 }
 
 impl Sweep {
-    /// What it says, by dotted key.
+    /// Content of the sweep, by dotted key.
     fn flat(&self) -> Vec<(String, String)> {
         let mut flat = Vec::new();
         for axis in &self.axes {
@@ -170,7 +170,7 @@ impl Sweep {
         flat
     }
 
-    /// How many choices of values there are; the scenario's own lists multiply them.
+    /// Number of choices of values. The scenario's own lists multiply this number.
     pub fn count(&self) -> u64 {
         let counts: Vec<usize> = self.axes.iter().map(SweptAxis::len).collect();
         match self.mode {
@@ -219,7 +219,7 @@ impl Sweep {
             return headtime_config::combinations(&counts).collect();
         }
         if self.mode == Mode::Draw {
-            // Fewer points of the same seed are the first of these.
+            // Fewer points of the same seed are the first of these points.
             let (mut random, mut drawn) = (Random::keyed(seed, 0, 0), BTreeSet::new());
             let mut step = |count: &usize| random.below(*count as u64) as usize;
             let draw = || counts.iter().map(&mut step).collect::<Vec<usize>>();
@@ -291,7 +291,7 @@ mod tests {
         assert_eq!(take("seed = 1").unwrap(), None);
     }
 
-    /// The file's order is that of its lines, not of its keys' names or of how they are written.
+    /// Axes follow the order of lines, and not the names or the notation of keys.
     #[test]
     fn keys_stand_in_the_order_of_the_file() {
         let names = |text: &str| -> Vec<String> {

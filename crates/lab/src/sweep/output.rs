@@ -14,7 +14,7 @@ use serde::Serialize;
 /// Failures that the table names one by one.
 const NAMED: usize = 10;
 
-/// A row of the results: a combination, and what was measured of it or why nothing was.
+/// A row of the results: a combination, and its measurements or the reason why there are none.
 #[derive(Clone, Copy)]
 struct OutputRow<'a> {
     plan: &'a Plan,
@@ -63,7 +63,7 @@ impl<'a> OutputRow<'a> {
     }
 }
 
-/// What is known of a run that was not made: which of those that a scenario's own lists make it is.
+/// Field of a column for a run without measurements, from the run's place among the scenario's own lists.
 pub fn of_cell(combination: &Combination, column: &str) -> Field {
     let (Some(cell), Some(scenario)) = (&combination.cell, &combination.scenario) else {
         return Field::Nothing;
@@ -82,8 +82,7 @@ pub fn of_cell(combination: &Combination, column: &str) -> Field {
     }
 }
 
-/// The results as CSV: a line for each combination, and below it one for each of its programs and
-/// origins where there are several.
+/// The results as CSV: a line for each combination, and below it a line for each program and origin if there are several.
 pub fn csv(plan: &Plan, results: &Results) -> String {
     let mut text = String::new();
     for row in lines(plan, results) {
@@ -96,7 +95,7 @@ pub fn csv(plan: &Plan, results: &Results) -> String {
     text
 }
 
-/// The results as JSON: what was swept, and a row on a line for each line of the CSV.
+/// The results as JSON: the swept keys, and a row on a line for each line of the CSV.
 pub fn json(plan: &Plan, results: &Results) -> String {
     let keys: Vec<&String> = plan.sweep.axes.iter().flat_map(|axis| &axis.keys).collect();
     let rows: Vec<String> = lines(plan, results)
@@ -119,7 +118,7 @@ fn json_of(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("names are text")
 }
 
-/// The rows of the table, as far as it matters for why some are equal.
+/// Rows of the table with the values that explain why some are equal.
 fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
     let row = |(number, outcome): (usize, &Outcome)| {
         let axes = plan.sweep.axes.iter();
@@ -135,7 +134,7 @@ fn served(plan: &Plan, outcomes: &[Outcome]) -> Vec<Served> {
     outcomes.iter().enumerate().filter_map(row).collect()
 }
 
-/// The combinations that a plan has, for people; `outcomes` are nothing if none was run.
+/// The combinations of a plan, for people; `results` is `None` if no run was made.
 pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> String {
     let none: Vec<Outcome> = Vec::new();
     let outcomes = results.map_or(&none, |results| &results.0);
@@ -186,7 +185,7 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
     text
 }
 
-/// What all combinations have in common, as words, and what they differ in, as columns.
+/// Words that all combinations share, and columns in which combinations differ.
 pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColumn>) {
     let all = &plan.combinations;
     let mut shared = vec![match all.len() {
@@ -211,7 +210,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
             }
         }
     }
-    // What the scenario's own lists make, beside what is swept.
+    // Columns that the scenario's own lists make, beside the swept keys.
     let usual = Header::default();
     for (key, name) in lists() {
         let cells: Vec<String> = (0..all.len())
@@ -222,7 +221,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
         let constant = cells.windows(2).all(|pair| pair[0] == pair[1]);
         let keys = plan.sweep.axes.iter().flat_map(|axis| &axis.keys);
         let swept = keys.into_iter().any(|own| *own == key);
-        // The usual goes without saying.
+        // Usual values are left out.
         let is_usual = match cells[0].as_str() {
             "true" | "false" | "" => true,
             value => usual.words().any(|word| word == (name, value)),
@@ -236,7 +235,7 @@ pub fn chosen(plan: &Plan, outcomes: &[Outcome]) -> (Vec<String>, Vec<TableColum
     (shared, columns)
 }
 
-/// What describes a combination, as measured or as planned.
+/// Value of a column of a combination, as measured or as planned.
 pub fn described(plan: &Plan, outcomes: &[Outcome], number: usize, column: &str) -> Field {
     let measured = outcomes
         .get(number)

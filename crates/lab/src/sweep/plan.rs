@@ -1,4 +1,4 @@
-//! Plans a sweep: every combination, and what is wrong with it, before anything runs.
+//! Plans a sweep: lists every combination and its errors before anything runs.
 
 use super::{Asked, Mode, Sweep, SweptAxis, column_of};
 use crate::batch;
@@ -15,36 +15,36 @@ use std::collections::BTreeMap;
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Combination {
-    /// Which step of each axis.
+    /// Step of each axis.
     pub choice: Vec<usize>,
     /// The invariant of the run, if there is one.
     pub invariant: Option<usize>,
-    /// What it is among those that the scenario's own lists make; nothing if it is no scenario.
+    /// Place among the runs of the scenario's own lists. `None` if the combination is no valid scenario.
     pub cell: Option<Cell>,
-    /// What is run; nothing if it is no scenario.
+    /// Scenario to run. `None` if the combination is no valid scenario.
     pub scenario: Option<Scenario>,
-    /// Names it, see [`crate::report::Report::scenario_hash`]; empty if it cannot be run.
+    /// Identifies the scenario, see [`crate::report::Report::scenario_hash`]; empty if the combination cannot run.
     pub hash: String,
-    /// Why it cannot be run.
+    /// Reason why the combination cannot run, if there is one.
     pub error: Option<String>,
 }
 
 /// All runs, in the order of the results.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What varies.
+    /// The sweep.
     pub sweep: Sweep,
-    /// What it shows, in a line.
+    /// Title, in a line.
     pub title: Option<String>,
     /// The runs.
     pub combinations: Vec<Combination>,
-    /// What was assumed or changed on the way, for people; each once.
+    /// Assumptions and changes during preparation, for people; each once.
     pub notes: Vec<String>,
-    /// What the scenarios name, drives and files, and a hash of the contents of each.
+    /// Drives and files that the scenarios name, each with a hash of its contents.
     pub sources: BTreeMap<String, String>,
     /// The keys of the text and their values.
     pub keys: BTreeMap<String, String>,
-    /// Names the whole: the choices, and the hash and seed of each.
+    /// Identifies the whole plan: the choices, and the hash and seed of each.
     pub hash: String,
 }
 
@@ -53,15 +53,15 @@ pub struct Plan {
 pub struct Making<'a> {
     /// The most runs, repeats included.
     pub most: u64,
-    /// Combinations looked at a time; as many as there are processors if absent.
+    /// Combinations checked at a time; as many as there are processors if absent.
     pub jobs: Option<u16>,
-    /// What the scenarios share.
+    /// Stock that the scenarios share.
     pub stock: &'a Stock,
-    /// How far it is.
+    /// Progress of the checks.
     pub progress: &'a Progress,
 }
 
-/// A combination as it was checked before it runs.
+/// A combination after its check.
 struct Checked {
     combination: Combination,
     problem: Option<Problem>,
@@ -69,12 +69,12 @@ struct Checked {
     sources: Vec<(String, String)>,
 }
 
-/// What is wrong with a combination.
+/// Problem of a combination.
 #[derive(Clone, Debug)]
 enum Problem {
-    /// It is no scenario; the error has its place.
+    /// The combination is no valid scenario; the error has its place.
     Text(TreeError),
-    /// It cannot be run.
+    /// The scenario cannot run.
     Run(Fault),
 }
 
@@ -88,15 +88,15 @@ impl Problem {
 }
 
 impl Plan {
-    /// Looks at every combination: reads what it names, and finds out whether it can be run.
+    /// Checks every combination: reads its drives and files, and finds out whether it can run.
     ///
-    /// `again` are runs to make again, with the settings for that; without, all runs of the sweep are planned.
-    /// `table` is the scenario without its `[sweep]`, `place` stands for the whole of it in errors.
+    /// `again` are runs to make again, with the settings for that. If absent, all runs of the sweep are planned. `table` is the scenario
+    /// without its `[sweep]`; `place` stands for the whole table in errors.
     ///
     /// # Errors
     ///
-    /// If there are too many; if a key is none, or a value is wrong in all combinations that have it.
-    /// What is wrong with some only is kept with these.
+    /// If there are too many runs, if a key is unknown, or if a value is wrong in all combinations that have it. Errors of single
+    /// combinations stay with the combinations.
     pub fn new(
         mut sweep: Sweep,
         again: Option<Vec<Asked>>,
@@ -177,7 +177,7 @@ impl Plan {
         })
     }
 
-    /// What a combination is called in messages: its number, and what was chosen.
+    /// Name of a combination in messages: its number and its values.
     pub fn name(&self, number: usize) -> String {
         let combination = &self.combinations[number];
         let chosen = describe(&self.sweep.axes, &combination.choice, None);
@@ -196,9 +196,8 @@ pub fn describe(axes: &[SweptAxis], choice: &[usize], without: Option<usize>) ->
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Finds out where each key stands while others vary. It stands where the scenario has it, given or
-/// by default; that value becomes a step if it is none. If the scenario has nothing, it stands at
-/// the first step, which is put into the scenario.
+/// Finds the step of each axis while others vary. The step is the scenario's value, given or by default. If no step has this value, the
+/// value becomes a step. If the scenario has no value, the axis stands at the first step, which is put into the scenario.
 fn settle(axes: &mut [SweptAxis], base: &mut Table, place: &Place) -> Result<(), TreeError> {
     for axis in &*axes {
         let given: Vec<_> = axis.keys.iter().map(|key| base.at(key)).collect();
@@ -225,7 +224,7 @@ fn settle(axes: &mut [SweptAxis], base: &mut Table, place: &Place) -> Result<(),
             });
         }
     }
-    // What it lacks to be one it takes from the sweep.
+    // Values that the scenario lacks to be valid come from the sweep.
     let read = |table: &Table| Scenario::from_table(table, place.clone());
     let mut put: Vec<usize> = Vec::new();
     for (number, axis) in axes.iter().enumerate() {
@@ -235,7 +234,7 @@ fn settle(axes: &mut [SweptAxis], base: &mut Table, place: &Place) -> Result<(),
         }
     }
     for (number, axis) in axes.iter_mut().enumerate() {
-        // What is wrong is told later, with its combination.
+        // Errors are reported later, with their combinations.
         let Ok(stands) = read(base) else { break };
         let same = |step: &usize| {
             let mut table = base.clone();
@@ -290,7 +289,7 @@ fn scenario(
     }
 }
 
-/// The runs that a scenario's own lists make.
+/// Runs that a scenario's own lists make.
 fn expand(
     ((choice, invariant), scenario): (Asked, Result<Scenario, TreeError>),
 ) -> Vec<(Combination, Option<Problem>)> {
@@ -359,7 +358,7 @@ fn refuse_many(sweep: &Sweep, runs: u64, most: u64) -> Result<(), TreeError> {
     })
 }
 
-/// Refuses what can never be right: a value that is wrong in every combination that has it.
+/// Refuses values that are wrong in every combination that has them.
 fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
     let fault = |problem: &Problem, place: &Place, what: String| match problem {
         Problem::Text(error) => Fault::from(error.clone()),
@@ -373,7 +372,7 @@ fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
         }
     };
     let problems = || found.iter().filter_map(|one| one.problem.as_ref());
-    // Of one key alone its values are told apart below.
+    // The values of a single axis are judged one by one below.
     if problems().count() == found.len() && sweep.axes.len() > 1 {
         let first = &found[0].combination;
         let chosen = describe(&sweep.axes, &first.choice, None);
@@ -381,7 +380,7 @@ fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
             1 => chosen,
             _ => format!("no combination can be run; the first, {chosen}"),
         };
-        // One that is at the fault of a value itself says most.
+        // A problem at the place of a swept value says most.
         let values = sweep.axes.iter().flat_map(|axis| &axis.values).flatten();
         let places: Vec<&Place> = values.map(|node| &node.place).collect();
         let of_a_value = |problem: &&Problem| match problem {
@@ -402,7 +401,7 @@ fn refuse_wrong(sweep: &Sweep, found: &[Checked]) -> Result<(), Fault> {
         }
     }
     for (number, axis) in sweep.axes.iter().enumerate() {
-        // Of each step: the problems, as long as there is nothing but problems.
+        // Problems of each step, as long as every combination of the step has one.
         let mut wrong: Vec<Option<Vec<&Problem>>> = vec![Some(Vec::new()); axis.len()];
         for one in found {
             let step = &mut wrong[one.combination.choice[number]];

@@ -1,4 +1,4 @@
-//! Reads what a sweep varies: `[sweep]` of a scenario, and `--vary`.
+//! Reads the keys that a sweep varies: `[sweep]` of a scenario, and `--vary`.
 
 use super::{FIRST_COLUMNS, Invariant, LAST_COLUMNS, Mode, Sweep, SweptAxis, line_of};
 use crate::fault::did_you_mean;
@@ -10,22 +10,21 @@ use headtime_config::{Error, Many, Node, OneOrList, Place, Placed, Table, Value,
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// What stands in `[sweep]` beside the keys of a scenario.
+/// Words in `[sweep]` that are not keys of a scenario.
 const WORDS: [&str; 6] = ["mode", "pairs", "points", "again", "together", "invariant"];
 
 impl Sweep {
-    /// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each of `vary`,
-    /// `KEY=LIST`, a key in place of its values there, or beside the others. Nothing if there is
-    /// neither.
+    /// Takes the sweep out of the table of a scenario: its `[sweep]`, and a key for each `KEY=LIST` of `vary`. A key of `vary` replaces the
+    /// same key of `[sweep]`, or joins the others. `None` if there is neither.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, with its place. Values are looked at by [`Plan::new`](super::plan::Plan::new).
+    /// An error in the sweep, with its place. [`Plan::new`](super::plan::Plan::new) checks the values.
     pub fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
         take(table, vary)
     }
 
-    /// The swept key that another is about, however it is written, and where it stands.
+    /// The swept key that overlaps another key, in any notation, and its place.
     pub fn key_at(&self, table: &Table, key: &str) -> Option<(&str, &Place)> {
         let full = table.full_key(key);
         let keys = self.axes.iter();
@@ -80,8 +79,7 @@ struct Pair {
     other: String,
 }
 
-/// Takes what is to vary out of the table of a scenario: its `[sweep]`, and for each option a key in
-/// place of its values there, or beside the others. Nothing if there is neither.
+/// Takes the sweep out of the table of a scenario, see [`Sweep::take`].
 fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
     let node = table.take("sweep");
     let mut mode = Mode::Cross;
@@ -114,7 +112,7 @@ fn take(table: &mut Table, vary: &[String]) -> Result<Option<Sweep>, Error> {
             if keys.is_empty() {
                 return Err(error(section.place(), "sweep.together", "names no key"));
             }
-            // The first of the file names them all.
+            // The first key in the file names them all.
             keys.sort_by_key(|(_, node)| line_of(&node.place));
             axes.push(axis(keys)?);
         }
@@ -228,7 +226,7 @@ fn leaves(table: &Table) -> Vec<(String, Node)> {
     found
 }
 
-/// What one key takes, or several keys together.
+/// Axis of one key, or of several keys that vary together.
 fn axis(keys: Vec<(String, Node)>) -> Result<SweptAxis, Error> {
     let mut names = Vec::new();
     let mut places = Vec::new();
@@ -325,7 +323,7 @@ fn vary(table: &Table, axes: &mut Vec<SweptAxis>, text: &str) -> Result<(), Erro
     }
 }
 
-/// Refuses what cannot be a key of a scenario, and keys that are in each other's way.
+/// Refuses invalid keys of a scenario, and keys that conflict.
 fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
     let mut before: Vec<(String, &str, &Place)> = Vec::new();
     let taken = FIRST_COLUMNS
@@ -371,7 +369,7 @@ fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether two full keys are the same, or one is within the other.
+/// True if two full keys are equal, or one is within the other.
 fn overlap(one: &str, other: &str) -> bool {
     let within = |inner: &str, outer: &str| {
         let rest = inner.strip_prefix(outer);

@@ -5,27 +5,28 @@ use crate::report::catalogue::{Measure, columns};
 use crate::report::field::Field;
 use crate::report::row::Row;
 
-/// What came of every combination, in their order.
+/// Outcomes of all combinations, in their order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results(pub Vec<Outcome>);
 
-/// What came of one combination.
+/// Outcome of one combination.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// What was measured: the whole, then its programs and origins where there are several.
+    /// Measured rows: the whole run, then its programs and origins if there are several.
     Rows(Vec<MeasuredRow>),
-    /// Why nothing was.
+    /// Reason why nothing was measured.
     Failed(String),
 }
 
-/// One row of what was measured.
+/// One row of measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRow {
-    /// Whose figures they are.
+    /// Name of the row: the whole run, a workload, a program or an origin.
     pub origin: String,
-    /// Of which program; nothing if of none.
+    /// Number of the row's program; [`Field::Nothing`] if the row has no program.
     pub program: Field,
-    /// One field for each column, see [`columns`]. The whole of a run with invariants has the metric of each invariant behind.
+    /// One field for each column, see [`columns`]. In a run with invariants, the row of the whole run ends with the metric of each
+    /// invariant.
     pub fields: Vec<Field>,
 }
 
@@ -49,7 +50,7 @@ impl Outcome {
         Outcome::Rows(rows.collect())
     }
 
-    /// Whether nothing was measured.
+    /// True if nothing was measured.
     pub fn is_failure(&self) -> bool {
         matches!(self, Outcome::Failed(_))
     }
@@ -73,7 +74,7 @@ impl Outcome {
 }
 
 impl Results {
-    /// How many combinations failed.
+    /// Number of failed combinations.
     pub fn failed(&self) -> usize {
         self.0.iter().filter(|outcome| outcome.is_failure()).count()
     }

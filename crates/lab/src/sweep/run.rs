@@ -17,20 +17,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct RunOptions<'a> {
     /// Runs made at a time; as many as there are processors if absent.
     pub jobs: Option<u16>,
-    /// What they share, and whether to end.
+    /// Shared stock and progress, and the check for an early end.
     pub with: With<'a>,
-    /// What is there already, by combination.
+    /// Outcomes that are there already, by combination.
     pub kept: BTreeMap<usize, Outcome>,
-    /// Where each goes when it is done.
+    /// Journal that receives each new outcome.
     pub journal: Option<&'a mut Journal>,
 }
 
-/// Makes all runs of a plan that are not there yet.
+/// Makes all runs of a plan that have no outcome yet.
 ///
 /// # Errors
 ///
-/// [`Fault::Interrupted`] if told to stop, and what is wrong with the journal. What is wrong with a
-/// combination is its outcome.
+/// [`Fault::Interrupted`] if told to stop, and the errors of the journal. Errors of a combination become its outcome.
 pub fn run(plan: &Plan, running: RunOptions<'_>) -> Result<Results, Fault> {
     let with = running.with;
     run_by(plan, running, |number, repeat| {
@@ -98,7 +97,7 @@ fn run_by(
         fault,
         ..
     } = gathering;
-    // What is done stays done, whatever went wrong.
+    // Finished outcomes stay in the journal even after an error.
     let synced = journal.map_or(Ok(()), Journal::sync);
     started?;
     fault.map_or(Ok(()), Err)?;
@@ -114,10 +113,10 @@ struct Piece {
     made: MadeRepeat,
 }
 
-/// Why there is none.
+/// Reason for a missing piece.
 enum Trouble {
     Fault(Fault),
-    /// A promise of the program was broken, and this is what it says.
+    /// The program panicked with this message.
     Bug(String),
 }
 
@@ -139,29 +138,29 @@ fn one(plan: &Plan, number: usize, repeat: u32, with: With<'_>) -> Result<Piece,
     Ok(Piece { prepared, made })
 }
 
-/// What a panic said.
+/// Message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     text.unwrap_or("without a word").to_owned()
 }
 
-/// Takes what was made, puts the repeats of a run together, and keeps what came of it.
+/// Takes pieces, joins the repeats of each run, and stores the outcomes.
 struct Gathering<'a> {
     plan: &'a Plan,
-    /// By task: the combination and the repeat.
+    /// Combination and repeat of each task.
     repeats: Vec<(usize, u32)>,
-    /// By combination: others with the same run.
+    /// Other combinations with the same run, by combination.
     alike: BTreeMap<usize, Vec<usize>>,
-    /// Of combinations of which some repeats are there, by repeat.
+    /// Pieces of combinations whose repeats are incomplete, by repeat.
     pieces: BTreeMap<usize, BTreeMap<u32, Result<Piece, Trouble>>>,
     outcomes: Vec<Option<Outcome>>,
-    /// How many are there, and how many of them failed.
+    /// Number of outcomes so far; `failed` counts the failures among them.
     done: usize,
     failed: usize,
     journal: Option<&'a mut Journal>,
     with: With<'a>,
-    /// Why it ended early.
+    /// Reason for an early end.
     fault: Option<Fault>,
 }
 
@@ -194,7 +193,7 @@ impl Gathering<'_> {
             return Ok(());
         }
         let pieces = self.pieces.remove(&number).unwrap_or_default();
-        // Of several faults the one of the first repeat, whichever came first.
+        // The fault of the first repeat counts, even if another came earlier.
         let pieces: Result<Vec<Piece>, Trouble> = pieces.into_values().collect();
         let (outcome, keep) = match pieces {
             Ok(pieces) => {
@@ -203,7 +202,7 @@ impl Gathering<'_> {
                 (sum_up_pieces(pieces, &judged)?, true)
             }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
-            // Whoever mends it wants to see what comes of it.
+            // The journal skips the outcome, so that the run is made again once the bug is fixed.
             Err(Trouble::Bug(text)) => {
                 let text = format!("a bug: the program gave up this run: {text}");
                 (Outcome::Failed(text), false)
@@ -285,7 +284,7 @@ mod tests {
         seed = [1, 2, 3, 4]
     ";
 
-    /// A run that breaks a promise of the program takes no other with it, and is not kept as done.
+    /// A run that panics ends no other run, and the journal does not count it as done.
     #[test]
     fn a_run_that_panics_is_a_row_that_is_made_again() {
         let mut table = Table::parse("s.toml", SWEEP).unwrap();

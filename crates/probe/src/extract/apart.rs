@@ -1,10 +1,11 @@
-//! Walks over drives whose buffer holds dozens of places: each look is at a track of its own.
+//! Walk over drives whose buffer holds dozens of places: each sample is on a track of its own.
 //!
-//! There, a second look at a track is answered by the buffer, and to drive a sector out takes as many
-//! reads. So nothing is looked at twice: between two addresses any place on a track says whether the rule holds
-//! there, halving stops at a track, and what begins behind it is solved from looks on other tracks
-//! ([`super::solve`]). Rows end where a track does, which need not be looked at; where one does not, the turn
-//! from track to track gives its place away on any track behind it.
+//! On such a drive the buffer answers a second sample of a track, and evicting a sector takes dozens of reads. The walk therefore never
+//! samples a place twice. Any place on a track between two addresses shows if the rule holds there. Halving stops at a track, and the row
+//! behind it is solved from samples on other tracks ([`super::solve`]).
+//!
+//! Rows are assumed to end with a track, without a sample at the end. If a row ends within a track, the skew from track to track reveals
+//! the place on any later track.
 
 use super::begun::{ALIKE, MOST_SLIPPED};
 use super::bench::{AHEAD, MOST_TRACK};
@@ -14,31 +15,31 @@ use super::turns::near;
 use super::walk::Walk;
 use super::zone::Row;
 
-/// Places that are tried until one is not in the buffer.
+/// Attempts to find a place that is not in the buffer.
 const TRIES: usize = 12;
-/// Sectors of 512 bytes that the first tracks may have.
+/// Range of lengths of the drive's first tracks, in sectors of 512 bytes.
 const LENGTHS: [u64; 2] = [256, MOST_TRACK];
-/// Looks from which the first tracks are solved.
+/// Fewest and most samples from which the first tracks are solved.
 const LEAST_FIRST: usize = 12;
 const MOST_FIRST: usize = 32;
-/// The first of so many parts of a track is where tracks of other lengths are alike.
+/// Divisor: in the first `1 / FRONT` of a track, tracks of different lengths look alike.
 const FRONT: u64 = 16;
-/// Looks in a row that agree by chance, at most.
+/// Most samples in a row that are discarded as chance agreement.
 const MOST_DOUBTS: usize = 4;
-/// How much farther the next look is at a row of which little was seen, where answers come when they should.
+/// Distance of the next sample, as a multiple of the tracks over which the skew is known. Half of it where answer times vary.
 const FARTHER: u64 = 4;
 
-/// A rule holds up to an address, and not at a look behind it.
+/// Interval in which a rule ends: the rule holds at `low` and fails at `high`.
 struct Between {
     low: u64,
     high: Glance,
-    /// Looks on the way, up to `low`, any of which may agree by chance: none where answers come when they should.
+    /// Agreeing samples up to `low`, each of which may agree by chance. Empty where answer times are exact.
     agreed: Vec<Agreed>,
-    /// Looks that agreed where another row would, too.
+    /// Number of agreeing samples that other rows would match, too.
     unsure: usize,
 }
 
-/// A look that agreed with a rule, and what that was before it was made to go through the look.
+/// A sample that agreed with a rule, and the rows and fit before they were adjusted to the sample.
 struct Agreed {
     look: Glance,
     rows: Vec<Row>,
@@ -46,7 +47,7 @@ struct Agreed {
 }
 
 impl Walk<'_, '_> {
-    /// One step where looks are dear.
+    /// Makes one step with each sample on a track of its own.
     pub(super) fn go_on_apart(&mut self) -> Result<(), ExtractError> {
         let capacity = self.bench.capacity();
         let good = self.at.upto - 1;
@@ -54,7 +55,7 @@ impl Walk<'_, '_> {
         let left = self.left_of_row(good).filter(|left| *left > 0);
         let end = left.map(|left| good + left - 1);
         let end = end.filter(|end| *end < capacity);
-        // As far as the turn of the tracks is known.
+        // The reach of a row is limited by the tracks over which its skew is known.
         let reach = match self.zone().cycle {
             0 => good + data * (self.farther() - 1) * self.at.fitted.max(1),
             _ => good + self.at.step.max(data),
@@ -63,7 +64,7 @@ impl Walk<'_, '_> {
             return self.row_ends(good, end);
         }
         let to = reach.min(capacity - 1);
-        // Not on the track that was the last to be looked at, if there is another.
+        // Avoids the track that was sampled last, if there is another.
         let from = match to - good > 2 * data {
             true => to - data,
             false => good + 1,
@@ -72,7 +73,7 @@ impl Walk<'_, '_> {
             None => self.at.upto = to + 1,
             Some(look) if self.agrees(look) => {
                 self.note(look);
-                // One place on the way, too, where the rule is not only this row's.
+                // A rule that covers several rows is also sampled halfway.
                 let middle = good + (to - good) / 2;
                 if self.zone().cycle > 0 && middle - good > data {
                     let (from, to) = (middle - data / 2, middle + data / 2);
@@ -94,12 +95,12 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Begins the first row of all, of which nothing is known. Returns false, having done nothing, if that cannot be said.
+    /// Starts the first row of the drive without any prior knowledge. Returns false if no row explains the samples.
     pub(super) fn first_of_all(&mut self) -> Result<bool, ExtractError> {
         if self.first_apart()? {
             return Ok(true);
         }
-        // Two of the places may have been on one track, and the drive may stay on it behind the second.
+        // Two of the places may have been on one track, and the drive may read on there behind the second.
         self.bench.stays = true;
         self.bench.drive_out()?;
         let found = self.first_apart()?;
@@ -108,8 +109,8 @@ impl Walk<'_, '_> {
         Ok(found)
     }
 
-    /// Begins the first row of all: places on the way, as far apart that the drive has not
-    /// read ahead from one to the next. Returns false, having done nothing, if they do not say what it is.
+    /// Starts the first row of the drive from samples that are farther apart than the drive reads ahead. Returns false, and changes
+    /// nothing, if no row explains the samples.
     fn first_apart(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let unit = self.bench.unit();
@@ -140,7 +141,7 @@ impl Walk<'_, '_> {
         Ok(false)
     }
 
-    /// A row is expected to end at an address: its last track is as it should be, the next one is not.
+    /// Checks an expected end of a row: a sample on its last track must agree with the rule, and a sample on the next track must not.
     fn row_ends(&mut self, good: u64, end: u64) -> Result<(), ExtractError> {
         let capacity = self.bench.capacity();
         let data = self.zone().row_of(good).data;
@@ -169,7 +170,7 @@ impl Walk<'_, '_> {
             }
         };
         if self.agrees(look) {
-            // It is longer than the one before.
+            // The row is longer than the row before it.
             self.at.upto = look.lba + 1;
             self.at.step = 2 * data;
             return Ok(());
@@ -177,7 +178,7 @@ impl Walk<'_, '_> {
         self.begins(good, end, look, None).map(|_| ())
     }
 
-    /// An address is not where the rule has it: finds the track behind which that is so, and why.
+    /// Explains a sample that contradicts the rule: finds the track behind which the rule fails, and the row that starts there.
     fn breaks(&mut self, good: u64, bad: Glance) -> Result<(), ExtractError> {
         let mut between = Between {
             low: good,
@@ -194,7 +195,7 @@ impl Walk<'_, '_> {
             if self.begins(low, low, high, doubt)? {
                 break;
             }
-            // It agreed by chance.
+            // No row fits behind the last sample that agreed: it agreed by chance.
             if let Some(last) = last {
                 between.high = last.look;
                 self.zone().rows = last.rows;
@@ -205,7 +206,7 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Halves what is between two addresses down to a part of a track, or as long as something is there that is in no buffer.
+    /// Halves the interval down to a part of a track, or until all places in it may be in the buffer.
     fn halve(&mut self, between: &mut Between) -> Result<(), ExtractError> {
         loop {
             let low = between.low;
@@ -227,7 +228,7 @@ impl Walk<'_, '_> {
             };
             let mut holds = self.agrees(look);
             if !holds && !self.bench.is_quiet() {
-                // It may be late. What cannot be asked again says nothing.
+                // The answer may have been late. Without a second sample nothing is known.
                 let other = self.beside(look, between.high.lba)?;
                 let Some(other) = other.filter(|other| other.lba > low) else {
                     return Ok(());
@@ -239,7 +240,7 @@ impl Walk<'_, '_> {
             let spot = self.zone().spot_of(look.lba);
             let is_front = spot.slot < self.zone().rows[spot.row].data / FRONT;
             match holds {
-                // So would another row be.
+                // Another row would agree at the front of a track, too.
                 true if is_front && between.unsure < TRIES => between.unsure += 1,
                 true if is_front => return Ok(()),
                 true => {
@@ -258,9 +259,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Between `low`, where the rule holds, and a look where it does not, something else begins: not before
-    /// `end` is passed. Finds out what. `doubt` is the look at `low`, if that may agree by chance: returns false,
-    /// having done nothing, if it does.
+    /// Finds the row or slip that starts between `low`, where the rule holds, and the sample `bad`, where it fails. The start is behind
+    /// `end`. `doubt` is the sample at `low`, if this sample may agree by chance. Returns false if it probably does.
     fn begins(
         &mut self,
         low: u64,
@@ -282,12 +282,12 @@ impl Walk<'_, '_> {
         let offs: Vec<f64> = seen.iter().map(|look| self.off_of(*look)).collect();
         let last = *seen.last().expect("one");
         if offs.len() > 1 && offs[1..].iter().all(|off| off.abs() < tolerance) {
-            // What is behind it is where it should be.
+            // The samples behind `bad` are in place.
             self.at.odd.push(bad.lba);
             self.note(last);
             return Ok(true);
         }
-        // Less than a sector is what the skew was not yet known to.
+        // A deviation of less than a sector comes from an inexact skew.
         let small = f64::max(0.65 * self.bench.fineness() / slots as f64, 1.5 * tolerance);
         if offs.iter().all(|off| off.abs() < small) && low == end {
             for look in seen {
@@ -309,7 +309,7 @@ impl Walk<'_, '_> {
             {
                 return Ok(false);
             }
-            // Tracks as long that turn by some sectors more are those of a scratch.
+            // Tracks of the same length with an extra skew of some sectors belong to a scratch.
             if let Some(solved) = solved.filter(|solved| !self.is_scratch(low, solved)) {
                 let border = self.border(low.max(end), bad.lba);
                 let start = self.start_of(solved, border, low, bad.lba)?;
@@ -326,7 +326,7 @@ impl Walk<'_, '_> {
         if doubt.is_some() {
             return Ok(false);
         }
-        // Whatever it is, it is looked at the dear way.
+        // No explanation fits: the border is searched with repeated reads, at their cost.
         let (low, high) = self.narrow_from_above(low, bad.lba)?;
         self.at.upto = low + 1;
         self.break_at(high);
@@ -334,8 +334,8 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Returns true, having noted it, if some places are slipped in front of looks behind `low`. A scratch goes over
-    /// more than one track, so that each look may have more of them in front.
+    /// Returns true, and notes the slips, if slipped places behind `low` explain the samples `seen`. A scratch crosses more than one track,
+    /// and each sample may then have more slips in front.
     fn slipped(&mut self, low: u64, seen: &[Glance], scratch: bool) -> Result<bool, ExtractError> {
         let before = self.zone().clone();
         let mut last = low;
@@ -347,7 +347,7 @@ impl Walk<'_, '_> {
                 if counts == 1 && !scratch || !self.slip_before(last, *look) {
                     break;
                 }
-                // As many sectors of the medium on each track, or twice that.
+                // A scratch slips the same number of places on each track, or twice that number.
                 let more = self.zone().later(look.lba).abs_diff(places);
                 places = self.zone().later(look.lba);
                 (common, most) = (divisor(common, more), most.max(more));
@@ -360,13 +360,13 @@ impl Walk<'_, '_> {
             holds += 1;
             last = look.lba;
         }
-        // One that agrees as it is does so by chance.
+        // Where answers vary, samples that agree without a slip may do so by chance.
         if counts == 0 && self.bench.vary > 0.0 {
             holds = 0;
         }
         let mut sure = holds > counts || holds > 2;
         if holds > 0 && !sure && self.bench.vary == 0.0 {
-            // Another place on the last of these tracks. Where answers vary too many places agree by chance.
+            // Check another place on the last of these tracks. Where answers vary, too many places agree by chance.
             let spot = self.zone().spot_of(last);
             let left = self.zone().rows[spot.row].data - spot.slot;
             if left > self.bench.parts(64)
@@ -384,12 +384,12 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Returns true, having noted it, if a look is where it should be with some places slipped behind `last`.
+    /// Returns true, and notes the slip, if slipped places behind `last` explain a sample.
     fn slip_before(&mut self, last: u64, look: Glance) -> bool {
         let row = *self.zone().row_of(look.lba);
         let later = self.zone().later(last);
         let off = self.off_of(look);
-        // By a slip, what was the end of a track may have come to the next one.
+        // A slip may move sectors from the end of a track to the next track.
         let grain = self.bench.grain() as f64;
         let counts = [off, off - row.skew, off - row.enter]
             .map(|off| (libm::round(near(off) * row.slots as f64 / grain) * grain) as i64);
@@ -410,8 +410,8 @@ impl Walk<'_, '_> {
         false
     }
 
-    /// A look at an address that is in no buffer, not before and not behind the given ones: where there is a choice far
-    /// on a track, since tracks of other lengths begin alike.
+    /// Samples an address in `from..=to` that is not in the buffer. Prefers places far along a track, since tracks of different lengths
+    /// look alike at their start.
     pub(super) fn glance_within(
         &mut self,
         from: u64,
@@ -450,8 +450,8 @@ impl Walk<'_, '_> {
         self.off_of(look).abs() < self.tolerance_at(look.lba)
     }
 
-    /// Another look beside one that was not where it should be, if answers may be late: a track on, if that is before an address,
-    /// since what begins before a place has not ended there; else on the same track.
+    /// Samples another place near one with an unexpected angle, in case its answer was late. The place is one track on, if that is before
+    /// `upto`, because a row that starts before `look` has not ended there. Else it is on the same track.
     fn beside(&mut self, look: Glance, upto: u64) -> Result<Option<Glance>, ExtractError> {
         let spot = self.zone().spot_of(look.lba);
         let data = self.zone().rows[spot.row].data;
@@ -461,7 +461,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A turn that is known over some tracks is known well enough for so many times as many.
+    /// Factor by which the walk may go beyond the tracks over which the skew is known.
     fn farther(&self) -> u64 {
         match self.bench.vary > 0.0 {
             true => FARTHER / 2,
@@ -469,7 +469,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The rule holds up to a look.
+    /// Records that the rule holds up to a sample, and refines the skew by it.
     fn note(&mut self, look: Glance) {
         let off = self.off_of(look);
         self.refine(look.lba, off);
@@ -477,7 +477,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The largest number of which both are multiples.
+/// Greatest common divisor.
 fn divisor(one: u64, other: u64) -> u64 {
     match one {
         0 => other,

@@ -1,14 +1,16 @@
-//! Looks for sectors whose data is elsewhere.
+//! Search for remapped sectors, in a scan of the disk.
 //!
-//! A drive goes to the spare place and comes back, which costs a turn and more. A read that is later than the profile
-//! says by a part of a turn is *suspect*. It is read again when the buffer has forgotten it; late again, each half of it is,
-//! and so on until a sector stands alone. One that is answered twice at the same angle, which is not its own, is
-//! elsewhere, if its neighbours are not. Sectors that cannot be read are halved in the same way, until each stands alone.
+//! A drive that reads a remapped sector goes to the spare place and comes back, which costs more than a turn. A read is *suspect* if it
+//! comes later than predicted by more than a part of a turn. A suspect is read again once the buffer has forgotten it. If the suspect is
+//! late again, its halves are read, and so on down to single sectors. A sector is remapped if two reads find it at the same unexpected
+//! angle while its neighbours are in place. Unreadable sectors are isolated by halving, too.
 //!
-//! All of the disk is read from its end to its beginning, some tracks at a time: what a drive reads ahead is then behind,
-//! and all that is asked for comes from the medium. A bus that is slower than the medium would hide a detour behind the
-//! sectors that wait for it. There it is a piece of a track at a time, and of more tracks than the buffer holds places
-//! before the next piece of the first, since a drive may keep what passes in front of a piece.
+//! The scan reads the whole disk from its end to its beginning, some tracks at a time. Read-ahead then covers sectors that were read
+//! already, and each read is served by the medium.
+//!
+//! A bus that is slower than the medium would hide a detour, since sectors wait for the bus anyway. On such a drive the scan reads one
+//! piece of a track at a time. It reads a piece of more tracks than the buffer can hold before it returns to the first track. The drive may
+//! retain sectors that pass in front of a piece.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -18,51 +20,51 @@ use super::turns::{near, part};
 use crate::ProbeError;
 use headtime_units::{Extent, Lba, Nanos};
 
-/// A look that is so much earlier was answered by the buffer in part.
+/// Deviation, in turns, by which a read must be early to count as answered partly by the buffer.
 const EARLY: f64 = 0.03;
-/// A suspect that was late once more, and of which then no part was, is looked at so often.
+/// Most rounds for a suspect that is late as a whole while none of its sectors is found out of place.
 const ROUNDS: u64 = 3;
-/// Tracks that are read at a time, and bytes.
+/// Tracks per read, and the most bytes per read.
 const TRACKS: u32 = 8;
 const MOST_BYTES: u64 = 16 << 20;
-/// A bus on which the sectors of a track take more than this part of a turn is slow.
+/// Share of a turn above which the bus time of a track makes the bus slow.
 const SLOW: f64 = 0.95;
-/// Tracks that are read in pieces together, at most.
+/// Most tracks in a block that is read in pieces.
 const MOST_BLOCK: u64 = 512;
-/// What the bus does while the arm is elsewhere takes less than this part of a turn.
+/// Largest share of a turn that bus work may take and still be hidden by arm movement.
 const HIDDEN: f64 = 0.85;
-/// The head is there so much of a turn before the first sector, and not less.
+/// Share of a turn that the head should arrive before the first sector, and the least share that is in time.
 const WAIT: f64 = 0.15;
 const LEAST_WAIT: f64 = 0.06;
-/// A drive that reads on behind a read may do so over the end of a track, which takes so much longer.
+/// Pause, in turns, on a drive that reads on behind a read: its read-ahead may cross the end of a track.
 const OVER_END: f64 = 0.25;
-/// Looks at a suspect, and those among them that may be answered by the buffer.
+/// Most samples of a suspect, and most samples that the buffer answered.
 const MOST_LOOKS: u64 = 400;
 const MOST_HITS: u64 = 8;
-/// Fewer sectors than this beside its place is not elsewhere: where in a track one was slipped is not known better.
+/// Deviation, in sectors, within which a sector is still in place. The position of a slip on its track is not known more exactly.
 const NEIGHBOURS: f64 = 2.5;
-/// So many places in a row that cannot be read are not one here and there.
+/// Unreadable random places in a row after which the error is reported.
 const ELSEWHERE: u32 = 8;
-/// Reads between two looks at a place, at most.
+/// Most reads between two samples of a suspect.
 const MOST_WAIT: u64 = 4_096;
-/// Keeping the phase takes this part of the time.
+/// Time for keeping the phase, as a share of the scan.
 const PHASE: f64 = 0.1;
-/// Reads of a zone by which is said how long it takes: where tracks are read in pieces, one of each of the block.
+/// Least reads per zone to estimate its scan time. Where tracks are read in pieces, the estimate uses one piece of each track of the block.
 const TRIED: usize = 4;
-/// Tracks are tried in up to so many pieces more than are needed.
+/// Range of piece counts to try, starting at the least possible count.
 const MORE_PIECES: u64 = 5;
 
-/// A read that was timed.
+/// A timed read.
 struct Timed {
-    /// By how much it took longer than predicted, in turns.
+    /// Time beyond the prediction, in turns.
     off: f64,
-    /// When it was answered.
+    /// Angle at the time of the answer.
     angle: f64,
-    /// The buffer had it.
+    /// True if the buffer answered.
     hit: bool,
 }
 
-/// Returns true if it was these sectors that could not be read.
+/// Returns true if these sectors caused the error.
 fn is_of(error: &ExtractError, extent: Extent) -> bool {
     match error {
         ExtractError::Failed(ProbeError::Failed { extent: failed, .. }) => failed.overlaps(extent),
@@ -73,27 +75,27 @@ fn is_of(error: &ExtractError, extent: Extent) -> bool {
 pub(super) struct Comb<'b, 'a, 'l> {
     pub bench: &'b mut Bench<'a>,
     pub plan: CombPlan<'l>,
-    /// Where the arm is.
+    /// Extent of the last read, which gives the arm's position; `None` if unknown.
     pub before: Option<Extent>,
 }
 
-/// What a read of each place takes.
+/// Plan of a scan: extents to read, and predicted times.
 pub(super) struct CombPlan<'l> {
     pub predictor: &'l Predictor,
-    /// Sectors are taken as they come.
+    /// True if the drive reads the sectors of a track in the order in which they pass.
     pub zero_latency: bool,
-    /// In nanoseconds.
+    /// Rotation time in nanoseconds.
     pub turn: f64,
-    /// Sectors that are read at a time.
+    /// Most sectors per read.
     most_sectors: u64,
-    /// Tracks that are read in pieces together.
+    /// Most tracks in a block that is read in pieces.
     tracks: u64,
-    /// These tracks, the last one first.
+    /// Tracks of the current block, the last one first.
     block: Vec<Extent>,
 }
 
 impl<'l> CombPlan<'l> {
-    /// For a drive of sectors of so many bytes whose buffer holds so many places.
+    /// Plan for a drive with the given sector size and number of places that its buffer holds.
     pub fn new(
         predictor: &'l Predictor,
         zero_latency: bool,
@@ -110,7 +112,7 @@ impl<'l> CombPlan<'l> {
         }
     }
 
-    /// What is read next, and how far all is read with it.
+    /// Next extent to read, and the progress of the scan after this read.
     fn next(&mut self, at: CombPlace) -> (Extent, CombPlace) {
         let layout = self.predictor.layout();
         let last = Lba::new(at.from - 1);
@@ -136,7 +138,8 @@ impl<'l> CombPlan<'l> {
         (Extent::at(start, at.from - start), behind)
     }
 
-    /// The same where the bus is slow: the last piece of each of some tracks, then the one in front of it of each.
+    /// Next extent to read where the bus is slow. The first pass over a block reads the last piece of each track, the next pass the piece
+    /// in front of it.
     fn next_piece(&mut self, at: CombPlace, slots: u64) -> (Extent, CombPlace) {
         if self
             .block
@@ -148,7 +151,7 @@ impl<'l> CombPlan<'l> {
             let mut end = at.from;
             while end > 0 && (self.block.len() as u64) < self.tracks {
                 let track = layout.track_extent_of(Lba::new(end - 1));
-                // What was read of a track before is not read again.
+                // Leaves out the part of a track that was read before.
                 let extent = Extent::at(track.start.get(), end - track.start.get());
                 self.block.push(extent);
                 end = track.start.get();
@@ -177,8 +180,8 @@ impl<'l> CombPlan<'l> {
         (extent, behind)
     }
 
-    /// In how many pieces the tracks of the block, of so many sectors, are read soonest, and by how many pieces the one
-    /// read of each is farther on its track than that of the first.
+    /// Number of pieces per track with which the block is read fastest. Also returns, for each track, the offset of its first piece from
+    /// the first piece of the first track.
     fn quickest(&self, slots: u64) -> (u64, Vec<u64>) {
         let most = HIDDEN * self.turn / self.predictor.transfer().sector;
         let fewest = libm::ceil(slots as f64 / most.max(1.0)) as u64;
@@ -190,8 +193,8 @@ impl<'l> CombPlan<'l> {
         })
     }
 
-    /// What a sector takes if tracks are read in so many pieces, and of each track the piece is taken that comes first when
-    /// the bus and the arm are done with that of the track before; and which ones these are.
+    /// Mean time per sector, in nanoseconds, for tracks in `pieces` pieces. From each track the head reads the first piece that it can
+    /// reach once bus and arm have finished with the track before. Also returns the offsets of these pieces.
     fn rhythm(&self, pieces: u64) -> (f64, Vec<u64>) {
         let first = pieces / 2;
         let (mut farther, mut extents) = (vec![0], vec![piece(self.block[0], first, pieces)]);
@@ -220,7 +223,7 @@ impl<'l> CombPlan<'l> {
         (spent / read.max(1) as f64, farther)
     }
 
-    /// How long a read takes behind another one that ended at an angle, in nanoseconds, with what is waited before it.
+    /// Time of a read behind another read that ended at `angle`, in nanoseconds, including the pause before it.
     fn step(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
         let pause = self.pause(angle, before, extent);
         let sent = part(angle + pause);
@@ -228,7 +231,7 @@ impl<'l> CombPlan<'l> {
         said.as_nanos() as f64 + pause * self.turn
     }
 
-    /// How long some reads take behind the first of them, and how many sectors those are.
+    /// Total time of some reads behind the first of them, in nanoseconds, and the number of sectors that they read.
     fn chain(&self, extents: impl IntoIterator<Item = Extent>) -> (f64, u64) {
         let mut extents = extents.into_iter().filter(|extent| extent.len.get() > 0);
         let Some(mut before) = extents.next() else {
@@ -245,7 +248,7 @@ impl<'l> CombPlan<'l> {
         (spent, read)
     }
 
-    /// How long the head waits for the first sector of a read, or for when it comes again if it is hardly there in time.
+    /// Turns until the first sector of a read comes, plus one if the head would barely be in time.
     fn passes(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
         match self.predictor.wait(angle, before, extent) {
             wait if wait < LEAST_WAIT => wait + 1.0,
@@ -253,13 +256,13 @@ impl<'l> CombPlan<'l> {
         }
     }
 
-    /// How long to wait with a read, in turns, so that the head comes a little before its first sector: what the way takes
-    /// more or less then costs no turn, and a drive that takes sectors as they come takes them in their order.
+    /// Pause before a read, in turns, after which the head arrives a little before the first sector. A small error in the predicted
+    /// movement then costs no turn. A drive with zero-latency reads then starts at the first sector.
     fn pause(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
         (self.passes(angle, before, extent) - WAIT).max(0.0)
     }
 
-    /// How long it takes to read all in front of an address.
+    /// Time to read all sectors in front of an address.
     pub fn takes(&mut self, from: u64) -> Nanos {
         let mut nanos = 0.0;
         let zones = self.predictor.layout().zones().map(|zone| zone.extent);
@@ -287,7 +290,7 @@ impl<'l> CombPlan<'l> {
     }
 }
 
-/// One of so many pieces of a track.
+/// Piece `index` of a track that is cut into `pieces`.
 fn piece(track: Extent, index: u64, pieces: u64) -> Extent {
     let part = |index: u64| track.len.get() * index / pieces;
     let start = part(index);
@@ -295,7 +298,7 @@ fn piece(track: Extent, index: u64, pieces: u64) -> Extent {
 }
 
 impl Comb<'_, '_, '_> {
-    /// Makes a read or two. Returns false if nothing is left to look at.
+    /// Makes one or two reads. Returns false if the scan and all suspects are finished.
     pub fn step(&mut self, at: &mut Remaps) -> Result<bool, ExtractError> {
         if at.suspects.first().is_some_and(|next| next.due <= at.reads) {
             let suspect = at.suspects.remove(0);
@@ -351,7 +354,7 @@ impl Comb<'_, '_, '_> {
         }
     }
 
-    /// Reads sectors, and compares what that takes with what the profile says.
+    /// Reads an extent and compares its time with the prediction.
     fn time(&mut self, extent: Extent) -> Result<Timed, ExtractError> {
         if self.bench.keep_phase()? {
             self.before = None;
@@ -389,7 +392,7 @@ impl Comb<'_, '_, '_> {
         })
     }
 
-    /// Looks at the next piece of a suspect.
+    /// Samples the next piece of a suspect.
     fn ask(&mut self, mut suspect: Suspect, at: &mut Remaps) -> Result<(), ExtractError> {
         let Some(&(start, len)) = suspect.pieces.last() else {
             return Ok(());
@@ -421,14 +424,14 @@ impl Comb<'_, '_, '_> {
         if suspect.pieces.is_empty() {
             self.look_around(&mut suspect, &at.unreadable);
         }
-        // The arm may be at a spare place, or on its way there: a drive that reads ahead goes there, too.
+        // The arm may be at a spare place, or on its way there: read-ahead visits spare places, too.
         self.before = None;
         if suspect.hits > MOST_HITS || suspect.looks > MOST_LOOKS || suspect.is_other_tracks() {
             at.unclear += 1;
         } else if suspect.pieces.is_empty() {
             at.note(suspect.away);
         } else {
-            // The buffer may hold more places than it was seen to.
+            // The buffer may hold more places than measured.
             let wait = (at.wait << suspect.hits.min(12)).min(MOST_WAIT.max(at.wait));
             suspect.due = at.reads + wait;
             at.suspects.push(suspect);
@@ -436,7 +439,7 @@ impl Comb<'_, '_, '_> {
         Ok(())
     }
 
-    /// Looks at some sectors at once.
+    /// Samples several sectors with one read.
     fn ask_many(
         &mut self,
         (start, len): (u64, u64),
@@ -452,7 +455,7 @@ impl Comb<'_, '_, '_> {
             suspect.late = true;
             self.halve((start, len), suspect);
             if (start, len) == suspect.whole {
-                // If its tracks are others than was learned, both ends show it.
+                // If the learned tracks are wrong here, both ends show it.
                 suspect.pieces.push((start + len - 1, 1));
                 suspect.pieces.push((start, 1));
             }
@@ -460,14 +463,14 @@ impl Comb<'_, '_, '_> {
         Ok(())
     }
 
-    /// Each half of some sectors is looked at next.
+    /// Puts both halves of a piece on the suspect's list.
     fn halve(&self, (start, len): (u64, u64), suspect: &mut Suspect) {
         let half = self.half(start, len);
         suspect.pieces.push((start, half));
         suspect.pieces.push((start + half, len - half));
     }
 
-    /// Looks at a sector alone.
+    /// Samples a single sector.
     fn ask_one(&mut self, lba: u64, suspect: &mut Suspect) -> Result<(), ExtractError> {
         let timed = self.time(Extent::at(lba, 1))?;
         if timed.hit {
@@ -501,9 +504,8 @@ impl Comb<'_, '_, '_> {
         Ok(())
     }
 
-    /// What is read to look at a piece: more sectors than one with another on each side, as far as these are on its tracks.
-    /// A drive that has gone away for one of the piece comes late to the one behind, and does not go while it waits for the
-    /// first.
+    /// Extent to read in order to sample a piece. A piece of more than one sector gets a neighbour on each side, within its tracks. A drive
+    /// that leaves for a remapped sector is late for the neighbour behind, and does not leave while it waits for the neighbour in front.
     fn asked_for(&self, start: u64, len: u64) -> Extent {
         if len == 1 {
             return Extent::at(start, 1);
@@ -515,7 +517,7 @@ impl Comb<'_, '_, '_> {
         Extent::at(start - before, before + len + behind)
     }
 
-    /// Where to halve sectors: at a track's end, if they are on several.
+    /// Length of the first half of a piece. A piece of several tracks is divided at the end of a track.
     fn half(&self, start: u64, len: u64) -> u64 {
         let layout = self.plan.predictor.layout();
         let middle = layout.track_extent_of(Lba::new(start + len / 2));
@@ -526,7 +528,7 @@ impl Comb<'_, '_, '_> {
         }
     }
 
-    /// Sectors beside those that are elsewhere are looked at, too, until one is where it should be.
+    /// Adds the neighbours of remapped sectors to the suspect's list until a neighbour is in place.
     fn look_around(&self, suspect: &mut Suspect, unreadable: &[u64]) {
         let capacity = self.bench.capacity();
         let away: Vec<u64> = suspect.away.iter().map(|away| away.lba).collect();

@@ -1,16 +1,14 @@
-//! Walks over the addresses: predicts, tries ever farther ahead, and where a prediction fails, looks
-//! at what is there.
+//! Walk over all addresses: predicts angles, doubles its steps, and measures anew where a prediction fails.
 //!
-//! Tracks are seen by their skews (Wong; see also DIG, which calls for the same of each track). What
-//! is predicted is the angle of a sector. It holds up to some address; as long as it does, the next
-//! step is twice as long. If it does not, a search between finds the first address where it fails:
+//! Tracks are found by their skews (Wong; see also DIG, which asks for the skew of each track). The walk predicts the angle of a sector. As
+//! long as the predictions hold, each step is twice as long as the last. If a prediction fails, a search finds the first address that is
+//! not where the rule expects:
 //!
-//! * a *slip*: the sectors from there on are some sectors later than expected;
-//! * a *turn*: a track begins there that is turned by more than those before it: a new row of tracks,
-//!   those of the next cylinder or the next surface;
-//! * else a *row* of other tracks, whose length is found anew ([`super::rows`]).
+//! * a *slip*: the sectors from there on lie some sectors later than expected;
+//! * a *turn*: a new row starts there, on the next cylinder or surface, whose first track has a different skew;
+//! * else a *row* of other tracks, whose length is measured anew ([`super::rows`]).
 //!
-//! Rows that repeat are a rule ([`super::cycle`]), by which the walk goes on.
+//! Rows that repeat make a rule ([`super::cycle`]), and the walk continues by this rule.
 
 use super::bench::{AHEAD, Bench, SLOTS};
 use super::cycle;
@@ -19,60 +17,60 @@ use super::turns::{near, part};
 use super::zone::{FoundZone, Row};
 use serde::{Deserialize, Serialize};
 
-/// How far the walk has come.
+/// Progress of the walk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Walked {
-    /// What was found, in order; the last one is not complete until the walk is.
+    /// Zones in the order of addresses; the last zone is incomplete until the walk ends.
     pub zones: Vec<FoundZone>,
-    /// Up to here, exclusively, predictions hold.
+    /// Address before which all predictions hold.
     pub upto: u64,
     /// Sectors of the next step.
     pub step: u64,
-    /// The farthest track since the cycle, or the row, began from which its skew is known.
+    /// Farthest track used to measure the skew, counted from the start of the cycle or, without a cycle, of the last row.
     pub(super) fitted: u64,
-    /// Rows that repeated where rows last did; 0 if none did yet.
+    /// Rows per cycle of the last rule; 0 before the first rule.
     pub(super) habit: u64,
-    /// Sectors whose angle fits to nothing around them.
+    /// Sectors whose angle fits neither the rule before them nor the rule behind them.
     pub odd: Vec<u64>,
-    /// Behind a second read in a row on a track the drive reads on before it does anything else.
+    /// True if the drive reads on before it serves another command, once two consecutive reads were on the same track.
     #[serde(default)]
     pub(super) stays: bool,
-    /// Whether that was asked ([`super::staying`]).
+    /// True if [`super::staying`] has determined `stays`.
     #[serde(default)]
     pub(super) asked: bool,
-    /// Sectors that make a difference between tracks at least, where answers vary and each look is one read; else 0.
+    /// Smallest difference in track length that shows, in sectors. 0 unless answer times vary and each sample is a single read.
     #[serde(default)]
     pub(super) coarse: f64,
 }
 
-/// Slipped places in a row that are looked for.
+/// Longest run of slipped places that the walk looks for.
 const MOST_SLIPPED: u64 = 24;
-/// Tracks are turned by up to so many sectors where some were slipped unseen.
+/// Largest extra rotation of a track, in sectors, that is attributed to unseen slips.
 const MOST_TURNED: u64 = 4;
-/// What repeated less often than makes so many rows, and then did not, may be part of a longer rule.
+/// Most rows into which a broken rule is written out. A rule that held for fewer rows may be part of a longer rule.
 const SHORT_RULE: u64 = 64;
-/// Areas with spares of their own that are looked into one by one.
+/// Largest number of spare areas on a drive for which the walk stops at the end of each area.
 const MOST_AREAS: u64 = 8_192;
-/// Rows without a rule.
+/// Most rows of a zone without a rule; a new zone starts beyond them.
 const MOST_ROWS: usize = 512;
 
-/// Sixteenths of a track before a border, at which the rule is looked at again.
+/// Distances before a border, in sixteenths of a track, at which the old rule is checked again.
 const CHANCE_PARTS: [u64; 4] = [3, 8, 13, 23];
-/// What is off by less than this part of a sector is neither a slip nor a turn.
+/// Deviation, in sectors, below which there is neither a slip nor a turn.
 const LESS: f64 = 0.65;
-/// The same of a look that is several reads.
+/// Deviation, in sectors, below which a sample of several reads agrees with the prediction.
 const HALF: f64 = 0.5;
-/// Looks at a sector until two agree, at most.
+/// Most samples of a sector before the last one is accepted without a second one that agrees.
 const MOST_LOOKS: usize = 6;
 
-/// A walk that goes on.
+/// A walk in progress.
 pub(super) struct Walk<'b, 'a> {
     pub bench: &'b mut Bench<'a>,
     pub at: &'b mut Walked,
 }
 
 impl Walk<'_, '_> {
-    /// One step. Returns true if the end of the drive is reached. What fails is as if it had not begun.
+    /// Makes one step. Returns true if the end of the drive is reached. A step that fails changes nothing.
     pub fn step(&mut self) -> Result<bool, ExtractError> {
         let before = self.at.clone();
         self.bench.stays = self.at.stays;
@@ -89,7 +87,7 @@ impl Walk<'_, '_> {
         result
     }
 
-    /// Sectors that pass in a turn on the last track before.
+    /// Sectors that pass in a turn on the tracks of the last row.
     pub(super) fn slots_before(&self) -> Option<u64> {
         let zones = self.at.zones.iter().rev();
         let mut rows = zones.filter_map(|zone| zone.rows.last());
@@ -117,7 +115,7 @@ impl Walk<'_, '_> {
         } else if self.at.upto < capacity {
             let good = self.at.upto - 1;
             let to = (good + self.at.step.max(1)).min(capacity - 1);
-            // Slips that the spares of an area end are seen within it alone.
+            // Slips that end at the spares of an area can only be seen within the area.
             let to = match self.zone().area(good + 1) {
                 Some(area) if area.end > good + 1 && capacity / area.len() <= MOST_AREAS => {
                     to.min(area.end - 1)
@@ -126,7 +124,7 @@ impl Walk<'_, '_> {
             };
             let to = match self.row_end(good) {
                 Some(end) if end <= to => {
-                    // Its end and what comes behind it, in the order in which the buffer has neither.
+                    // The sector behind the row's end is read first, because the other order would find it in the buffer.
                     if end + 1 < capacity {
                         self.look(end + 1)?;
                     }
@@ -152,14 +150,15 @@ impl Walk<'_, '_> {
         self.at.zones.last_mut().expect("begun")
     }
 
-    /// Where a row that goes on will end, as the rows before it did: its last address, and behind that the
-    /// first one of the next.
+    /// Next address to look at near the expected end of the current row: the last address of the row, or the first behind it. The row is
+    /// assumed to be as long as its counterpart in the cycle before.
     fn row_end(&mut self, good: u64) -> Option<u64> {
         let left = self.left_of_row(good)?;
         Some(good + if left > 1 { left - 1 } else { 1 })
     }
 
-    /// Places from an address up to the end of its row, if that ends as the rows before it did: 0 behind it.
+    /// Places from an address up to the end of its row, 0 at the end. The row is assumed to be as long as its counterpart in the cycle
+    /// before. Returns `None` within a rule.
     pub(super) fn left_of_row(&mut self, good: u64) -> Option<u64> {
         let habit = self.at.habit as usize;
         let zone = self.zone();
@@ -178,8 +177,7 @@ impl Walk<'_, '_> {
         (tracks * data).checked_sub(spot.track * data + spot.slot)
     }
 
-    /// How far off a prediction may be on tracks of so many sectors: a third of a sector, unless angles are
-    /// not known to that.
+    /// Largest deviation from a prediction that counts as agreement, in turns, on tracks of `slots` sectors.
     pub(super) fn tolerance_of(&self, slots: u64) -> f64 {
         self.bench.tolerance_of(self.bench.fineness(), slots)
     }
@@ -189,13 +187,13 @@ impl Walk<'_, '_> {
         self.tolerance_of(slots)
     }
 
-    /// The angle of an address. What was looked at before is not read again.
+    /// The angle of an address. An address that was sampled before is not read again.
     pub(super) fn look(&mut self, lba: u64) -> Result<f64, ExtractError> {
         self.bench.look(lba)
     }
 
-    /// How far an address is from where it is expected, in turns. What is far is looked at again, if
-    /// possible by a neighbour that is not in the buffer: one late answer is no other angle.
+    /// Deviation of an address from its expected angle, in turns. A large deviation is checked by another read, if possible of a neighbour
+    /// that is not in the buffer, because a single late answer also looks like another angle.
     fn off(&mut self, lba: u64) -> Result<f64, ExtractError> {
         let expected = self.zone().angle_of(lba);
         let tolerance = self.tolerance_at(lba);
@@ -232,8 +230,8 @@ impl Walk<'_, '_> {
         Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
-    /// Returns true if two addresses behind `good` are where they are expected: `lba`, and one some way before. One address alone may agree
-    /// by chance, and then its neighbours agree, too.
+    /// Returns true if two addresses behind `good` have the expected angle: `lba`, and another some way before it. A single address may
+    /// agree by chance, and then its neighbours agree, too.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
         if off.abs() >= self.tolerance_at(lba) {
@@ -252,7 +250,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// Takes the skew from a sector farther on than all before.
+    /// Corrects the skew by the deviation of a sector that is farther on than all before.
     pub(super) fn refine(&mut self, lba: u64, off: f64) {
         let fitted = self.at.fitted;
         let zone = self.zone();
@@ -264,7 +262,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Narrows the gap between a good and a bad address to at most `width`.
+    /// Narrows the interval between a good and a bad address to at most `width`.
     fn narrow(&mut self, good: u64, bad: u64, width: u64) -> Result<(u64, u64), ExtractError> {
         let (mut low, mut high) = (good, bad);
         while high - low > width.max(1) {
@@ -282,8 +280,8 @@ impl Walk<'_, '_> {
         Ok((low, high))
     }
 
-    /// Narrows the gap between a good and a bad address to nothing, from above as far as it goes: what is read
-    /// ahead of a look is in the buffer.
+    /// Narrows the interval between a good and a bad address to a single step, downwards where possible. Sectors behind a sample may be in
+    /// the buffer by read-ahead.
     pub(super) fn narrow_from_above(
         &mut self,
         good: u64,
@@ -307,12 +305,11 @@ impl Walk<'_, '_> {
         Ok((low, high))
     }
 
-    /// Finds out what begins between a good address and one that is not where it is expected.
+    /// Explains a deviation at `bad`, and continues the walk by the explanation. `good` is the last address that agrees.
     fn turned(&mut self, good: u64, bad: u64) -> Result<(), ExtractError> {
         let slots = self.zone().row_of(good).slots;
         if self.bench.varies() {
-            // What is nearer to where it should be than a sector beside it is neither, either. Between the two addresses that would be
-            // just as unclear.
+            // Within half a sector the deviation can be neither a slip nor a turn. Addresses between these two would be no clearer.
             self.bench.look_closely(bad)?;
             let off = self.off(bad)?;
             if off.abs() < HALF / self.zone().row_of(bad).slots as f64 {
@@ -321,11 +318,10 @@ impl Walk<'_, '_> {
                 return Ok(());
             }
         }
-        // Within a track the buffer is in the way, and it matters little where a slip is.
+        // Within a track the search would run into the buffer, and the exact place of a slip matters little.
         let (low, high) = self.narrow(good, bad, slots / 16)?;
         self.bench.look_closely(high)?;
-        // A skew that is not exact yet moves both addresses by the same part of a sector. Behind a border `high` alone may be that near,
-        // by chance.
+        // An inexact skew moves both addresses by the same part of a sector. Behind a border only `high` may be that close, by chance.
         let off = self.off(high)?;
         let slots = self.zone().row_of(high).slots;
         let less = f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high));
@@ -355,8 +351,8 @@ impl Walk<'_, '_> {
         self.row(high)
     }
 
-    /// An address before `low` that is not where it is expected, if there is one on the last two tracks behind `good`. Then `low` is
-    /// behind a border and agrees with the old rule by chance.
+    /// Returns an address before `low` whose angle is unexpected, if there is such an address on the last two tracks behind `good`. Then
+    /// `low` is behind a border and agrees with the old rule by chance.
     fn border_before(&mut self, good: u64, low: u64) -> Result<Option<u64>, ExtractError> {
         let data = self.zone().row_of(low).data;
         for part in CHANCE_PARTS {
@@ -369,10 +365,10 @@ impl Walk<'_, '_> {
         Ok(None)
     }
 
-    /// If an address is one of a remapped sector, where that ends: those behind it are where they should be. Of several
-    /// addresses on one sector of the medium that is all of them, of which the first comes first.
+    /// Returns the first address behind the remapped sector at `high`, if the addresses behind it have their expected angles. A physical
+    /// sector that is remapped takes all of its addresses with it.
     fn goes_on_behind(&mut self, high: u64) -> Result<Option<u64>, ExtractError> {
-        // Behind the largest sector that there is. A row that begins has none where it was expected.
+        // Sample behind the largest physical sector. A new row has nothing at the expected angle there.
         if !self.all_hold(&[high + 9])? {
             return Ok(None);
         }
@@ -385,7 +381,7 @@ impl Walk<'_, '_> {
         if !may_be_whole || !self.all_hold(&behind)? {
             return Ok(None);
         }
-        // All of them are at one place.
+        // The whole physical sector is remapped only if all of its addresses have the same deviation.
         let off = self.off(high)?;
         let tolerance = self.tolerance_at(high);
         for part in [unit - 1, unit / 2] {
@@ -396,22 +392,22 @@ impl Walk<'_, '_> {
         Ok(Some(high + unit))
     }
 
-    /// Returns true, having noted them, if some places are slipped between a good and a bad address, or
-    /// spare places behind earlier ones end the shift.
+    /// Looks for slipped places between a good and a bad address, or for spare places that end an earlier shift. Notes them and returns
+    /// true if they explain the samples.
     fn slip(&mut self, low: u64, high: u64) -> Result<bool, ExtractError> {
         let row = *self.zone().row_of(high);
         let later = self.zone().later(high);
         let area = self.zone().area(high);
-        // By how many places, and by how many sectors tracks are turned.
+        // Candidates: the change in places, and the extra rotation of the tracks in sectors.
         let mut faults: Vec<(i64, u64)> = Vec::new();
         let boundary = self.boundary(low, high);
         if boundary.is_some() {
-            // Behind an area with spares addresses are where they would be without slips.
+            // Behind an area with spares, addresses are back where they would be without slips.
             if later > 0 {
                 let back = -(later.min(1 << 20) as i64);
                 faults.extend([(back, later), (back, 0)]);
             }
-            // Where tracks are slipped, it is whole ones.
+            // Slips of entire tracks.
             if self.zone().cycle > 0 {
                 faults.extend([row.data, 2 * row.data].map(|places| (places as i64, 0)));
             }
@@ -439,7 +435,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             let before = std::mem::replace(self.zone(), faulty);
-            // Behind `high`, from far to near: what is read ahead of a look is in the buffer.
+            // Samples behind `high` go from far to near, because read-ahead fills the buffer behind each sample.
             let spot = self.zone().spot_of(high);
             let row = self.zone().rows[spot.row];
             let left = row.data - spot.slot;
@@ -448,7 +444,7 @@ impl Walk<'_, '_> {
             if count.unsigned_abs() > 3 || turned > 0 {
                 tries.extend([next + row.data / 16, next + 1, next - 1]);
             }
-            // Not far: a scratch goes over more than one track.
+            // The samples stay close to `high`, because a scratch crosses more than one track.
             if left > 16 {
                 let near = match left / 4 > AHEAD {
                     true => AHEAD + 1,
@@ -471,9 +467,9 @@ impl Walk<'_, '_> {
         Ok(false)
     }
 
-    /// Returns true if the medium passes on where a track should end behind an address with a slip before it. Then no
-    /// place was slipped: a track was cut and another one began, by chance at the angle of the rest of the first. That
-    /// is so only until a rule is known, on a drive whose tracks are cut amid a rule.
+    /// Returns true if the medium continues where a track should end, behind an address with an assumed slip before it. Then no place was
+    /// slipped: a cut track ended, and the next track starts, by chance, at the angle of the missing rest. This can happen only before a
+    /// rule is known, on a drive whose tracks are cut within a rule.
     fn goes_straight_on(&mut self, behind: u64, next: u64) -> Result<bool, ExtractError> {
         let has_areas = |zone: &FoundZone| zone.area(zone.end - 1).is_some();
         let may_be_cut = self.zone().cycle == 0 && self.at.zones.iter().any(has_areas);
@@ -486,11 +482,11 @@ impl Walk<'_, '_> {
         Ok(near(self.bench.look_closely(next)? - straight).abs() < self.tolerance_of(slots))
     }
 
-    /// The first address of a track between two addresses, the second included.
+    /// First address of the track of `high`, if the track starts behind `low`.
     fn boundary(&mut self, low: u64, high: u64) -> Option<u64> {
         let zone = self.zone();
         let spot = zone.spot_of(high);
-        // Slips on this track make it shorter.
+        // Slips on this track make the track shorter.
         let mut first = high - spot.slot.min(high - low);
         let is_before = |first: u64| {
             let other = zone.spot_of(first);
@@ -502,8 +498,8 @@ impl Walk<'_, '_> {
         (first > low && zone.spot_of(first).slot == 0).then_some(first)
     }
 
-    /// Returns true, having noted it, if a row begins between a good and a bad address whose tracks are as
-    /// long as those before it.
+    /// Looks for a new row between a good and a bad address, with tracks as long as before. Notes the row and returns true if the samples
+    /// agree.
     fn turn(&mut self, low: u64, high: u64) -> Result<bool, ExtractError> {
         let Some(first) = self.boundary(low, high) else {
             return Ok(false);
@@ -512,11 +508,11 @@ impl Walk<'_, '_> {
         let row = *self.zone().row_of(high);
         let spot = self.zone().spot_of(first);
         let before = self.at.clone();
-        // Within a row a track is turned by the skew, and where it began a row by how that was entered.
+        // A track within a row is rotated by the skew, and the first track of a row by `enter`.
         let expected = if spot.track == 0 { row.enter } else { row.skew };
         let goes_on = near(expected + off - row.data as f64 / row.slots as f64).abs();
         if goes_on < self.tolerance_of(row.slots) {
-            // The track is longer than those before it.
+            // The medium continues: this track is longer than the tracks before it.
             let begin = first - row.data.min(first - self.zone().start);
             if begin == self.zone().start || spot.track == 0 {
                 return Ok(false);
@@ -544,7 +540,7 @@ impl Walk<'_, '_> {
         Ok(holds)
     }
 
-    /// Ends the rule that held before an address.
+    /// Ends the current rule before an address, and starts a new zone if the zone has too many rows.
     pub(super) fn break_at(&mut self, lba: u64) {
         if !self.zone().break_at(lba, SHORT_RULE) || self.zone().rows.len() > MOST_ROWS {
             self.zone().end = lba;
@@ -560,7 +556,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Begins a row at an address whose angle is known.
+    /// Starts a row at an address whose angle is known.
     pub(super) fn begin(&mut self, row: Row, first: u64, angle: f64) {
         let zone = self.zone();
         if zone.rows.is_empty() {
@@ -570,7 +566,7 @@ impl Walk<'_, '_> {
         zone.rows.push(row);
     }
 
-    /// A row has begun and holds up to an address. Whether with it something repeats is seen now.
+    /// Records that a new row holds up to an address, and adopts a rule if the row completes a repetition.
     pub(super) fn begun(&mut self, upto: u64) {
         let habit = self.at.habit;
         let bench = &*self.bench;
@@ -587,7 +583,7 @@ impl Walk<'_, '_> {
         self.at.fitted = 0;
     }
 
-    /// Returns true if all of these addresses, as far as there are such, are where they are expected.
+    /// Returns true if each address has the expected angle. Addresses behind the end of the drive are ignored.
     fn all_hold(&mut self, addresses: &[u64]) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         for lba in addresses {

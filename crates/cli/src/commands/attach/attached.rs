@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Between looks whether what is in use still is.
+/// Time between two checks of devices in use.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A mount, and the loop devices on its files.
@@ -24,13 +24,12 @@ pub(super) struct Attached {
     files: Vec<(String, PathBuf, Option<LoopDevice>)>,
 }
 
-/// Refuses a directory that is not empty: what is in it could not be seen as long as something is
-/// mounted there.
+/// Refuses a directory that is not empty, since a mount would hide its content.
 ///
 /// # Errors
 ///
-/// If it is not empty, or cannot be looked into. What is a mount already is for [`fuse::mount`] to
-/// refuse: what that shows is another's.
+/// If the directory is not empty or cannot be read. An existing mount passes, since its content is another file system's. [`fuse::mount`]
+/// refuses it.
 pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: cannot mount: {error}"));
@@ -50,13 +49,13 @@ pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
 }
 
 impl Attached {
-    /// Mounts, and sets up loop devices if that is asked.
+    /// Mounts the exports, and sets up loop devices if `args` ask for them.
     ///
     /// # Errors
     ///
-    /// If that cannot be done; nothing is left then.
+    /// If something cannot be set up. Nothing is left behind then.
     pub fn begin(args: &Attach, running: &[Running]) -> Result<Attached, Fault> {
-        // A store that was just made may lie there.
+        // A store that was just made may lie in the directory.
         hides_nothing(&args.mountpoint)?;
         let exports = running.iter().flat_map(|disk| {
             let read_ahead = args.read_ahead.unwrap_or(disk.prepared.read_ahead());
@@ -101,7 +100,7 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Ends what has only begun: nobody can have come to use it.
+    /// Ends a mount that has only started, and has no users yet.
     fn abandon_begun(self) {
         let devices = self.files.iter().filter_map(|(_, _, device)| *device);
         release(&devices.collect::<Vec<_>>());
@@ -121,7 +120,7 @@ impl Attached {
         text
     }
 
-    /// As a server ends it.
+    /// The front as a server ends it.
     pub fn front(self) -> Front {
         let devices: Vec<_> = self
             .files
@@ -131,7 +130,7 @@ impl Attached {
         let mountpoint = self.mounted.mountpoint().to_owned();
         let gone = self.mounted.gone();
         let abandoned = devices.clone();
-        // Whoever abandons it does not wait for whoever ends it.
+        // Abandoning the mount must not wait for the thread that ends it.
         let mounted = Arc::new(Mutex::new(self.mounted));
         Front {
             gone: Box::pin(gone),
@@ -149,7 +148,7 @@ impl Attached {
     }
 }
 
-/// Undoes loop devices' settings and takes their files away, at once or when they are closed.
+/// Undoes loop devices' settings and detaches their files, at once or when the devices are closed.
 fn release(devices: &[LoopDevice]) {
     for device in devices {
         device.reset();
@@ -162,7 +161,7 @@ fn release(devices: &[LoopDevice]) {
     }
 }
 
-/// Waits until nobody uses it, and ends it.
+/// Waits until the devices and the mount are not in use, and ends both.
 fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
     let failed = |device: &LoopDevice| {
         let path = device.path();
@@ -184,7 +183,7 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
             }
             pause();
         }
-        // What fails is reported at the end: the rest is to be undone all the same.
+        // A failed flush is reported at the end, since the rest must be undone nevertheless.
         worst = worst.and(device.flush().map_err(failed(device)));
         device.reset();
         let mut said = false;

@@ -42,7 +42,7 @@ pub(in super::super) fn detach(args: &Detach, context: &mut Context<'_>) -> Resu
     clear(&mountpoint, context)
 }
 
-/// Sees to it that loop devices are not in use.
+/// Makes sure that loop devices are not in use.
 fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut used = String::new();
     for device in devices {
@@ -90,7 +90,7 @@ fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Ends the server, which undoes what it has set up.
+/// Ends the server, which undoes its mount and devices.
 fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: its server: {error}"));
@@ -99,7 +99,7 @@ fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     if args.force {
-        // Told twice it does not wait for those who have something open.
+        // Told twice, the server does not wait for processes with open files.
         held.terminate().map_err(failed)?;
         if held.wait(args.timeout).map_err(failed)? {
             return Ok(());
@@ -111,7 +111,7 @@ fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
     )))
 }
 
-/// Clears away what a server has left that could not end well.
+/// Removes the devices and the mount that a server has left because it could not end well.
 fn clear(mountpoint: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));

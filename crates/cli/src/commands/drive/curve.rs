@@ -16,10 +16,10 @@ use headtime_probe::{CurveOptions, Learned, Modelled, learn};
 use headtime_units::{Nanos, Sectors};
 use std::io::Write;
 
-/// About as many lines as a table has.
+/// Approximate number of lines of a table.
 const LINES: usize = 24;
 
-/// What JSON and CSV have of each distance.
+/// Values of each distance in JSON and CSV.
 pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
     let bytes = learned.origin().sector_bytes;
     let ms = |time: Nanos| round(time.as_millis_f64(), 6).into();
@@ -38,7 +38,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
 
 pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.one_drive(&args.drive, args.one.as_deref())?;
-    // Where nothing can be written, nothing need be learned.
+    // If nothing can be written, nothing need be learned.
     let picture = args.plot.as_deref().map(compare::picture_file);
     let picture = picture.transpose()?;
     let file = args.out.as_deref().map(Output::create).transpose()?;
@@ -84,7 +84,7 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
     }
 }
 
-/// What was measured, in a line.
+/// Description of the measurement, in a line.
 fn summary(origin: &Origin, distances: usize) -> String {
     let options = &origin.options;
     format!(
@@ -158,7 +158,7 @@ fn draw(learned: &Learned) -> String {
     plot::curve::draw(&picture(learned))
 }
 
-/// What is drawn of a curve.
+/// Picture of a learned curve.
 pub(super) fn picture(learned: &Learned) -> plot::curve::CurvePicture {
     let origin = learned.origin();
     let bytes = |distance: Sectors| distance.bytes(origin.sector_bytes) as f64;

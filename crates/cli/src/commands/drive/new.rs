@@ -10,7 +10,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 use std::str::FromStr;
 
-/// Something that a datasheet says.
+/// A value of a datasheet.
 struct Item {
     flag: &'static str,
     what: &'static str,
@@ -48,15 +48,15 @@ const HEADS: Item = Item::new("--heads", "surfaces with data", "18");
 const QUEUE: Item = Item::new("--queue", "commands queued", "32");
 const INTERFACE: Item = Item::new("--interface", "rate of the interface", "600MB/s");
 
-/// What was given, and who is asked for the rest.
+/// Given values, and the person who is asked for the rest.
 struct Form<'a> {
-    /// From where answers come and to where questions go, if anybody can be asked.
+    /// Source of answers and sink of questions, if a person can be asked.
     asked: Option<(&'a mut dyn BufRead, &'a mut dyn Write)>,
     missing: Vec<&'static Item>,
 }
 
 impl Form<'_> {
-    /// What a sheet must have.
+    /// Reads a value that a sheet must have.
     fn must<T: FromStr<Err: Display>>(
         &mut self,
         given: Option<T>,
@@ -69,7 +69,7 @@ impl Form<'_> {
         Ok(value)
     }
 
-    /// What it may have.
+    /// Reads a value that a sheet may have.
     fn may<T: FromStr<Err: Display>>(
         &mut self,
         given: Option<T>,
@@ -113,7 +113,7 @@ impl Form<'_> {
                 "" => continue,
                 answer => match answer.parse() {
                     Ok(value) => return Ok(Some(value)),
-                    // A lost one does not matter: the question comes again.
+                    // A lost error does not matter, since the question comes again.
                     Err(error) => drop(writeln!(questions, "  {error}")),
                 },
             }
@@ -134,14 +134,14 @@ impl Form<'_> {
     }
 }
 
-/// The name of a file without its directory and its end, if it is one for a profile.
+/// Lower-case name of a file without directory and extension, if a profile may have this name.
 fn name_of(path: &Path) -> Option<String> {
     let name = path.file_stem()?.to_str()?.to_ascii_lowercase();
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
     (!name.is_empty() && name.chars().all(fits)).then_some(name)
 }
 
-/// The sheet, as far as it is given, and the rest as it is answered.
+/// The sheet from given values and from answers.
 fn sheet<'a>(
     args: &New,
     asked: Option<(&'a mut dyn BufRead, &'a mut dyn Write)>,
@@ -200,7 +200,7 @@ fn sheet<'a>(
     })
 }
 
-/// An item in the words of the command line.
+/// Fault that names an item in the words of the command line.
 fn refused(error: &SheetError, args: &New) -> Fault {
     let of_platters = match (error.item, args.platters) {
         ("heads", Some(_)) => ", two for each of --platters",
@@ -218,7 +218,7 @@ fn refused(error: &SheetError, args: &New) -> Fault {
 
 pub(in crate::commands) fn new(args: &New, context: &mut Context<'_>) -> Result<(), Fault> {
     let kept = args.out.as_deref().filter(|_| !args.force);
-    // Before anybody answers fifteen questions.
+    // This comes before a person answers fifteen questions.
     kept.map_or(Ok(()), Output::is_new)?;
     let is_whole = (args.capacity.is_some() || args.sectors.is_some())
         && args.rpm.is_some()
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The sheet of these flags and answers, and what was asked.
+    /// The sheet of these flags and answers, and the questions.
     fn answered(given: &[&str], answers: &str) -> (Result<Datasheet, Fault>, String) {
         let mut questions = Vec::new();
         let sheet = sheet(

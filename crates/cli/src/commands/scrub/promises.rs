@@ -1,9 +1,9 @@
-//! What was promised of a scrub.
+//! Promises of a scrub, in words.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The rows of a table about it; none if nothing was.
+/// Rows of a table about the promises; empty without promises.
 pub(super) fn rows(status: &Value) -> Vec<(&'static str, String)> {
     let promise = &status["promise"];
     if promise.is_null() {
@@ -21,7 +21,7 @@ pub(super) fn rows(status: &Value) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The same in a line for whoever waits for its end.
+/// Promises in a line, for a command that waits for the scrub's end.
 pub(super) fn said(status: &Value) -> Option<String> {
     let promise = &status["promise"];
     if promise.is_null() {
@@ -34,7 +34,7 @@ pub(super) fn said(status: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Why not all is well, if something that was promised is not.
+/// Reason of a failure, if a promise does not hold.
 pub(super) fn broken(status: &Value) -> Option<String> {
     let is_broken = ["late", "slow", "neither"].contains(&name(status));
     is_broken.then(|| match status["state"].as_str() {
@@ -47,7 +47,7 @@ fn name(status: &Value) -> &str {
     status["promise"]["verdict"].as_str().unwrap_or_default()
 }
 
-/// What is said of it, in words.
+/// Verdict on the promises, in words.
 fn verdict(status: &Value) -> String {
     let is_done = status["state"] == "done";
     match name(status) {
@@ -62,7 +62,7 @@ fn verdict(status: &Value) -> String {
     }
 }
 
-/// By when it is to be done, and will be.
+/// Date by which the scrub must be done, and the forecast of its end.
 fn by_when(status: &Value) -> Option<String> {
     let promise = &status["promise"];
     let by = promise["finish_by"].as_f64();
@@ -78,7 +78,7 @@ fn by_when(status: &Value) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What clients wait for beside it, and without it.
+/// Client response times with the scrub and without it.
 fn p99(promise: &Value) -> String {
     let millis = |key: &str| promise[key].as_f64();
     let requests = promise["requests"].as_u64().unwrap_or(0);

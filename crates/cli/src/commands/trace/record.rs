@@ -80,7 +80,7 @@ fn fault(error: RecordError) -> Fault {
     Fault::File(error.to_string())
 }
 
-/// The device and what of it is recorded.
+/// Name of the device and of its recorded part.
 fn what(target: &Target) -> String {
     let (major, minor) = target.numbers();
     let path = target.path();
@@ -123,7 +123,7 @@ fn record_until(
     }
 }
 
-/// Writes what was recorded, and above it who it was.
+/// Writes the recording, below comments about its processes.
 fn write(
     recording: &Recording,
     target: &Target,
@@ -159,7 +159,7 @@ fn write(
     }
 }
 
-/// What is not in the trace, a line for each kind that there is.
+/// Requests that the trace lacks, a line for each kind that occurs.
 fn remainder(recording: &Recording) -> Vec<String> {
     [
         (

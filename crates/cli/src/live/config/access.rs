@@ -1,4 +1,4 @@
-//! Who may connect to the unix sockets.
+//! Permissions of unix sockets.
 
 use headtime_config::{Error, Placed, parse};
 use headtime_lab::fault::Fault;
@@ -8,25 +8,25 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 use std::fmt;
 
-/// Who may connect to unix sockets.
+/// Permissions of unix sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessConfig {
-    /// Permissions of their files.
+    /// Mode of the sockets' files.
     pub mode: u32,
-    /// Which group they are for; the server's own if absent.
+    /// Group of the sockets' files; the server's own if absent.
     pub group: Option<Placed<GroupConfig>>,
 }
 
 /// A group as it was given.
 #[derive(Clone, Debug)]
 pub struct GroupConfig {
-    /// Its name, or its number as text.
+    /// Name of the group, or its number as text.
     pub name: String,
-    /// Its number.
+    /// Number of the group.
     pub number: u32,
 }
 
-/// Under whichever of its names.
+/// Groups are equal if their numbers are equal. Names do not count.
 impl PartialEq for GroupConfig {
     fn eq(&self, other: &GroupConfig) -> bool {
         self.number == other.number
@@ -35,7 +35,7 @@ impl PartialEq for GroupConfig {
 
 impl Eq for GroupConfig {}
 
-/// Nobody but the owner.
+/// Lets in the owner alone.
 impl Default for AccessConfig {
     fn default() -> AccessConfig {
         AccessConfig {
@@ -45,13 +45,13 @@ impl Default for AccessConfig {
     }
 }
 
-/// An error about a group that shows only later.
+/// An error about a group that shows only when sockets are checked.
 pub fn group_error(group: &Placed<GroupConfig>, problem: &str) -> Fault {
     Fault::input(group.error(format!("\"{}\": {problem}", group.name)))
 }
 
 impl AccessConfig {
-    /// As sockets take it.
+    /// Permissions in the form that sockets take.
     pub fn access(&self) -> Access {
         Access {
             mode: self.mode,
@@ -60,7 +60,7 @@ impl AccessConfig {
     }
 }
 
-/// What is behind a socket's name in a list; nothing if it is for its owner alone.
+/// Text behind a socket's name in a list; empty if the socket is for its owner alone.
 impl fmt::Display for AccessConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == AccessConfig::default() {
@@ -77,13 +77,13 @@ impl fmt::Display for AccessConfig {
     }
 }
 
-/// The keys of some sockets.
+/// Keys of the permissions of some sockets.
 pub(super) struct AccessKeys {
     pub(super) mode: &'static str,
     pub(super) group: &'static str,
     /// The key of the sockets themselves.
     pub(super) of: &'static str,
-    /// Whether everybody may be let in.
+    /// True if all users of the machine may be let in.
     pub(super) others: bool,
 }
 
@@ -96,15 +96,15 @@ fn lets_in(mode: u32, whom: u32) -> bool {
     mode >> whom & 0o2 != 0
 }
 
-/// What is said of who may connect to the sockets of a key.
+/// Permissions that a configuration gives to the sockets of a key.
 pub(super) struct Given<'a> {
     pub(super) mode: Option<u32>,
     pub(super) group: Option<&'a Placed<GroupConfig>>,
-    /// Whether there is a socket.
+    /// True if there is a unix socket.
     pub(super) is_there: bool,
 }
 
-/// Who may connect to the sockets of a key of `section`.
+/// Permissions of the sockets of a key of `section`.
 pub(super) fn access<T>(
     section: &Placed<T>,
     keys: &AccessKeys,
@@ -129,7 +129,7 @@ pub(super) fn access<T>(
         );
         return Err(section.error_at(keys.mode, problem));
     }
-    // Who names a group wants it to be let in.
+    // A configuration that names a group wants the group to be let in.
     let mode = given.mode.unwrap_or(match given.group {
         Some(_) => 0o660,
         None => Access::OWNER.mode,
@@ -170,7 +170,7 @@ fn mode(text: &str) -> Result<u32, String> {
     if mode > 0o777 {
         return Err("a socket has permissions only; the first of four digits is 0".to_owned());
     }
-    // The server looks by connecting whether another one is behind a socket that is there.
+    // The server connects to an existing socket, to find out if another server is behind it.
     if mode & 0o600 != 0o600 {
         return Err("the server has to be able to connect; allowed for the owner is 6".to_owned());
     }
@@ -185,7 +185,7 @@ fn mode(text: &str) -> Result<u32, String> {
     Ok(mode)
 }
 
-/// By name or by number.
+/// Reads a group by name or by number.
 impl<'de> Deserialize<'de> for GroupConfig {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GroupConfig, D::Error> {
         struct GroupVisitor;
@@ -198,7 +198,7 @@ impl<'de> Deserialize<'de> for GroupConfig {
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<GroupConfig, E> {
-                // The highest stands for none (chown(2)).
+                // The highest number stands for no group (chown(2)).
                 let found = u32::try_from(number).ok().filter(|found| *found < u32::MAX);
                 let number = found.ok_or_else(|| {
                     let most = u32::MAX - 1;
@@ -222,7 +222,7 @@ impl<'de> Deserialize<'de> for GroupConfig {
     }
 }
 
-/// As chgrp(1): a group may be called by digits.
+/// Number of a group, as chgrp(1) finds it: the name of a group may be digits.
 fn group_number(text: &str) -> Result<u32, String> {
     let found =
         sys::group_number(text).map_err(|error| format!("groups cannot be looked up: {error}"))?;

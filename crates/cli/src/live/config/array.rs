@@ -88,7 +88,7 @@ pub fn coordinates<M>(spec: &ArraySpec<M>) -> bool {
     spec.coordinate.0.contains(&true)
 }
 
-/// Checks that a disk's scheduler obeys the coordinator, whose options are those of the first disk's scheduler.
+/// Checks that a disk's scheduler obeys the coordinator. The coordinator has the options of the first disk's scheduler.
 fn obeys(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error> {
     let config = StreamConfig::of(&disk.stack.scheduler);
     if config.is_some() && config == StreamConfig::of(&first.stack.scheduler) {

@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Exports of one disk.
+/// Most exports of one disk.
 const EXPORTS_MAX: usize = 1024;
 
 /// The keys of `[[disk]]`.
@@ -69,7 +69,7 @@ pub(super) fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D:
     })
 }
 
-/// A file of an export's name stands for it where a disk is attached.
+/// Reads the name of an export. The name must fit a file, which stands for the export on an attached disk.
 fn export_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     let is_file_name = !name.is_empty()
@@ -94,7 +94,7 @@ fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     }
 }
 
-/// Linux's for SCSI and ATA disks.
+/// Default timeout of Linux for SCSI and ATA disks.
 fn usual_timeout() -> Timeout {
     Timeout(Some(Nanos::from_secs(30)))
 }
@@ -183,7 +183,7 @@ pub(super) fn exports<T>(
     }
 }
 
-/// Reads a scheduler that can be had live. The error does not repeat the text.
+/// Reads a scheduler that can run live. The error does not repeat the text.
 pub fn scheduler(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| {
         let said = format!("{error}");
@@ -274,7 +274,7 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
     }
 }
 
-/// Whether there is a file to be made. The error is what is wrong with `create`.
+/// Refuses `create` if there is no file to make. The error is the problem with `create`.
 fn may_create(backend: &Backend, read_only: bool) -> Result<(), &'static str> {
     match backend {
         Backend::Emulated(Emulated { store: None, .. }) | Backend::Null { .. } => {
@@ -309,8 +309,8 @@ fn export(
     })
 }
 
-/// Returns true if two exports that take writes have bytes in common. Two exports of the same bytes are names for these, told
-/// apart by class.
+/// Returns true if two exports that take writes have some bytes in common, but not all. Two exports of the same bytes are two names for
+/// these, told apart by class.
 fn collide(one: &ExportConfig, other: &ExportConfig) -> bool {
     let common = match (one.range.as_deref(), other.range.as_deref()) {
         (Some(one), Some(other)) => one != other && one.start < other.end && other.start < one.end,

@@ -13,11 +13,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A unix socket's path is at most so long: 108 bytes with the zero that ends it (unix(7)).
+/// Most bytes of a unix socket's path: 108 with the zero that ends it (unix(7)).
 pub const SOCKET_PATH_MAX: usize = 107;
 
-/// A last digit other than 0 says nothing but that everybody is let in: it needs no second key to be
-/// meant, as an address does.
+/// Keys of the clients' sockets. A last digit other than 0 clearly lets in everybody, and needs no second key, unlike an address.
 const CLIENTS: AccessKeys = AccessKeys {
     mode: "mode",
     group: "group",
@@ -70,7 +69,7 @@ fn control<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Err
     parse(from, "\"unix:PATH\"", path).map(Some)
 }
 
-/// Where clients and watchers come in, checked.
+/// Checks the sockets of clients, control and metrics.
 pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<ListenConfig, Error> {
     let nbd = keys.nbd.as_ref().map_or(&[][..], |Many(sockets)| sockets);
     let is_unix = |socket: &Socket| matches!(socket, Socket::Unix(_));
@@ -102,7 +101,7 @@ pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<Liste
         Socket::Unix(_) => None,
     });
     for (key, address) in tcp_sockets.chain(keys.metrics.map(|address| ("metrics", address))) {
-        // Port 0 is another one each time.
+        // Port 0 stands for another port each time.
         if address.port() != 0 {
             let what = format!("{address} is in use already");
             once(&mut addresses, address, keys, key, &what)?;
@@ -142,7 +141,7 @@ impl FromStr for Socket {
     }
 }
 
-/// Reads an address that only this machine reaches; `port` is one for an example.
+/// Reads an address that only this machine reaches. `port` is for the example in errors.
 fn loopback(text: &str, port: u16) -> Result<SocketAddr, String> {
     let literal = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),

@@ -51,7 +51,7 @@ fn goal<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Goal>, D::Error> {
 pub(super) struct Place<'a> {
     exports: &'a mut [ExportConfig],
     gate: &'a GateSpec,
-    /// For errors about the gate.
+    /// Disk that errors about the gate name.
     disk: &'a Placed<()>,
     name: &'a str,
 }
@@ -62,7 +62,7 @@ pub(super) fn programs(
     disks: &mut [DiskConfig],
     arrays: &mut [ArrayConfig],
 ) -> Result<Vec<ProgramConfig>, Error> {
-    // The gate of an array is that of its first disk, as all have it alike.
+    // An array's gate is its first disk's gate, since all its disks have the same gate.
     let of_arrays: Vec<(GateSpec, Placed<()>)> = arrays
         .iter()
         .map(|array| {
@@ -90,7 +90,7 @@ pub(super) fn programs(
     Ok(read)
 }
 
-/// Checks programs, whose exports are on servers elsewhere if there are no places.
+/// Checks programs. Without places, their exports are on other servers.
 pub(super) fn listed(
     keys: &Placed<QosKeys>,
     mut places: Option<&mut [Place<'_>]>,

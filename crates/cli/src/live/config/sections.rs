@@ -1,4 +1,4 @@
-//! What the sections of a configuration say, once they are checked.
+//! The sections of a configuration, after their checks.
 
 use super::access::AccessConfig;
 use headtime_config::Placed;
@@ -16,34 +16,33 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Commands that a file or a block device is given at a time if nothing else is said: as many as a
-/// SATA drive's queue takes.
+/// Default number of commands that a file or a block device gets at a time: the depth of a SATA drive's queue.
 pub const DEVICE_DEPTH: u32 = 32;
 
 /// A disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
-    /// Its name.
+    /// Name of the disk.
     pub name: String,
-    /// What is behind it.
+    /// Device behind the disk.
     pub backend: Backend,
-    /// What stands between its clients and the device.
+    /// Scheduler, engine and assumed drive between the clients and the device.
     pub stack: Stack,
-    /// Commands in the device at a time; as many as it takes if absent.
+    /// Commands in the device at a time; the device's own limit if absent.
     pub depth: Option<u32>,
-    /// When to give up on a command; never if absent.
+    /// Time after which a command is given up; never if absent.
     pub timeout: Option<Nanos>,
-    /// Whether it takes no writes.
+    /// True if the disk refuses writes.
     pub read_only: bool,
-    /// Whether its file is made if it is not there. Means nothing to a disk that runs.
+    /// True if a missing file is made. A running disk ignores this key.
     pub create: bool,
-    /// Whether faults may be injected.
+    /// True if faults may be injected.
     pub faults: bool,
-    /// The directory in which the progress of its scrubs is kept.
+    /// Directory for the progress of the disk's scrubs.
     pub scrub: Option<PathBuf>,
-    /// Whether nobody writes to it but through a server with these scrubs, also while none runs.
+    /// True if all writes come through a server with these scrubs, even while no such server runs.
     pub sole_writer: bool,
-    /// Under which names it is seen, at least one; none for a disk of an array.
+    /// Names under which clients see the disk, at least one; empty for a disk of an array.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
 }
@@ -57,37 +56,37 @@ pub struct ArrayConfig {
     pub spec: ArraySpec<Vec<String>>,
     /// Indices of the disks in [`Config::disks`](super::Config::disks), in the order of the array.
     pub members: Vec<usize>,
-    /// Under which names it is seen, at least one.
+    /// Names under which clients see the array, at least one.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
 }
 
 impl ArrayConfig {
-    /// An error about one of its keys.
+    /// An error about one of the array's keys.
     pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
         Fault::input(self.at.error_at(key, problem))
     }
 }
 
-/// What is behind a disk.
+/// Device behind a disk.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Backend {
     /// A modelled drive in real time.
     Emulated(Emulated),
     /// A file or a block device.
     Device {
-        /// Its path.
+        /// Path of the file or the device.
         path: PathBuf,
-        /// Whether the page cache is passed by.
+        /// True if the page cache is bypassed.
         direct: bool,
-        /// Whether a device in use is taken nevertheless.
+        /// True if a device in use is accepted nevertheless.
         force: bool,
-        /// How large it must be, and a file that is made.
+        /// Required size, and the size of a file that is made.
         size: Option<Bytes>,
     },
-    /// Answers at once, keeps nothing.
+    /// Answers at once and stores nothing.
     Null {
-        /// How large it is.
+        /// Size of the disk.
         size: Bytes,
     },
 }
@@ -95,15 +94,15 @@ pub enum Backend {
 /// An emulated drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Emulated {
-    /// Its profile, by name or file.
+    /// Profile of the drive, by name or file.
     pub profile: String,
-    /// What is changed of the profile.
+    /// Changes to the profile.
     pub simulated: Simulated,
-    /// Fixes what the noise draws.
+    /// Seed of the drive's noise.
     pub seed: u64,
-    /// The file that holds its data; memory if absent.
+    /// File with the drive's data; memory if absent.
     pub store: Option<PathBuf>,
-    /// How large it is; the profile's capacity if absent.
+    /// Size of the drive; the profile's capacity if absent.
     pub size: Option<Bytes>,
 }
 
@@ -112,13 +111,13 @@ pub struct Emulated {
 pub struct ExportConfig {
     /// The name.
     pub name: String,
-    /// The rank of its requests.
+    /// Class of the export's requests.
     pub class: Class,
-    /// Whether it takes no writes.
+    /// True if the export refuses writes.
     pub read_only: bool,
     /// Bytes of the disk that clients see; all if absent.
     pub range: Option<Placed<ExportRange>>,
-    /// Number of the program that it is of, counted from 1; 0 if of none.
+    /// Number of the program that has the export, counted from 1; 0 if no program has it.
     pub program: u16,
 }
 
@@ -131,17 +130,17 @@ pub struct ProgramConfig {
     pub exports: Vec<String>,
     /// Goal of the first run.
     pub goal: Option<Goal>,
-    /// File of the profile; there is one if there is a goal.
+    /// File of the profile; required with a goal.
     pub profile: Option<PathBuf>,
-    /// File of a tree that was trained; the server trains one if absent.
+    /// File of a trained tree; the server trains one if absent.
     pub tree: Option<PathBuf>,
-    /// Time within which 99 % of the requests are to be done beside goals; none if there is a goal.
+    /// Time within which 99 % of the requests must finish beside goals of other programs; `None` with a goal.
     pub p99: Option<Nanos>,
     pub(super) at: Placed<()>,
 }
 
 impl ProgramConfig {
-    /// An error about one of its keys.
+    /// An error about one of the program's keys.
     pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
         Fault::input(self.at.error_at(key, problem))
     }
@@ -192,7 +191,7 @@ impl ExportConfig {
     ///
     /// # Errors
     ///
-    /// If the disk does not have them, or not as whole sectors.
+    /// If the disk does not have these bytes, or if they are not whole sectors.
     pub fn addresses(&self, disk: Addresses) -> Result<Addresses, Fault> {
         let Some(range) = &self.range else {
             return Ok(disk);
@@ -202,27 +201,27 @@ impl ExportConfig {
     }
 }
 
-/// Where clients and watchers come in.
+/// Sockets of clients, of the control and of the metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListenConfig {
-    /// NBD clients.
+    /// Sockets for NBD clients.
     pub nbd: Vec<Socket>,
-    /// Who may connect to the unix sockets among them.
+    /// Permissions of the unix sockets among these.
     pub access: AccessConfig,
-    /// Whether NBD clients may come over loopback TCP.
+    /// True if NBD clients may connect over loopback TCP.
     pub tcp: bool,
-    /// Bytes of data of all NBD clients' requests in flight, at most.
+    /// Most bytes of data of all NBD clients' requests in flight.
     pub max_bytes: Option<usize>,
-    /// Who reads `/metrics` and `/status`.
+    /// Address that serves `/metrics` and `/status`.
     pub metrics: Option<SocketAddr>,
-    /// Where something can be changed.
+    /// Path of the control socket.
     pub control: Option<PathBuf>,
-    /// Who may do so.
+    /// Permissions of the control socket.
     pub control_access: AccessConfig,
 }
 
 impl ListenConfig {
-    /// The keys in which another configuration differs; none of them can change while a server runs.
+    /// Keys in which another configuration differs. A running server cannot change any of these keys.
     pub fn fixed_differences(&self, other: &ListenConfig) -> Vec<&'static str> {
         [
             ("nbd", self.nbd != other.nbd),
@@ -245,9 +244,9 @@ impl ListenConfig {
 /// A socket to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Socket {
-    /// A unix socket's path.
+    /// Path of a unix socket.
     Unix(PathBuf),
-    /// An address of this machine that no other reaches.
+    /// Address of this machine that no other machine reaches.
     Tcp(SocketAddr),
 }
 
@@ -260,14 +259,14 @@ impl fmt::Display for Socket {
     }
 }
 
-/// What is written of the run.
+/// Messages and log of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Which messages, as `HEADTIME_LOG` says it.
+    /// Selection of messages, in the form of `HEADTIME_LOG`.
     pub level: Option<String>,
-    /// Whether messages are JSON.
+    /// Format of messages, if given.
     pub format: Option<LogFormat>,
-    /// Where events and decisions go.
+    /// File for events and decisions.
     pub events: Option<PathBuf>,
 }
 
@@ -283,18 +282,17 @@ pub enum LogFormat {
 }
 
 impl DiskConfig {
-    /// An error about one of its keys.
+    /// An error about one of the disk's keys.
     pub fn error(&self, key: &'static str, problem: impl Into<String>) -> Fault {
         Fault::input(self.at.error_at(key, problem))
     }
 
-    /// Returns true if an array has it.
+    /// Returns true if an array has the disk.
     pub fn is_member(&self) -> bool {
         self.exports.is_empty()
     }
 
-    /// The keys in which another configuration of the same disk differs, and that cannot change
-    /// while it runs.
+    /// Keys that differ in another configuration of the same disk, and that cannot change while the disk runs.
     pub fn fixed_differences(&self, other: &DiskConfig) -> Vec<String> {
         let own = [
             (
@@ -311,7 +309,7 @@ impl DiskConfig {
         let own = own
             .into_iter()
             .filter_map(|(key, differs)| differs.then_some(key));
-        // A scheduler and a gate can be swapped. The depth is what was given, or else the device's.
+        // A scheduler and a gate can be swapped. The depth is the given one, or else the device's.
         let mut keys = differing_keys(&self.stack, &other.stack);
         keys.retain(|key| !["scheduler", "gate", "depth"].contains(&key.as_str()));
         keys.extend(own.map(str::to_owned));
@@ -319,7 +317,7 @@ impl DiskConfig {
     }
 }
 
-/// The keys with different values in two descriptions. A key may be left out in one of them.
+/// Keys with different values in two descriptions. A key may be missing in one description.
 pub fn differing_keys<T: Serialize>(one: &T, two: &T) -> BTreeSet<String> {
     let (one, two) = (entries(one), entries(two));
     let both = one.iter().chain(&two);

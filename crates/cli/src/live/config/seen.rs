@@ -1,4 +1,4 @@
-//! What must not be given twice in a configuration.
+//! Names and files that a configuration must not give twice.
 
 use crate::apart::{Thing, canonical, thing};
 use headtime_config::{Error, Place, Placed};
@@ -6,18 +6,18 @@ use headtime_linux::shown::PathShown as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What must not be there twice, and where it is.
+/// Names and files that were given, each with its place.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) disks: BTreeMap<String, Place>,
     pub(super) exports: BTreeMap<String, Place>,
-    /// The array of each disk that an array has.
+    /// Array of each disk that belongs to an array.
     pub(super) members: BTreeMap<String, String>,
     pub(super) files: BTreeMap<PathBuf, Place>,
     things: BTreeMap<Thing, Place>,
 }
 
-/// Notes that something is there.
+/// Notes that something is given, and refuses a second time.
 pub(super) fn once<K: Ord, T>(
     seen: &mut BTreeMap<K, Place>,
     key: K,

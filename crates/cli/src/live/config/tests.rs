@@ -10,7 +10,7 @@ use headtime_testkit::damaged;
 use headtime_units::{Bytes, Nanos};
 use proptest::prelude::*;
 
-/// Every key there is.
+/// All keys of a configuration.
 const FULL: &str = "\
 [[disk]]
 name = \"disk0\"
@@ -242,7 +242,7 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
     assert!(found.contains("disk[4].create: right is a disk of the array both; `headtime array create --size` makes its file"), "{found}");
 }
 
-/// Changes of the above, and what is said about them.
+/// Changes of the configuration above, and the error of each.
 #[test]
 fn what_does_not_fit() {
     let long = format!("unix:{}", "x".repeat(108));
@@ -268,7 +268,7 @@ fn what_does_not_fit() {
             "stream(deadline):slice=99999999999d",
             "slice is \"99999999999d\"; allowed is 0ns to 86400s",
         ),
-        // Of two faults, what is misspelt and what is missing without it, the first is said.
+        // If a misspelt key leaves another key missing, the misspelt key is reported.
         (
             "store = \"store.img\"",
             "stroe = \"store.img\"",
@@ -563,7 +563,7 @@ fn what_does_not_fit() {
     );
 }
 
-/// Also by names of which none is the other's real path.
+/// The check also finds one file under two names if neither is the other's real path.
 #[test]
 fn one_file_by_two_names_is_given_once() {
     let folder = std::env::temp_dir().join(format!("headtime-config-{}", std::process::id()));
@@ -606,7 +606,7 @@ fn one_file_by_two_names_is_given_once() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The page that explains the configuration has all its keys, and its example is one.
+/// The page that explains the configuration has all keys, and its example is valid.
 #[test]
 fn the_documentation_is_of_this() {
     let page = include_str!("../../../../../docs/serve.md");
@@ -626,7 +626,7 @@ fn the_documentation_is_of_this() {
     assert_eq!(config.disks[0].exports.len(), 2);
 }
 
-/// An option of the engine is one of a server too, without a line of the server's.
+/// Each option of the engine is an option of a server too, without a line of the server's code.
 #[test]
 fn a_disk_takes_every_option_of_an_engine() {
     let engine = EngineSpec {

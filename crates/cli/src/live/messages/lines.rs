@@ -1,4 +1,4 @@
-//! How messages look: each is one line, whatever was put into it, and not a long one.
+//! Format of messages: each is one short line, whatever text it has.
 
 use crate::object::object;
 use headtime_linux::shown::{OneLine, is_plain};
@@ -9,19 +9,19 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, format};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Bytes of a line with its end, at most: so many a pipe takes at once or not at all (`PIPE_BUF`,
-/// pipe(7)), whoever else writes to it.
+/// Most bytes of a line with its end. A pipe takes this number of bytes at once or not at all (`PIPE_BUF`, pipe(7)), even if other
+/// processes write to it.
 pub(super) const LINE_BYTES: usize = 4096;
 
-/// What is before a message: time, level, colours; what is around it as JSON.
+/// Bytes around a message: time, level and colours, or the object of JSON.
 const HEAD_BYTES: usize = 128;
 
 /// Writes messages as lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lines {
-    /// Objects for machines, rather than text for people.
+    /// True for objects for machines, false for text for people.
     pub(super) json: bool,
-    /// The level of a text has a colour.
+    /// True if the level of a text has a colour.
     pub(super) colour: bool,
 }
 
@@ -42,7 +42,7 @@ impl Lines {
                 head + &cut(text, LINE_BYTES - HEAD_BYTES)
             }
             true => {
-                // Each byte may be a quote, which are two.
+                // Each byte may be a quote, which takes two.
                 let message = cut(text, (LINE_BYTES - HEAD_BYTES) / 2);
                 let object = object! {
                     timestamp: &time,
@@ -57,12 +57,12 @@ impl Lines {
     }
 }
 
-/// On one line and not longer than that.
+/// Puts a text on one line of at most `bytes`.
 fn cut(text: impl fmt::Display, bytes: usize) -> String {
     const CUT: &str = "...";
     let mut out = String::new();
     let mut line = OneLine::new(&mut out, bytes - CUT.len());
-    // What has no text for itself has none here either.
+    // A value whose own formatting fails has no text here either.
     let _ = write!(line, "{text}");
     if line.is_cut() {
         out.push_str(CUT);
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// What is written of what `says` says.
+    /// Output for the messages that `says` writes.
     fn written(lines: Lines, says: impl FnOnce()) -> String {
         let written = Written::default();
         let sink = written.clone();
@@ -199,7 +199,7 @@ mod tests {
         assert!(line.starts_with("{\"timestamp\":\"20"), "{line}");
     }
 
-    /// A terminal gets our escapes, and none of theirs.
+    /// A terminal gets this program's escapes, and none of a message's own.
     #[test]
     fn colours_are_of_the_level_alone() {
         for (level, colour) in [

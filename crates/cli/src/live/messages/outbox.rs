@@ -1,9 +1,8 @@
 //! Lines on their way to standard error.
 //!
-//! Who has something to say hands it over and goes on, whatever becomes of it: a disk's thread must not
-//! wait for a terminal that is stopped, nor a server for who has stopped reading its messages. A thread
-//! of its own writes. What it cannot write it tries again; meanwhile lines wait, up to a bound, and those
-//! beyond it are dropped and counted. Where lines are missing, one says how many.
+//! Callers hand a line over and never wait, since neither a disk's thread nor a server may wait for a stopped terminal or reader. A writer
+//! thread writes the lines, and tries again after an error. Meanwhile lines wait, up to a limit. Lines beyond the limit are dropped and
+//! counted, and a line reports the number where they are missing.
 
 use crossbeam_queue::ArrayQueue;
 use headtime_linux::clock::Clock;
@@ -14,18 +13,18 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// How much may wait to be written.
+/// Limits of the waiting lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// So many lines.
+    /// Most lines that wait.
     pub(super) lines: usize,
-    /// And so many bytes of them.
+    /// Most bytes of the waiting lines.
     pub(super) bytes: usize,
-    /// What could not be written is tried again after this.
+    /// Time after which a failed write is tried again.
     pub(super) retry: Duration,
 }
 
-/// A burst of messages about every connection and every command there may be fits in.
+/// Limits that fit a burst of messages about every connection and every command.
 pub(super) const BOUNDS: Bounds = Bounds {
     lines: 4096,
     bytes: 1 << 20,
@@ -39,7 +38,7 @@ pub(super) struct Outbox {
     writer: Thread,
 }
 
-/// A line, and how many were dropped before it.
+/// A line, and the number of lines dropped before it.
 #[derive(Debug)]
 struct Entry {
     line: String,
@@ -49,12 +48,12 @@ struct Entry {
 #[derive(Debug)]
 struct Shared {
     bounds: Bounds,
-    // No lock: who holds one may be kept off its processor by those who want it.
+    // There is no lock, since waiting threads may keep a lock's holder off its processor.
     queue: ArrayQueue<Entry>,
     bytes: AtomicUsize,
-    /// It has been full, and is not half empty yet. One line in two would be about what is missing.
+    /// True once the queue was full, until it is half empty. Otherwise every second line would report missing lines.
     full: AtomicBool,
-    /// Lines dropped of which none that follows has told yet.
+    /// Dropped lines that no queued line reports yet.
     missing: AtomicU64,
     dropped: Arc<AtomicU64>,
     clock: Clock,
@@ -62,24 +61,24 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What the writer does.
+/// State of the writer thread.
 #[derive(Debug)]
 struct State {
-    /// It waits for something to write.
+    /// True while the writer waits for lines.
     idle: bool,
-    /// Else when something was last written, or begun to be.
+    /// Otherwise the time of the last write, or of the start of writing.
     since: Time,
 }
 
-/// Says that so many lines are missing, in a line.
+/// Makes the line that reports a number of missing lines.
 pub(super) type Missing = dyn Fn(u64) -> String + Send;
 
 impl Outbox {
-    /// Begins to write to `sink`.
+    /// Starts to write to `sink`.
     ///
     /// # Errors
     ///
-    /// If there can be no thread.
+    /// If the thread cannot be started.
     pub(super) fn start(
         sink: Box<dyn Write + Send>,
         bounds: Bounds,
@@ -115,18 +114,18 @@ impl Outbox {
         self.writer.unpark();
     }
 
-    /// Lines dropped, which goes on counting.
+    /// Number of dropped lines, which goes on counting.
     pub(super) fn dropped(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.shared.dropped)
     }
 
-    /// Waits until everything is written, but no longer than this; whether it is.
+    /// Waits until everything is written, but no longer than `within`. Returns true if everything is written.
     pub(super) fn empty(&self, within: Nanos) -> bool {
         self.shared.empty(self.shared.clock.now() + within)
     }
 
-    /// As [`Outbox::empty`], but counts in the time for which nothing could be written before: of those
-    /// who wait one after the other, only the first waits for what does not move.
+    /// Like [`Outbox::empty`], but the time since the last write counts as waited. If the sink is stuck, only the first of several callers
+    /// waits for it.
     pub(super) fn empty_unless_stuck(&self, within: Nanos) -> bool {
         let since = {
             let state = self.shared.state();
@@ -139,7 +138,7 @@ impl Outbox {
     }
 }
 
-/// For what writes a line at a time.
+/// Takes one line with each write.
 impl Write for Outbox {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.put(String::from_utf8_lossy(line).into_owned());
@@ -169,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// Takes the room, if there is any.
+    /// Reserves room for `bytes`, if there is any.
     fn has_room_for(&self, bytes: usize) -> bool {
         let Bounds {
             lines, bytes: most, ..
@@ -188,7 +187,7 @@ impl Shared {
         fits
     }
 
-    /// One more is missing, beside those of which nobody tells now after all.
+    /// Counts one more missing line, and puts back `others`: missing lines that no line reports after all.
     fn drop_one(&self, others: u64) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
         self.missing.fetch_add(others + 1, Ordering::SeqCst);
@@ -208,7 +207,7 @@ impl Shared {
             }
             while !self.is_empty() {
                 let entry = self.queue.pop();
-                // What was dropped since the last line of all comes after it.
+                // Reports lines that were dropped after the last queued line.
                 let gap = match &entry {
                     Some(entry) => entry.missing,
                     None => self.missing.swap(0, Ordering::SeqCst),
@@ -223,12 +222,12 @@ impl Shared {
             }
             self.state().idle = true;
             self.changed.notify_all();
-            // Whoever puts something in says so after that.
+            // A caller that queues a line unparks this thread afterwards.
             std::thread::park();
         }
     }
 
-    /// Writes a line to its end, however often that fails: half of it would be in the way of the next.
+    /// Writes a line to its end, however often that fails. Half a line would spoil the next one.
     fn write_line(&self, sink: &mut dyn Write, mut line: &[u8]) {
         while !line.is_empty() {
             match sink.write(line) {
@@ -237,7 +236,7 @@ impl Shared {
                     self.state().since = self.clock.now();
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // A full file system, a pipe whose reader is gone: nobody to tell, but it may pass.
+                // A full file system, or a pipe without a reader. The error cannot be reported, but may pass.
                 Ok(_) | Err(_) => {
                     let retry = self.bounds.retry;
                     let state = self.state();
@@ -248,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// Waits until everything is written, or that time has come; whether it is.
+    /// Waits until everything is written, or until a time. Returns true if everything is written.
     fn empty(&self, until: Time) -> bool {
         let mut state = self.state();
         loop {

@@ -1,5 +1,4 @@
-//! Messages of a whole process, which each test starts for itself: there is one standard error, and one
-//! hook for panics.
+//! Tests of the messages of a whole process. Each test starts a process, since a process has one standard error and one hook for panics.
 
 #![allow(
     clippy::disallowed_methods,
@@ -14,7 +13,7 @@ use std::io::pipe;
 use std::process::{Command, Stdio};
 use std::thread;
 
-/// Tells the process that a test has started what it is for.
+/// Environment variable that marks a process started by a test.
 const CHILD: &str = "HEADTIME_TEST_MESSAGES";
 
 fn is_child() -> bool {
@@ -41,7 +40,7 @@ fn begin_as(format: LogFormat) {
     begin(&LogConfig::default(), Some(format)).unwrap();
 }
 
-/// What a thread of that name panics with.
+/// Panics with `what` in a thread of this name.
 fn panics(name: &str, what: &'static str) {
     let thread = thread::Builder::new().name(name.to_owned());
     let panicked = thread.spawn(move || panic!("{what}")).unwrap().join();
@@ -99,7 +98,7 @@ fn a_panic_with_a_backtrace_is_a_message_for_each_line_in_json() {
     );
 }
 
-/// By itself Rust would wait in the first of them, for ever.
+/// Without the hook, Rust would wait for ever in the first panic.
 #[test]
 fn panics_and_the_end_do_not_wait_for_who_does_not_read() {
     if is_child() {

@@ -13,7 +13,8 @@ fn turned(skew: Skew) -> u64 {
     }
 }
 
-/// A slot: where it begins and what it holds.
+/// A slot: its track, its number, the number of slots on the track, and the angle at which it
+/// begins.
 type Place = (Track, u32, u32, Angle);
 
 /// All slots of a zone in the order of addresses, counted one by one.
@@ -96,7 +97,7 @@ fn specs() -> impl Strategy<Value = Spec> {
             let mut spec = spec(heads as u16, order, sparing, zones);
             spec.layout.slips_use_spares = slips_use_spares;
             let mut spec = with_all_room(spec);
-            // One address of each zone is elsewhere, if there is a spare for it.
+            // One address of each zone is remapped, if there is a spare for the address.
             for (index, (.., at)) in parts.iter().enumerate() {
                 let zone = &spec.layout.zones[index];
                 let all = zone.sectors_per_cylinder(heads as u16) * u64::from(zone.cylinders());
@@ -176,7 +177,7 @@ proptest! {
                     }
                 }
             }
-            // The track of each address before it was moved.
+            // The track of each address without remaps.
             for (&(track, ..), content) in places.iter().zip(&unmoved) {
                 let Slot::Data(lba) = *content else { continue };
                 let on_track = places.iter().zip(&unmoved).filter(|((other, ..), _)| *other == track);

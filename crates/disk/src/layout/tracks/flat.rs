@@ -6,12 +6,12 @@ use headtime_units::{Angle, Cylinder, Head, Track};
 
 /// Strips that a map may have when its repetitions are written out: as many as a large drive has tracks.
 const MOST_STRIPS: usize = 1 << 21;
-/// Groups that may be within each other; real maps have three.
+/// Most levels of groups within groups; real maps have three.
 const DEEPEST: usize = 16;
 /// Places that a map may have; keeps products in 64 bits.
 const MOST_PLACES: u64 = 1 << 40;
 
-/// Adjacent tracks of one head. Each has the same number of places, but perhaps the last.
+/// Adjacent tracks of one head. All have the same number of places, except perhaps the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flat {
     /// The first place.
@@ -21,15 +21,15 @@ pub(super) struct Flat {
     /// Places on a track.
     pub(super) places: u32,
     pub(super) tracks: u32,
-    /// The first track's cylinder, and whether the next ones are on lower ones.
+    /// The first track's cylinder. `descends` is true if the next tracks are on lower cylinders.
     cylinder: u32,
     pub(super) descends: bool,
     pub(super) head: u16,
     /// The slot of the first place of each track.
     pub(super) first_slot: u32,
     pub(super) sectors_per_track: u32,
-    /// Where the first place of the first track begins, and by how much each track is turned against
-    /// the one before it, in 2^64ths of a turn.
+    /// Angle of the first place of the first track, and the skew of each track against its predecessor, in 2^64ths of a
+    /// turn.
     zero: u64,
     skew: u64,
     /// 2^64 / `sectors_per_track`, rounded down.
@@ -65,19 +65,19 @@ impl Flat {
         }
     }
 
-    /// Which of its tracks is on a cylinder that it covers.
+    /// The track on a cylinder that the strip covers.
     pub(super) fn along(&self, cylinder: u32) -> u32 {
         cylinder.abs_diff(self.cylinder)
     }
 
-    /// The first place of a track, and how many it has.
+    /// The first place of a track, and the number of its places.
     pub(super) fn places_of(&self, along: u32) -> (u64, u32) {
         let before = u64::from(along) * u64::from(self.places);
         let rest = (self.run - before).min(u64::from(self.places));
         (self.first + before, rest as u32)
     }
 
-    /// Where the first place of a track begins.
+    /// Angle at which the first place of a track begins.
     pub(super) fn zero_of(&self, along: u32) -> Angle {
         let turned = self.skew.wrapping_mul(u64::from(along));
         Angle::from_bits((self.zero.wrapping_add(turned) >> 32) as u32)
@@ -89,7 +89,7 @@ impl Flat {
 pub(crate) struct Misfit {
     /// The key in the map: `groups[1].strips[7]`.
     pub(crate) key: String,
-    /// What is wrong, and what is allowed.
+    /// The fault, and the allowed values.
     pub(crate) why: String,
 }
 
@@ -116,7 +116,7 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    /// Writes out a repetition of a group that there is `room` for.
+    /// Writes out a repetition of a group, as far as there is `room`.
     fn group(
         &mut self,
         group: usize,
@@ -210,7 +210,7 @@ impl Writer<'_> {
         if tracks == 1 || strip.step.abs() == 1 {
             return self.push(whole);
         }
-        // Not side by side: one at a time.
+        // The tracks are not adjacent, so each becomes a strip.
         for along in 0..tracks {
             let (first, run) = whole.places_of(along as u32);
             self.push(Flat {
@@ -269,7 +269,7 @@ pub(super) fn flatten(map: &MapSpec, cylinders: u32, heads: u16) -> Result<Vec<F
     Ok(writer.flats)
 }
 
-/// What of a strip can be seen without the others; `sizes` are those of the earlier groups.
+/// Checks a strip on its own. `sizes` has the sizes of the earlier groups.
 fn check_strip(strip: &Strip, sizes: &[u64]) -> Result<(), String> {
     if strip.places == 0 || strip.run == 0 {
         return Err("0 places; a strip has at least one".to_string());

@@ -101,7 +101,8 @@ fn small() -> MapSpec {
     }
 }
 
-/// What is where, drawn by hand: cylinder, then per head the addresses of slots 0 on. `x` bad, `s` spare.
+/// Content of all slots, drawn by hand: a line for each cylinder, and per head the addresses from slot 0 on. `x` bad,
+/// `s` spare.
 #[test]
 fn a_map_drawn_by_hand() {
     let layout = layout(&spec(small(), 8, 2));
@@ -148,7 +149,7 @@ fn a_map_drawn_by_hand() {
     assert_eq!(strips, [10, 9, 11, 5]);
 }
 
-/// What does not fit is said of the strip that it is about.
+/// An error names the strip that does not fit.
 #[test]
 fn maps_that_do_not_fit_are_refused_with_the_strip_and_the_reason() {
     let error = |change: &dyn Fn(&mut MapSpec)| {
@@ -293,7 +294,7 @@ fn repetitions_without_end_are_refused_before_they_are_written_out() {
     );
 }
 
-/// Where everything is, place by place, without a search: writes the map out by its meaning.
+/// Position of every place without a search: writes out the map by its definition.
 struct Oracle {
     /// Track, slot and angle in turns, by place.
     places: Vec<(Track, u32, f64)>,
@@ -352,7 +353,8 @@ impl Oracle {
     }
 }
 
-/// A drive of zones with 8 and 16 slots on a track, whose angles come out the same either way.
+/// A drive of zones with 8 and 16 slots on a track, whose angles are the same with zones and with a
+/// map.
 fn zoned(heads: u16, cylinders: [u32; 2], skews: [u32; 3]) -> Spec {
     let mut spec = spec(small(), cylinders[0] + cylinders[1], heads);
     let zone = |first_cylinder: u32, cylinders: u32, sectors_per_track: u32| Zone {
@@ -423,8 +425,8 @@ fn table_of(spec: &Spec) -> MapSpec {
     map
 }
 
-/// Groups of cylinders over which each head has a strip of its own, up or down, in a length of its own;
-/// some of them repeated; then tracks one at a time. Slips, remaps and spare tracks as there is room.
+/// Groups of cylinders where each head has a strip of its own, up or down, with a length of its own. Some groups are
+/// repeated. Then come single tracks. Slips, remaps and spare tracks are added as there is room.
 fn maps() -> impl Strategy<Value = (MapSpec, u32, u16)> {
     let head = (
         1_u64..6,
@@ -672,7 +674,7 @@ proptest! {
             let cylinders = strip.first_cylinder..=strip.last_cylinder;
             prop_assert!(cylinders.contains(&home_track.cylinder));
 
-            // No address is further out than what is promised.
+            // No address is farther out than `group_cylinders` promises.
             let cylinder = home_track.cylinder.0;
             prop_assert!(cylinder + layout.group_cylinders() > highest);
             highest = highest.max(cylinder);
@@ -701,7 +703,7 @@ proptest! {
                 }
             }
         }
-        // What is written is the same map.
+        // The text of the profile gives the same map again.
         let profile = spec.check().unwrap();
         let again = crate::Profile::from_toml("again", &profile.to_toml());
         prop_assert_eq!(again.as_ref(), Ok(&profile));

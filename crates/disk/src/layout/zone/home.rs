@@ -5,7 +5,7 @@ use crate::layout::Place;
 use headtime_units::{Cylinder, Head, Track};
 
 impl ZoneMap {
-    /// The place of an address before any remap; nothing where places are tracks.
+    /// The place of an address without remaps. `None` if places are tracks.
     pub(in crate::layout) fn home(&self, address: u64) -> Option<u64> {
         let number = address - self.first + self.reserved;
         (!self.in_tracks).then(|| self.place_of_number(number).0)
@@ -17,7 +17,7 @@ impl ZoneMap {
         self.first_place(cylinders * u64::from(self.heads))
     }
 
-    /// Where a place is.
+    /// The position of a place.
     pub(in crate::layout) fn at(&self, place: u64) -> Option<Place> {
         if self.in_tracks || place >= self.places() {
             return None;
@@ -36,7 +36,8 @@ impl ZoneMap {
         })
     }
 
-    /// The cylinders that hold remapped places of others, each as often as it does.
+    /// The cylinders that hold remapped places of other cylinders. A cylinder appears once for each
+    /// such remap.
     pub(in crate::layout) fn strays(&self) -> impl Iterator<Item = u32> + '_ {
         let cylinder = |place: u64| {
             let ordinal = match self.in_tracks {

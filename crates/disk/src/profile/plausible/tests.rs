@@ -63,7 +63,7 @@ fn every_seed_gives_a_drive() {
     assert_eq!(words.len(), 4 + 7 + 4 + 4 + 11, "{words:?}");
 }
 
-/// What the generator is pinned to: a seed means the same drive in every version.
+/// Pins the generator: a seed means the same drive in every version.
 #[test]
 fn a_seed_means_one_drive() {
     let found = [0, 1, 2, 3, u64::MAX].map(|seed| plausible(seed).fingerprint());
@@ -78,7 +78,7 @@ const PINNED: [&str; 5] = [
     "f2988d09964a8fc7",
 ];
 
-/// Capacities, speeds and rates are those of drives of the time.
+/// Capacities, speeds and rates are typical of each era.
 #[test]
 fn drives_are_of_their_time() {
     let mut eras = BTreeSet::new();
@@ -110,7 +110,7 @@ fn drives_are_of_their_time() {
     assert_eq!(eras.len(), 4);
 }
 
-/// Seek times rise with the distance, and their mean over the cylinders is that of the era.
+/// Seek times rise with the distance, and their mean over the cylinders is plausible.
 #[test]
 fn seeks_have_the_shape_of_measured_ones() {
     for seed in 0..SEEDS / 10 {
@@ -126,7 +126,7 @@ fn seeks_have_the_shape_of_measured_ones() {
             parts.windows(2).all(|pair| pair[0] <= pair[1]),
             "{seed}: {parts:?}"
         );
-        // Of two random cylinders the distance is short more often than long.
+        // Two random cylinders are near each other more often than far apart.
         let weighted = (1..=100_u32).zip(&parts);
         let sum: f64 = weighted
             .map(|(part, time)| f64::from(2 * (100 - part) + 1) * time)
@@ -142,7 +142,7 @@ fn seeks_have_the_shape_of_measured_ones() {
     }
 }
 
-/// From address to position and back, at the ends of zones and around what is bad.
+/// Addresses map to positions and back, at the ends of zones and around defects.
 #[test]
 fn addresses_of_drawn_layouts_round_trip() {
     for seed in 0..SEEDS / 10 {
@@ -177,7 +177,7 @@ fn addresses_of_drawn_layouts_round_trip() {
     }
 }
 
-/// Who reads in sequence loses no turn between tracks: the skews hide the switches.
+/// A sequential read loses no turn between tracks: the skews hide the switches.
 #[test]
 fn sequential_reads_lose_no_turn_between_tracks() {
     for seed in 0..SEEDS / 10 {
@@ -192,8 +192,8 @@ fn sequential_reads_lose_no_turn_between_tracks() {
             let access = mechanics.access(&layout, from, Time::ZERO, extent, Op::Read, false);
             let tracks = len as f64 / f64::from(zone.sectors_per_track);
             let turns = (access.total().as_nanos() as f64) / turn;
-            // Half a turn for each way to the next track is more than any skew; what is moved and comes
-            // back costs turns of its own.
+            // Half a turn for each step to the next track is more than any skew. Remapped sectors cost turns of their
+            // own, there and back.
             let moved = profile.layout.remapped() as f64 * 4.0;
             assert!(
                 turns < 1.6 * tracks + 3.0 + moved,

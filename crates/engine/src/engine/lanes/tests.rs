@@ -1,4 +1,4 @@
-//! Engines and gates that break a promise about lanes, one promise each: the audit says which.
+//! Engines and gates that break a promise about lanes, one promise each. The audit must find the promise.
 
 use super::*;
 use crate::audit::Audit;
@@ -9,13 +9,13 @@ use headtime_units::Extent;
 const HIGH: Lane = Lane(0);
 const LOW: Lane = Lane(1);
 
-/// Two ranks. Lets through so many commands of the low one.
+/// A gate with two ranks that admits `low_max` commands of the low rank.
 #[derive(Debug)]
 struct Ranks {
     low_max: usize,
     low: Vec<DriveTag>,
-    /// Whether a request of the high rank outranks one of the low rank. A gate may not change its mind: this one does
-    /// when it is told of any order.
+    /// True if a request of the high rank outranks a request of the low rank. A gate must not change this. This gate
+    /// does so on any order.
     outranks: bool,
 }
 
@@ -88,7 +88,7 @@ impl Rig {
         }
     }
 
-    /// What the audit says of an event and what follows from it.
+    /// Returns the audit's verdict on an event and the commands that follow.
     fn event(&mut self, event: Event) -> Result<(), String> {
         let broken = |violation: crate::audit::Violation| violation.to_string();
         self.audit.event(&event).map_err(broken)?;
@@ -126,7 +126,7 @@ impl Rig {
         }))
     }
 
-    /// One of the low rank in the drive, and two that are queued and one by merging.
+    /// Creates a rig with a command of the low rank in the drive, and two queued requests that were merged.
     fn busy() -> Rig {
         let mut rig = Rig::new(true);
         for start in [1000, 0, 8] {
@@ -143,7 +143,7 @@ impl Rig {
         })
     }
 
-    /// Hands out what is queued in the low lane, whatever the gate says, as a command of `lane`.
+    /// Issues a queued request of the low lane as a command of `lane`, without asking the gate.
     fn issue(&mut self, lane: Lane) -> Result<(), String> {
         let queue = &mut self.engine.lanes[LOW.index()];
         let tag = queue.choose(Time::ZERO, false, &mut self.engine.shared);
@@ -194,7 +194,7 @@ fn a_command_that_the_gate_refuses_is_found() {
     assert_eq!(rig.engine.poll(Time::ZERO), None, "the gate holds");
     let error = rig.issue(LOW).unwrap_err();
     assert!(error.starts_with("the gate did not let"), "{error}");
-    // Its word is for one command, too.
+    // The gate's decision is for one lane only.
     let mut rig = Rig::busy();
     rig.names(HIGH);
     let error = rig.issue(LOW).unwrap_err();
@@ -215,7 +215,7 @@ fn a_command_that_goes_by_the_word_for_another_lane_is_found() {
 #[test]
 fn a_gate_that_is_not_told_of_a_command_is_found() {
     let mut rig = Rig::busy();
-    // One that stands before nobody's eyes.
+    // A gate that the audit does not watch.
     rig.engine.wrap_gate(|_| {
         Box::new(Ranks {
             low_max: 4,
@@ -276,7 +276,7 @@ fn a_gate_that_takes_over_puts_the_parts_of_a_command_into_one_lane_and_hands_on
         .replace_gate(Time::ZERO, Box::new(gate), schedulers);
     rig.audit.watch(&mut rig.engine);
     assert_eq!(rig.engine.stats().raised, 1);
-    // Nor does it lose the rank with its lane.
+    // The request does not lose the rank when its lane is drained.
     rig.event(Event::Drained {
         from: HIGH,
         to: LOW,
@@ -290,7 +290,7 @@ fn a_gate_that_takes_over_puts_the_parts_of_a_command_into_one_lane_and_hands_on
     );
 }
 
-/// Tells the audit that a lane is drained, and has `drain` do it.
+/// Notifies the audit that a lane is drained, and calls `drain` to drain it.
 fn drained(rig: &mut Rig, from: Lane, to: Lane, drain: impl FnOnce(&mut Engine<Fifo>)) {
     rig.audit.event(&Event::Drained { from, to }).unwrap();
     drain(&mut rig.engine);
@@ -302,9 +302,9 @@ fn a_lane_that_is_not_empty_after_it_was_drained_is_found() {
     drained(&mut rig, LOW, HIGH, |_| {});
     let error = rig.rests([]).unwrap_err();
     assert_eq!(error, "1 is left in Lane(1), which was drained");
-    // It was about that moment alone.
+    // The check holds until the next event.
     rig.event(Event::Unplugged).unwrap();
-    // What is staged is left as well.
+    // A staged request that is left is found, too.
     let mut rig = Rig::busy();
     let queue = &mut rig.engine.lanes[LOW.index()];
     let tag = queue.choose(Time::ZERO, false, &mut rig.engine.shared);
@@ -315,7 +315,7 @@ fn a_lane_that_is_not_empty_after_it_was_drained_is_found() {
         engine.drain_lane(Time::ZERO, LOW, HIGH)
     });
     rig.rests([]).unwrap();
-    // Nobody says that a lane is empty which was drained into itself.
+    // A lane that was drained into itself need not be empty.
     let mut rig = Rig::busy();
     rig.event(Event::Drained { from: LOW, to: LOW }).unwrap();
     assert_eq!(rig.engine.waiting(), 1);
@@ -359,7 +359,7 @@ fn what_a_flush_waits_for_and_the_gate_refuses_by_a_lower_rank_than_that_behind_
     let mut rig = Rig::busy();
     rig.arrive(Op::Flush, 0, Class::BEST_EFFORT).unwrap();
     rig.rests([Class::IDLE]).unwrap();
-    // Outside, and the engine was not told.
+    // A request waits outside the engine, and the engine was not notified.
     let error = rig.rests([Class::REAL_TIME]).unwrap_err();
     assert_eq!(error, expected);
     let behind = Event::Behind {
@@ -369,7 +369,7 @@ fn what_a_flush_waits_for_and_the_gate_refuses_by_a_lower_rank_than_that_behind_
     rig.event(behind).unwrap();
     assert_eq!(rig.engine.in_flight(), 2);
     rig.rests([Class::REAL_TIME]).unwrap();
-    // Inside, in an engine that forgets.
+    // A request waits inside an engine that loses its rank.
     let mut rig = Rig::new(true);
     for start in [1000, 0, 3000] {
         rig.arrive(Op::Read, start, Class::BEST_EFFORT).unwrap();

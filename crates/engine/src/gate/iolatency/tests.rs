@@ -1,4 +1,4 @@
-//! The kernel's rules one by one, and what holds whatever comes.
+//! Tests of the kernel's rules one by one, and of invariants.
 
 use super::*;
 use crate::gate::{GateSpec, LaneState};
@@ -15,7 +15,7 @@ fn ms(millis: u64) -> Nanos {
     Nanos::from_millis(millis)
 }
 
-/// Requests that wait before the gate, by lane with the time at which they came, and the drive behind it.
+/// Requests that wait for the gate, by lane with their arrivals, and a drive.
 struct Rig {
     gate: IoLatency,
     now: Time,
@@ -40,7 +40,7 @@ impl Lanes for View<'_> {
 }
 
 impl Rig {
-    /// A gate of depth 32 with these targets in ms.
+    /// Creates a gate of depth 32 with these targets in ms.
     fn new(targets: [u64; GROUPS]) -> Rig {
         let config = Config {
             depth: 32,
@@ -87,7 +87,7 @@ impl Rig {
         self.send();
     }
 
-    /// A request of this class alone comes, and completes so much later.
+    /// Sends a single request of this class, and completes it after `millis`.
     fn takes(&mut self, class: Class, millis: u64) {
         self.taken += 1;
         assert!(self.taken < 10_000, "what is waited for does not come");
@@ -99,12 +99,12 @@ impl Rig {
         self.complete(tag);
     }
 
-    /// The depths of the groups.
+    /// Returns the depths of the groups.
     fn depths(&self) -> [Option<u32>; GROUPS] {
         [0, 1, 2].map(|group| self.gate.depth_of(group))
     }
 
-    /// The depth of best effort after one of its requests has come and gone.
+    /// Returns the depth of best effort after one of its requests has arrived and completed.
     fn usual(&mut self) -> Option<u32> {
         self.takes(USUAL, 0);
         self.gate.depth_of(1)
@@ -116,12 +116,12 @@ fn while_a_target_is_missed_the_depth_of_others_is_halved_every_half_second_down
     let mut rig = Rig::new([20, 0, 0]);
     let mut depths = Vec::new();
     for _ in 0..8 {
-        // A window is 320 ms, so that each of these ends one; every second is too soon for a change.
+        // A window is 320 ms, so each of these requests ends a window. Every second window ends too soon for a change.
         rig.takes(URGENT, 320);
         rig.takes(URGENT, 320);
         depths.push(rig.usual().unwrap_or(0));
     }
-    // The first ends at 320 ms and is a miss; the next that may change anything is 640 ms later.
+    // The first window ends at 320 ms and misses the target. The next window that may cause a change ends 640 ms later.
     assert_eq!(depths, [32, 16, 8, 4, 2, 1, 1, 1]);
     assert_eq!(
         rig.depths(),
@@ -138,7 +138,7 @@ fn the_mean_of_a_window_decides_and_not_single_requests() {
         (0..30).for_each(|_| rig.takes(URGENT, 10));
     }
     assert_eq!(rig.usual(), None);
-    // 13 ms on average until now, 25 from here.
+    // The mean is 13 ms until now, and 25 ms from here on.
     for _ in 0..10 {
         rig.takes(URGENT, 40);
         rig.takes(URGENT, 10);
@@ -151,7 +151,7 @@ fn depth_comes_back_by_a_sixteenth_for_every_half_second_with_five_good_samples(
     let mut rig = Rig::new([20, 0, 0]);
     rig.takes(URGENT, 400);
     assert_eq!(rig.usual(), Some(32));
-    // Down by 16 of 64, up by 4 at a time.
+    // The cookie goes down by 16 of 64, and up by 4 at a time.
     let mut depths = Vec::new();
     while let Some(depth) = rig.usual() {
         depths.push(depth);
@@ -193,7 +193,7 @@ fn a_ruler_of_whom_nothing_is_heard_is_forgotten_after_five_seconds_and_depth_co
             last = depth;
         }
     }
-    // The timer runs a second after the first request that finds it stopped.
+    // The timer fires a second after the first request that finds the timer stopped.
     assert_eq!(changes, [6, 7, 8, 9]);
 }
 
@@ -262,7 +262,7 @@ fn a_group_with_a_looser_target_takes_nothing_while_a_tighter_one_rules() {
     rig.takes(URGENT, 600);
     rig.usual();
     let before = rig.gate.cookie;
-    // It misses its own target by far.
+    // The group misses its own target by far.
     (0..3).for_each(|_| rig.takes(IDLE, 900));
     assert_eq!(rig.gate.cookie, before);
     assert_eq!(rig.gate.ruler, Some(0));
@@ -284,7 +284,7 @@ fn a_group_with_a_tighter_target_takes_the_rule_over_and_one_with_the_same_does_
 #[test]
 fn a_group_with_a_looser_target_and_a_twentieth_of_the_samples_keeps_its_depth_and_with_more_it_does_not()
  {
-    // Whoever looked at the cookie while it had so many of a hundred samples.
+    // Returns the depth of a group with `samples` of a hundred samples after a look at the lowered cookie.
     let depth = |samples: u64| {
         let mut rig = Rig::new([20, 50, 0]);
         rig.gate.counted = 100;
@@ -331,7 +331,7 @@ fn a_gate_without_a_target_is_refused_with_what_is_allowed() {
     }
 }
 
-/// What happens to a gate.
+/// A step of the test.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Ask(u8),
@@ -352,8 +352,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever comes: a group that is limited may have one command at least and `requests` at most, never has more
-    /// than it may when one goes, and all that wait have gone when the drive has served what it had.
+    /// For any steps: the limit of a group is between one and `requests` commands. A request waits only if its group's
+    /// limit or the depth is reached. All waiting requests have gone when the drive has completed its commands.
     #[test]
     fn every_group_may_have_a_command_in_the_drive_and_all_requests_go(
         targets in prop::array::uniform3(prop_oneof![Just(0_u64), 1..200_u64]),
@@ -382,7 +382,7 @@ proptest! {
             prop_assert_eq!(counted, rig.gate.counted);
             for (group, waiting) in rig.gate.groups.iter().zip(&rig.waiting) {
                 prop_assert!(group.depth.is_none_or(|depth| (1..=requests).contains(&depth)));
-                // What waits has a reason: its own limit, or that of all.
+                // A request waits only for its group's limit or for the depth.
                 let full = !rig.gate.room.has_room();
                 let limited = group.depth.is_some_and(|depth| group.in_drive >= depth);
                 prop_assert!(waiting.is_empty() || full || limited);

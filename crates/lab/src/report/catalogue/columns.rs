@@ -1,4 +1,4 @@
-//! Values that CSV and sweeps have a column of, in the order of the columns.
+//! Values with a column in CSV and sweeps, in the order of the columns.
 
 use super::super::field::Field;
 use super::super::row::{Kind, Row};
@@ -15,7 +15,7 @@ const PLACES: i32 = 6;
 /// Decimal places of times and MB of programs: whole nanoseconds and bytes.
 const EXACT: i32 = 9;
 
-/// A value that all rows have but those of disks.
+/// A value of all rows except rows of disks.
 macro_rules! every {
     ($field:ident) => {
         |row: &Row<'_>| match row {
@@ -115,7 +115,7 @@ fn measured() -> Vec<Measure> {
     }
 }
 
-/// Columns of what the engine and the scheduler counted.
+/// Columns of the counts of the engine and the scheduler.
 fn counted() -> Vec<Measure> {
     measures! {
         Neither "issued", "", "commands that went to the drive", |row| match row {

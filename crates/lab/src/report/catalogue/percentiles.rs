@@ -5,7 +5,7 @@ use super::super::row::Row;
 use super::super::{AtPercents, PERCENTS, Run, Spread};
 use super::measure::{Better, Measure, whole};
 
-/// A distribution of which percentiles are measured.
+/// A distribution whose percentiles are measured.
 struct Shown {
     /// The beginning and the end of the names.
     name: (&'static str, &'static str),
@@ -82,7 +82,7 @@ pub(super) fn percentile(name: &str) -> Measure {
         .expect("a column names a percentile that there is")
 }
 
-/// Mean, percentiles and longest of a distribution of which rows have a [`Spread`].
+/// Mean, percentiles and longest value of a distribution that rows have as a [`Spread`].
 pub(super) fn spread(
     name: &str,
     help: &'static str,

@@ -44,7 +44,7 @@ pub(super) fn tx_response(run: &Run, value: SpreadValue) -> Option<f64> {
     run.transactions.map(|calls| value(&calls.response_ms))
 }
 
-/// The sum over all programs of what each moved, in MB; nothing without programs.
+/// Sum over all programs of the MB that each moved; `None` without programs.
 pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
     let sum: f64 = run.programs.iter().map(value).sum();
     (!run.programs.is_empty()).then_some(sum)

@@ -22,7 +22,7 @@ fn names_are_unique_and_all_of_a_run_have_a_value() {
         .into_iter()
         .take_while(|column| column.name != "throughput_mb_s_ci95")
     {
-        // Of a kind of request that does not occur nothing is measured.
+        // Kinds of requests that do not occur have no values.
         if column.name.starts_with("read_") || column.name.starts_with("write_") {
             continue;
         }
@@ -166,7 +166,7 @@ fn who_is_alone_has_no_row_beside_the_whole() {
     assert_eq!(value("write_iops", &rows[2]), Field::Number(7.0));
     assert_eq!(value("requests", &rows[4]), Field::Count(20));
     assert_eq!(value("time_s", &rows[1]), Field::Number(2.5));
-    // It was running at the end.
+    // The program was running at the end.
     assert_eq!(value("time_s", &rows[2]), Field::Nothing);
     assert_eq!(value("read_mb", &rows[0]), Field::Number(10.0));
     assert_eq!(value("read_mb", &rows[1]), Field::Number(5.0));

@@ -103,7 +103,7 @@ fn tenth(place: usize) -> Measure {
     }
 }
 
-/// How far the throughput of an origin is from the mean of all, in % of that; nothing of fewer than two.
+/// Largest distance of an origin's throughput from the mean of all origins, in % of the mean; `None` for fewer than two origins.
 fn share_off(run: &Run) -> Option<f64> {
     let rates = run.per_origin.iter().map(|origin| origin.throughput_mb_s);
     let mean = rates.clone().sum::<f64>() / run.per_origin.len() as f64;
@@ -112,7 +112,7 @@ fn share_off(run: &Run) -> Option<f64> {
     (run.per_origin.len() > 1 && mean > 0.0).then_some(most)
 }
 
-/// The predictions of a run; nothing if no command was predicted.
+/// The predictions of a run; `None` if no command was predicted.
 pub(super) fn predicted(run: &Run) -> Option<&PredictionsRun> {
     let predictions = run.predictions.as_ref();
     predictions.filter(|all| all.commands > 0)
@@ -131,7 +131,7 @@ pub(super) fn busy_share(run: &Run, part: Part) -> Option<f64> {
     (busy > 0.0).then(|| 100.0 * time.get(part) / busy)
 }
 
-/// By how much the drive is sooner done with real-time commands than with best-effort ones, in % of the latter.
+/// Reduction of the drive's service time for real-time commands against best-effort commands, in % of the latter.
 fn service_gain(run: &Run) -> Option<f64> {
     let [high, low] = [0, 1].map(|class| run.commands.service_ms[class].mean);
     (high > 0.0 && low > 0.0).then(|| 100.0 * (1.0 - high / low))

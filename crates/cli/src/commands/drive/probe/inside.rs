@@ -1,10 +1,9 @@
-//! What a drive does within itself, in words: its buffer, its queue, and what becomes of writes.
+//! The inside of a drive in words: its buffer, its queue, and its treatment of writes.
 
 use headtime_disk::Profile;
 use headtime_disk::profile::{Destage, FirmwarePolicy, ReadAhead, WriteBack};
 
-/// The lines of a page, of what is known; `order` says which commands the drive takes first, and `knows` of a key if it was
-/// learned.
+/// Lines of a page for the known facts. `order` tells the order of the drive's commands, and `knows` is true for learned keys.
 pub(super) fn lines(
     profile: &Profile,
     order: Option<String>,

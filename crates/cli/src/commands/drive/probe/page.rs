@@ -1,4 +1,4 @@
-//! The page of a whole probe: what the disk is, in words, tables and pictures; what is not known, and why.
+//! The page of a whole probe: the disk in words, tables and pictures, and the reason for each unknown fact.
 
 mod json;
 mod picture;
@@ -15,31 +15,31 @@ use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
-/// So many places that cannot be read are named.
+/// Most unreadable places that are named.
 const MOST_NAMED: usize = 8;
 
 /// Why a probe has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProbeEnd {
-    /// All was looked at.
+    /// Everything was looked at.
     Done,
     /// The time is over.
     Time,
-    /// It was told to.
+    /// The probe was told to end.
     Told,
     /// The disk cannot be learned, or not now.
     Refused(String),
 }
 
-/// What is known when a probe has ended.
+/// Knowledge when a probe has ended.
 pub(super) struct Page<'a> {
     extraction: &'a Extraction,
     end: ProbeEnd,
     profile: Option<Profile>,
     verdict: Verdict,
-    /// As the profile has them.
+    /// Tracks as the profile has them.
     tracks: Vec<Tracks>,
-    /// As they are for a reader.
+    /// Zones as readers see them.
     zones: Vec<Tracks>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Page<'a> {
         self.profile.as_ref()
     }
 
-    /// What the command ends with.
+    /// Result of the command.
     pub fn result(&self, out: Option<&Path>, state: Option<&Path>) -> Result<(), Fault> {
         let disk = self.extraction.name();
         let kept = match (out, &self.profile, state) {
@@ -123,7 +123,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// By how many millionths the slowest turn that was seen is longer than the fastest; `None` before it was looked at twice.
+    /// Excess of the slowest turn over the fastest, in millionths. `None` if the turn was measured less than twice.
     fn drift_ppm(&self) -> Option<f64> {
         let turns = &self.extraction.turns;
         let of = turns.iter().map(|(_, turn)| *turn);
@@ -133,7 +133,7 @@ impl<'a> Page<'a> {
         (turns.len() > 1).then(|| (most / least - 1.0) * 1e6)
     }
 
-    /// What is known, by name.
+    /// Known facts, by name.
     fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = Vec::new();
         if let Some(spindle) = &self.extraction.spindle {
@@ -176,7 +176,7 @@ impl<'a> Page<'a> {
         lines
     }
 
-    /// Whether too few other reads were held against what is said.
+    /// True if too few other reads were compared with the profile.
     fn is_provisional(&self) -> bool {
         self.verdict.worth <= Worth::Unchecked && self.verdict.worth != Worth::Wrong
     }
@@ -250,13 +250,13 @@ impl<'a> Page<'a> {
         lines.extend(inside::lines(profile, order, |key| self.knows(key)));
     }
 
-    /// Whether a key of the profile was learned.
+    /// True if a key of the profile was learned.
     fn knows(&self, key: &str) -> bool {
         let mut findings = self.verdict.findings.iter();
         findings.any(|finding| finding.key == key && !matches!(finding.known, Known::Not(_)))
     }
 
-    /// Sectors whose data is elsewhere, and among how many they were looked for.
+    /// Remapped sectors, and the share of the disk that was read to find them.
     fn remapped(&self) -> String {
         let remaps = &self.extraction.remaps;
         let found = match remaps.found.len() {
@@ -309,7 +309,7 @@ impl<'a> Page<'a> {
         format!("; {count} {sectors} cannot be read ({named}{more})")
     }
 
-    /// How other reads came out.
+    /// Comparison of other reads with the profile.
     fn check(&self) -> String {
         let held = &self.extraction.held;
         if held.reads == 0 {
@@ -326,18 +326,18 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// What came of it, in a sentence.
+    /// Outcome of the probe, in a sentence.
     fn sentence(&self) -> String {
         let stage = self.extraction.stage();
         let ended = match &self.end {
             ProbeEnd::Done => return format!("All was looked at: {}.", worth(self.verdict.worth)),
             ProbeEnd::Time => "The time was over".to_owned(),
             ProbeEnd::Told => "It was told to end".to_owned(),
-            // What cannot be learned takes no time.
+            // If the disk cannot be learned, there is no remaining time.
             ProbeEnd::Refused(why) => {
                 let quick = match self.extraction.spindle {
                     Some(_) => "",
-                    // That needs no turn.
+                    // `--quick` measures speed without knowing the time of a turn.
                     None => " `--quick` still tells how fast it is.",
                 };
                 return format!(
@@ -361,7 +361,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// Keys, and how surely they are known or why they are not.
+    /// Keys, each with its certainty or the reason why it is not known.
     fn findings(&self) -> Vec<(String, String)> {
         let findings = self.verdict.findings.iter();
         let mut findings: Vec<(String, String)> = findings
@@ -378,7 +378,7 @@ impl<'a> Page<'a> {
                 (finding.key.to_owned(), known)
             })
             .collect();
-        // What no part of the probe looks at.
+        // Keys that no part of the probe looks at.
         let trust = self.profile.iter().flat_map(|profile| profile.trust.iter());
         for (key, trust) in trust {
             let known = |(finding, _): &(String, String)| {
@@ -424,7 +424,7 @@ impl<'a> Page<'a> {
         let findings = self.findings();
         let mut all = self.verdict.findings.iter();
         if all.all(|finding| matches!(finding.known, Known::Not(_))) {
-            // It ended before it had begun: the reason alone says more.
+            // The probe ended before its first part did. The reason alone says more than a table.
             text.push_str("nothing of it: no part was looked at to its end\n");
             text.push_str(&format!("\n{}\n", self.sentence()));
             return text;
@@ -459,7 +459,7 @@ impl<'a> Page<'a> {
         table(&columns, terminal)
     }
 
-    /// The skews that tell something, by their place in [`skews`].
+    /// Skews that carry information, by their place in `skews`.
     fn skew_names(&self) -> Vec<(usize, &'static str)> {
         let by_group = |skews: [f64; 3]| skews[2] != skews[1];
         let grouped = self
@@ -496,7 +496,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// How long groups are, in words; nothing where there are none.
+/// Lengths of groups, in words; empty without groups.
 fn groups(profile: &Profile) -> String {
     match group_cylinders(profile) {
         Some([1, 1]) => ", groups of 1 cylinder".to_owned(),
@@ -510,7 +510,7 @@ fn size_of(bytes: f64) -> String {
     size(headtime_units::Sectors::new(bytes as u64), 1)
 }
 
-/// What a profile is good for.
+/// Use of a profile of this worth.
 fn worth(worth: Worth) -> &'static str {
     match worth {
         Worth::Nothing => "there is no profile",

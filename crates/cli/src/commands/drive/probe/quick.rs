@@ -25,7 +25,7 @@ pub(super) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault
         time: args.quick_time().map_err(Fault::Usage)?,
         seed: args.seed,
     };
-    // Where nothing can be written, nothing need be learned.
+    // If nothing can be written, nothing need be learned.
     let picture = args
         .plot
         .as_deref()
@@ -63,7 +63,7 @@ pub(super) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault
     }
 }
 
-/// Learns a disk, of which nothing is written, and says how far that is.
+/// Learns a disk without writing to it, and shows the progress.
 fn learn(
     probe: &mut impl headtime_probe::Probe,
     options: &QuickOptions,
@@ -111,7 +111,7 @@ fn emit(
     };
     match text {
         Some(text) => context.print(&text),
-        // Why is said at the end, if it is known.
+        // The reason is given at the end, if it is known.
         None if learned.obstacle.is_some() => Ok(()),
         None => Err(Fault::Check(format!(
             "{}: there was too little time for what this takes; --time gives more",
@@ -182,8 +182,8 @@ fn json(learned: &Quick) -> impl serde::Serialize {
     }
 }
 
-/// Sectors that pass in a turn where so many bytes a second are read, skews included: tracks there have as many or more. `None`
-/// if the speed of rotation is not known.
+/// Sectors that pass in a turn at a rate of `bytes_per_second`, skews included. Tracks have this number of sectors or more. `None` if the
+/// speed of rotation is not known.
 fn sectors_per_turn(learned: &Quick, bytes_per_second: f64) -> Option<f64> {
     let rotation = learned.rotation?;
     Some(bytes_per_second * rotation.turn_ns / 1e9 / f64::from(learned.sector_bytes))
@@ -250,7 +250,7 @@ fn describe(learned: &Quick, context: &Context<'_>) -> String {
     text
 }
 
-/// What is known, by name.
+/// Known facts, by name.
 fn lines(learned: &Quick) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(rotation) = &learned.rotation {

@@ -1,9 +1,9 @@
-//! A few of many rows.
+//! Selects a few of many rows.
 
-/// About as many lines as a table of a page has.
+/// Approximate number of lines of a page's table.
 const LINES: usize = 9;
 
-/// The first, the last and some in between.
+/// Selects the first row, the last row, and some in between.
 pub(super) fn sparse<T>(all: &[T]) -> Vec<&T> {
     let last = all.len() - 1;
     let count = LINES.min(last).max(1);

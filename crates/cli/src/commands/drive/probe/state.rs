@@ -1,7 +1,7 @@
-//! What is kept of a probe in a file: what it knows, to go on with, and how switches of the disk are to be put back.
+//! Files of a probe: the state with its knowledge, for resuming, and the record of switches that must be put back.
 //!
-//! Both are a first line that says what it is and has a hash of the rest, and TOML. They are written beside, synced, and renamed, so that
-//! there is always a whole one. The state is locked for as long as a probe runs, and with it what is beside it.
+//! Each file starts with a line that has its kind and a hash of the rest, which is TOML. Each file is written under another name, synced
+//! and renamed, so that a whole file always exists. The state is locked while a probe runs. This lock covers the record too.
 
 use headtime_config::{Place, Table, read, to_text};
 use headtime_lab::fault::{Fault, name};
@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// How the first line begins.
+/// Start of the first line.
 const STATE: &str = "# What a headtime drive probe knows ";
 const SWITCHES: &str = "# What a headtime drive probe is to put back ";
 
@@ -26,7 +26,7 @@ const SWITCHES: &str = "# What a headtime drive probe is to put back ";
 #[derive(Deserialize, Serialize)]
 struct KeptState {
     version: String,
-    /// Which disk it is of.
+    /// Identity of the disk.
     disk: String,
     extraction: Extraction,
 }
@@ -41,7 +41,7 @@ struct Turned {
     write_cache: Option<bool>,
 }
 
-/// The file of a state, which this process alone has.
+/// The file of a state, locked by this process.
 #[derive(Debug)]
 pub(super) struct StateFile {
     path: PathBuf,
@@ -51,13 +51,13 @@ pub(super) struct StateFile {
 }
 
 impl StateFile {
-    /// Takes the file for the probe of a disk, and reads what it has, if anything.
+    /// Takes the file for the probe of a disk, and reads the file's content, if there is any.
     ///
     /// # Errors
     ///
-    /// If another process has it, it cannot be read, is damaged, or is of another disk or version.
+    /// If another process has the file. If the file cannot be read, is damaged, or is of another disk or version.
     pub fn open(path: &Path, disk: &str) -> Result<(StateFile, Option<Extraction>), Fault> {
-        // It is replaced by another each time: a device or a pipe would be lost.
+        // Each write replaces the file, and a device or a pipe would be lost.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let name = name(path);
             return Err(Fault::Usage(format!(
@@ -76,7 +76,7 @@ impl StateFile {
             disk: disk.to_owned(),
             _file: file,
         };
-        // Killed before there was anything to write.
+        // An earlier probe was killed before anything was written.
         if content.is_empty() {
             return Ok((state, None));
         }
@@ -99,11 +99,11 @@ impl StateFile {
         Ok((state, Some(found.extraction)))
     }
 
-    /// Writes what is known now.
+    /// Writes the present knowledge.
     ///
     /// # Errors
     ///
-    /// If it cannot be written. What was there stays.
+    /// If the file cannot be written. The old content stays.
     pub fn write(&mut self, extraction: &Extraction) -> Result<(), Fault> {
         let state = KeptState {
             version: VERSION.to_owned(),
@@ -115,20 +115,20 @@ impl StateFile {
         Ok(())
     }
 
-    /// What records switches that are turned.
+    /// Record of switches that are turned.
     pub fn record(&self) -> SwitchRecord {
         SwitchRecord::beside(&self.path, &self.disk)
     }
 }
 
-/// The file that says how switches of a disk are to be put back. It is there only while some are turned.
+/// The file with the switches of a disk to be put back. The file exists only while switches are turned.
 #[derive(Clone, Debug)]
 pub(super) struct SwitchRecord {
     path: PathBuf,
     disk: String,
 }
 
-/// The file beside a state that says how switches are to be put back.
+/// Path of the record of switches beside a state.
 pub(super) fn record_beside(state: &Path) -> PathBuf {
     beside(state, "", ".switches")
 }
@@ -142,11 +142,11 @@ impl SwitchRecord {
         }
     }
 
-    /// What a probe that was killed has left to be put back.
+    /// Switches that a killed probe has left turned, with their former states.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is damaged, or of another disk.
+    /// If the record cannot be read, is damaged, or is of another disk.
     pub fn left(&self) -> Result<Vec<(Switch, bool)>, Fault> {
         let path = &self.path;
         let content = match fs::read_to_string(path) {
@@ -174,11 +174,11 @@ impl SwitchRecord {
             .collect())
     }
 
-    /// Notes what is to be put back; nothing if all is as it was.
+    /// Writes the switches to be put back. Removes the record if there are none.
     ///
     /// # Errors
     ///
-    /// If it cannot be written, or be removed.
+    /// If the record cannot be written or removed.
     pub fn note(&self, turned: &[(Switch, bool)]) -> io::Result<()> {
         if turned.is_empty() {
             return match fs::remove_file(&self.path) {
@@ -200,7 +200,7 @@ impl SwitchRecord {
     }
 }
 
-/// The name with something before and behind.
+/// The file's name with something before and behind.
 fn beside(path: &Path, before: &str, behind: &str) -> PathBuf {
     let mut name = OsString::from(before);
     name.push(path.file_name().unwrap_or_default());
@@ -208,9 +208,9 @@ fn beside(path: &Path, before: &str, behind: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Replaces a file by another, which is locked before it has its name, and durable.
+/// Replaces a file by a new one, which is on the disk and locked before it gets the name.
 fn replace(path: &Path, what: &str, text: &str) -> io::Result<File> {
-    // Only who has the lock writes it.
+    // Only the holder of the lock writes this file.
     let part = beside(path, ".", ".part");
     let mut file = File::create(&part)?;
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
@@ -234,7 +234,7 @@ fn parsed<T: serde::de::DeserializeOwned>(
     otherwise: &str,
 ) -> Result<T, Fault> {
     let Some(rest) = content.strip_prefix(what) else {
-        // What is cut off within the first line is no other file.
+        // Content that is cut off within the first line is damaged, not another kind of file.
         if what.starts_with(content) {
             return Err(damaged(path, what));
         }
@@ -248,7 +248,7 @@ fn parsed<T: serde::de::DeserializeOwned>(
         .filter(|(hash, text)| *hash == hash_of(text));
     let (_, text) = whole.ok_or_else(|| damaged(path, what))?;
     let name = name(path);
-    // Lines of an error are those of the file.
+    // Line numbers in errors count from the start of the file.
     let table = Table::parse(&name, &format!("\n{text}"));
     let value = table.and_then(|table| read(&table, &Place::line(&name, 2)));
     value.map_err(|error| {

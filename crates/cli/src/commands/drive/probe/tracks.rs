@@ -1,14 +1,14 @@
-//! Tracks by place: the pieces of which a profile is made, and the zones that they are.
+//! Tracks by place: the pieces of a profile, and the zones that these make up.
 //!
-//! What was found on a disk is kept to the sector, so that behind a scratch or a border a zone may be in the profile as
-//! several pieces: a part of a group of tracks, and the rest counted from another head on. A reader wants the zones.
+//! The profile keeps measured borders to the sector. A scratch or a border can therefore split one zone into several pieces. A piece is
+//! part of a group of tracks, or the rest counted from another head. This module joins the pieces into zones for readers.
 
 use headtime_disk::profile::Order;
 use headtime_disk::{Layout, Profile};
 use headtime_probe::extract::{Extraction, Stage, skews};
 use std::ops::Range;
 
-/// Skews that differ by less than this part of a turn are the same.
+/// Skews with a smaller difference, in turns, count as equal.
 const SAME: f64 = 1e-5;
 
 /// Tracks that are alike, in the order of addresses.
@@ -17,12 +17,12 @@ pub(super) struct Tracks {
     /// Sectors from the beginning of the disk.
     pub from: u64,
     pub to: u64,
-    /// Sectors of a track, by head in no order; one if all heads have as many.
+    /// Sectors of a track by head, in no order; a single value if all heads are equal.
     pub lengths: Vec<u64>,
     /// Parts of a turn from track to track, cylinder to cylinder, group to group.
     pub skews: Option<[f64; 3]>,
     pub slips: u64,
-    /// So few sectors, or fewer, are no zone: a track, or what a group of tracks of all heads has.
+    /// Most sectors of a piece that is no zone: a track, or a group of tracks over all heads.
     pub least: u64,
 }
 
@@ -42,7 +42,7 @@ impl Tracks {
         self.lengths.iter().sum::<u64>() as f64 / self.lengths.len().max(1) as f64
     }
 
-    /// How many sectors a track has, in words.
+    /// Sectors per track, in words.
     pub fn sectors(&self) -> String {
         match (self.shortest(), self.longest()) {
             (shortest, longest) if shortest == longest => longest.to_string(),
@@ -54,7 +54,7 @@ impl Tracks {
         self.to - self.from <= self.least
     }
 
-    /// Whether what follows is the same zone, which something has cut: the same heads, counted from another one on.
+    /// True if the next piece is the same zone, cut by something: equal heads, counted from another head.
     fn goes_on_as(&self, next: &Tracks) -> bool {
         let sorted = |tracks: &Tracks| {
             let mut lengths = tracks.lengths.clone();
@@ -79,9 +79,8 @@ impl Tracks {
     }
 }
 
-/// Of a layout that goes along one surface of a group of cylinders, then back on the next one: how many cylinders a group
-/// has, in the zone with the fewest and in that with the most. A zone that is shorter than the longest group is a
-/// piece of one, and says nothing.
+/// Cylinders of a group, in the zones with the smallest and the largest groups. `None` unless the layout goes along one surface of a group,
+/// then back on the next surface. Zones shorter than the largest group are pieces, and are left out.
 pub(super) fn group_cylinders(profile: &Profile) -> Option<[u32; 2]> {
     let Order::SurfaceSerpentine { tracks } = profile.layout.order else {
         return None;
@@ -103,7 +102,7 @@ pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     let zones = &profile.layout.zones;
     // A layout that is mapped otherwise has zones of its own.
     let same = layout.zones().len() == zones.len();
-    // On each surface before the next one's turn.
+    // Cylinders on each surface before the next surface's turn.
     let group = group_cylinders(profile).map_or(0, |[_, most]| most);
     let each = layout.zones().enumerate();
     each.map(|(number, zone)| {
@@ -127,7 +126,7 @@ pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     .collect()
 }
 
-/// What is known while there is no profile.
+/// Known zones while there is no profile.
 pub(super) fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
     let walked = &extraction.walked;
     let zones = walked.zones.iter().map(|zone| Tracks {
@@ -144,10 +143,10 @@ pub(super) fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
     }
 }
 
-/// The zones of which these are the pieces.
+/// Joins pieces into zones.
 ///
-/// A piece that is no zone belongs to a neighbour, to the one whose tracks are more like its own; of several such between
-/// two zones those in front go to the one before, as long as they are like that. A disk of nothing else has each as it is.
+/// A piece that is no zone joins the neighbouring zone with the more similar tracks. Of several such pieces between two zones, those in
+/// front join the zone before, as long as they are more like it. If no piece is a zone, all pieces stay as they are.
 pub(super) fn zones(pieces: &[Tracks]) -> Vec<Tracks> {
     let whole: Vec<usize> = (0..pieces.len())
         .filter(|at| !pieces[*at].is_fragment())
@@ -173,7 +172,7 @@ pub(super) fn zones(pieces: &[Tracks]) -> Vec<Tracks> {
     zones
 }
 
-/// Behind which piece a zone ends, before the next one.
+/// Index behind the last piece of a zone, before the next zone.
 fn ends(pieces: &[Tracks], zone: usize, next: usize) -> usize {
     let off = |at: usize, of: usize| (pieces[at].mean() - pieces[of].mean()).abs();
     (zone + 1..next)
@@ -197,7 +196,7 @@ mod tests {
     use super::*;
     use headtime_disk::profile::by_name;
 
-    /// A piece of so many sectors of which a group has a thousand.
+    /// A piece of `sectors` sectors. A group has a thousand sectors.
     fn piece(sectors: u64, lengths: &[u64]) -> Tracks {
         Tracks {
             from: 0,

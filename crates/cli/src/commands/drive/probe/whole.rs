@@ -1,7 +1,7 @@
-//! `headtime drive probe`: all that can be learned, as a session that can be stopped and gone on with.
+//! `headtime drive probe`: learns everything about a disk, in sessions that can be stopped and resumed.
 //!
-//! A simulated drive is switched on anew for each step, at the time that was spent: then whoever goes on from a state
-//! finds it as whoever did not stop.
+//! A simulated drive is switched on anew for each step, at the time spent so far. A resumed session therefore finds the same drive as a
+//! session that was never stopped.
 
 use super::device::{device, remote};
 use super::page::{Page, ProbeEnd};
@@ -27,22 +27,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A step that is under way when the time is over has so long to end.
+/// Time for a running step to end after the session's time is over.
 const GRACE: Nanos = Nanos::from_secs(10);
-/// A simulated drive makes steps faster than anybody loses by repeating one.
+/// Least time between two writes of the state, in seconds. A simulated drive makes steps so fast that repeating some costs nothing.
 const WRITE_S: f64 = 0.1;
-/// The bar goes from 0 to this.
+/// End of the progress bar.
 const SHARES: u64 = 1_000;
 
-/// What is probed.
+/// Subject of a probe.
 enum Subject {
     Device(Box<Probed<File>>),
-    /// What is behind a socket.
+    /// A disk behind a socket.
     Remote(Box<Remote>),
     EmulatedDrive(EmulatedDrive),
 }
 
-/// What a device is opened for.
+/// Purpose for which a device is opened.
 #[derive(Clone, Copy)]
 enum Access {
     Read,
@@ -54,12 +54,12 @@ enum Access {
 struct EmulatedDrive {
     profile: Profile,
     seed: u64,
-    /// Where it keeps its switches.
+    /// File with the drive's switches.
     switches: Option<PathBuf>,
 }
 
 impl EmulatedDrive {
-    /// Switches it on.
+    /// Switches the drive on.
     fn on(&self, at: Nanos) -> Lasting<'_> {
         let mut drive = Modelled::new(&self.profile, self.seed);
         drive.pause(at);
@@ -79,13 +79,13 @@ struct Lasting<'a> {
 }
 
 impl Lasting<'_> {
-    /// The switches as they were when it was switched off.
+    /// Restores the switches as they were when the drive was switched off.
     fn restore(&mut self) {
         let kept = self.file.and_then(|path| fs::read_to_string(path).ok());
         for line in kept.iter().flat_map(|text| text.lines()) {
             for which in Switch::ALL {
                 if let Some(on) = line.strip_prefix(&format!("{which:?} ")) {
-                    // One that it does not have stays away.
+                    // A switch that the drive does not have is left out.
                     let _ = self.drive.set(which, on == "on");
                 }
             }
@@ -138,12 +138,12 @@ impl Subject {
         }))
     }
 
-    /// Returns true if it is a device or a file of this machine.
+    /// Returns true if the subject is a device or a file of this machine.
     fn is_device(&self) -> bool {
         matches!(self, Subject::Device(_))
     }
 
-    /// What no other disk is called.
+    /// Identity of the disk, which no other disk shares.
     fn identity(&self) -> String {
         match self {
             Subject::Device(probe) => {
@@ -224,7 +224,7 @@ impl Subject {
         }
     }
 
-    /// Whether a switch stays as it is when this program has ended.
+    /// True if a switch keeps its state after this program has ended.
     fn keeps_switches(&self) -> bool {
         match self {
             Subject::Device(_) | Subject::Remote(_) => true,
@@ -233,14 +233,14 @@ impl Subject {
     }
 }
 
-/// What becomes of switches that are turned.
+/// Treatment of switches that a probe turns.
 #[derive(Clone, Copy)]
 enum Turning<'a> {
-    /// They are put back, after a kill by what is recorded.
+    /// Switches are put back, after a kill by means of the record.
     Recorded(&'a SwitchRecord),
-    /// They are put back, and end with the process.
+    /// Switches are put back, and vanish with the process.
     Passing,
-    /// Nothing is turned: a kill would leave it so.
+    /// No switch is turned, since a kill would leave it turned.
     Never,
 }
 
@@ -257,7 +257,7 @@ fn guarded<'a>(
     }
 }
 
-/// A step, after which all switches are as they were.
+/// Makes a step. Afterwards all switches are as they were.
 fn step(
     probe: &mut dyn Probe,
     extraction: &mut Extraction,
@@ -274,10 +274,10 @@ fn step(
     outlook
 }
 
-/// By what a session ends before all is learned.
+/// Reasons for a session to end before everything is learned.
 struct Session<'a> {
     told: &'a AtomicU32,
-    /// The time spent at which it ends.
+    /// Time spent at which the session ends.
     until: Option<Nanos>,
 }
 
@@ -293,12 +293,12 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
         compare::is_picture(path)?;
     }
     let mut subject = Subject::open(args, Access::Read, context)?;
-    // Before anything can be refused that has nothing to do with it: the disk may serve others by now.
+    // The state comes before any unrelated refusal: switches must be put back, and the disk may serve others by now.
     let state = match &args.state {
         Some(path) => Some((path, take_state(path, &mut subject, context)?)),
         None => None,
     };
-    // Where nothing can be written, nothing need be learned.
+    // If nothing can be written, nothing need be learned.
     for path in [&args.out, &args.plot].into_iter().flatten() {
         drop(Output::create(path)?);
     }
@@ -365,10 +365,10 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
     page.result(args.out.as_deref(), args.state.as_deref())
 }
 
-/// A state that was taken, and what it knows; or why it cannot be gone on with.
+/// A state with its knowledge, or the reason why the state cannot be resumed.
 type OpenedState = Result<(StateFile, Option<Extraction>), Fault>;
 
-/// Takes the state, and puts back what a probe that was killed has left turned.
+/// Takes the state, and puts back switches that a killed probe has left turned.
 fn take_state(
     path: &Path,
     subject: &mut Subject,
@@ -376,9 +376,9 @@ fn take_state(
 ) -> Result<OpenedState, Fault> {
     let disk = subject.identity();
     let opened = match StateFile::open(path, &disk) {
-        // It is not this process's.
+        // The state does not belong to this process.
         Err(fault @ (Fault::File(_) | Fault::Usage(_))) => return Err(fault),
-        // However little of it can be gone on with, the disk is put right.
+        // The disk is put right even if the state cannot be resumed.
         opened => opened,
     };
     let record = SwitchRecord::beside(path, &disk);
@@ -395,7 +395,7 @@ fn take_state(
     Ok(opened)
 }
 
-/// Goes on with what a state knows, if it was begun as this is.
+/// Resumes from the knowledge of a state, if the state was started with the same options.
 fn go_on(
     path: &Path,
     known: Extraction,
@@ -423,7 +423,7 @@ fn go_on(
     Ok(known)
 }
 
-/// Before anything is.
+/// Announces the sectors to be overwritten, before anything is written.
 fn say_what_is_written(extraction: &Extraction, context: &mut Context<'_>) {
     let Some(range) = extraction
         .scratch()
@@ -442,7 +442,7 @@ fn say_what_is_written(extraction: &Extraction, context: &mut Context<'_>) {
     ));
 }
 
-/// Before all sectors are read.
+/// Announces the time for reading all sectors, before the reading starts.
 fn say_how_long(extraction: &Extraction, context: &mut Context<'_>) {
     let combing = extraction.remaps.combing.as_ref();
     let left = combing.and_then(|combing| Some(combing.takes?.saturating_sub(combing.spent)));
@@ -454,7 +454,7 @@ fn say_how_long(extraction: &Extraction, context: &mut Context<'_>) {
     }
 }
 
-/// Goes on until all is known, the time is over, it is told to end, or the disk cannot be learned.
+/// Continues until everything is known, the time is over, the session is told to end, or the disk cannot be learned.
 fn run(
     subject: &mut Subject,
     extraction: &mut Extraction,

@@ -30,7 +30,7 @@ fn sockets_are_for_their_owner_unless_the_keys_say_otherwise() {
         ("mode = \"0666\"", (0o666, None), own),
         ("mode = \"0777\"", (0o777, None), own),
         ("mode = \"0620\"", (0o620, None), own),
-        // Who names a group wants it to be let in; the control socket has keys of its own.
+        // A named group is let in. The control socket has keys of its own.
         ("group = \"root\"", (0o660, Some(0)), own),
         ("group = 4711", (0o660, Some(4711)), own),
         ("group = \"4711\"", (0o660, Some(4711)), own),
@@ -164,7 +164,7 @@ fn what_lets_in_nobody_or_too_many_is_refused_with_what_is_allowed() {
     }
 }
 
-/// Who may connect to an address is nothing that a file could say.
+/// A file cannot limit the users that connect to an address.
 #[test]
 fn keys_without_a_unix_socket_are_refused() {
     for (listen, error) in [
@@ -197,7 +197,7 @@ fn what_takes_a_restart_of_the_sockets_is_said_by_key() {
     let listen = |keys: &str| read(&format!("{BOTH}{keys}")).expect(keys);
     let before = listen("group = 0");
     let differences = |keys: &str| before.fixed_differences(&listen(keys));
-    // The same under another name, said out, and in another line.
+    // Equal permissions with another name, with the default written out, and in another line.
     assert_eq!(differences("\nmode = \"0660\"\ngroup = \"root\""), [""; 0]);
     assert_eq!(differences("group = 1"), ["mode or group"]);
     assert_eq!(differences("group = 0\nmode = \"0666\""), ["mode or group"]);

@@ -3,7 +3,7 @@
 use super::*;
 use headtime_qos::Goal;
 
-/// Two disks of which each has a part for two programs, and an array.
+/// Two disks, each with a part for each of two programs, and an array.
 pub(super) const TEXT: &str = "\
 [[disk]]
 name = \"one\"

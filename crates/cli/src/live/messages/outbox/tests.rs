@@ -1,16 +1,16 @@
-//! What becomes of lines when what they go to is slow, full, gone, or stuck.
+//! Tests of lines whose sink is slow, full, gone, or stuck.
 
 use super::*;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What a sink does when it is written to.
+/// Reaction of a sink to a write.
 enum Does {
-    /// Takes so many bytes at most.
+    /// Takes at most this number of bytes.
     Take(usize),
     Fail(ErrorKind),
 }
 
-/// Says when it is written to, and does then what it is told. Without anybody to tell it, it takes all.
+/// A sink that reports each write, and then reacts as told. Without a test that tells it, the sink takes everything.
 struct Sink {
     asked: Sender<()>,
     told: Receiver<Does>,
@@ -19,7 +19,7 @@ struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Nobody may be interested.
+        // The test may not listen.
         let _ = self.asked.send(());
         let len = match self.told.recv() {
             Ok(Does::Fail(kind)) => return Err(kind.into()),
@@ -35,7 +35,7 @@ impl Write for Sink {
     }
 }
 
-/// An outbox, and the other side of its sink.
+/// An outbox, and the test's side of its sink.
 struct Rig {
     outbox: Outbox,
     asked: Receiver<()>,
@@ -92,7 +92,7 @@ impl Rig {
         self.asked.recv().unwrap();
     }
 
-    /// The sink takes everything from now on; all that it has taken.
+    /// Lets the sink take everything from now on. Returns everything taken so far.
     fn rest(&mut self) -> String {
         self.tell = None;
         assert!(self.outbox.empty(AGES));
@@ -104,7 +104,7 @@ impl Rig {
     }
 }
 
-/// One line is with the writer, which is stuck with it, and so many wait.
+/// An outbox whose writer is stuck with one line, while `lines` wait.
 fn stuck(bounds: Bounds, lines: &[&str]) -> Rig {
     let rig = Rig::new(bounds);
     rig.put(&["first"]);
@@ -130,7 +130,7 @@ fn lines_beyond_the_bound_are_dropped_and_counted_and_said_to_be_missing() {
     let mut rig = stuck(SMALL, &["1", "2", "3", "4", "5", "6", "7"]);
     assert_eq!(rig.dropped(), 3);
     assert_eq!(rig.taken(), "");
-    // Also if nothing follows.
+    // The missing lines are reported even if no line follows.
     assert_eq!(rig.rest(), "first\n1\n2\n3\n4\n[3 missing]\n");
     rig.put(&["8"]);
     assert_eq!(rig.rest(), "first\n1\n2\n3\n4\n[3 missing]\n8\n");
@@ -141,20 +141,20 @@ fn lines_beyond_the_bound_are_dropped_and_counted_and_said_to_be_missing() {
 fn bytes_have_a_bound_too() {
     let bounds = Bounds { bytes: 25, ..SMALL };
     let mut rig = stuck(bounds, &["123456789", "123456789", "1234", "12345", "x"]);
-    // The fourth had no room, and the fifth is not to come in before what is missing is over.
+    // The fourth line had no room. The fifth line must not come before the report of missing lines.
     assert_eq!(rig.dropped(), 2);
     let expected = "first\n123456789\n123456789\n1234\n[2 missing]\n";
     assert_eq!(rig.rest(), expected);
 }
 
-/// A reader that is too slow gets stretches, not lines that tell of missing ones between all others.
+/// A reader that is too slow gets whole stretches of lines. Otherwise every second line would report missing lines.
 #[test]
 fn after_being_full_lines_are_taken_again_when_half_is_written() {
     let mut rig = stuck(SMALL, &["1", "2", "3", "4", "5"]);
     assert_eq!(rig.dropped(), 1);
     let one_more_is_written = || {
         rig.tell(Does::Take(100));
-        // The next is with the writer, which is stuck with it.
+        // The next line is with the writer, which is stuck with it.
         rig.is_asked();
     };
     one_more_is_written();
@@ -207,7 +207,7 @@ fn the_end_does_not_wait_for_what_always_fails() {
     assert_eq!(rig.rest(), "x\n");
 }
 
-/// Each would wait for half a second otherwise.
+/// Otherwise each call would wait for half a second.
 #[test]
 fn of_many_who_wait_for_what_is_stuck_only_the_first_waits() {
     let mut rig = stuck(SMALL, &[]);
@@ -224,7 +224,7 @@ fn of_many_who_wait_for_what_is_stuck_only_the_first_waits() {
     assert!(rig.outbox.empty_unless_stuck(AGES));
 }
 
-/// Whatever they do to each other, nothing is lost without being told.
+/// Every line is written or reported as missing, in any order of the threads.
 #[test]
 fn lines_of_many_threads_stay_whole_and_in_order_and_what_is_missing_adds_up() {
     const THREADS: usize = 8;

@@ -7,7 +7,7 @@ use headtime_lab::report::round;
 use headtime_probe::extract::{Known, Worth};
 
 impl Page<'_> {
-    /// All of it, as JSON.
+    /// The whole page as JSON.
     pub fn json(&self) -> impl serde::Serialize {
         let extraction = self.extraction;
         let held = &extraction.held;
