@@ -1,6 +1,6 @@
-//! A disk that answers after a fixed time, as a file: what the way through FUSE costs.
+//! Measures the cost of FUSE: a disk that answers after a fixed time, as a file.
 //!
-//! `fuse_null MOUNTPOINT [MICROSECONDS]`; ends with the end of its input.
+//! `fuse_null MOUNTPOINT [MICROSECONDS]`. The program ends at the end of its input.
 
 #[path = "../tests/fuse/memory.rs"]
 mod memory;

@@ -1,9 +1,8 @@
-//! Shows a disk as a file through the kernel's FUSE. Any program can use the file, and a loop
-//! device can make a block device of it. No kernel module of our own is needed.
+//! Shows a disk as a file through the kernel's FUSE. Any program can use the file, and a loop device can turn the file into a block device.
+//! No kernel module is needed.
 //!
-//! [`mount`] mounts a directory with a file for each export, as long as its disk. Reads and writes
-//! go past the page cache to the disk. So the disk sees the requests of the program (or of the file
-//! system on the loop device), with as many in flight.
+//! [`mount`] mounts a directory with a file for each export, as long as the export's disk. Reads and writes bypass the page cache. So the
+//! disk sees the requests of the program (or of the file system on the loop device), with as many in flight.
 //!
 //! | system call | request |
 //! |---|---|
@@ -17,23 +16,21 @@
 //! | `close` | none |
 //! | opening with `O_TRUNC` | none, as with a block device |
 //!
-//! Unaligned writes are served, unlike with `O_DIRECT` on a block device. Every program gets direct
-//! I/O here and few know it: `cp` into a disk of 4096-byte sectors ends with an unaligned write.
+//! Unaligned writes are served, unlike with `O_DIRECT` on a block device. Every program gets direct I/O here, and few programs know it:
+//! `cp` into a disk of 4096-byte sectors ends with an unaligned write.
 //!
-//! The kernel splits what is larger than 1 MiB. It sends at most 128 requests at a time that nobody
-//! waits for in a system call (asynchronous and read-ahead ones).
+//! The kernel splits requests of more than 1 MiB. It sends at most 128 requests at a time for which no system call waits (asynchronous and
+//! read-ahead requests).
 //!
 //! # Threads
 //!
-//! One thread reads requests from the kernel and hands them to the disks. Each disk's thread
-//! answers. If a disk's queue is full, the reading thread waits. Requests then stay with the kernel, also those for other disks of the same mount.
+//! One thread reads requests from the kernel and hands them to the disks. Each disk's thread answers. If a disk's queue is full, the
+//! reading thread waits. Requests then stay with the kernel, also requests for other disks of the same mount.
 //!
 //! # The end
 //!
-//! [`Mounted::unmount`] refuses while files are open. If the server dies, requests in flight fail
-//! and the mount is dead (`ENOTCONN`) until somebody unmounts it
-//! ([`headtime_linux::mounts::unmount`]). Requests are not interrupted: a killed program ends when
-//! its request does.
+//! [`Mounted::unmount`] refuses while files are open. If the server dies, requests in flight fail and the mount is dead (`ENOTCONN`) until
+//! a user unmounts it ([`headtime_linux::mounts::unmount`]). Requests are not interrupted: a killed program ends when its request does.
 
 mod filesystem;
 mod submit;
@@ -54,23 +51,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use table::Table;
 
-/// How to mount.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whether requests tell the disk which process they come from. On a loop device that is one
-    /// of the kernel's workers, which are not processes to be told apart.
+    /// True if requests name their process to the disk. On a loop device this process is a worker of the kernel, which does not tell
+    /// programs apart.
     pub processes: bool,
-    /// Whether users other than the one who mounts may look in; the files are still only his.
-    /// Needs `user_allow_other` in `fuse.conf` unless he is root.
+    /// True if other users may see the directory. The files still belong to the mounting user. Needs `user_allow_other` in `fuse.conf`,
+    /// unless root mounts.
     pub allow_other: bool,
-    /// Requests with the disks at a time. The next one waits, and with it all that come after it.
-    /// 0 counts as 1.
+    /// Most requests with the disks at a time. The next request waits, and all later ones with it. 0 counts as 1.
     pub requests: u32,
 }
 
 impl Default for Options {
-    /// Processes are told, others are kept out, 1024 requests: more can come only of more threads
-    /// that each wait for one, as those that nobody waits for are at most [`MAX_BACKGROUND`].
+    /// Processes are named, other users are kept out, and 1024 requests may be with the disks. The kernel sends at most [`MAX_BACKGROUND`]
+    /// requests for which no thread waits. Only more threads that each wait for a request could exceed the limit.
     fn default() -> Options {
         Options {
             processes: true,
@@ -80,11 +76,11 @@ impl Default for Options {
     }
 }
 
-/// Why it cannot be mounted.
+/// Reason why exports cannot be mounted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MountError {
-    /// A name does not do for a file.
+    /// A name cannot be a file's.
     #[error(
         "export {0:?} cannot be a file: a name is 1 to 255 bytes, without '/' and NUL, not '.' or '..'"
     )]
@@ -92,10 +88,10 @@ pub enum MountError {
     /// Two exports have one name.
     #[error("two exports are called {0:?}")]
     Twice(String),
-    /// Something is mounted there already.
+    /// The directory is a mount point already.
     #[error("{0} is a mount point already")]
     Mounted(PathBuf),
-    /// What is mounted there has lost its server.
+    /// The directory is a mount point whose server has gone.
     #[error("{0} is a dead mount, whose server has gone; `headtime detach` clears it away")]
     Dead(PathBuf),
     /// The machine refuses.
@@ -106,7 +102,7 @@ pub enum MountError {
     },
 }
 
-/// A mount. Unmounts when dropped, as [`Mounted::end`] does.
+/// Mount of exports. When dropped, unmounts as [`Mounted::end`] does.
 #[derive(Debug)]
 pub struct Mounted {
     mountpoint: PathBuf,
@@ -118,8 +114,8 @@ pub struct Mounted {
 ///
 /// # Errors
 ///
-/// If a name will not do, something is mounted there, or the machine refuses: without root that
-/// takes `fusermount3`.
+/// If a name cannot be a file's, the directory is a mount point already, or the machine refuses. Without root, mounting needs
+/// `fusermount3`.
 pub fn mount(
     mountpoint: &Path,
     exports: Vec<Export>,
@@ -148,7 +144,7 @@ pub fn mount(
     };
     match mounts::at(&mountpoint).map_err(machine)? {
         None => {}
-        // Its directory may be known to the kernel still.
+        // The kernel may still know the directory of a dead mount.
         Some(mount) if mount.server().is_some_and(|server| !server.lives()) => {
             return Err(MountError::Dead(mountpoint));
         }
@@ -197,17 +193,17 @@ pub fn mount(
 }
 
 impl Mounted {
-    /// Where, from the root.
+    /// Absolute path of the mount point.
     pub fn mountpoint(&self) -> &Path {
         &self.mountpoint
     }
 
-    /// An export's file.
+    /// Path of an export's file.
     pub fn file(&self, export: &str) -> PathBuf {
         self.mountpoint.join(export)
     }
 
-    /// Returns true if it has been unmounted, by whomever, and no file is open any more.
+    /// Returns true if the mount has ended, whoever unmounted it, and no file is open any more.
     pub fn is_gone(&self) -> bool {
         self.gone.is.load(Ordering::SeqCst)
     }
@@ -232,24 +228,23 @@ impl Mounted {
     ///
     /// # Errors
     ///
-    /// `EBUSY` if a file is open or a process has its working directory there; it is then mounted
-    /// still.
+    /// `EBUSY` if a file is open or a process has its working directory there. The directory then stays mounted.
     pub fn unmount(&mut self) -> io::Result<()> {
         if !self.is_gone() {
             mounts::unmount(&self.mountpoint, false)?;
         }
-        // No file is open, so the session ends, and its own handle of the mount finds it gone.
+        // No file is open, so the session ends. The session's own handle finds the mount gone.
         let ended = self.session.take().map_or(Ok(()), BackgroundSession::join);
         match ended {
-            // What the session reads last is that the device is gone, or now and then, at the same
-            // moment, that the connection is.
+            // The session's last read usually reports that the device is gone. At this moment it may also report that the connection is
+            // aborted.
             Err(error) if error.raw_os_error() == Some(libc::ECONNABORTED) => Ok(()),
             ended => ended,
         }
     }
 
-    /// Unmounts, whatever is open: nobody finds the directory any more, and who has a file open is
-    /// served as long as the process and the disks live. Returns whether nothing was open.
+    /// Unmounts even if files are open. New programs do not find the directory any more. Open files are served as long as the process and
+    /// the disks live. Returns true if no file was open.
     pub fn end(mut self) -> bool {
         self.finish()
     }
@@ -261,7 +256,7 @@ impl Mounted {
         if let Err(error) = mounts::unmount(&self.mountpoint, true) {
             tracing::warn!("{}: cannot unmount: {error}", self.mountpoint.shown());
         }
-        // Its handle would unmount by path again, which may be somebody else's by now.
+        // The session's handle would unmount by path again, and the path may be another mount's by then.
         std::mem::forget(self.session.take());
         false
     }

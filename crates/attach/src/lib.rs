@@ -1,7 +1,6 @@
-//! A served disk on this machine: as a file through FUSE ([`fuse`]), and that file as a block device
-//! ([`loopdev`]).
+//! A served disk on this machine: as a file through FUSE ([`fuse`]), and the file as a block device ([`loopdev`]).
 //!
-//! What is not here: the disk itself (`headtime-serve`), arguments, printing.
+//! The crate leaves the disk itself to `headtime-serve`, and arguments and printing to its callers.
 
 pub mod fuse;
 pub mod loopdev;

@@ -1,8 +1,7 @@
-//! Loop devices: a file as a block device, for file systems and whatever else wants one.
+//! Loop devices: a file as a block device, for file systems and other users.
 //!
-//! Linux schedules a loop device's requests like those of any block device. It reads ahead and
-//! splits large requests. [`attach`] sets the device up so that the server sees the requests of the
-//! programs:
+//! Linux schedules a loop device's requests like other block devices' requests. It reads ahead and splits large requests. [`attach`] sets
+//! the device up so that the server sees the requests of the programs:
 //!
 //! | setting | value | why |
 //! |---|---|---|
@@ -14,12 +13,11 @@
 //! | `rotational` | 1 | file systems and schedulers lay out and order for a disk with an arm |
 //! | `read_ahead_kb` | as asked | the kernel derives up to 2560 on its own, see below |
 //!
-//! Read-ahead is the size of the requests of a program that reads a file from its beginning to its
-//! end through the page cache: 128 KiB on a disk as Linux ships.
+//! If a program reads a file sequentially through the page cache, its requests are as large as the read-ahead. A disk under Linux has a
+//! read-ahead of 128 KiB by default.
 //!
-//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes them.
-//! `discard_max_bytes` is left alone, since it takes no other value once it is 0 (seen with Linux
-//! 6.18). The file itself says whether its disk can discard.
+//! Settings of a loop device outlive its file. [`LoopDevice::reset`] undoes them. `discard_max_bytes` is left alone, since it takes no
+//! other value once it is 0 (seen with Linux 6.18). The file itself says if its disk can discard.
 
 mod ioctl;
 
@@ -33,30 +31,30 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How a loop device is to be set up.
+/// Settings of a loop device.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Its logical block: 512 to 4096 bytes, a power of two.
+    /// Bytes of the logical block: 512 to 4096, a power of two.
     pub block_bytes: u32,
-    /// Whether it takes no writes.
+    /// True if the device is read-only.
     pub read_only: bool,
-    /// How far the kernel reads ahead, in bytes; rounded up to whole KiB. 0: not at all.
+    /// Read-ahead of the kernel in bytes, rounded up to whole KiB. 0 turns read-ahead off.
     pub read_ahead_bytes: u64,
-    /// The largest request, in bytes.
+    /// Bytes of the largest request.
     pub max_request_bytes: u32,
 }
 
-/// Why there is no loop device.
+/// Reason why a loop device cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: cannot {what}: {error}")]
 pub struct LoopError {
     pub path: PathBuf,
-    /// What did not succeed.
+    /// The step that failed.
     pub what: String,
     pub error: io::Error,
 }
 
-/// A loop device of this machine, with the file that it had when it was found or attached.
+/// Loop device of this machine, with the file that the device had when it was found or attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
     number: u32,
@@ -65,22 +63,22 @@ pub struct LoopDevice {
     sequence: Option<u64>,
 }
 
-/// What a block device is in use for.
+/// Use of a block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum User {
-    /// A file system on it is mounted here.
+    /// A file system on the device is mounted here.
     Mounted(PathBuf),
-    /// The kernel swaps to it.
+    /// The kernel swaps to the device.
     Swap,
-    /// Another block device is made of it.
+    /// Another block device uses the device.
     Holder(String),
 }
 
 impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // Who mounts chooses the name.
+            // A mounting user chooses the name, so it may have any characters.
             User::Mounted(at) => write!(f, "mounted on {}", one_line(&at.to_string_lossy())),
             User::Swap => write!(f, "in use for swapping"),
             User::Holder(name) => write!(f, "part of {name}"),
@@ -88,11 +86,11 @@ impl fmt::Display for User {
     }
 }
 
-/// Others may take the same free device first; so often that is tried.
+/// Attempts to get a free device, since another process may take the same one first.
 const TRIES: u32 = 16;
 
-/// A device whose file was taken away keeps it for as long as somebody has it open; so long that is
-/// waited for, in steps.
+/// Longest wait until a device has lost its file, in steps of [`STEP`]. The device keeps the file as long as any process has the device
+/// open.
 const CLEARING: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(10);
 
@@ -100,8 +98,8 @@ const STEP: Duration = Duration::from_millis(10);
 ///
 /// # Errors
 ///
-/// If the machine has no loop devices, does not permit it (it takes root), or refuses a setting;
-/// nothing is left behind then.
+/// If the machine has no loop devices, does not permit their use (which needs root), or refuses a setting. The device is then detached
+/// again.
 pub fn attach(file: &Path, settings: &Settings) -> Result<LoopDevice, LoopError> {
     let failed = |path: &Path, what: &str| {
         let (path, what) = (path.to_owned(), what.to_owned());
@@ -145,14 +143,14 @@ pub fn attach(file: &Path, settings: &Settings) -> Result<LoopDevice, LoopError>
         }
     };
     if let Err(error) = device.set_up(settings) {
-        // What failed first counts.
+        // The first error is the one to report.
         let _ = device.detach();
         return Err(error);
     }
     Ok(device)
 }
 
-/// The loop devices whose files lie at or below a path, whether or not these can still be read.
+/// Loop devices whose files lie at or below a path, even if the files cannot be read any more.
 ///
 /// # Errors
 ///
@@ -233,13 +231,12 @@ impl LoopDevice {
         let asked = u64::from(settings.max_request_bytes / 1024);
         set("max_sectors_kb", &asked.min(most).to_string())?;
         set("rotational", "1")?;
-        // Last: the kernel sets it anew whenever it changes a limit.
+        // Read-ahead comes last, since the kernel resets it with each change of a limit.
         let read_ahead = settings.read_ahead_bytes.div_ceil(1024);
         set("read_ahead_kb", &read_ahead.to_string())
     }
 
-    /// What it is in use for, as far as this process sees: another mount namespace may have it
-    /// mounted too.
+    /// Uses of the device, as far as this process sees them. Another mount namespace may have the device mounted, too.
     ///
     /// # Errors
     ///
@@ -247,7 +244,7 @@ impl LoopDevice {
     pub fn users(&self) -> io::Result<Vec<User>> {
         let mut users = Vec::new();
         let mut names = vec![format!("loop{}", self.number)];
-        // Its partitions are below it, named after it.
+        // The directories of the partitions lie in the device's, and have its name as a prefix.
         for entry in fs::read_dir(self.sysfs())?.flatten() {
             if let Some(name) = entry.file_name().to_str()
                 && name.starts_with(&names[0])
@@ -268,7 +265,7 @@ impl LoopDevice {
             let number = fs::read_to_string(sysfs.join("dev")).unwrap_or_default();
             for mount in &mounts {
                 let (major, minor) = mount.device;
-                // By name too: btrfs numbers its mounts itself.
+                // Mounts are compared by name too, since btrfs gives its mounts numbers of its own.
                 if format!("{major}:{minor}") == number.trim() || mount.source == path {
                     users.push(User::Mounted(mount.mountpoint.clone()));
                 }
@@ -298,13 +295,13 @@ impl LoopDevice {
         };
         try_set("scheduler", "none");
         self.reset_depth();
-        // Zero stands for what the kernel takes by itself.
+        // Zero stands for the kernel's default.
         try_set("max_sectors_kb", "0");
         try_set("rotational", "0");
     }
 
-    /// Resets the number of requests to that of the device. The kernel ignores a change to the
-    /// value that it shows, even if the true value differs; hence two changes.
+    /// Resets the number of requests to the device's own. The kernel ignores a change to the value that it shows, even if the true value
+    /// differs. So the value is changed twice.
     fn reset_depth(&self) {
         for requests in ["127", "128"] {
             if let Err(error) = self.set("nr_requests", requests) {
@@ -313,7 +310,7 @@ impl LoopDevice {
         }
     }
 
-    /// Writes back what the kernel has cached of the device.
+    /// Writes the kernel's cache of the device back.
     ///
     /// # Errors
     ///
@@ -322,8 +319,8 @@ impl LoopDevice {
         File::open(self.path())?.sync_all()
     }
 
-    /// Detaches the device's file. Returns false while somebody has the device open: the kernel
-    /// detaches the file when the device is closed. Another user's file stays attached.
+    /// Detaches the device's file. Returns false while any process has the device open: the kernel detaches the file when the device is
+    /// closed. Another user's file stays attached.
     ///
     /// # Errors
     ///
@@ -334,7 +331,7 @@ impl LoopDevice {
     )]
     pub fn detach(&self) -> io::Result<bool> {
         let node = File::open(self.path())?;
-        // While the device is open here, nobody can give the device another file.
+        // While the device is open here, no process can give the device another file.
         if self.file().is_none() {
             return Ok(true);
         }

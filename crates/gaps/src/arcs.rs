@@ -1,39 +1,39 @@
-//! Parts of a turn as bits, to see at once what of a track cannot pass in time.
+//! Parts of a turn as bits, to exclude sectors of a track that cannot pass in time.
 
 use headtime_units::{Angle, Nanos};
 
-/// Some of the equal arcs that a turn is divided into, one bit each.
+/// A set of the equal arcs into which a turn is divided, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arcs(u16);
 
-/// The bits of a turn's 2^64ths that count within an arc.
+/// Number of bits of an angle, in 2^64ths of a turn, that count within an arc.
 const WITHIN: u32 = u64::BITS - 4;
 /// An arc in 2^64ths of a turn.
 const ARC: u64 = 1 << WITHIN;
 
-/// Angles and times are rounded, to this together at the most.
+/// Greatest rounding error of angles and times together.
 const ROUNDED: Nanos = Nanos::from_nanos(8);
 
 impl Arcs {
-    /// All of a turn.
+    /// All arcs of a turn.
     pub(super) const ALL: Arcs = Arcs(u16::MAX);
 
     pub(super) fn from_bits(bits: u16) -> Arcs {
         Arcs(bits)
     }
 
-    /// One for each arc.
+    /// Returns one bit for each arc.
     pub(super) fn to_bits(self) -> u16 {
         self.0
     }
 
-    /// The arc of an angle in 2^64ths of a turn, and how far it is to the next one.
+    /// Returns the arc of an angle in 2^64ths of a turn, and the distance to the next arc.
     pub(super) fn at(angle: u64) -> (Arcs, u64) {
         (Arcs(1 << (angle >> WITHIN)), ARC - angle % ARC)
     }
 
-    /// The arcs that pass, in whole or in part, from an angle on for a time, of a platter that turns by `per_nano` 2^64ths of a turn in a
-    /// nanosecond.
+    /// Returns the arcs that pass, in whole or in part, during `span` from an angle on. The platter turns by `per_nano` 2^64ths of a turn
+    /// in a nanosecond.
     pub(super) fn passing(from: Angle, span: Nanos, per_nano: u64) -> Arcs {
         let rounded = ROUNDED.as_nanos() * per_nano;
         let first = (u64::from(from.to_bits()) << 32).wrapping_sub(rounded);
@@ -46,22 +46,22 @@ impl Arcs {
         Arcs((u16::MAX >> (15 - more)).rotate_left((first >> WITHIN) as u32))
     }
 
-    /// How many there are.
+    /// Returns the number of arcs.
     pub(super) fn count(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Those that are in both.
+    /// Returns the arcs that are in both sets.
     pub(super) fn and(self, other: Arcs) -> Arcs {
         Arcs(self.0 & other.0)
     }
 
-    /// Those that are in one or the other.
+    /// Returns the arcs that are in either set.
     pub(super) fn or(self, other: Arcs) -> Arcs {
         Arcs(self.0 | other.0)
     }
 
-    /// How many things of a size, in 2^64ths of a turn, can begin in an arc, one behind the other.
+    /// Returns the greatest number of consecutive items of a size, in 2^64ths of a turn, that can begin in an arc.
     pub(super) fn most(size: u64) -> u64 {
         (ARC - 1) / size.max(1) + 1
     }
@@ -73,7 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever passes in a window passes in one of its arcs, and there are not many more.
+        /// An angle that passes in a window lies in one of the window's arcs, and there are not many more arcs.
         #[test]
         fn the_arcs_of_a_window_are_those_where_something_passes(
             from: u32,

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-/// Some of the blocks of a disk.
+/// A set of blocks of a disk.
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Vec<u64>,
@@ -10,7 +10,7 @@ pub(super) struct Bits {
 }
 
 impl Bits {
-    /// None of so many blocks.
+    /// Returns an empty set for a disk of `blocks` blocks.
     pub fn none(blocks: u64) -> Bits {
         Bits {
             words: vec![0; blocks.div_ceil(64) as usize],
@@ -18,12 +18,12 @@ impl Bits {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of blocks in the set.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// How many blocks of a range are in.
+    /// Returns the number of blocks of a range that are in the set.
     pub fn count_in(&self, range: Range<u64>) -> u64 {
         let mut count = 0;
         for_words(range, |index, mask| {
@@ -32,17 +32,17 @@ impl Bits {
         count
     }
 
-    /// Block `n` is bit `n % 64` of word `n / 64`.
+    /// Returns the bitmap: block `n` is bit `n % 64` of word `n / 64`.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Returns true if a block is in.
+    /// Returns true if a block is in the set.
     pub fn has(&self, block: u64) -> bool {
         self.words[(block / 64) as usize] & (1 << (block % 64)) != 0
     }
 
-    /// Puts blocks in, or takes them out. Returns how many were not in, or were.
+    /// Adds blocks to the set, or removes blocks. Returns the number of blocks for which that was a change.
     pub fn set(&mut self, range: Range<u64>, on: bool) -> u64 {
         let mut changed = 0;
         for_words(range, |index, mask| {
@@ -58,19 +58,19 @@ impl Bits {
         changed
     }
 
-    /// The first block of a range that is in.
+    /// Returns the first block of a range that is in the set.
     pub fn next(&self, range: Range<u64>) -> Option<u64> {
         self.first(range, false)
     }
 
-    /// The first run of blocks that are in, within a range.
+    /// Returns the first run of blocks in the set, within a range.
     pub fn next_run(&self, range: Range<u64>) -> Option<Range<u64>> {
         let start = self.next(range.clone())?;
         let end = self.first(start..range.end, true).unwrap_or(range.end);
         Some(start..end)
     }
 
-    /// The first block of a range that is in, or is not.
+    /// Returns the first block of a range that is in the set or, if `out` is true, is not in the set.
     fn first(&self, range: Range<u64>, out: bool) -> Option<u64> {
         let mut at = range.start;
         while at < range.end {
@@ -86,7 +86,7 @@ impl Bits {
     }
 }
 
-/// Calls for each word of a bitmap that has bits of a range, with a mask of them.
+/// Calls `each` for each word of a bitmap that has bits of a range, with the word's index and a mask of these bits.
 pub(super) fn for_words(range: Range<u64>, mut each: impl FnMut(usize, u64)) {
     let mut at = range.start;
     while at < range.end {

@@ -1,32 +1,33 @@
-//! What the drive's buffer may hold.
+//! Model of the contents of the drive's buffer.
 //!
-//! A read that the buffer serves leaves no gap: the head does not wait, and whatever is read before it moves the head away from where
-//! the drive reads ahead. So nothing is looked for before such a read. Lumb, Schindler and Ganger say of hits that they surprise
-//! a scheduler (section 3.1) and have random requests, which are rarely hits. Beside clients who read in order, picks before hits cost these
-//! clients two thirds of their rate.
+//! A read that the buffer serves leaves no gap: the head does not wait. A gap read before such a read moves the head away from the place
+//! where the drive reads ahead. So no gap read precedes such a read. Lumb, Schindler and Ganger say that hits surprise a scheduler (section
+//! 3.1). Their requests are random and rarely hit. Sequential clients lose two thirds of their rate to gap reads before hits.
 //!
-//! Some drives serve commands in an order of their own, such as staying with a stream as long as its next read comes, or choosing among
-//! those that come while they read on. A pick then takes the place of that read, or is no longer on the way. Where
-//! predictions fail so, or reads overtake each other, gaps rest until that ends, which shows without picks.
+//! Some drives serve commands in an order of their own. They stay with a stream as long as its next read comes, or choose among commands
+//! that come while they read on. A gap read then takes the place of the stream's next read, or is no longer on the way. While predictions
+//! fail for this reason, or reads overtake each other, gap reads are suspended. Predictions continue without gap reads, so the end of this
+//! behaviour is noticed.
 //!
-//! From outside one sees what was read and when, not what the drive keeps. This is an upper bound: what is held here may be
-//! gone, and then a gap is not used.
+//! From outside, the reads and their times are visible, not the buffer. The model is an upper bound: the drive may have dropped data that
+//! the model holds. A gap is then not used.
 
 use headtime_sched::Buffering;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// How many of the last reads that the medium should have served were surprises: they ended at another time than was predicted, or were overtaken.
+/// Share of surprises among the last reads that the medium should have served. A surprise ended at another time than predicted, or was
+/// overtaken.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Surprises {
-    /// A bit for each, set if it was one; the last is the lowest.
+    /// A bit for each read, set for a surprise. The last read is the lowest bit.
     last: u64,
     seen: u32,
-    /// When the last of all reads went to the drive that the medium has served.
+    /// Latest time at which a read that the medium served went to the drive.
     newest: Time,
 }
 
 impl Surprises {
-    /// So few say nothing.
+    /// Least number of reads on which a verdict is based.
     const FEW: u32 = 16;
 
     pub fn add(&mut self, surprised: bool) {
@@ -34,24 +35,24 @@ impl Surprises {
         self.seen = (self.seen + 1).min(u64::BITS);
     }
 
-    /// A read is done that went to the drive at `issued`. Returns true if one that went later was done before.
+    /// Notes a read that is done and went to the drive at `issued`. Returns true if a read that went to the drive later was done before.
     pub fn overtaken(&mut self, issued: Time) -> bool {
         let overtaken = issued < self.newest;
         self.newest = self.newest.max(issued);
         overtaken
     }
 
-    /// Returns true if more than an eighth of the last 64 were. With random requests one to three of a hundred are
-    /// (section 5.2, Figure 7).
+    /// Returns true if more than an eighth of the last 64 reads were surprises. With random requests one to three of a hundred are (section
+    /// 5.2, Figure 7).
     pub fn are_many(&self) -> bool {
         self.seen >= Self::FEW && self.last.count_ones() * 8 > self.seen
     }
 }
 
-/// Reads of clients before which the drive destaged, among the last reads of the medium. If the drive destages between a gap read and its
-/// request, or before the gap read, the way of the gap read is lost.
+/// Clients' reads before which the drive destaged, among the last reads of the medium. If the drive destages before a gap read, or between
+/// the gap read and its request, the gap read's arm movement is lost.
 ///
-/// Gap reads are rationed, so that no more than one of [`Destaging::ONE_OF`] reads of clients follows both a destage and a gap read.
+/// Gap reads are rationed, so that no more than one of [`Destaging::ONE_OF`] clients' reads follows both a destage and a gap read.
 ///
 /// Invariants: `many` is the number of bits in `last`; `credit` is at most [`Destaging::CREDIT`].
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub(super) struct Destaging {
     many: usize,
     /// True if the drive destaged before a gap read whose request is not done.
     before_pick: bool,
-    /// Grows by the number of reads looked at with each read of clients, and shrinks by `many` times [`Destaging::ONE_OF`] with each gap read.
+    /// Credit for gap reads. Each client's read adds the number of reads looked at. Each gap read takes `many` times [`Destaging::ONE_OF`].
     credit: usize,
 }
 
@@ -84,15 +85,15 @@ impl Default for Destaging {
 impl Destaging {
     /// Reads of the medium that are remembered.
     const READS: usize = 1024;
-    /// Reads of clients of which one may follow both a destage and a gap read. That costs clients a hundredth of their rate.
+    /// One of this number of clients' reads may follow both a destage and a gap read. This costs clients a hundredth of their rate.
     const ONE_OF: usize = 50;
-    /// Reads of clients of which one follows a destage at the most, or there are no gap reads at all. A gap read makes such a drive destage at
-    /// other times, and costs more than its way.
+    /// If more than one of this number of clients' reads follows a destage, there are no gap reads at all. A gap read makes such a drive
+    /// destage at other times, and costs more than its arm movement.
     const OFTEN: usize = 8;
     /// Most credit: enough for a gap read at any share of destages.
     const CREDIT: usize = Destaging::READS * Destaging::ONE_OF;
 
-    /// Notes a read of a client, and whether the drive destaged before the read. `None` if the read does not show that. A destage before the
+    /// Notes a client's read, and whether the drive destaged before the read. `None` if the read does not show that. A destage before the
     /// read's gap read counts for the read.
     pub fn add(&mut self, wrote: Option<bool>) {
         let before_pick = std::mem::take(&mut self.before_pick);
@@ -116,12 +117,12 @@ impl Destaging {
         self.before_pick = true;
     }
 
-    /// Reads of which `many` followed a destage. Fewer than 64 say too little.
+    /// Returns the number of reads among which `many` followed a destage. The number is at least 64, since fewer reads say too little.
     fn looked_at(&self) -> usize {
         self.seen.max(64)
     }
 
-    /// Credit that a gap read takes.
+    /// Returns the credit that a gap read takes.
     fn price(&self) -> usize {
         self.many * Self::ONE_OF
     }
@@ -143,31 +144,31 @@ impl Destaging {
     }
 }
 
-/// What was read into a segment of the buffer.
+/// A segment of the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     from: Lba,
-    /// Where what clients asked for ends.
+    /// End of the sectors that were requested.
     to: Lba,
-    /// Where the last command ended that the medium served.
+    /// End of the last command that the medium served.
     base: Lba,
-    /// When that went to the drive.
+    /// Time at which that command went to the drive.
     issued: Time,
-    /// Since when the drive may have read ahead from there.
+    /// Time from which the drive may have read ahead from `base`.
     since: Time,
-    /// Until when; [`Time::NEVER`] if it may be doing so.
+    /// Time until which the drive may have read ahead; [`Time::NEVER`] while it may still do so.
     until: Time,
 }
 
 impl Held {
-    /// The end of what has been read, at most.
+    /// Returns the furthest possible end of the sectors in the segment.
     fn reach(&self, now: Time, of: &Buffering) -> Lba {
         let spent = self.until.min(now).saturating_since(self.since);
         let passed = Sectors::new(spent.as_nanos() / of.sector.as_nanos());
         (self.base + passed).min(self.to + of.ahead).max(self.to)
     }
 
-    /// Returns true if it may serve a read, or the drive may be reading ahead to it.
+    /// Returns true if the segment may serve a read, or the drive may be reading ahead to that read.
     fn serves(&self, now: Time, read: Extent, of: &Buffering) -> bool {
         let reach = self.reach(now, of);
         let goes_on = self.until == Time::NEVER && of.ahead > Sectors::ZERO;
@@ -175,16 +176,16 @@ impl Held {
     }
 }
 
-/// What the drive's buffer may hold, by what was read.
+/// Possible contents of the drive's buffer, derived from the reads so far.
 #[derive(Debug)]
 pub(super) struct Buffer {
     of: Option<Buffering>,
-    /// The last of them was used last.
+    /// Segments in order of their last use; the last was used last.
     held: Vec<Held>,
 }
 
 impl Buffer {
-    /// An empty one; if the drive keeps nothing, or nobody knows, it stays so.
+    /// Returns an empty buffer. The buffer stays empty if the drive caches nothing, or if its buffering is unknown.
     pub fn new(of: Option<Buffering>) -> Buffer {
         let of = of.filter(|of| of.segments > 0 && of.sector > Nanos::ZERO);
         let room = of.map_or(0, |of| of.segments as usize + 1);
@@ -200,8 +201,8 @@ impl Buffer {
         self.held.iter().any(|held| held.serves(issued, read, of))
     }
 
-    /// Returns true if a read may be served from the buffer: if all of it may be there, or the drive may be reading ahead to it.
-    /// `behind` is where the command before it ends, if that is a read.
+    /// Returns true if a read may be served from the buffer: if the whole read may be there, or the drive may be reading ahead to it.
+    /// `behind` is the end of the preceding command if that command is a read.
     pub fn may_serve(&self, now: Time, read: Extent, behind: Option<Lba>) -> bool {
         let Some(of) = &self.of else { return false };
         if of.ahead > Sectors::ZERO
@@ -218,19 +219,19 @@ impl Buffer {
         self.may_have_served(now, read)
     }
 
-    /// Returns true if the drive keeps what passes in front of a read.
+    /// Returns true if the drive caches the sectors that pass in front of a read.
     pub fn keeps_front(&self) -> bool {
         self.of.is_some_and(|of| of.front)
     }
 
-    /// From now on it holds what another one does, of the same drive.
+    /// Takes over the contents of another model of the same drive.
     pub fn become_as(&mut self, other: &Buffer) {
-        // Keeps its memory.
+        // `clone_from` reuses the memory.
         self.held.clone_from(&other.held);
     }
 
-    /// Where what the drive reads in front of a read begins, if the head waits for so long on a track of which these are the addresses, in
-    /// `turn`.
+    /// Returns the first sector that the drive caches in front of a read. The head waits for `waits` on a track with the addresses `track`,
+    /// and a turn takes `turn`.
     pub fn front(&self, read: Lba, waits: Nanos, track: Extent, turn: Nanos) -> Lba {
         if !self.keeps_front() || read < track.start {
             return read;
@@ -240,7 +241,7 @@ impl Buffer {
         read - Sectors::new(passed).min(read - track.start)
     }
 
-    /// Returns true if the buffer has all of a read.
+    /// Returns true if the buffer has the whole read.
     pub fn has(&self, now: Time, read: Extent) -> bool {
         let Some(of) = &self.of else { return false };
         let has = |held: &Held| read.start >= held.from && read.end() <= held.reach(now, of);
@@ -266,7 +267,7 @@ impl Buffer {
             let mut held = self.held.remove(at);
             held.to = held.to.max(read.end());
             if held.issued == issued {
-                // Several reads in one command.
+                // The read is a part of the same command.
                 held.base = held.base.max(read.end());
                 held.from = held.from.min(from);
             }
@@ -294,8 +295,8 @@ impl Buffer {
         self.of.is_some_and(|of| of.stays > Nanos::ZERO)
     }
 
-    /// Ends reading ahead, for a command that is done and went to the drive at `issued`. `waited` is the predicted wait of the head for the
-    /// command; `None` without a prediction.
+    /// Ends reading ahead because of a command that is done and went to the drive at `issued`. `waited` is the predicted wait of the head
+    /// for the command; `None` without a prediction.
     pub fn moved(&mut self, issued: Time, waited: Option<Nanos>) {
         let Some(of) = &self.of else { return };
         let stays = waited.map_or(of.stays, |waited| waited.min(of.stays));
@@ -312,7 +313,7 @@ impl Buffer {
 mod tests {
     use super::*;
 
-    /// A sector passes in 10 us, so that 100 pass in a millisecond.
+    /// A drive on which a sector passes in 10 us, so 100 sectors pass in a millisecond.
     const DRIVE: Buffering = Buffering {
         segments: 2,
         ahead: Sectors::new(500),
@@ -327,7 +328,7 @@ mod tests {
         Time::ZERO + Nanos::from_millis(ms)
     }
 
-    /// A buffer behind a read of sectors 1000 to 1099 that was sent at 10 ms and done at 20.
+    /// Returns a buffer after a read of sectors 1000 to 1099 that was sent at 10 ms and done at 20 ms.
     fn behind_a_read() -> Buffer {
         let mut buffer = Buffer::new(Some(DRIVE));
         buffer.read(at(20), at(10), Extent::at(1000, 100), Lba::new(1000), None);
@@ -435,7 +436,7 @@ mod tests {
             Lba::new(90_000),
             None,
         );
-        // Used again, so that the other one goes.
+        // The segment is used again, so the other segment is dropped.
         buffer.read(at(41), at(41), Extent::at(1000, 8), Lba::new(1000), None);
         buffer.read(
             at(60),

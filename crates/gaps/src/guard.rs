@@ -1,31 +1,34 @@
 //! Hits of the drive's buffer that gap reads cost clients.
 //!
-//! While the head waits for a client's sector, many drives cache the sectors that pass in front of it. A gap read takes that wait and a place in the
-//! buffer. Clients that soon ask for near sectors lose hits. Each lost hit is an access of the arm.
+//! While the head waits for a client's sector, many drives cache the sectors that pass in front. A gap read takes that wait, and a place in
+//! the buffer. Clients that soon ask for near sectors lose hits. Each lost hit is an access of the arm.
 //!
-//! Two [accounts](super::kept) follow the buffer: the first with gap reads, the second without. A read is a *lost* hit if the second account alone
-//! serves it and the medium served it. A read is a *won* hit if the first account alone serves it and the buffer served it. When more hits are lost
-//! than won, gap reads are suspended. The first account then goes on as if they were not: blocks that would have been read count as read. A read that
-//! the first account does not serve, and that is a hit, is then a hit that gap reads would have cost. So the accounts show when gap reads cost nothing
-//! any more.
+//! Two [accounts](super::kept) follow the buffer: the first with gap reads, the second without. A read is a *lost* hit if the second
+//! account alone serves the read and the medium served it. A read is a *won* hit if the first account alone serves the read and the buffer
+//! served it.
 //!
-//! While gap reads are suspended, the sectors directly in front of a client's sectors are still read with them, if the drive caches those
-//! anyway: if its arm does not use the wait to read ahead.
+//! If lost hits exceed won hits by more than a 64th of the reads, gap reads are suspended. The first account then goes on as if gap reads
+//! were made: blocks that would have been read count as read. If a read is a hit and the first account does not serve the read, gap reads
+//! would have cost that hit. So the accounts show when gap reads cost nothing any more.
+//!
+//! A drive whose arm does not use the wait to read ahead caches the sectors directly in front of a client's sectors anyway. On such a drive
+//! these sectors are still read, with the client's request, while gap reads are suspended.
 
 use headtime_engine::Finished;
 use headtime_sched::{Op, Surprise};
 use headtime_units::{Extent, Lba, Nanos, Time};
 
-/// Fewer lost hits than these say nothing.
+/// Least number of lost hits that suspends gap reads. Fewer may be chance.
 const FEW: u32 = 2;
 
-/// Gaps rest when more than one of so many reads was a lost hit.
+/// Gap reads are suspended while more than one of this number of reads is a lost hit.
 const MOST: u32 = 64;
 
-/// So many of the last reads are judged, and for so many gaps rest, or for four times as many requests of any kind.
+/// Reads over which lost hits are counted. A suspension lasts at least for this number of reads, or for four times this number of requests
+/// of any kind.
 const LAST: u32 = 256;
 
-/// Requests of clients that are on the way; of more the oldest is forgotten.
+/// Most clients' requests on the way that are noted. With more, the oldest is forgotten.
 const ON_THE_WAY: usize = 8;
 
 /// A client's read that goes to the drive.
@@ -33,38 +36,38 @@ const ON_THE_WAY: usize = 8;
 pub(super) struct Coming {
     pub id: u64,
     pub arrival: Time,
-    /// What the drive reads in front of it begins here if nothing is read in the gap.
+    /// First sector that the drive caches in front of the read if no gap read takes the wait.
     pub front: Lba,
-    /// Predicted wait of the head for the read if nothing is read in the gap; `None` if nobody has predicted.
+    /// Predicted wait of the head for the read if no gap read takes the wait; `None` without a prediction.
     pub waits: Option<Nanos>,
-    /// True if a gap read is queued before this read, or would be if gap reads were not suspended.
+    /// True if a gap read precedes this read in the drive, or would precede it while gap reads are suspended.
     pub is_behind: bool,
-    /// True if a gap read, in a command of its own or not, takes the wait, or would.
+    /// True if a gap read, in a command of its own or not, takes the wait, or would take the wait while gap reads are suspended.
     pub is_taken: bool,
-    /// Whether the buffer would serve it if nothing had been read in gaps.
+    /// True if the buffer would serve this read had no gap been used.
     pub would: bool,
-    /// Whether it may all the same.
+    /// True if the buffer model, with gap reads, still expects a hit.
     pub does: bool,
-    /// What would have been read, or written, in the gap.
+    /// The gap read, or gap write, that was held back.
     pub held: Option<(Op, Extent)>,
-    /// Whether gaps rested when it went.
+    /// True if gap reads were suspended when this read went to the drive.
     pub rests: bool,
 }
 
-/// Rests when picks cost clients hits.
+/// Suspends gap reads while they evict data that clients would have hit.
 #[derive(Debug)]
 pub(super) struct Guard {
     coming: Vec<Coming>,
     rests: bool,
-    /// Requests of clients that were done since it has rested.
+    /// Clients' requests that ended since the last suspension started or ended.
     done: u32,
-    /// Reads that were judged, and how many of them were lost hits; both are halved when they are enough.
+    /// Reads that were judged, and the number of lost hits among these reads. Both are halved once [`LAST`] reads were judged.
     seen: u32,
     lost: u32,
 }
 
 impl Guard {
-    /// One that has seen nothing.
+    /// Returns a guard that has seen no reads.
     pub fn new() -> Guard {
         Guard {
             coming: Vec::with_capacity(ON_THE_WAY),
@@ -75,18 +78,18 @@ impl Guard {
         }
     }
 
-    /// Returns true if nothing is to be read in gaps but what the drive reads anyway.
+    /// Returns true if gap reads are suspended, except for sectors that the drive caches anyway.
     pub fn rests(&self) -> bool {
         self.rests
     }
 
-    /// What was noted of the request that went last, if it is this one.
+    /// Returns the note of the read that last went to the drive, if it is this read.
     pub fn last(&mut self, id: u64, arrival: Time) -> Option<&mut Coming> {
         let last = self.coming.last_mut();
         last.filter(|last| (last.id, last.arrival) == (id, arrival))
     }
 
-    /// A client's read goes to the drive.
+    /// Notes a client's read that goes to the drive.
     pub fn comes(&mut self, coming: Coming) {
         if self.coming.len() == ON_THE_WAY {
             self.coming.remove(0);
@@ -94,7 +97,7 @@ impl Guard {
         self.coming.push(coming);
     }
 
-    /// A client's request is done. Returns what was noted of it.
+    /// Notes the end of a client's request. Returns the request's note.
     pub fn take(&mut self, done: &Finished) -> Option<Coming> {
         self.done = self.done.saturating_add(1);
         let is_it = |one: &Coming| (one.id, one.arrival) == (done.id, done.request.arrival);
@@ -102,8 +105,8 @@ impl Guard {
         at.map(|at| self.coming.remove(at))
     }
 
-    /// Counts a read that is done, unless gaps have begun or ended to rest since it went: what was to be expected of it
-    /// was expected of the other state.
+    /// Counts a read that is done. A read that went to the drive in the other state, suspended or not, is not counted: the expectation
+    /// noted for the read was of that state.
     pub fn count(&mut self, coming: &Coming, surprise: Surprise) {
         if coming.rests != self.rests {
             return;
@@ -117,7 +120,7 @@ impl Guard {
         }
     }
 
-    /// Begins to rest, or ends it. Returns true if it did either.
+    /// Starts or ends a suspension if the counts ask for a change. Returns true if the state changed.
     pub fn decide(&mut self) -> bool {
         let before = self.rests;
         let is_many = self.lost * MOST > self.seen;
@@ -144,7 +147,7 @@ impl Guard {
 mod tests {
     use super::*;
 
-    /// Judges so many reads that are as this one.
+    /// Judges a number of reads like this one.
     fn judge(guard: &mut Guard, times: u32, would: bool, does: bool, surprise: Surprise) {
         for _ in 0..times {
             let coming = Coming {
@@ -165,7 +168,7 @@ mod tests {
         }
     }
 
-    /// One that rests.
+    /// Returns a guard that suspends gap reads.
     fn at_rest() -> Guard {
         let mut guard = Guard::new();
         judge(&mut guard, FEW, true, false, Surprise::None);
@@ -221,7 +224,7 @@ mod tests {
         let mut guard = at_rest();
         judge(&mut guard, 10 * LAST, true, false, Surprise::Hit);
         assert!(guard.rests);
-        // The buffer has them anyway, or does not have them in fact.
+        // The buffer has half of these reads anyway. The other half are not in the buffer in fact.
         let mut others = 0;
         while guard.rests && others < 10_000 {
             judge(&mut guard, 1, true, others % 2 == 0, Surprise::None);
@@ -243,10 +246,10 @@ mod tests {
             judge(&mut guard, 1, false, true, Surprise::Hit);
         }
         assert!(!guard.rests);
-        // What was not lost in fact, whatever the accounts say.
+        // The accounts expect lost hits here, but the reads were hits.
         judge(&mut guard, 1_000, true, false, Surprise::Hit);
         assert!(!guard.rests);
-        // A hundredth is little.
+        // One lost hit of a hundred reads is below the limit.
         for _ in 0..100 {
             judge(&mut guard, 1, true, false, Surprise::None);
             judge(&mut guard, 99, false, false, Surprise::None);

@@ -1,16 +1,20 @@
-//! What is known of a drive's buffer, and of the order in which it serves: of the drive, and so one for all scans of a disk.
+//! Model of a drive's buffer, and of the order in which the drive serves commands.
 //!
-//! There are two accounts of what the buffer may hold: one as if every gap were used, and one as if none were. While gaps are used,
-//! the first tells the facts; while they rest, the second does. Each time that a rest begins or ends, both begin anew with the facts of that time: what
-//! was picked before a rest is in the buffer still, and what would have been picked in one is not. What enters which:
+//! Two accounts model the contents of the buffer: the first as if every gap were used, the second as if no gap were used. While gap reads
+//! are made, the first account is the fact. While gap reads are suspended, the second account is the fact. When a suspension starts or
+//! ends, both accounts start anew with the fact: gap reads made before a suspension are still in the buffer, and gap reads held back during
+//! a suspension are not. The entries are:
 //!
-//! | | as if every gap were used | as if none were |
+//! | | every gap used | no gap used |
 //! |---|---|---|
-//! | a client's read | what passes in front of it, unless something else was or would have been read in that time | what passes in front of it; in a rest, unless something else was read in that time in fact |
-//! | a pick, of whichever scan | yes | in a rest only: one that was in the drive when that began, or goes in its request's command |
-//! | a pick that is not made since gaps rest | yes, when its request is done | no |
-//! | what else the jobs read: in idle time, queued, outright for a date, parts of blocks | yes | yes: it is read whether gaps are used or not |
-//! | writes, and what fails | they end reading ahead as a read does | the same |
+//! | client's read | yes, with the sectors in front unless a gap read takes the wait | yes, with the sectors in front |
+//! | gap read of any scan | yes | only during a suspension: the gap read was in the drive at the start, or goes in its request's command |
+//! | gap read that is held back | yes, at the end of its request | no |
+//! | other read of a job: idle, queued, at clients' cost, parts of blocks | yes | yes, since it does not depend on gaps |
+//! | write, failed command | ends reading ahead, as a read does | the same |
+//!
+//! In the first account a gap read that is held back takes the wait, too. In the second account a gap read takes the wait only if it was in
+//! the drive at the start of a suspension.
 
 #[cfg(test)]
 mod tests;
@@ -22,21 +26,21 @@ use headtime_engine::{Finished, Join, Outcome, RequestId};
 use headtime_sched::{Buffering, Op, Passing, Surprise};
 use headtime_units::{Extent, Lba, Nanos, Time};
 
-/// See above.
+/// Both accounts of the buffer, with the counts of surprises and destages.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// What the buffer may hold if every gap is used.
+    /// Possible contents of the buffer if every gap is used.
     with: Buffer,
-    /// Of [`Hits::Guarded`], with what the buffer may hold if none is.
+    /// For [`Hits::Guarded`]: the guard, and the possible contents of the buffer if no gap is used.
     guard: Option<(Guard, Buffer)>,
     surprises: Surprises,
     destaging: Destaging,
-    /// Since when the drive gets few commands for the sake of a scan.
+    /// Time from which the drive gets few commands for the sake of a scan.
     narrow_from: Time,
 }
 
 impl Kept {
-    /// Of a drive of which nothing has been seen.
+    /// Returns a model that has seen no commands.
     pub fn new<P: Passing>(model: &P, options: &FreeblockOptions) -> Kept {
         let of = model.buffering().filter(|_| options.hits.counts());
         Kept::of(of, options.hits == Hits::Guarded && of.is_some())
@@ -52,7 +56,7 @@ impl Kept {
         }
     }
 
-    /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.
+    /// Returns true if gap reads are suspended because they would cost clients hits of the drive's buffer.
     pub fn rests(&self) -> bool {
         self.guard.as_ref().is_some_and(|(guard, _)| guard.rests())
     }
@@ -77,14 +81,14 @@ impl Kept {
         self.destaging.pay();
     }
 
-    /// From now on the drive gets few commands. What surprised among many says nothing of them.
+    /// Notes that the drive gets few commands from now on. Surprises among many commands say nothing of few, so all counts start anew.
     pub fn begin_narrow(&mut self, now: Time) {
         self.surprises = Surprises::default();
         self.destaging = Destaging::default();
         self.narrow_from = now;
     }
 
-    /// What the buffer may hold in fact.
+    /// Returns the account that is the fact.
     fn in_fact(&self) -> &Buffer {
         match &self.guard {
             Some((guard, without)) if guard.rests() => without,
@@ -92,12 +96,12 @@ impl Kept {
         }
     }
 
-    /// Returns true if there is no gap before a read, since the buffer may serve it; of a scan that does not rest. See [`Buffer::may_serve`].
+    /// Returns true if a read leaves no gap since the buffer may serve the read, by the account with gap reads. See [`Buffer::may_serve`].
     pub fn may_serve(&self, now: Time, read: Extent, behind: Option<Lba>) -> bool {
         self.with.may_serve(now, read, behind)
     }
 
-    /// Returns true if a request is to be [noted](Kept::comes): a client's read that was not.
+    /// Returns true if a request is a client's read that has not been [noted](Kept::comes).
     pub fn notes(&mut self, id: RequestId, arrival: Time, op: Op) -> bool {
         match (&mut self.guard, id) {
             (Some((guard, _)), RequestId::Client(id)) => {
@@ -107,13 +111,13 @@ impl Kept {
         }
     }
 
-    /// Returns true if the buffer depends on the time for which the head waits for a read.
+    /// Returns true if the buffer's contents depend on the head's wait for a read.
     pub fn needs_waits(&self) -> bool {
         self.with.keeps_front() || self.with.stays()
     }
 
-    /// Notes a client's read that is about to go to the drive. `does` is true if the buffer may serve the read. `waits` has the predicted wait
-    /// of the head, the addresses of the track, and the length of a turn, if the buffer [depends](Kept::needs_waits) on them.
+    /// Notes a client's read that is about to go to the drive. `does` is true if the buffer may serve the read. `waits` has the predicted
+    /// wait of the head, the addresses of the track, and the length of a turn, if the buffer [depends](Kept::needs_waits) on them.
     pub fn comes(
         &mut self,
         now: Time,
@@ -142,7 +146,7 @@ impl Kept {
         });
     }
 
-    /// Notes what would be read, or written, before a request. Returns true if it is not.
+    /// Notes the gap read, or gap write, that was found for a request. Returns true if the gap read is held back.
     pub fn holds(&mut self, (id, arrival): (RequestId, Time), op: Op, pick: Option<&Pick>) -> bool {
         let Some((guard, _)) = &mut self.guard else {
             return false;
@@ -158,23 +162,23 @@ impl Kept {
         coming.is_taken = true;
         let is_free = pick.join == Join::With && !self.with.stays();
         let holds = rests && (coming.would || !is_free);
-        // With several scans the gap would have been that of the first.
+        // Only the first gap read that is held back for a request counts.
         if holds && coming.held.is_none() {
             coming.held = Some((op, pick.extent));
         }
         holds
     }
 
-    /// A client's request is done.
+    /// Notes the end of a client's request.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
-        // By what was there before this read.
+        // Uses the buffer's contents before this read.
         let overtaken = self.overtakes(done);
         self.judge(now, done);
-        // Of what nobody predicts nothing is known that was no surprise.
+        // Only predicted reads of the medium show surprises.
         let counts = done.issued >= self.narrow_from;
         let surprise = done.surprise.filter(|_| overtaken.is_some() && counts);
         if let (Some(overtaken), Some(surprise)) = (overtaken, surprise) {
-            // Gap reads beside a drive that destages are rationed.
+            // A destage is no surprise here, since the ration covers destages.
             let surprised = surprise != Surprise::None && !is_destaging(surprise);
             self.surprises.add(overtaken || surprised);
         }
@@ -183,7 +187,7 @@ impl Kept {
         }
     }
 
-    /// A gap read is done.
+    /// Notes the end of a gap read.
     pub fn picked(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
         if done.surprise.is_some_and(is_destaging) && done.issued >= self.narrow_from {
@@ -200,7 +204,7 @@ impl Kept {
         }
     }
 
-    /// Something else is done that a job has asked for, and would have without gaps.
+    /// Notes the end of a job's request that would also have been made without gaps.
     pub fn passed(&mut self, now: Time, done: &Finished) {
         self.overtakes(done);
         let start = done.request.extent.start;
@@ -210,7 +214,8 @@ impl Kept {
         }
     }
 
-    /// Returns, of a read that the medium should have served, whether the drive took another such read first that went to it later.
+    /// Returns true if a read that went to the drive later was done first. Returns `None` if the medium did not serve `done`, or `done` is
+    /// no successful read.
     fn overtakes(&mut self, done: &Finished) -> Option<bool> {
         let is_hit = || {
             let fact = self.in_fact();
@@ -220,7 +225,7 @@ impl Kept {
         by_medium.then(|| self.surprises.overtaken(done.issued))
     }
 
-    /// Enters a client's request into the accounts, and judges it.
+    /// Enters a client's request into both accounts, and judges the request.
     fn judge(&mut self, now: Time, done: &Finished) {
         let start = done.request.extent.start;
         let Some((guard, without)) = &mut self.guard else {
@@ -237,7 +242,7 @@ impl Kept {
             true => Some(Nanos::ZERO),
             false => coming.waits,
         };
-        // What was held is of the rest in which it was.
+        // A gap read that was held back counts only for the suspension during which it was held back.
         match coming.held.filter(|_| rests) {
             Some((Op::Read, held)) => {
                 self.with
@@ -262,7 +267,7 @@ impl Kept {
     }
 }
 
-/// Begins or ends a rest, if it is time for that: the account that told the facts tells the other one.
+/// Starts or ends a suspension if that is due. The account that was the fact is copied to the other account.
 fn turn(guard: &mut Guard, with: &mut Buffer, without: &mut Buffer) {
     if guard.decide() {
         match guard.rests() {

@@ -1,9 +1,10 @@
 //! Reads or writes a disk in the rotational gaps of clients' requests.
 //!
-//! The head waits for a foreground request's first sector. Until then the head can read other sectors on the way, if it is back in time. This is
-//! freeblock scheduling from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). [`Freeblock`] looks before each chosen
-//! request for the most wanted blocks that fit. Blocks on the destination track become the front of the request's own command. Blocks on other
-//! tracks are read by commands of their own. The search goes from the tracks of head and destination to ever farther ones.
+//! The head waits for a foreground request's first sector. If there is time, the head can read other sectors first and be back when that
+//! sector comes. This is freeblock scheduling from outside the drive (Lumb, Schindler and Ganger, FAST 2002, sections 3 and 4). For each
+//! chosen request [`Freeblock`] searches for the best gap read that fits. Blocks on the destination track become the front of the request's
+//! own command. Blocks on other tracks are read by commands of their own. The search goes from the tracks of head and destination to ever
+//! farther ones.
 //!
 //! The crate has no data, no files and no clock.
 
@@ -43,10 +44,10 @@ use std::fmt;
 use unwritten::Unwritten;
 pub use wanted::Wanted;
 
-/// With so many commands in the drive there are gaps: one is served, and the next is known.
+/// Most commands in the drive at which gaps can be computed: the command in service, and the next command.
 const DEPTH: u32 = 2;
 
-/// A request of the job.
+/// Returns the arrival of a request of this job.
 fn arrival(id: u64, op: Op, extent: Extent, flags: Flags, class: Class) -> Arrival {
     Arrival {
         id: RequestId::Background(id),
@@ -58,66 +59,71 @@ fn arrival(id: u64, op: Op, extent: Extent, flags: Flags, class: Class) -> Arriv
     }
 }
 
-/// A pick that is on its way.
+/// A request of the job that is under way.
 struct Picked {
     id: u64,
-    /// The blocks that were wanted, by their first sectors; others between them are read along.
+    /// First sectors of the wanted blocks that the request reads. The request also covers unwanted blocks between them.
     blocks: Vec<Lba>,
-    /// How it went.
+    /// The relation to a client's request.
     join: Join,
-    /// Whether it takes the clients' time, for a promise.
+    /// True if the request is made at clients' cost.
     outright: bool,
 }
 
-/// Reads each wanted block of a disk once, in gaps alone; or [writes](Freeblock::writing) each.
+/// Job that reads each wanted block of a disk once, in rotational gaps; or [writes](Freeblock::writing) each block once. Idle time and
+/// clients' time are used only if the options, a demand or promises say so.
 ///
-/// What somebody else reads counts as read, also in parts as far as there is room to know of them. A block of which the drive says that it cannot be read is asked for once more, alone,
-/// and then no longer ([`Freeblock::unreadable`]), until it is [wanted](Freeblock::want) again. Anything else that fails is wanted again.
+/// A block that a client reads counts as read, also if several requests read its parts. Memory for such parts is limited. If a command
+/// fails with a medium error or a timeout, its blocks are wanted again and read one by one. A block that fails alone with a medium error
+/// counts as [unreadable](Freeblock::unreadable), and is not read until it is [wanted](Freeblock::want) again. After any other failure the
+/// blocks are wanted again.
 pub struct Freeblock<P: Passing> {
     model: P,
     options: FreeblockOptions,
-    /// Whether it reads or writes what is wanted.
+    /// Operation for wanted blocks: read or write.
     op: Op,
     wanted: Wanted,
-    /// What others have read of wanted blocks.
+    /// Parts of wanted blocks that clients have read.
     parts: Parts,
     turn: Nanos,
     demand: Option<Demand>,
     promise: Option<Box<Promise>>,
-    /// What whoever has this scan still has to read besides: blocks, and how long each takes.
+    /// Reads that the owner of this scan still has to make: their number, and the time that each takes.
     besides: (u64, Nanos),
-    /// Whether somebody else says when it is over.
+    /// True if the owner reports the end of the scan ([`Freeblock::end_promise`]).
     end_is_told: bool,
-    /// The request before which a unit goes at clients' cost, and what is left of the unit.
+    /// The request before which a unit is read at clients' cost, and the sectors that are left of the unit.
     unit: Option<((RequestId, Time), u64)>,
     next: u64,
-    /// The request before which it looks, by name and arrival, how many picks it has, and whether the last of them has a rest.
+    /// The request for which gap reads were last searched: its name, its arrival, and the number of its gap reads. The last value is true
+    /// if the last gap read continues on the same track.
     target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
-    /// What is known of the drive's buffer.
+    /// Model of the drive's buffer.
     kept: Kept,
-    /// Whether the drive gets more commands at a time without this scan than leave gaps.
+    /// True if the drive's queue, without a limit for this scan, is too deep for gap reads.
     is_deep: bool,
-    /// When a client's request last ended.
+    /// Time at which a client's request last ended.
     quiet_from: Time,
-    /// Writes of clients that the drive has to destage before idle reads.
+    /// Clients' writes that the drive has to destage before idle reads.
     unwritten: Unwritten,
-    /// Where the next read is while nobody waits.
+    /// Address at which the next read outside of gaps starts.
     next_alone: Lba,
-    /// Kept for their memory.
+    /// Emptied vectors that are reused.
     spare: Vec<Vec<Lba>>,
-    /// First sectors of blocks that were in a command of which the drive could not read all.
+    /// First sectors of blocks that were in a failed command and may be unreadable.
     suspects: BTreeSet<Lba>,
     unreadable: BTreeSet<Lba>,
     stats: FreeblockStats,
     steps: Steps,
-    /// How many blocks were wanted at first.
+    /// Number of blocks that were wanted at first.
     all: u64,
     tenths: [Time; 10],
 }
 
 impl<P: Passing> Freeblock<P> {
-    /// A scan of what is in `range` of a disk of this capacity; `None` if the model does not know where the platter is.
+    /// Returns a scan of the blocks in `range` of a disk of this capacity. Returns `None` if the model does not know the platter's
+    /// position.
     ///
     /// # Panics
     ///
@@ -131,7 +137,7 @@ impl<P: Passing> Freeblock<P> {
         Freeblock::of(model, capacity, [range], options)
     }
 
-    /// The same of several ranges.
+    /// Returns a scan of several ranges. See [`Freeblock::new`].
     ///
     /// # Panics
     ///
@@ -183,25 +189,25 @@ impl<P: Passing> Freeblock<P> {
         })
     }
 
-    /// It writes each wanted block once, in place of reading it, and nothing else: in gaps only where the drive's writes end on the
-    /// medium, and in commands of their own. They bypass the drive's buffer (FUA), so what is written is durable. What somebody else
-    /// writes whole counts as written.
+    /// Makes the job write each wanted block once instead of reading the block. It writes in commands of its own, and in gaps only where
+    /// the drive's writes end on the medium. The writes bypass the drive's buffer (FUA), so written blocks are durable. A block that a
+    /// client writes whole, or in parts, counts as written.
     ///
     /// # Panics
     ///
-    /// If it has promised anything: what writes cost clients is not known.
+    /// If the scan has promises, since the cost of writes for clients is unknown.
     pub fn writing(mut self) -> Freeblock<P> {
         assert!(self.promise.is_none(), "promises are of scans that read");
         self.op = Op::Write;
         self
     }
 
-    /// Returns true if it writes what is wanted.
+    /// Returns true if the job writes wanted blocks.
     pub fn writes(&self) -> bool {
         !self.op.is_read()
     }
 
-    /// Those of a request of its own command.
+    /// Returns the flags of a request in a command of its own.
     fn flags(&self) -> Flags {
         match self.writes() {
             true => Flags::FUA,
@@ -209,58 +215,58 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// From now on it also reads at the cost of others, or no longer.
+    /// Sets whether and how the scan also reads in competition with clients.
     pub fn set_demand(&mut self, demand: Option<Demand>) {
         self.demand = demand;
     }
 
-    /// How its gaps are used.
+    /// Returns the options of the scan.
     pub fn options(&self) -> &FreeblockOptions {
         &self.options
     }
 
-    /// When each tenth of what was wanted was first read; [`Time::NEVER`] if that is still to come.
+    /// Returns for each tenth of the blocks the time at which that share was first read; [`Time::NEVER`] if the share is not reached.
     pub fn tenths(&self) -> [Time; 10] {
         self.tenths
     }
 
-    /// The distribution of the steps of its searches.
+    /// Returns the distribution of the steps per search.
     pub fn steps(&self) -> &Steps {
         &self.steps
     }
 
-    /// What was done so far.
+    /// Returns the counts of gaps, requests and blocks so far.
     pub fn stats(&self) -> FreeblockStats {
         self.stats
     }
 
-    /// How many blocks were wanted at first.
+    /// Returns the number of blocks that were wanted at first.
     pub fn wanted_at_first(&self) -> u64 {
         self.all
     }
 
-    /// The blocks that are still wanted.
+    /// Returns the blocks that are still wanted.
     pub fn wanted(&self) -> &Wanted {
         &self.wanted
     }
 
-    /// The first sectors of blocks that cannot be read.
+    /// Returns the first sectors of unreadable blocks.
     pub fn unreadable(&self) -> impl Iterator<Item = Lba> + '_ {
         self.unreadable.iter().copied()
     }
 
-    /// Returns true if the block that begins at a sector cannot be read.
+    /// Returns true if the block that begins at a sector is unreadable.
     pub fn is_unreadable(&self, block: Lba) -> bool {
         self.unreadable.contains(&block)
     }
 
-    /// The blocks that one of its requests is to read, by their first sectors; none if it is not under way.
+    /// Returns the first sectors of the blocks that a request of the job is to read. Returns none if no such request is under way.
     pub fn asked(&self, id: u64) -> &[Lba] {
         let asked = self.in_flight.iter().find(|asked| asked.id == id);
         asked.map_or(&[], |asked| &asked.blocks)
     }
 
-    /// The blocks that all of its requests under way are to read.
+    /// Returns the first sectors of the blocks that all requests of the job are to read.
     pub fn all_asked(&self) -> impl Iterator<Item = Lba> + '_ {
         self.in_flight
             .iter()
@@ -268,20 +274,21 @@ impl<P: Passing> Freeblock<P> {
             .copied()
     }
 
-    /// Requests that are under way.
+    /// Returns the number of the job's requests that are under way.
     pub fn in_flight(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// The blocks that lie whole in an extent are wanted, also if they have been read, or could not be. Returns how many were not.
+    /// Makes the whole blocks of an extent wanted, also blocks that have been read or are unreadable. Returns the number of blocks that
+    /// were not wanted.
     pub fn want(&mut self, extent: Extent) -> u64 {
         self.forget_unreadable(extent);
         self.parts.forget(self.wanted.whole(extent));
         self.wanted.add(&self.model, extent)
     }
 
-    /// Somebody has read (or written, where that counts) an extent. Returns how many wanted blocks have all been read by that, in however many
-    /// requests.
+    /// Notes that a client has read (or, if the job writes, written) an extent that may cover a block in part. Returns the number of wanted
+    /// blocks that are complete by now.
     fn take_parts(&mut self, extent: Extent) -> u64 {
         let end = self.wanted.end().get();
         let mut taken = 0;
@@ -296,7 +303,7 @@ impl<P: Passing> Freeblock<P> {
         taken
     }
 
-    /// The blocks that lie whole in an extent count as readable. Returns how many did not.
+    /// Counts the whole blocks of an extent as readable again. Returns the number of blocks that were unreadable.
     fn forget_unreadable(&mut self, extent: Extent) -> u64 {
         if self.unreadable.is_empty() {
             return 0;
@@ -310,12 +317,12 @@ impl<P: Passing> Freeblock<P> {
         (before - self.unreadable.len()) as u64
     }
 
-    /// The blocks that lie whole in an extent are not wanted. Returns how many were.
+    /// Makes the whole blocks of an extent unwanted. Returns the number of blocks that were wanted.
     pub fn skip(&mut self, extent: Extent) -> u64 {
         self.wanted.take(&self.model, extent)
     }
 
-    /// Notes a request of a client that is done, where [`Background::seen`] does not tell.
+    /// Notes a client's request that is done without counting its blocks as read. [`Background::seen`] includes this call.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
         let idle = done.request.arrival.saturating_since(self.quiet_from);
         self.unwritten.idle(idle, self.turn);
@@ -328,13 +335,13 @@ impl<P: Passing> Freeblock<P> {
         self.kept.noticed(now, done);
     }
 
-    /// Somebody's request was over at this time, which is all that is to be known of it: what it read does not count.
+    /// Notes the end of a request of which nothing else is known. The request's blocks do not count as read.
     pub fn disturbed(&mut self, now: Time) {
         self.quiet_from = now;
     }
 
-    /// As much of a pick as has no block that may be unreadable, or one such block alone. Nothing that may be unreadable goes in the
-    /// command of somebody else, and what is not wanted since it cannot be read is not read along.
+    /// Returns the part of a gap read in which no block may be unreadable, or one such block alone if the gap read begins there. A block
+    /// that may be unreadable never goes into a client's command. Unreadable blocks are not wanted, and are not read along either.
     fn without_suspects(&self, pick: Pick) -> Option<Pick> {
         let Extent { start, .. } = pick.extent;
         let end = pick.extent.end();
@@ -369,7 +376,7 @@ impl<P: Passing> Freeblock<P> {
         })
     }
 
-    /// What is asked for to read this, which may join.
+    /// Returns the arrival that reads `pick`, and takes its blocks from the wanted ones. `outright` is true at clients' cost.
     fn ask(&mut self, pick: Pick, flags: Flags, class: Class, outright: bool) -> Arrival {
         let mut blocks = self.spare.pop().unwrap_or_default();
         blocks.clear();
@@ -404,7 +411,7 @@ impl<P: Passing> Freeblock<P> {
         arrival
     }
 
-    /// What goes with the request that is staged at the end of an approach.
+    /// Searches for a gap read to go with the request that is staged at the end of an approach.
     fn in_gap(
         &mut self,
         now: Time,
@@ -428,11 +435,11 @@ impl<P: Passing> Freeblock<P> {
         let behind = approach.head.op.is_some_and(Op::is_read);
         let behind = behind.then_some(approach.head.lba);
         let is_hit = request.op.is_read() && self.kept.may_serve(now, request.extent, behind);
-        // A request that has a gap read is paid for.
+        // The ration is charged once for each request, with its first gap read.
         let is_allowed = picks > 0 || !self.options.hits.counts() || self.kept.allows();
         let obstacle = match () {
             () if is_hit => Some(Obstacle::Hit),
-            // Nobody knows in which order a drive serves a gap read, its request, and more.
+            // If the drive has more commands, its order of a gap read, the request and the others is unknown.
             () if engine.depth() > DEPTH => Some(Obstacle::Queue),
             () if self.fails() => Some(Obstacle::Order),
             () if !is_allowed => Some(Obstacle::Destaging),
@@ -497,7 +504,7 @@ impl<P: Passing> Freeblock<P> {
         Some((self.ask(pick, flags, Class::IDLE, false), lane, pick.join))
     }
 
-    /// Returns true if predictions fail, and gaps rest.
+    /// Returns true if gap reads are suspended because predictions fail.
     pub fn fails(&self) -> bool {
         self.options.hits.counts() && self.kept.surprises()
     }
@@ -507,34 +514,34 @@ impl<P: Passing> Freeblock<P> {
         self.options.hits.counts() && self.kept.rations()
     }
 
-    /// Returns true if picks would cost clients hits of the drive's buffer, and gaps rest.
+    /// Returns true if gap reads are suspended because they would cost clients hits of the drive's buffer.
     pub fn is_costly(&self) -> bool {
         self.kept.rests()
     }
 
-    /// Returns true if the drive gets more commands than leave gaps, and gaps rest.
+    /// Returns true if gap reads are suspended because the drive gets too many commands at a time.
     pub fn is_deep(&self) -> bool {
         self.is_deep && !self.is_narrow()
     }
 
-    /// Since when nobody but this job has waited for anything, if that is so.
+    /// Returns the time since which the disk has been idle; `None` if the disk is busy or no block is wanted.
     fn quiet_since(&self, engine: &Engine) -> Option<Time> {
         let nobody = engine.in_flight() == 0 && self.in_flight.is_empty() && engine.is_quiet();
         (nobody && self.wanted.left() > 0).then_some(self.quiet_from)
     }
 
-    /// Idle time that the drive needs to destage the writes of clients.
+    /// Returns the idle time that the drive needs to destage clients' writes.
     pub fn destages_in(&self) -> Nanos {
         self.unwritten.takes(self.turn)
     }
 
-    /// Time from which idle reads may go to the drive, unless a client asks for something before.
+    /// Returns the time from which idle reads may go to the drive, if no client's request arrives in the meantime.
     fn idle_from(&self, engine: &Engine) -> Option<Time> {
         let after = self.idle()?.after.max(self.destages_in());
         Some(self.quiet_since(engine)?.saturating_add(after))
     }
 
-    /// What is read while nobody waits for anything.
+    /// Returns a read in idle time, if one may be made now.
     fn alone(&mut self, now: Time, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
         let idle = self.idle()?;
         if now < self.idle_from(engine)? {
@@ -543,7 +550,7 @@ impl<P: Passing> Freeblock<P> {
         self.in_order(engine, Join::Alone, idle.piece, Class::IDLE)
     }
 
-    /// What is read though others wait.
+    /// Returns a read that is queued beside clients' requests, if the demand asks for one.
     fn demanded(&mut self, engine: &Engine) -> Option<(Arrival, Lane, Join)> {
         let queued = self.in_flight.iter();
         let queued = queued.filter(|asked| asked.join == Join::Queued).count();
@@ -552,9 +559,9 @@ impl<P: Passing> Freeblock<P> {
         self.in_order(engine, Join::Queued, demand.piece, demand.class)
     }
 
-    /// The next piece in order of address.
+    /// Returns the next wanted blocks in order of address, in at most `most` sectors.
     fn piece(&self, join: Join, most: Sectors) -> Option<Pick> {
-        // Who has promised a date leaves nothing behind: what is not wanted passes under the head anyway.
+        // A scan with promises reads across unwanted blocks, which pass under the head anyway. So no wanted block is left behind.
         let (blocks, extent) = match self.promise {
             Some(_) => self.wanted.sweep(self.next_alone, most)?,
             None => self.wanted.next(self.next_alone, most)?,
@@ -586,7 +593,7 @@ impl<P: Passing> Freeblock<P> {
         Some((self.ask(pick, flags, class, false), lane, join))
     }
 
-    /// Notes that some of what was wanted has been read.
+    /// Notes the time of each tenth of the blocks that has been read, and the end of the scan.
     fn note_read(&mut self, now: Time) {
         let read = self.all.saturating_sub(self.unread());
         for (tenth, at) in (1..).zip(&mut self.tenths) {
@@ -631,7 +638,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                 asked.or_else(|| self.in_gap(now, engine, approach))
             }
             None => {
-                // Nobody follows the head.
+                // Without a tracker there is no approach, and no gap can be computed.
                 let lane = engine.unoffered();
                 let asked = lane.and_then(|lane| self.outright(now, engine, lane));
                 asked.or_else(|| self.alone(now, engine))
@@ -652,7 +659,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        // A disk that nobody uses is looked at, too.
+        // Promises are also checked while the disk is unused.
         [self.idle_from(engine), self.next_look()]
             .into_iter()
             .flatten()
@@ -674,7 +681,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         };
         if counts && done.outcome == Outcome::Done {
             let extent = done.request.extent;
-            // What could not be read may have been written since.
+            // If a client reads a block that was unreadable, the block counts as read. It may have been rewritten.
             let whole = self.wanted.take(&self.model, extent) + self.forget_unreadable(extent);
             let taken = whole + self.take_parts(extent);
             self.stats.read_by_others += taken;
@@ -714,7 +721,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                     }
                 }
             }
-            // Of more than the block it may be something else that cannot be read.
+            // A medium error proves a block unreadable only if the command was for that block alone.
             (Outcome::MediumError, [block])
                 if done.request.extent == self.wanted.block_at(*block) =>
             {
@@ -723,7 +730,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
                 self.unreadable.insert(*block);
             }
             (outcome, _) => {
-                // What takes a drive too long may be one block of many, too.
+                // After a timeout, too, one of many blocks may be the cause.
                 if matches!(outcome, Outcome::MediumError | Outcome::TimedOut) {
                     self.suspects.extend(&blocks);
                 }

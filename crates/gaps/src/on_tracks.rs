@@ -1,18 +1,18 @@
-//! What is wanted of each track, in three bytes: a disk of today has ten million tracks.
+//! Summary of the wanted blocks of each track, in three bytes. A disk of today has ten million tracks.
 
 use super::arcs::Arcs;
 
-/// The wanted blocks that begin on a track.
+/// Summary of the wanted blocks that begin on a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct OnTrack {
-    /// How many there are, or as many as it holds.
+    /// Number of the blocks; `u16::MAX` stands for this number or more.
     pub count: u16,
-    /// Where they begin.
+    /// Arcs in which the blocks begin.
     pub arcs: Arcs,
 }
 
 impl OnTrack {
-    /// How many there are at most.
+    /// Returns an upper bound of the number of blocks.
     pub fn most(self) -> u64 {
         match self.count {
             u16::MAX => u64::MAX,
@@ -21,17 +21,17 @@ impl OnTrack {
     }
 }
 
-/// That of all tracks.
+/// Summaries of all tracks.
 #[derive(Clone, Debug)]
 pub(super) enum OnTracks {
-    /// No track has more than 255.
+    /// No track has more than 255 wanted blocks.
     Few(Vec<[u8; 3]>),
-    /// One has, or had: blocks are small.
+    /// A track has, or had, more than 255 wanted blocks, since blocks are small.
     Many(Vec<OnTrack>),
 }
 
 impl OnTracks {
-    /// None is wanted.
+    /// Returns the summaries of `tracks` tracks without wanted blocks.
     pub fn none(tracks: usize) -> OnTracks {
         OnTracks::Few(vec![[0; 3]; tracks])
     }
@@ -43,7 +43,7 @@ impl OnTracks {
         }
     }
 
-    /// That of a track; `None` if there are not so many.
+    /// Returns the summary of a track; `None` if there is no such track.
     pub fn get(&self, index: usize) -> Option<OnTrack> {
         match self {
             OnTracks::Few(tracks) => tracks.get(index).copied().map(unpacked),
@@ -53,7 +53,7 @@ impl OnTracks {
 
     /// # Panics
     ///
-    /// If there are not so many tracks.
+    /// If there is no such track.
     pub fn set(&mut self, index: usize, on: OnTrack) {
         if let (OnTracks::Few(tracks), Ok(count)) = (&mut *self, u8::try_from(on.count)) {
             let [low, high] = on.arcs.to_bits().to_le_bytes();

@@ -1,17 +1,17 @@
-//! What a job in gaps is told to do.
+//! Options of a job in gaps.
 
 use headtime_sched::Class;
 use headtime_units::{Nanos, Sectors};
 
-/// What a drive does with commands on one track.
+/// Reaction of the drive to a second command on a track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limits {
-    /// From outside: a second command on a track may make the drive read ahead before it does anything else. No pick is alone on
-    /// the track where the request before it ends, which is in the drive already, or on one where that behind it begins or ends (section 4.3).
+    /// Scheduling from outside the drive. A second command on a track may make the drive read ahead first. So a gap read has no command of
+    /// its own on the track where the preceding command ends, nor where the foreground request begins or ends (section 4.3).
     #[default]
     Outside,
-    /// In the firmware there is no such limit. What passes of a track in two pieces, at its end and then at its beginning, is one
-    /// pick in two commands.
+    /// Scheduling in the firmware: there is no such limit. If a track passes in two pieces, its end and then its beginning, two commands
+    /// read the pieces as one gap read.
     Firmware,
 }
 
@@ -21,99 +21,100 @@ impl Limits {
     }
 }
 
-/// Which of the picks that can be read in a gap is the best.
+/// Measure of the best gap read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// That with the most wanted blocks (section 4.3).
+    /// The number of wanted blocks (section 4.3).
     #[default]
     Blocks,
-    /// That which has the greatest share of its track, and a little more if nothing is wanted there any more. Short tracks and rests of tracks are
-    /// not left for the end of a scan, so that it ends sooner.
+    /// The share of the track that is read, and a little more if no block of the track is wanted afterwards. Then short tracks and
+    /// remainders of tracks are not left for the end of a scan, and the scan ends sooner.
     Tracks,
 }
 
-/// What is done before a read that the drive's buffer may serve: of what was read before, or to which the drive reads ahead.
+/// Treatment of reads that the drive's buffer may serve, from earlier reads or from reading ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hits {
-    /// Nothing is looked for. There is no gap before a hit, and clients that read in order keep what the drive reads ahead for them.
-    /// Nor is anything looked for while more than an eighth of the last 64 reads of clients that should not have been hits ended at
-    /// another time than was predicted, or after one that was sent later: the drive serves them in an order of its own, or writes what
-    /// it has in its buffer.
+    /// No gap read precedes a read that may be a hit. There is no gap before a hit, and sequential clients keep the sectors that the drive
+    /// reads ahead for them. Gap reads are also suspended while more than an eighth of the last 64 reads of the medium are surprises. A
+    /// surprise ends at another time than predicted, or is overtaken by a later read. Drives that choose the order of service by themselves
+    /// cause surprises.
     Spared,
-    /// The same; and nothing is read in gaps as long as more than one of 64 reads of clients misses the drive's buffer for what is read in gaps, or would be.
+    /// As [`Hits::Spared`]. In addition, gap reads are suspended while they cause, or would cause, more than one of 64 client reads to miss
+    /// the drive's buffer.
     #[default]
     Guarded,
-    /// The same as before any other: hits surprise the scheduler (section 3.1).
+    /// Hits are treated as other reads, so they surprise the scheduler (section 3.1).
     Ignored,
 }
 
 impl Hits {
-    /// Returns true if the drive's buffer is looked at.
+    /// Returns true if the job models the drive's buffer.
     pub(super) fn counts(self) -> bool {
         self != Hits::Ignored
     }
 }
 
-/// How many commands the drive gets at a time while a scan reads.
+/// Number of commands that the drive gets at a time while a scan reads.
 ///
-/// Nobody knows what a request comes behind in a drive that has many, so there are no gaps then. With few there are, and the drive serves less.
+/// With many commands in the drive the scheduler cannot know which command precedes a request, so it cannot compute gaps. With two commands
+/// it can compute gaps, but the drive has less to choose from and is slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DriveQueue {
-    /// As many as without the scan, unless it has promised a date, does not keep to it in idle time alone, and nobody has promised that clients wait no
-    /// longer: then two.
+    /// Two commands if a promised date needs gap reads and no bound on clients' waits is promised. Otherwise the number without the scan.
     #[default]
     Promised,
-    /// As many as without the scan.
+    /// Number of commands without the scan.
     Kept,
-    /// Two at most.
+    /// Two commands at most.
     Short,
 }
 
-/// How gaps are used.
+/// Options of gap reads and idle reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FreeblockOptions {
-    /// Added to the prediction of each seek to a pick and from it.
+    /// Margin that is added to the prediction of each seek to a gap read and from it.
     pub conservatism: Nanos,
-    /// The most picks in a gap.
+    /// Most gap reads before one request.
     pub picks: u32,
-    /// The most steps of a search.
+    /// Most steps of a search.
     pub steps: u64,
-    /// See there.
+    /// Rule for a second command on a track.
     pub limits: Limits,
-    /// See there.
+    /// Measure of the best gap read.
     pub prefer: Prefer,
-    /// See there.
+    /// Treatment of reads that the drive's buffer may serve.
     pub hits: Hits,
-    /// See there.
+    /// Number of commands in the drive.
     pub queue: DriveQueue,
-    /// Sectors of a block, 1 or more. One that lies on two tracks is read in a gap with what passes at the end of the first.
+    /// Sectors of a block, 1 or more. A block on two tracks is read together with the sectors that pass at the end of the first track.
     pub block: Sectors,
-    /// Whether to read also while nobody asks for anything.
+    /// Reads in idle time; `None` for none.
     pub idle: Option<Idle>,
 }
 
-/// How a disk is read while nobody asks for anything: piece by piece in order of address.
+/// Idle reads: pieces in order of address while no client's request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// For how long nobody has to have waited for anything. Whoever asks then waits for a piece at most.
+    /// Idle time before the first piece. A client's request that arrives then waits for one piece at most.
     pub after: Nanos,
-    /// The most sectors of a piece, rounded up to a block.
+    /// Most sectors of a piece, rounded up to a block.
     pub piece: Sectors,
 }
 
-/// How a disk is read at the cost of others: piece by piece in order of address, as a client would.
+/// Reads in competition with clients: pieces in order of address, queued like a client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// The class of its reads.
+    /// Class of the reads.
     pub class: Class,
-    /// How many pieces are asked for at a time, 1 or more.
+    /// Number of pieces that are queued at a time, 1 or more.
     pub outstanding: u32,
-    /// The most sectors of a piece, rounded up to a block.
+    /// Most sectors of a piece, rounded up to a block.
     pub piece: Sectors,
 }
 
 impl Default for FreeblockOptions {
-    /// 0.3 ms (section 5.3), one pick, any number of steps, as from outside, blocks of a sector.
+    /// Margin of 0.3 ms (section 5.3), one gap read, any number of steps, [`Limits::Outside`], blocks of one sector.
     fn default() -> FreeblockOptions {
         FreeblockOptions {
             conservatism: Nanos::from_micros(300),

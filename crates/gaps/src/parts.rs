@@ -1,11 +1,11 @@
-//! Which parts of blocks others have read, so that a block counts when all of it has been read, in however many requests.
+//! Parts of blocks that clients have read. A block counts as read once several requests have read all of its parts.
 
 use headtime_units::Extent;
 
-/// So many blocks are known of which others have read a part: a mebibyte in all. Where two share a place, the newer one has it.
+/// Number of places for partly read blocks; a mebibyte in all. If two blocks share a place, the newer block has the place.
 const PLACES: usize = 1 << 16;
 
-/// A block of which parts have been read.
+/// A block of which clients have read some pieces.
 #[derive(Clone, Copy, Debug, Default)]
 struct PartRead {
     block: u64,
@@ -13,21 +13,21 @@ struct PartRead {
     read: u64,
 }
 
-/// Parts of blocks that others have read, as far as there is room.
+/// Parts of blocks that clients have read, as far as there are places.
 ///
-/// A block is known in up to 64 pieces. Of a piece that is read in part nothing is kept.
+/// A block is divided into up to 64 pieces. A piece that is read in part counts as not read.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     /// Sectors of a block.
     block: u64,
     /// Sectors of a piece.
     piece: u64,
-    /// Made when the first part is read.
+    /// Allocated when the first part is read.
     places: Vec<PartRead>,
 }
 
 impl Parts {
-    /// Of blocks of so many sectors.
+    /// Returns an empty set for blocks of `block` sectors.
     pub fn of(block: u64) -> Parts {
         Parts {
             block,
@@ -36,7 +36,7 @@ impl Parts {
         }
     }
 
-    /// The blocks of which an extent has a part, and not all: at most two. `end` is that of the disk.
+    /// Returns the blocks that an extent covers in part, at most two. `end` is the end of the disk.
     pub fn of_extent(&self, extent: Extent, end: u64) -> impl Iterator<Item = u64> + use<> {
         let (from, to, block) = (extent.start.get(), extent.end().get().min(end), self.block);
         let (first, last) = (from / block, to.saturating_sub(1) / block);
@@ -50,8 +50,8 @@ impl Parts {
         ends.filter(move |number| from < to && in_part(number))
     }
 
-    /// An extent has been read, which has a part of a block of so many sectors. Returns true if all of the block has been read now; then nothing is
-    /// kept of it.
+    /// Notes that an extent has been read that covers a part of a block of `len` sectors. Returns true if the whole block has been read
+    /// now. The block is then forgotten.
     pub fn read(&mut self, number: u64, len: u64, extent: Extent) -> bool {
         let start = number * self.block;
         let from = extent.start.get().max(start) - start;
@@ -83,7 +83,7 @@ impl Parts {
         all
     }
 
-    /// Nothing of some blocks counts as read.
+    /// Forgets all parts of some blocks.
     pub fn forget(&mut self, blocks: core::ops::Range<u64>) {
         if self.places.is_empty() {
             return;
@@ -104,12 +104,12 @@ impl Parts {
     }
 }
 
-/// Where a block is kept: not next to those beside it, of which one file may be.
+/// Returns the place of a block. Neighbouring blocks, which may be of one file, have distant places.
 fn place(number: u64) -> usize {
     (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize
 }
 
-/// So many low bits.
+/// Returns a number with `count` low bits set.
 fn ones(count: u64) -> u64 {
     match count {
         64.. => u64::MAX,

@@ -1,8 +1,8 @@
-//! A scan with a date, and with a bound on the waits of clients: a feedback controller.
+//! Feedback controller of a scan with a promised date, and with a bound on clients' waits.
 //!
-//! The pace is what is left over the time left. Gap reads and idle time count first. The controller asks for the rest as a share of the drive's
-//! time, and reads that share before clients' requests. Measured waits of clients bound the share. The controller is pure: callers report what
-//! has ended. See docs/design/2026-11-23-two-promises.md.
+//! The pace is the number of blocks left over the time left. Gap reads and idle time count first. The controller asks for the rest as a
+//! share of the drive's time, and reads in that share before clients' requests. Measured waits of clients bound the share. The controller
+//! is pure: callers report the end of each request. See docs/design/2026-11-23-two-promises.md.
 
 mod latencies;
 mod queue;
@@ -21,44 +21,47 @@ use rates::{Rates, Sums};
 use shadow::Shadow;
 pub use spec::{ClientWaits, Outlook, Promised, Verdict};
 
-/// Looks in the promised time. Two looks are between these spans apart.
+/// Number of checks in the promised time, and the least and greatest time between two checks.
 const LOOKS: u64 = 10_000;
 const LOOK: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(60));
-/// In this part of the promised time, and for a quarter of an hour at most, the controller only measures.
+/// The controller only measures in this part of the promised time, and for a quarter of an hour at most.
 const LEARNS: u64 = 100;
 const LEARNS_MOST: Nanos = Nanos::from_secs(900);
-/// The pace is that of a date which is earlier by this share of the promised time.
+/// The pace aims at an earlier date, by this share of the promised time.
 const RESERVE: f64 = 0.03;
-/// Rates are means over this share of the time left, and over a cycle of the load at most.
+/// Rates are means over this share of the time left, and over one cycle of the load at most.
 const MEAN_OVER: f64 = 0.1;
-/// The largest share of the drive's time that reads take from clients.
+/// Largest share of the drive's time that the scan takes from clients.
 const SHARE_MAX: f64 = 0.9;
 /// Reads are assumed to get at least this part of the share that the controller asks for.
 const REACH_LEAST: f64 = 0.25;
 /// Most units before one request.
 const UNITS_MOST: f64 = 4.0;
-/// Assumed seconds of the first unit, and reads of which the length is a mean.
+/// Assumed seconds of the first unit, and the number of reads over which the time of a unit is averaged.
 const UNIT: (f64, f64) = (0.1, 64.0);
-/// Reads of which the speed is a mean, and reads that an assumed profile counts as. Without a profile, fewer reads say nothing.
+/// Number of reads over which the speed is averaged, and the number of reads that an assumed profile counts as. Without a profile, fewer
+/// reads show no speed.
 const READS: (f64, f64) = (512.0, 16.0);
-/// Fewer requests have no 99th percentile.
+/// Least number of requests for a 99th percentile.
 const REQUESTS_LEAST: u64 = 1_000;
-/// The level sinks above the first of these parts of the promised p99, and rises below the second, by these factors every so many requests.
+/// Parts of the promised p99. If more than the first part is used, the level sinks. If less than the second part is used, the level rises.
+/// [`STEPS`] has the factors, [`STEP_REQUESTS`] the number of requests between two steps.
 const BOUNDED: (f64, f64) = (0.9, 0.7);
 const STEPS: (f64, f64) = (0.7, 1.1);
 const STEP_REQUESTS: u64 = 64;
-/// The first level, and the least. Below the first, fewer gap reads are made.
+/// First level, and least level. Below the first level, fewer gap reads are made.
 const LEVELS: (f64, f64) = (0.1, 1e-3);
-/// In calm times a smaller share of so many requests takes as long as the p99 without the scan. A hundredth may, so they leave room.
+/// In calm times, less than this share of this number of requests takes as long as the p99 without the scan. A hundredth is the expected
+/// share, so calm times leave room.
 const CALM: (f64, f64) = (0.005, 500.0);
-/// Idle time costs nothing where no client has asked for anything for so long.
+/// Time without a client's request after which the use of idle time costs clients nothing.
 const QUIET: Nanos = Nanos::from_secs(1);
 
-/// Keeps the promises of a scan.
+/// Controller that keeps the promises of a scan.
 pub(super) struct Promise {
     promised: Promised,
     shadow: Shadow,
-    /// The first look, and the first look since this was promised.
+    /// Time of the first check, and of the first check since the promises were set.
     began: Option<Time>,
     heard: Option<Time>,
     due: Time,
@@ -66,32 +69,32 @@ pub(super) struct Promise {
     next_look: Time,
     sums: Sums,
     seen: Sums,
-    /// Means from the time beside them.
+    /// Means of the rates, and the start of their measurement.
     rates: Rates,
     rates_from: Time,
     looked: Nanos,
-    /// Blocks in a second of the drive's time, and how many reads have measured that.
+    /// Blocks per second of the drive's time, and the number of reads that have measured this speed.
     speed: f64,
     reads: f64,
     has_gaps: bool,
-    /// The share of the time asked for now, and seconds that are asked for and not taken yet, at the time beside them.
+    /// Share of the drive's time that is asked for now. Then seconds that are asked for and not taken, and the time of that account.
     share: f64,
     owed: (f64, Time),
-    /// How long a unit takes, in seconds.
+    /// Time of a unit in seconds.
     unit: f64,
     uses_idle: bool,
     uses_gaps: bool,
-    /// When a client has asked for anything.
+    /// Time of the last request of a client.
     asked: Option<Time>,
     learns: bool,
-    /// The share of the time that the p99 allows, and the requests at its last step.
+    /// Share of the time that the p99 allows, and the number of requests at the last step of the level.
     level: f64,
     stepped: u64,
     /// True if the p99 has lowered the level.
     binds: bool,
-    /// Parts of a look for which gaps and idle time are due under the level.
+    /// Fractions of a check that are carried over under the level, for gap reads and for idle time.
     phases: [f64; 2],
-    /// The p99 without the scan, and the share of the last requests that took as long.
+    /// The p99 without the scan, and the share of the last requests that took at least as long.
     limit: Nanos,
     long: f64,
     queue: Queue,
@@ -103,7 +106,7 @@ pub(super) struct Promise {
 }
 
 impl Promise {
-    /// Builds the controller. `drive` has the length of a turn and the blocks read in a second; `None` without an assumed profile.
+    /// Returns a controller. `drive` has the length of a turn and the blocks read in a second; `None` without an assumed profile.
     pub(super) fn new(promised: Promised, drive: Option<(Nanos, f64)>) -> Promise {
         Promise {
             shadow: Shadow::new(drive.map_or(Nanos::ZERO, |(turn, _)| turn)),
@@ -143,7 +146,7 @@ impl Promise {
         }
     }
 
-    /// Changes what is promised. Measured rates and waits count on.
+    /// Changes the promises. Measured rates and waits stay valid.
     pub(super) fn change(&mut self, promised: Promised) {
         if promised.p99 != self.promised.p99 {
             (self.level, self.rates.level) = (LEVELS.0, LEVELS.0);
@@ -152,7 +155,8 @@ impl Promise {
         (self.next_look, self.promised) = (Time::ZERO, promised);
     }
 
-    /// How many sectors may be read in a row before the next request: none until their share of the time is due.
+    /// Returns the number of sectors that may be read in a row before the next request. The number is zero until the share of the time is
+    /// due.
     pub(super) fn sectors_due(&self, now: Time) -> Sectors {
         let owed = self.owed_at(now);
         if self.share == 0.0 || owed < 0.0 {
@@ -167,7 +171,7 @@ impl Promise {
         owed + self.share * now.saturating_since(at).as_secs_f64()
     }
 
-    /// Brings the account up to date. Time for more units than may go before a request is lost.
+    /// Brings the account up to date, and returns the seconds owed. Time beyond the units that may go before one request is lost.
     fn account(&mut self, now: Time) -> f64 {
         let (owed, most) = (self.owed_at(now), UNITS_MOST * self.unit);
         self.sums.asked += owed - self.owed.0;
@@ -176,40 +180,40 @@ impl Promise {
         self.owed.0
     }
 
-    /// A client's request arrives.
+    /// Notes the arrival of a client's request.
     pub(super) fn arrives(&mut self, now: Time, origin: Origin) {
         self.asked = Some(now);
         self.shadow.arrives(now, origin);
     }
 
-    /// A client's request has ended.
+    /// Notes the end of a client's request.
     pub(super) fn seen(&mut self, now: Time, done: &Finished) {
         self.asked = self.asked.or(Some(now));
         self.shadow.seen(now, done);
-        // Nothing goes before an urgent one.
+        // No read goes before an urgent request.
         self.sums.yielding += u64::from(done.request.class >= Class::BEST_EFFORT);
         let is_long = now.saturating_since(done.request.arrival) >= self.limit;
         self.long += (f64::from(u8::from(is_long)) - self.long) / CALM.1;
     }
 
-    /// A gap read has ended.
+    /// Notes the end of a gap read.
     pub(super) fn gap_read(&mut self, done: &Finished) {
         self.shadow.pick(done);
     }
 
-    /// A read in idle time or at clients' cost has ended that was to bring so many blocks.
+    /// Notes the end of a read in idle time or at clients' cost, which was to bring `blocks` blocks.
     pub(super) fn has_read(&mut self, now: Time, done: &Finished, idle: bool, blocks: usize) {
         let took = self.shadow.own(now, done);
         let (owed, seconds) = (self.account(now), took.as_secs_f64());
         self.owed = match idle {
-            // Idle time counts first.
+            // A read in idle time reduces the time owed, down to zero.
             true => (owed.min((owed - seconds).max(0.0)), now),
             false => (owed - seconds, now),
         };
         if !idle {
             self.sums.taken = self.sums.taken.saturating_add(took);
         }
-        // How long a drive tries again says nothing of its speed.
+        // The time of retries says nothing of the drive's speed.
         if done.outcome != Outcome::Done || blocks == 0 {
             return;
         }
@@ -225,12 +229,13 @@ impl Promise {
         }
     }
 
-    /// Clients have written so many blocks that were read, and are wanted again.
+    /// Notes that clients have written to `blocks` blocks that had been read and are wanted again.
     pub(super) fn beside_writes(&mut self, blocks: u64) {
         self.sums.again += blocks;
     }
 
-    /// Measures, and sets the share of the time for the next looks. While a scan `is_suspended` the time goes on, and nothing is measured.
+    /// Measures, and sets the share of the time until the next check. While a scan `is_suspended`, the time goes on, but nothing is
+    /// measured.
     pub(super) fn look(
         &mut self,
         now: Time,
@@ -252,7 +257,7 @@ impl Promise {
         };
         self.measure(now, is_suspended);
         self.overdue(now);
-        // A date that was given late has a shorter time of learning.
+        // If a part of the promised time had passed before, the controller learns for a shorter time.
         let learns = span.min(self.due.saturating_since(began).as_nanos()) / LEARNS;
         let learns = Nanos::from_nanos(learns).min(LEARNS_MOST);
         self.learns = now < self.rates_from.saturating_add(learns);
@@ -263,7 +268,7 @@ impl Promise {
             let reserve = within.as_secs_f64() * RESERVE;
             needs(seconds - reserve)
         });
-        // Nobody has to have the reserve, but who was late has to have half of it again.
+        // A scan that has used up its time reserve is not late yet. A scan that was late stays late until it has half of the reserve back.
         let least = match self.verdict.is_late() {
             true => needs(seconds * (1.0 - RESERVE / 2.0)),
             false => needs(seconds),
@@ -292,7 +297,7 @@ impl Promise {
         };
         let goes = goes + self.rates.idle + self.share * reach * speed - self.rates.again;
         let takes = Nanos::from_millis_f64(1e3 * blocks.left as f64 / goes.max(1e-12));
-        // What clients wait for at night says nothing of their day.
+        // Clients' waits in a quiet night do not predict their waits in the day, so a verdict on the p99 needs a whole cycle.
         let is_bounded = self.promised.p99.is_some();
         let half =
             |within: Nanos| heard.saturating_add((within / 2).saturating_sub(self.promised.passed));
@@ -302,7 +307,7 @@ impl Promise {
             true => self.rates.level.max(self.rates.asked).min(SHARE_MAX),
             false => SHARE_MAX,
         };
-        // A larger share leaves fewer gaps.
+        // A larger share of the time leaves fewer gaps.
         let fewer = ((1.0 - most) / (1.0 - self.rates.asked).max(0.1)).min(1.0);
         let late = within.is_some() && self.needed(least, fewer, speed) > most * reach;
         self.ends = (takes < Nanos::LONGEST).then(|| now.saturating_add(takes));
@@ -313,7 +318,8 @@ impl Promise {
         self.say(now, verdict);
     }
 
-    /// The part of a pace that gaps bring, if they are used for `fewer` of the requests. Gaps bring less where less is left, by the root of that.
+    /// Returns the part of a pace that gap reads bring, if `fewer` of the requests have gaps. Gap reads bring less when fewer blocks are
+    /// left, by the square root.
     fn in_gaps(&self, pace: f64, fewer: f64) -> f64 {
         let now = self.rates.gaps * fewer / pace.max(1e-12);
         if now < 2.0 {
@@ -323,13 +329,13 @@ impl Promise {
         }
     }
 
-    /// The share of the time that a pace needs besides gaps and idle time. What gaps bring leaves fewer wanted blocks where reads go.
+    /// Returns the share of the time that a pace needs besides gaps and idle time. Gap reads leave fewer wanted blocks for the other reads.
     fn needed(&self, pace: f64, fewer: f64, speed: f64) -> f64 {
         let gaps = self.in_gaps(pace, fewer);
         (pace * (1.0 - gaps) - self.rates.idle) / (speed * (1.0 - gaps / 2.0)).max(1e-12)
     }
 
-    /// Updates the rates by what happened since the last look.
+    /// Updates the rates with the sums since the last check.
     fn measure(&mut self, now: Time, is_suspended: bool) {
         let span = now.saturating_since(self.last_look);
         let seconds = span.as_secs_f64();
@@ -344,7 +350,7 @@ impl Promise {
         }
         self.looked = self.looked.saturating_add(span);
         let left = self.due.saturating_since(now).as_secs_f64() * MEAN_OVER;
-        // At first it is the mean of all that was measured.
+        // At first, the mean covers all measurements.
         let measured = now.saturating_since(self.rates_from).as_secs_f64();
         let over = left.min(self.promised.cycle.as_secs_f64()).min(measured);
         let weight = seconds / over.max(seconds);
@@ -352,7 +358,7 @@ impl Promise {
             .add((seconds, weight), &before, &self.sums, self.level);
     }
 
-    /// The part of what the p99 allows that clients wait for.
+    /// Returns the increase of clients' p99 by the scan, as a part of the promised increase.
     fn used(&self) -> f64 {
         let waits = self.waits();
         let more = self
@@ -363,7 +369,8 @@ impl Promise {
         more.map_or(0.0, |more| (p99 - without) / (more * without).max(1e-9))
     }
 
-    /// Moves the level by what clients wait for. A level that rises in calm times is none when the day starts.
+    /// Moves the level by clients' waits. The level does not change in calm times: a level that rises at night is too high when the day
+    /// starts.
     fn step(&mut self) {
         let requests = self.shadow.with.count();
         let is_due = requests >= REQUESTS_LEAST.max(self.stepped + STEP_REQUESTS);
@@ -385,7 +392,7 @@ impl Promise {
         self.limit < Nanos::LONGEST && self.long < CALM.0
     }
 
-    /// Sets which reads are made until the next look.
+    /// Chooses the kinds of reads until the next check.
     fn choose_ways(&mut self, now: Time, (pace, speed): (f64, f64), reach: f64) {
         let (is_bounded, is_calm) = (self.promised.p99.is_some(), self.is_calm());
         let mut phase = |at: usize, share: f64| {

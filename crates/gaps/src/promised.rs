@@ -1,4 +1,4 @@
-//! What a scan does for what was promised of it.
+//! Promises of a scan: reads for promises, and checks of promises.
 
 use super::promise::{Blocks, Outlook, Promise, Promised, QueueLength};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
@@ -6,29 +6,29 @@ use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Of so many places of a disk it is asked how long their tracks are.
+/// Number of places of a disk at which track lengths are sampled.
 const SAMPLES: u64 = 64;
-/// A track and the skew to the next one, in turns.
+/// Turns for a track and the skew to the next track.
 const SKEWED: f64 = 1.1;
 
 impl<P: Passing> Freeblock<P> {
-    /// As [`Freeblock::keep_promise`], from the beginning.
+    /// As [`Freeblock::keep_promise`], for a new scan.
     ///
     /// # Panics
     ///
-    /// As that does.
+    /// As [`Freeblock::keep_promise`].
     pub fn with_promise(mut self, promised: Promised, piece: Sectors) -> Freeblock<P> {
         self.keep_promise(promised, piece);
         self
     }
 
-    /// From now on it reads in idle time and at the cost of others as far as promises need and allow, in pieces of at most so many sectors,
-    /// rounded up to a block. Idle time is used as they say and no longer as [`FreeblockOptions::idle`](super::FreeblockOptions::idle) does.
-    /// What it has seen of clients for other promises counts on.
+    /// Makes the scan keep promises from now on. The scan reads in idle time and at clients' cost as far as the promises need and allow. A
+    /// read has at most `piece` sectors in whole blocks, and at least one block. Idle time is used after [`Promised::patience`], no longer
+    /// as [`FreeblockOptions::idle`](super::FreeblockOptions::idle) says. Measurements of clients for earlier promises stay valid.
     ///
     /// # Panics
     ///
-    /// If it writes: what that costs clients is not known.
+    /// If the job writes, since the cost of writes for clients is unknown.
     pub fn keep_promise(&mut self, promised: Promised, piece: Sectors) {
         assert!(!self.writes(), "promises are of scans that read");
         let block = self.wanted.block();
@@ -40,7 +40,7 @@ impl<P: Passing> Freeblock<P> {
         if let Some(promise) = &mut self.promise {
             return promise.change(promised);
         }
-        // A model with one track says nothing of a drive.
+        // A model with one track shows no speed of the drive.
         let drive = (self.wanted.tracks() > 1).then(|| {
             let tracks = self.mean_track() / block as f64 / SKEWED;
             (self.turn, tracks / self.turn.as_secs_f64())
@@ -48,7 +48,7 @@ impl<P: Passing> Freeblock<P> {
         self.promise = Some(Box::new(Promise::new(promised, drive)));
     }
 
-    /// How many sectors a track has, in the mean over the disk. The drive that is believed may be larger.
+    /// Returns the mean number of sectors of a track over the disk's capacity. The assumed profile may be of a larger drive.
     fn mean_track(&self) -> f64 {
         let capacity = self.wanted.end().get();
         let sum: u64 = (0..SAMPLES)
@@ -62,24 +62,24 @@ impl<P: Passing> Freeblock<P> {
         (sum as f64 / SAMPLES as f64).max(1.0)
     }
 
-    /// Nothing is promised any more, and idle time is used as is said here.
+    /// Drops all promises. Idle time is then used as `idle` says.
     pub fn forget_promise(&mut self, idle: Option<Idle>) {
         self.promise = None;
         self.options.idle = idle;
     }
 
-    /// What clients wait for beside it, and when what was said of its promises changed; `None` if nothing was promised.
+    /// Returns the waits of clients beside the scan, and the changes of the verdict with their times; `None` without promises.
     pub fn promise(&self) -> Option<(ClientWaits, &[(Time, Verdict)])> {
         let promise = self.promise.as_ref()?;
         Some((promise.waits(), promise.changes()))
     }
 
-    /// What there is to be told of its promises; `None` if nothing was promised.
+    /// Returns the outlook for the promises; `None` without promises.
     pub fn outlook(&self) -> Option<Outlook> {
         Some(self.promise.as_ref()?.outlook())
     }
 
-    /// Returns true if the drive is to keep few commands.
+    /// Returns true if the drive is to get two commands at most.
     pub(super) fn is_narrow(&self) -> bool {
         match self.options.queue {
             DriveQueue::Kept => false,
@@ -91,14 +91,14 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// Notes how many commands the drive gets, if that is not for this scan.
+    /// Notes whether the drive's queue is too deep for gap reads, unless this scan limits the queue.
     pub(super) fn note_depth(&mut self, engine: &Engine) {
         if !self.is_narrow() {
             self.is_deep = engine.depth() > DEPTH;
         }
     }
 
-    /// How idle time is used now, if it is.
+    /// Returns the present use of idle time; `None` if idle time is not used.
     pub(super) fn idle(&self) -> Option<Idle> {
         match &self.promise {
             None => self.options.idle,
@@ -106,24 +106,25 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// Blocks that are wanted or on their way.
+    /// Returns the number of blocks that are wanted or under way.
     pub fn unread(&self) -> u64 {
         let asked: usize = self.in_flight.iter().map(|asked| asked.blocks.len()).sum();
         self.wanted.left() + asked as u64
     }
 
-    /// Somebody else says when it is over ([`Freeblock::end_promise`]), such as when what was read is safe.
+    /// Makes the owner report the end of the scan ([`Freeblock::end_promise`]), such as when the read blocks are safe.
     pub fn with_end_told(mut self) -> Freeblock<P> {
         self.end_is_told = true;
         self
     }
 
-    /// Whoever has this scan still has to read so many blocks besides, each of which takes so long: they are a part of what is promised.
+    /// Sets the number of reads that the owner still has to make besides, and the time that each takes. These reads are a part of the
+    /// promised work.
     pub fn read_besides(&mut self, blocks: u64, each: Nanos) {
         self.besides = (blocks, each);
     }
 
-    /// A read of those is over. `idle` says whether it was made while nobody waited.
+    /// Notes the end of a read that the owner made besides. `idle` is true if the read was made in idle time.
     pub fn finished_besides(&mut self, now: Time, done: &Finished, idle: bool) {
         self.kept.passed(now, done);
         if let Some(promise) = &mut self.promise {
@@ -131,7 +132,7 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// Where something may be read before a request that is staged, though it waits for that: a lane, if promises need and allow it now.
+    /// Returns the lane in which a read may now go before the staged request at clients' cost, if the promises need and allow such a read.
     pub fn outright_lane(
         &self,
         now: Time,
@@ -144,27 +145,27 @@ impl<P: Passing> Freeblock<P> {
         self.lane_before(engine, approach)
     }
 
-    /// The same, whatever is promised.
+    /// As [`Freeblock::outright_lane`], without regard to promises.
     pub fn lane_before(&self, engine: &Engine, approach: Option<&Approach>) -> Option<Lane> {
-        // Nobody may follow the head.
+        // Without a tracker there is no approach.
         let lane = approach.map(|approach| approach.lane);
         let lane = lane.or_else(|| engine.unoffered())?;
         engine.joinable(lane).map(|_| lane)
     }
 
-    /// Clients have written to blocks that had been read, of which so many are wanted again.
+    /// Notes that clients have written to blocks that had been read. `blocks` of these blocks are wanted again.
     pub fn beside_writes(&mut self, blocks: u64) {
         if let Some(promise) = &mut self.promise {
             promise.beside_writes(blocks);
         }
     }
 
-    /// True if reads remain that are not under way. Otherwise there is nothing to forecast, and the date alone is watched.
+    /// Returns true if reads remain that are not under way. Otherwise there is nothing to forecast, and the date alone is watched.
     fn has_more(&self) -> bool {
         self.wanted.left() > 0 || self.besides.0 > 0
     }
 
-    /// When it has to see to its promises, also if nothing happens: a disk that nobody uses is looked at, too.
+    /// Returns the time of the next check of the promises. The check is due even if nothing happens, also on an unused disk.
     pub fn next_look(&self) -> Option<Time> {
         let promise = self.promise.as_ref()?;
         match self.has_more() {
@@ -173,18 +174,19 @@ impl<P: Passing> Freeblock<P> {
         }
     }
 
-    /// Says that its date has passed, if it has and that was not said. Returns true if it was said now.
+    /// Notes that the date has passed, if this is news. Returns true if it is news.
     pub fn overdue(&mut self, now: Time) -> bool {
         let promise = self.promise.as_mut();
         promise.is_some_and(|promise| promise.overdue(now))
     }
 
-    /// When its date passes, if that is still to come.
+    /// Returns the time just after the promised date; `None` if the result is known or no date is promised.
     pub fn due(&self) -> Option<Time> {
         self.promise.as_ref()?.due()
     }
 
-    /// Sees to its promises. Returns true if it was time for that. A scan that `rests` is not asked for anything else at present, while the time goes on.
+    /// Checks the promises if a check is due. Returns true if a check was due. `rests` is true while the owner suspends the scan: the time
+    /// goes on, but nothing is measured.
     pub fn look(&mut self, now: Time, rests: bool) -> bool {
         let (blocks, each) = self.besides;
         if !self.has_more() {
@@ -217,14 +219,14 @@ impl<P: Passing> Freeblock<P> {
         true
     }
 
-    /// All has been read that is to be: what became of its promises is known.
+    /// Notes that all blocks have been read, so the result of the promises is known.
     pub fn end_promise(&mut self, now: Time) {
         if let Some(promise) = &mut self.promise {
             promise.end(now);
         }
     }
 
-    /// Reads the next piece of units of consecutive wanted blocks before the request that is staged in a lane.
+    /// Returns a read at clients' cost before the request that is staged in a lane: the next piece of the units that are due.
     pub(super) fn outright(
         &mut self,
         now: Time,
@@ -248,7 +250,8 @@ impl<P: Passing> Freeblock<P> {
         Some(asked)
     }
 
-    /// True if all blocks that are not read were in reads that failed. Without a date nothing but idle time may ever come for such blocks.
+    /// Returns true if all unread blocks were in reads that failed. Without a date such blocks are read in idle time only, which may never
+    /// come.
     pub fn has_only_suspects(&self) -> bool {
         let (left, block) = (self.wanted.left(), self.wanted.block());
         // Clients may have read some of the suspects.
@@ -257,7 +260,7 @@ impl<P: Passing> Freeblock<P> {
             && self.suspects.iter().filter(is_wanted).count() as u64 == left
     }
 
-    /// Reads the next block before the request that is staged, whatever is promised.
+    /// Returns a read of the next block before the staged request, without regard to promises.
     pub fn block_before(
         &mut self,
         engine: &Engine,
@@ -267,7 +270,7 @@ impl<P: Passing> Freeblock<P> {
         self.before(engine, lane, self.options.block)
     }
 
-    /// Reads up to this number of sectors before the request that is staged in a lane.
+    /// Returns a read of up to `most` sectors before the request that is staged in a lane.
     fn before(
         &mut self,
         engine: &Engine,

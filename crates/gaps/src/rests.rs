@@ -1,13 +1,13 @@
-//! How long a job in the background rests after reads that fail.
+//! Pauses of a background job after failed reads.
 
 use headtime_units::{Nanos, Time};
 
-/// After the first failure; doubled with each more in a row.
+/// Pause after the first failure; doubled with each further failure in a row.
 const FIRST: Nanos = Nanos::from_millis(100);
 const LONGEST: Nanos = Nanos::from_secs(10);
 
-/// When a job may go on whose reads fail for something else than their sectors: more reads do not help, whatever is wrong.
-/// It rests for 100 ms, twice as long after each further failure in a row, and never longer than 10 s.
+/// Time at which a job may go on after reads that failed for another reason than their sectors. Further reads do not help then. The job
+/// pauses for 100 ms, twice as long after each further failure in a row, and never longer than 10 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rests {
     failures: u32,
@@ -15,24 +15,24 @@ pub struct Rests {
 }
 
 impl Rests {
-    /// A read failed.
+    /// Notes a failed read.
     pub fn failed(&mut self, now: Time) {
         let rest = FIRST.saturating_mul(1 << self.failures.min(10));
         self.failures += 1;
         self.until = now.saturating_add(rest.min(LONGEST));
     }
 
-    /// A read succeeded: the next failure is the first.
+    /// Notes a successful read. The next failure counts as the first.
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// How many reads in a row have failed, up to now.
+    /// Returns the number of reads in a row that have failed.
     pub fn in_a_row(&self) -> u32 {
         self.failures
     }
 
-    /// When the job may go on.
+    /// Returns the time at which the job may go on.
     pub fn until(&self) -> Time {
         self.until
     }

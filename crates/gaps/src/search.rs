@@ -1,9 +1,13 @@
-//! Finds what to read, or to write, while the head would wait.
+//! Search for a gap read or gap write that fits in while the head would wait.
 //!
-//! What costs time is looking at tracks. So bounds come first, each cheaper than the next: cylinders without a track that has enough
-//! wanted blocks are passed over ([`Wanted`] keeps account); a cylinder's window, from the ways there and back, says how much
-//! can pass at all; and the [arcs](super::arcs) of that window say how many of a track's wanted blocks may be among it.
-//! Only then does the model say what passes.
+//! The cost of a search is the number of tracks whose passing sectors the model computes. So the search applies bounds first, each cheaper
+//! than the next.
+//!
+//! 1. Cylinders without a track that has enough wanted blocks are skipped. [`Wanted`] counts the blocks.
+//! 2. A cylinder's window, from the arm movements there and back, bounds the number of sectors that can pass.
+//! 3. The [arcs](super::arcs) of that window bound the number of a track's wanted blocks in the window.
+//!
+//! Only then does the model compute the sectors that pass.
 
 use super::arcs::Arcs;
 use super::wanted::{Around, Wanted};
@@ -13,24 +17,24 @@ use headtime_sched::{Head, Op, Pass, Passing, Predicted};
 use headtime_units::{Angle, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::ops::Range;
 
-/// A foreground request that is chosen and not yet sent, and the head in front of it. All times are by the clock of the
-/// model.
+/// A foreground request that is chosen and not sent, and the head before the request. All times are by the model's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<Place> {
-    /// The head behind all that goes before.
+    /// The head after all preceding commands.
     pub source: Head<Place>,
-    /// When the drive gets what is sent next.
+    /// Time at which the drive gets the next command.
     pub sent: Time,
-    /// When it gets what is sent after that; `None` if only when that is done, since it has one command at a time.
+    /// Time at which the drive gets the command after the next. `None` if the drive has one command at a time and gets the second when the
+    /// first is done.
     pub then: Option<Time>,
-    /// The foreground request.
+    /// Operation of the foreground request.
     pub op: Op,
-    /// Its sectors.
+    /// Sectors of the foreground request.
     pub extent: Extent,
 }
 
 impl<Place> Gap<Place> {
-    /// Where the request begins, and how long the head takes until then.
+    /// Returns the place where the request begins, and the predicted time of the head to that place.
     pub(super) fn begins<P: Passing<Place = Place>>(&self, model: &P) -> (Place, Predicted)
     where
         Place: Copy,
@@ -41,78 +45,78 @@ impl<Place> Gap<Place> {
     }
 }
 
-/// What can be read in a gap.
+/// A gap read, or gap write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// What to read.
+    /// Extent to read.
     pub extent: Extent,
-    /// How it goes with the foreground request.
+    /// Relation to the foreground request.
     pub join: Join,
-    /// How many wanted blocks it has.
+    /// Number of wanted blocks in the extent.
     pub blocks: u64,
-    /// Whether more passes on the same track behind it, and in time: what the end of the track parts from it.
+    /// True if another piece of the same track passes later and in time. The end of the track separates the two pieces.
     pub more: bool,
 }
 
-/// What a search may do.
+/// Settings of a search.
 #[derive(Debug)]
 pub struct Search<'a, P: Passing> {
-    /// What is known of the drive.
+    /// Model of the drive.
     pub model: &'a P,
-    /// What is to be read, or written.
+    /// Wanted blocks.
     pub wanted: &'a Wanted,
-    /// [`Op::Read`] or [`Op::Write`]. What is not wanted may be read along, and is never written.
+    /// [`Op::Read`] or [`Op::Write`]. Reads may cover unwanted blocks, writes never do.
     pub op: Op,
-    /// Added to each seek that the foreground alone would not make.
+    /// Margin that is added to each seek that the foreground request alone would not make.
     pub conservatism: Nanos,
-    /// Where picks may be.
+    /// Rule for a second command on a track.
     pub limits: Limits,
-    /// Which pick is the best.
+    /// Measure of the best gap read.
     pub prefer: Prefer,
-    /// Whether it is only about the rest of a track of which a piece has been picked: the one where the head is then.
+    /// True if the first piece of a track was picked and the search is only for the next piece. The head is then on that track.
     pub rest: bool,
-    /// The most sectors of a command that both go in.
+    /// Most sectors of a command that holds both the gap read and the foreground request.
     pub merged_max: Sectors,
-    /// A turn of the platter.
+    /// Time of one turn of the platter.
     pub turn: Nanos,
 }
 
-/// So many parts of a piece are tried, so that the longest one of some thousand sectors that is in time is found.
+/// Number of lengths that are tried for a piece. The number suffices to find the longest in-time part of some thousand sectors.
 const CUTS: usize = 14;
 
-/// A turn, in the units of [`Prefer::Tracks`].
+/// Worth of a whole track, which takes one turn, for [`Prefer::Tracks`].
 const TURN: u64 = 1_000_000;
 
-/// What it is worth to [`Prefer::Tracks`] that nothing is wanted on a track any more: a fiftieth of a turn.
+/// Additional worth for [`Prefer::Tracks`] if no block of a track is wanted afterwards: a fiftieth of a turn.
 const FINISHED: u64 = TURN / 50;
 
-/// How finely it is found when a write must be sent.
+/// Precision of the time that a foreground write needs between the gap read and its first sector.
 const FINE: Nanos = Nanos::from_nanos(100);
 
-/// A direction in which so many cylinders in a row leave no time is given up. Learned seek times need not rise with each
-/// cylinder.
+/// Number of consecutive cylinders without enough time after which a direction is given up. One such cylinder is not enough, since learned
+/// seek times need not rise with each cylinder.
 const IN_VAIN: u32 = 8;
 
-/// What the foreground request is like without anything before it.
+/// The foreground request without a gap read.
 struct Alone {
     track: Track,
-    /// Where its last sector is.
+    /// Track of the request's last sector.
     last: Track,
     from: Track,
-    /// When its first sector comes.
+    /// Time at which the request's first sector comes.
     begins: Time,
-    /// When the head is free behind it.
+    /// Time at which the head is free after the request.
     free: Time,
 }
 
 impl<P: Passing> Search<'_, P> {
-    /// The best pick for a gap, and the steps that it took to find: a step is a look at a cylinder or at a track. Ends after
-    /// `most` steps with the best so far.
+    /// Returns the best gap read for a gap, and the number of steps of the search. A step examines a cylinder or a track. The search ends
+    /// after `most` steps with the best gap read so far.
     pub fn find(&self, gap: &Gap<P::Place>, most: u64) -> (Option<Pick>, u64) {
         self.find_from(gap, gap.begins(self.model), most)
     }
 
-    /// The same, if somebody has asked already where the request [begins](Gap::begins).
+    /// As [`Search::find`], with the known result of [`Gap::begins`].
     pub(super) fn find_from(
         &self,
         gap: &Gap<P::Place>,
@@ -121,7 +125,7 @@ impl<P: Passing> Search<'_, P> {
     ) -> (Option<Pick>, u64) {
         let whole = self.model.follow(&gap.source, gap.sent, gap.extent, gap.op);
         if !whole.on_medium {
-            // The drive takes a write into its buffer, and nobody knows when the head goes for it: there is no gap.
+            // The drive takes the write into its buffer and destages at an unknown time, so there is no gap.
             return (None, 0);
         }
         let writes = !self.op.is_read();
@@ -174,24 +178,24 @@ impl<P: Passing> Search<'_, P> {
     }
 }
 
-/// A search that goes on.
+/// State of a search.
 struct Hunt<'a, P: Passing> {
     search: &'a Search<'a, P>,
     gap: &'a Gap<P::Place>,
     alone: &'a Alone,
     best: Option<Pick>,
-    /// What that is worth, and what it leads to: on a track that is read in several pieces, all of them.
+    /// Worth of the best gap read. If a track is read in several pieces, this is the worth of all pieces.
     worth: u64,
-    /// From when the head is free until the request's first sector comes.
+    /// Time from the head's release until the request's first sector comes.
     slack: Nanos,
-    /// Where the platter is when it comes.
+    /// Angle under the heads when the request's first sector comes.
     angle: Angle,
-    /// By how many 2^64ths of a turn the platter turns in a nanosecond.
+    /// Turn of the platter per nanosecond, in 2^64ths of a turn.
     per_nano: u64,
-    /// When the drive gets the request behind a pick, at the soonest.
+    /// Earliest time at which the drive gets the request after a gap read.
     then: Time,
-    /// Time between the end of a gap read and the request. A read: until the arm leaves, if the drive gets it no sooner. A write: until its data are
-    /// there.
+    /// Time between the end of a gap read and the request. For a foreground read: the drive's processing before the arm leaves, if the
+    /// drive gets the read only at the end of the gap read. For a foreground write: until the drive has the data.
     lag: Nanos,
     /// See [`Passing::lingers`].
     lingers: Nanos,
@@ -202,7 +206,7 @@ struct Hunt<'a, P: Passing> {
 }
 
 impl<P: Passing> Hunt<'_, P> {
-    /// What so many blocks are worth, on a track that has as many that are wanted.
+    /// Returns the worth of reading `blocks` blocks on a track with `wanted` wanted blocks.
     fn worth(&self, blocks: u64, wanted: u64, around: &Around) -> u64 {
         match self.search.prefer {
             Prefer::Blocks => blocks,
@@ -215,7 +219,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// The fewest blocks that may be worth more than the best so far.
+    /// Returns the least number of blocks that may be worth more than the best gap read so far.
     fn least(&self, around: &Around) -> u64 {
         let more = self.worth + 1;
         match self.search.prefer {
@@ -227,21 +231,21 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Takes a pick if it is worth more than the best so far.
+    /// Takes a gap read if it is worth more than the best so far.
     fn take(&mut self, pick: Pick, worth: u64) {
         if worth > self.worth {
             (self.best, self.worth) = (Some(pick), worth);
         }
     }
 
-    /// Returns true if a track can have more than the best so far, where only such blocks pass as begin in some arcs.
+    /// Returns true if a track may have a gap read of more worth than the best, if only blocks that begin in `arcs` pass.
     fn may_be_better(&self, track: Track, arcs: Arcs, around: &Around) -> bool {
         let wanted = self.search.wanted;
         let most = wanted.on_track_within(track, arcs, around);
         self.worth(most, wanted.on_track(track), around) > self.worth
     }
 
-    /// What passes on the destination track directly before the request, which goes in its command (section 4.3).
+    /// Tries the sectors that pass on the destination track directly before the request. They go in the request's command (section 4.3).
     fn in_front(&mut self) {
         self.steps += 1;
         let &Search {
@@ -252,7 +256,7 @@ impl<P: Passing> Hunt<'_, P> {
             ..
         } = self.search;
         let (gap, alone) = (self.gap, self.alone);
-        // Who comes too late for the front reads it a turn later.
+        // If the head arrives too late for the front, the front comes one turn later.
         let from = model.arrives(&gap.source, gap.sent, alone.track, gap.op) + conservatism;
         if from >= alone.begins {
             return;
@@ -286,8 +290,8 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Returns true if the request ends as soon when the head comes to it just in time for its first sector. Not so if the drive takes sectors
-    /// as they come, and the head comes in the middle of the request and begins there; nor if a write's data would be too late.
+    /// Returns true if the request ends as early when the head arrives just in time for the request's first sector. A drive that begins in
+    /// the middle of a request ends earlier with an early head. A write ends later if its data come too late.
     fn may_be_late(&self) -> bool {
         let model = self.search.model;
         let (gap, alone) = (self.gap, self.alone);
@@ -300,7 +304,7 @@ impl<P: Passing> Hunt<'_, P> {
         then.head.free <= alone.free
     }
 
-    /// The head as if behind a pick directly in front of the request.
+    /// Returns the head as if after a gap read directly in front of the request.
     fn in_front_of_it(&self, free: Time) -> Head<P::Place> {
         let first = Extent::new(self.gap.extent.start, Sectors::new(1));
         Head {
@@ -309,7 +313,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// See [`Hunt::lag`].
+    /// Computes [`Hunt::lag`].
     fn processed(&self) -> Nanos {
         let &Search { model, turn, .. } = self.search;
         let (gap, begins) = (self.gap, self.alone.begins);
@@ -318,7 +322,7 @@ impl<P: Passing> Hunt<'_, P> {
             let arrives = |sent| model.arrives(&head, sent, self.alone.track, gap.op);
             return arrives(begins) - arrives(begins.saturating_sub(turn));
         }
-        // How much of its data the drive must have before the first sector comes, only a prediction says.
+        // The data that the drive must have before the first sector comes are known only from a prediction.
         let to = model.start(gap.extent);
         let is_late = |lag: Nanos| {
             let head = self.in_front_of_it(begins.saturating_sub(lag));
@@ -337,7 +341,7 @@ impl<P: Passing> Hunt<'_, P> {
         long
     }
 
-    /// The latest time until which the head may be busy with a pick on a track, so that it is at the request by `by`.
+    /// Returns the latest time until which a gap read on `track` may keep the head busy, so that the head is at the request by `by`.
     fn leaves(&self, track: Track, by: Time) -> Option<Time> {
         let (gap, to) = (self.gap, self.alone.track);
         let model = self.search.model;
@@ -349,7 +353,7 @@ impl<P: Passing> Hunt<'_, P> {
         })
     }
 
-    /// Tracks ever farther from the source and the destination: from each towards the other, and away from it.
+    /// Searches ever farther tracks from the source and the destination: from each towards the other, and away from it.
     fn outward(&mut self) {
         let (from, to) = (self.alone.from.cylinder.0, self.alone.track.cylinder.0);
         let (near, far) = (from.min(to), from.max(to));
@@ -379,7 +383,7 @@ impl<P: Passing> Hunt<'_, P> {
             let Some(cylinder) = direction.next.map(Cylinder) else {
                 return;
             };
-            // There may have been a better one since it was found.
+            // A better gap read may have been found since this cylinder was chosen.
             let wanted = self.search.wanted;
             if wanted.most_on(cylinder) >= self.least(&wanted.around(cylinder)) {
                 if self.steps >= self.most {
@@ -395,7 +399,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Goes on to the next cylinder of a direction that has a track with enough wanted blocks.
+    /// Advances a direction to the next cylinder that has a track with enough wanted blocks.
     fn advance(&self, direction: &mut Direction) {
         let rest = direction.rest.clone();
         let (wanted, enough) = (self.search.wanted, |around: &Around| self.least(around));
@@ -411,7 +415,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// How far outside of the cylinders between source and destination anything can be read in time.
+    /// Returns the number of cylinders, beyond source and destination, on which a gap read may be in time.
     fn reach(&self, apart: u32) -> u32 {
         let (model, slack) = (self.search.model, self.slack);
         let margin = self.search.conservatism + self.lingers;
@@ -420,7 +424,7 @@ impl<P: Passing> Hunt<'_, P> {
             let back = model.way_at_least(distance.saturating_add(apart));
             there + back + margin < slack
         };
-        // The bounds rise with the distance.
+        // The bounds rise with the distance, so bisection finds the limit.
         let (mut low, mut high) = (0, model.cylinders());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -433,7 +437,7 @@ impl<P: Passing> Hunt<'_, P> {
         low
     }
 
-    /// Returns true if more than the best so far may pass in a time, on a track of some cylinders.
+    /// Returns true if enough blocks for a better gap read may pass in `time`, on a track of these cylinders.
     fn fits_more(&self, time: Nanos, around: &Around) -> bool {
         let sectors = self.least(around) * self.search.wanted.block();
         let needed = u128::from(sectors) * u128::from(self.search.turn.as_nanos());
@@ -442,7 +446,8 @@ impl<P: Passing> Hunt<'_, P> {
         passes && u128::from(time.as_nanos()) >= paced
     }
 
-    /// What a command may have of an extent: from the first wanted block to the last, or, of a write, as many as lie side by side.
+    /// Returns the part of an extent that one command takes, and its wanted blocks. A read takes all from the first wanted block to the
+    /// last. A write takes the longest run of wanted blocks.
     fn piece(&self, extent: Extent) -> Option<(u64, Extent)> {
         match self.search.op.is_read() {
             true => self.search.wanted.within(extent),
@@ -450,7 +455,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// What is wanted of what passes in a window, as far as the drive may be done with it in time.
+    /// Returns the part of a pass with wanted blocks that the drive may complete within a window.
     fn in_time(&self, pass: Pass, span: Nanos) -> Option<(u64, Extent)> {
         let (blocks, extent) = self.piece(pass.extent)?;
         let begin = pass.ended((extent.start - pass.extent.start).get());
@@ -463,7 +468,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// From when on and for how long the head can be on a track, with the conservatism on both ways.
+    /// Returns the time from which the head can be on a track, and the duration, with the margin on both ways.
     fn window(&self, track: Track) -> Option<(Time, Nanos)> {
         let &Search {
             model,
@@ -482,7 +487,7 @@ impl<P: Passing> Hunt<'_, P> {
         (from < until).then(|| (from, until - from))
     }
 
-    /// The same for all tracks of a cylinder where neither source nor destination is: no track's window is longer, or has other parts.
+    /// As [`Hunt::window`], for all tracks of a cylinder without source and destination. The result contains each track's window.
     fn window_of(&self, cylinder: Cylinder) -> Option<(Time, Nanos)> {
         let &Search {
             model,
@@ -502,7 +507,7 @@ impl<P: Passing> Hunt<'_, P> {
         (from < until).then(|| (from, until - from))
     }
 
-    /// Where blocks begin that pass in a window, on a track of some cylinders.
+    /// Returns the arcs in which blocks begin that pass in a window, on a track of these cylinders.
     fn arcs(&self, (from, span): (Time, Nanos), around: &Around) -> Arcs {
         let all = self.search.wanted.block() * self.search.turn.as_nanos();
         let block = Nanos::from_nanos(all / u64::from(around.longest.max(1)));
@@ -512,7 +517,7 @@ impl<P: Passing> Hunt<'_, P> {
         Arcs::passing(from, span.saturating_sub(block), self.per_nano)
     }
 
-    /// Looks at the track where the head is.
+    /// Searches the track where the head is.
     fn rest(&mut self) {
         if self.steps < self.most {
             self.steps += 1;
@@ -520,7 +525,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Looks at the tracks of a cylinder. Returns false if there is no time for more than the best so far.
+    /// Searches the tracks of a cylinder. Returns false if there is no time for a better gap read.
     fn cylinder(&mut self, cylinder: Cylinder) -> bool {
         let &Search { wanted, .. } = self.search;
         let (from, to) = (self.alone.from.cylinder, self.alone.track.cylinder);
@@ -555,7 +560,7 @@ impl<P: Passing> Hunt<'_, P> {
         true
     }
 
-    /// What passes on a track between coming there and having to leave for the foreground request.
+    /// Searches a track for sectors that pass between the head's arrival and its departure for the foreground request.
     fn track(&mut self, track: Track) {
         let &Search {
             model,
@@ -580,7 +585,7 @@ impl<P: Passing> Hunt<'_, P> {
         };
         let addresses = model.addresses(track);
         let over_end = wanted.over_end(addresses);
-        // The two pieces with most; a track that is whole has no more.
+        // The two pieces with the most wanted blocks. A track without skipped slots has no more pieces.
         let mut pieces = [(0, Extent::default()); 2];
         let mut over = None;
         let mut first: Option<(Nanos, Pick)> = None;
@@ -610,8 +615,8 @@ impl<P: Passing> Hunt<'_, P> {
             true => Nanos::ZERO,
             false => conservatism,
         };
-        // The end of the track parts what passes. One command reads one piece; where a second one on the track does no harm, it
-        // goes on where this ends.
+        // The end of the track separates the pieces, and one command reads one piece. If a second command on the track does no harm, a
+        // second gap read takes the other piece.
         if let (true, Some((_, pick))) = (self.search.limits.same_track(), first) {
             let worth = self.worth(sum, wanted.on_track(track), &around);
             if sum > pick.blocks && worth > self.worth && self.late(pick.extent, margin).is_zero() {
@@ -622,7 +627,7 @@ impl<P: Passing> Hunt<'_, P> {
         if let Some(over) = over {
             self.over_end(over, track, margin, &around);
         }
-        // What passes last may be cut the most.
+        // Both pieces are tried, since the piece that passes last may be cut the most.
         for (blocks, piece) in pieces {
             if self.worth(blocks, wanted.on_track(track), &around) > self.worth {
                 self.longest(piece, track, margin, &around);
@@ -630,8 +635,8 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Takes what passes at the end of a track, from its first wanted sector on, together with the wanted block that begins there and ends on the next
-    /// track, if all of it can be read in time and is worth more than the best so far.
+    /// Tries the wanted block that begins at the end of a track and ends on the next track, together with the wanted blocks that pass
+    /// before. Takes the result if all can be read in time and is worth more than the best gap read so far.
     fn over_end(
         &mut self,
         (first, block): (Lba, Extent),
@@ -647,7 +652,7 @@ impl<P: Passing> Hunt<'_, P> {
         } = self.search;
         let last = model.track(model.end(block));
         let ends = [self.alone.from, self.alone.track, self.alone.last];
-        // A command that ends there is one on that track.
+        // A command that ends on a track counts as a command on that track.
         if ends.contains(&last) && !self.search.limits.same_track() {
             return;
         }
@@ -655,13 +660,13 @@ impl<P: Passing> Hunt<'_, P> {
             true => margin,
             false => conservatism,
         };
-        // All that passes before it, or it alone.
+        // With all wanted blocks that pass before the block, or the block alone.
         for start in [first, block.start] {
             let all = Extent::new(start, block.end() - start);
             let Some((blocks, extent)) = self.piece(all) else {
                 continue;
             };
-            // Of a write, what lies side by side may be elsewhere.
+            // A write takes the longest run of wanted blocks, which need not include the block.
             if extent.end() != block.end() {
                 continue;
             }
@@ -682,12 +687,12 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// Takes as much of the front of a piece of a track as can be read in time, if it is worth more than the best so far.
+    /// Takes the longest front part of a piece of a track that can be read in time, if it is worth more than the best gap read so far.
     fn longest(&mut self, all: Extent, track: Track, margin: Nanos, around: &Around) {
         let &Search { model, wanted, .. } = self.search;
         let most = model.addresses(track).len.get().max(1);
         let sector = (self.search.turn.as_nanos() / most).max(self.pace.as_nanos());
-        // What is too long, and what is not or would be worth too little.
+        // Least length that is too long, and greatest length that is in time or worth too little.
         let (mut long, mut short) = (all.len.get() + 1, 0);
         let mut next = all.len.get();
         for _ in 0..CUTS {
@@ -716,8 +721,8 @@ impl<P: Passing> Hunt<'_, P> {
             if long <= short + 1 {
                 return;
             }
-            // The drive may have to read on, or to answer, before the arm leaves. At the end of a track it goes on to the next
-            // one first: a sector less saves that. Then what it is late by says how much less.
+            // The drive may have to read on, or to answer, before the arm leaves. At the end of a track the drive switches to the next
+            // track first. One sector less saves that. Otherwise the lateness shows the number of sectors to leave out.
             let less = match late.as_nanos() {
                 late if late > 0 && extent == all => Some(1),
                 late if late > 0 => Some(late.div_ceil(sector.max(1))),
@@ -731,7 +736,7 @@ impl<P: Passing> Hunt<'_, P> {
         }
     }
 
-    /// How much too late the head is at the foreground request if it reads this before.
+    /// Returns the time by which the head is late at the foreground request if it reads `extent` before; zero if it is in time.
     fn late(&self, extent: Extent, margin: Nanos) -> Nanos {
         let &Search { model, .. } = self.search;
         let (gap, alone) = (self.gap, self.alone);
@@ -746,15 +751,15 @@ impl<P: Passing> Hunt<'_, P> {
     }
 }
 
-/// The cylinders on one side of where the head is or has to be.
+/// The cylinders on one side of the source or the destination.
 struct Direction {
     from: u32,
-    /// Those that are still to be looked at.
+    /// Cylinders that are not searched yet.
     rest: Range<u32>,
     upward: bool,
-    /// The nearest of them with a track that may have enough.
+    /// Nearest of the remaining cylinders with a track that may have enough wanted blocks.
     next: Option<u32>,
-    /// How many cylinders in a row left no time.
+    /// Number of consecutive cylinders without enough time.
     in_vain: u32,
 }
 

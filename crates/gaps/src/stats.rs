@@ -1,8 +1,8 @@
-//! What was done in gaps, and what looking for it took.
+//! Counts of gap reads, and of the steps of their searches.
 
 use core::ops::AddAssign;
 
-/// Cause for which nothing is read before a request of a client.
+/// Cause for which no gap read precedes a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// The drive's buffer may serve the request.
@@ -22,33 +22,33 @@ impl Obstacle {
     pub const COUNT: usize = Obstacle::LostHits as usize + 1;
 }
 
-/// Counts of gaps, and of requests and blocks of a scan.
+/// Counts of gaps, requests and blocks of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FreeblockStats {
-    /// Requests of clients before which something was looked for.
+    /// Clients' requests for which a gap read was searched.
     pub gaps: u64,
-    /// Requests of clients before which nothing was looked for, by [`Obstacle`].
+    /// Clients' requests for which gap reads were suspended, by [`Obstacle`].
     pub suspended: [u64; Obstacle::COUNT],
-    /// Picks before a request, in commands of their own.
+    /// Gap reads in commands of their own.
     pub before: u64,
-    /// Picks at the front of a request.
+    /// Gap reads at the front of a client's request.
     pub with: u64,
-    /// Reads while nobody waited for anything.
+    /// Reads in idle time.
     pub alone: u64,
-    /// Blocks that were read by those.
+    /// Blocks read in idle time.
     pub blocks_alone: u64,
-    /// Reads that were queued as a client's.
+    /// Reads at clients' cost: queued like a client's request, or before a staged request.
     pub demanded: u64,
-    /// Blocks that were read by those.
+    /// Blocks read at clients' cost.
     pub blocks_demanded: u64,
-    /// Blocks that were read in all of these ways.
+    /// Blocks read in all of these ways.
     pub blocks: u64,
-    /// Blocks that others read.
+    /// Blocks that clients read.
     pub read_by_others: u64,
 }
 
 impl FreeblockStats {
-    /// Requests of clients before which nothing was looked for, whatever the obstacle.
+    /// Returns the number of clients' requests for which gap reads were suspended by any obstacle.
     pub fn suspensions(&self) -> u64 {
         self.suspended.iter().sum()
     }
@@ -93,19 +93,19 @@ impl AddAssign for Steps {
     }
 }
 
-/// How many searches took how many steps.
+/// Distribution of the number of steps of searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steps {
-    /// By the number of binary digits of the steps.
+    /// Number of searches by the number of binary digits of their steps.
     counts: [u64; 65],
-    /// The most of one.
+    /// Most steps of one search.
     pub max: u64,
-    /// Of all.
+    /// Steps of all searches.
     pub sum: u64,
 }
 
 impl Default for Steps {
-    /// Of no search.
+    /// Returns the distribution of no search.
     fn default() -> Steps {
         Steps {
             counts: [0; 65],
@@ -122,13 +122,13 @@ impl Steps {
         self.sum += steps;
     }
 
-    /// How many searches there were.
+    /// Returns the number of searches.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The steps that a share of the searches (0 to 1) does not exceed, rounded up to a power of two less one; 0 if there were
-    /// none.
+    /// Returns the number of steps that a share of the searches (0 to 1) does not exceed. The number is rounded up to a power of two less
+    /// one. It is 0 without searches.
     pub fn at(&self, share: f64) -> u64 {
         let least = (self.count() as f64 * share).ceil().max(1.0) as u64;
         let mut sum = 0;

@@ -19,7 +19,7 @@ pub(super) struct Unwritten {
 }
 
 impl Unwritten {
-    /// Idle time until all is destaged.
+    /// Returns the idle time until all writes are destaged.
     pub fn takes(&self, turn: Nanos) -> Nanos {
         match self.writes {
             0 => Nanos::ZERO,
@@ -58,7 +58,7 @@ mod tests {
 
     const TURN: Nanos = Nanos::from_millis(8);
 
-    /// A request of a client that is done after this time.
+    /// Notes a client's request that is done after `took`.
     fn done(unwritten: &mut Unwritten, op: Op, flags: Flags, took: Nanos) {
         let done = Finished {
             id: 0,
@@ -86,7 +86,7 @@ mod tests {
         for _ in 0..10 {
             done(&mut unwritten, Op::Write, Flags::NONE, quick);
         }
-        // These are on the medium, or are no writes.
+        // These requests are on the medium, or are no writes.
         done(
             &mut unwritten,
             Op::Write,

@@ -1,4 +1,4 @@
-//! The blocks that a background task still wants, and where there are many.
+//! The blocks that a background task still wants, with counts by track and cylinder.
 
 use super::arcs::Arcs;
 use super::bits::{Bits, for_words};
@@ -7,9 +7,9 @@ use headtime_sched::{Passing, TrackPart};
 use headtime_units::{Cylinder, Extent, Lba, Sectors, Track};
 use std::ops::Range;
 
-/// The blocks of a disk that are wanted, each once, as one bit each, with counts by cylinder and by track.
+/// Set of wanted blocks of a disk, as one bit each, with counts by cylinder and by track.
 ///
-/// A block counts for the track on which it begins; where it goes on to the next one, whoever reads it has to go along.
+/// A block counts for the track on which it begins. If the block continues on the next track, its reader has to follow.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Sectors of a block.
@@ -19,27 +19,27 @@ pub struct Wanted {
     bits: Bits,
     heads: u32,
     by_track: OnTracks,
-    /// The most of any of its tracks.
+    /// Most wanted blocks on any track of each cylinder.
     by_cylinder: Vec<u32>,
     groups: Vec<Around>,
 }
 
-/// What holds for all of some cylinders side by side.
+/// Bounds for [`GROUP`] consecutive cylinders.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Around {
-    /// The most wanted blocks of any track.
+    /// Most wanted blocks on any track.
     most: u32,
-    /// Sectors on the longest track that has, or had, a wanted block; no less.
+    /// Upper bound of the sectors of any track that has, or had, a wanted block.
     pub(super) longest: u32,
-    /// No more blocks begin in an arc of a track.
+    /// Most blocks that can begin in one arc of a track.
     in_arc: u32,
 }
 
-/// Cylinders of an [`Around`], which a search can pass over at once.
+/// Number of cylinders of an [`Around`], which a search can skip at once.
 const GROUP: usize = 32;
 
 impl Wanted {
-    /// No block of a disk of `capacity` sectors, in blocks of so many, 1 or more.
+    /// Returns a set without wanted blocks, of a disk of `capacity` sectors in blocks of `block` sectors.
     ///
     /// # Panics
     ///
@@ -64,11 +64,11 @@ impl Wanted {
         track.cylinder.0 as usize * self.heads as usize + usize::from(track.head.0)
     }
 
-    /// The blocks that lie whole in an extent.
+    /// Returns the blocks that lie whole in an extent.
     pub(super) fn whole(&self, extent: Extent) -> Range<u64> {
         let (start, end) = (extent.start.get(), extent.end().get().min(self.capacity));
         let first = start.div_ceil(self.block);
-        // The last block of the disk is whole where the disk ends.
+        // The last block of the disk may be short.
         let last = if end == self.capacity {
             end.div_ceil(self.block)
         } else {
@@ -77,14 +77,14 @@ impl Wanted {
         first..last.max(first)
     }
 
-    /// The blocks that begin in an extent.
+    /// Returns the blocks that begin in an extent.
     fn begun(&self, extent: Extent) -> Range<u64> {
         let [first, last] = [extent.start, extent.end()].map(|lba| lba.get().div_ceil(self.block));
         let last = last.min(self.blocks());
         first.min(last)..last
     }
 
-    /// The wanted block that begins among the addresses of a track and ends behind them.
+    /// Returns the wanted block that begins among the addresses of a track and ends after them.
     pub(super) fn over_end(&self, addresses: Extent) -> Option<Extent> {
         let end = addresses.end().get();
         let block = end / self.block;
@@ -94,57 +94,57 @@ impl Wanted {
         (is_over && is_wanted()).then(|| self.block_at(start))
     }
 
-    /// How many blocks are wanted.
+    /// Returns the number of wanted blocks.
     pub fn left(&self) -> u64 {
         self.bits.count()
     }
 
-    /// Sectors of a block.
+    /// Returns the number of sectors of a block.
     pub fn block(&self) -> u64 {
         self.block
     }
 
-    /// Where the disk ends.
+    /// Returns the end of the disk.
     pub(super) fn end(&self) -> Lba {
         Lba::new(self.capacity)
     }
 
-    /// How many there are.
+    /// Returns the number of blocks of the disk.
     pub fn blocks(&self) -> u64 {
         self.capacity.div_ceil(self.block)
     }
 
-    /// How many blocks are wanted that begin on a track.
+    /// Returns the number of wanted blocks that begin on a track.
     pub fn on_track(&self, track: Track) -> u64 {
         let on = self.by_track.get(self.index(track));
         on.map_or(0, |on| u64::from(on.count))
     }
 
-    /// The most of any track of a cylinder.
+    /// Returns the most wanted blocks on any track of a cylinder.
     pub fn most_on(&self, cylinder: Cylinder) -> u64 {
         let most = self.by_cylinder.get(cylinder.0 as usize);
         most.copied().map_or(0, u64::from)
     }
 
-    /// What holds for a cylinder and some around it.
+    /// Returns the bounds for the cylinders around a cylinder.
     pub(super) fn around(&self, cylinder: Cylinder) -> Around {
         let group = self.groups.get(cylinder.0 as usize / GROUP);
         group.copied().unwrap_or_default()
     }
 
-    /// No more of the wanted blocks of a track can begin in some arcs.
+    /// Returns an upper bound of a track's wanted blocks that begin in some arcs.
     pub(super) fn on_track_within(&self, track: Track, arcs: Arcs, around: &Around) -> u64 {
         let Some(on) = self.by_track.get(self.index(track)) else {
             return 0;
         };
         let here = on.arcs.and(arcs).count();
-        // In each of the other arcs where there are any is one at least.
+        // Each of the other arcs with wanted blocks has one at least.
         let elsewhere = on.arcs.count() - here;
         let here = u64::from(here) * u64::from(around.in_arc);
         here.min(on.most().saturating_sub(u64::from(elsewhere)))
     }
 
-    /// The lowest cylinder of a range that has a track with enough wanted blocks, which depends on what holds around it.
+    /// Returns the lowest cylinder of a range with a track that has enough wanted blocks. The number depends on the cylinder's bounds.
     pub(super) fn lowest(&self, range: Range<u32>, enough: impl Fn(&Around) -> u64) -> Option<u32> {
         let (mut at, end) = (range.start as usize, range.end as usize);
         while at < end {
@@ -162,7 +162,7 @@ impl Wanted {
         None
     }
 
-    /// The highest one.
+    /// As [`Wanted::lowest`], for the highest cylinder.
     pub(super) fn highest(
         &self,
         range: Range<u32>,
@@ -185,7 +185,7 @@ impl Wanted {
         None
     }
 
-    /// Notes that a track of a cylinder had `before` wanted blocks and has another number now.
+    /// Notes that a track of a cylinder had `before` wanted blocks and has `now`.
     fn note_most(&mut self, cylinder: usize, before: u32, now: u32) {
         let tracks = cylinder * self.heads as usize..(cylinder + 1) * self.heads as usize;
         let by_track = &self.by_track;
@@ -200,7 +200,7 @@ impl Wanted {
         note(&mut self.groups[group].most, was, now, most);
     }
 
-    /// The bitmap: block `n` is bit `n % 64` of word `n / 64`, and set if it is wanted.
+    /// Returns the bitmap: block `n` is bit `n % 64` of word `n / 64`, and is set if the block is wanted.
     pub fn bits(&self) -> &[u64] {
         self.bits.words()
     }
@@ -210,8 +210,8 @@ impl Wanted {
         self.bits.has(block)
     }
 
-    /// How many blocks in an extent are wanted, and the extent from the first to the last of them; `None` if
-    /// none is.
+    /// Returns the number of wanted blocks in an extent, and the extent from the first to the last wanted block. Returns `None` if no block
+    /// is wanted.
     pub fn within(&self, extent: Extent) -> Option<(u64, Extent)> {
         let range = self.whole(extent);
         let (mut count, mut first, mut last) = (0, None, 0);
@@ -231,8 +231,8 @@ impl Wanted {
         ))
     }
 
-    /// How many wanted blocks in an extent lie side by side at the most, and their extent, the first of those with as many; `None`
-    /// if none is wanted.
+    /// Returns the length in blocks of the longest run of wanted blocks in an extent, and the extent of the first such run. Returns `None`
+    /// if no block is wanted.
     pub fn longest_run(&self, extent: Extent) -> Option<(u64, Extent)> {
         let mut rest = self.whole(extent);
         let mut longest: Option<Range<u64>> = None;
@@ -254,14 +254,14 @@ impl Wanted {
         ))
     }
 
-    /// The wanted blocks that lie whole in an extent, by their first sectors.
+    /// Returns the first sectors of the wanted blocks that lie whole in an extent.
     pub fn blocks_in(&self, extent: Extent) -> impl Iterator<Item = Lba> + '_ {
         let blocks = self.whole(extent).filter(|block| self.has(*block));
         blocks.map(|block| Lba::new(block * self.block))
     }
 
-    /// The first wanted blocks at or behind a sector, or from the beginning if there are none, that lie side by side: as many as
-    /// fit into `most` sectors, at least one.
+    /// Returns the next run of wanted blocks at or after a sector, in at most `most` sectors, with its number of blocks. The run has at
+    /// least one block. After the end of the disk the search starts again at the beginning.
     pub fn next(&self, from: Lba, most: Sectors) -> Option<(u64, Extent)> {
         let from = from.get().div_ceil(self.block);
         let first = self.bits.next(from..self.blocks());
@@ -277,7 +277,7 @@ impl Wanted {
         ))
     }
 
-    /// As [`Wanted::next`], but also across blocks that are not wanted: from the first wanted block to the last within `most` sectors.
+    /// As [`Wanted::next`], but across unwanted blocks: from the first wanted block to the last within `most` sectors.
     pub fn sweep(&self, from: Lba, most: Sectors) -> Option<(u64, Extent)> {
         let from = from.get().div_ceil(self.block);
         let first = self.bits.next(from..self.blocks());
@@ -288,23 +288,23 @@ impl Wanted {
         self.within(Extent::new(Lba::new(start), Sectors::new(len)))
     }
 
-    /// How many tracks the disk has.
+    /// Returns the number of tracks of the disk.
     pub(super) fn tracks(&self) -> usize {
         self.by_track.len()
     }
 
-    /// The block that begins at a sector.
+    /// Returns the block that begins at a sector.
     pub fn block_at(&self, lba: Lba) -> Extent {
         let len = self.block.min(self.capacity.saturating_sub(lba.get()));
         Extent::new(lba, Sectors::new(len))
     }
 
-    /// The blocks that lie whole in an extent are wanted no longer. Returns how many were.
+    /// Makes the whole blocks of an extent unwanted. Returns the number of blocks that were wanted.
     pub fn take<P: Passing>(&mut self, model: &P, extent: Extent) -> u64 {
         self.change(model, extent, false)
     }
 
-    /// The blocks that lie whole in an extent are wanted. Returns how many were not.
+    /// Makes the whole blocks of an extent wanted. Returns the number of blocks that were not wanted.
     pub fn add<P: Passing>(&mut self, model: &P, extent: Extent) -> u64 {
         self.change(model, extent, true)
     }
@@ -318,7 +318,7 @@ impl Wanted {
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
             let here = self.begun(addresses);
-            // A block that is remapped counts for the track on which it was.
+            // A remapped block counts for the track on which it was before.
             let end = if here.contains(&next) {
                 here.end.min(range.end)
             } else {
@@ -337,8 +337,8 @@ impl Wanted {
         changed
     }
 
-    /// Notes that a block is wanted, or is no longer, which begins on another track than the blocks beside it: where it was
-    /// before it was remapped, it counts with them.
+    /// Notes a change of a block that begins on another track than its neighbours, since the block was remapped. The block counts for the
+    /// track of its neighbours.
     fn note_beside<P: Passing>(&mut self, model: &P, block: u64) {
         let beside = [block.checked_sub(1), Some(block + 1)];
         for beside in beside.into_iter().flatten() {
@@ -354,13 +354,13 @@ impl Wanted {
         }
     }
 
-    /// Notes that other blocks of those that begin on a track are wanted.
+    /// Updates the counts of a track after a change of its wanted blocks.
     fn note<P: Passing>(&mut self, model: &P, track: Track, addresses: Extent) {
         let here = self.begun(addresses);
         let mut group = self.groups[track.cylinder.0 as usize / GROUP];
         let mut arcs = Arcs::default();
         model.parts(track, &mut |part| {
-            // Blocks that begin here.
+            // Blocks that begin in this part.
             let from = part.extent.start.get().div_ceil(self.block).max(here.start);
             let to = part.extent.end().get().div_ceil(self.block).min(here.end);
             arcs = arcs.or(self.arcs(&part, from..to));
@@ -373,7 +373,7 @@ impl Wanted {
 
         let index = self.index(track);
         let before = self.by_track.get(index).unwrap_or_default().count;
-        // Not by difference: whoever adds a remapped sector need not be who takes it.
+        // Counted anew: the addition and the removal of a remapped block need not be noted for the same track.
         let now = match here == (0..self.blocks()) {
             true => self.bits.count(),
             false => self.bits.count_in(here),
@@ -384,7 +384,7 @@ impl Wanted {
         self.note_most(track.cylinder.0 as usize, before, now);
     }
 
-    /// Where in a turn those blocks of a range that are wanted begin, all in one part of a track.
+    /// Returns the arcs in which the wanted blocks of a range begin. All blocks are in one part of a track.
     fn arcs(&self, part: &TrackPart, range: Range<u64>) -> Arcs {
         let size = part.step.saturating_mul(self.block).max(1);
         let begin = u64::from(part.begin.to_bits()) << 32;
@@ -394,14 +394,14 @@ impl Wanted {
             let along = block * self.block - part.extent.start.get();
             let (arc, rest) = Arcs::at(begin.wrapping_add(part.step.wrapping_mul(along)));
             arcs = arcs.or(arc);
-            // On to the end of the arc.
+            // Skips to the end of the arc.
             next = block + if rest < size { 1 } else { rest / size };
         }
         arcs
     }
 }
 
-/// Keeps the most of several numbers, of which one has changed.
+/// Updates the maximum of several numbers after one number has changed.
 fn note(most: &mut u32, before: u32, now: u32, all: impl Iterator<Item = u32>) {
     if now >= *most {
         *most = now;

@@ -1,4 +1,4 @@
-//! How well a simulated drive was learned: the learned profile beside the drive's own.
+//! Accuracy of learning a simulated drive: the learned profile against the drive's own.
 
 mod remapped;
 
@@ -11,54 +11,53 @@ use headtime_units::{Extent, Lba, Nanos};
 use remapped::moved;
 pub use remapped::remapped;
 
-/// How well a drive was learned.
+/// Differences between a learned profile and the drive's own.
 #[derive(Clone, Debug)]
 pub struct Accuracy {
-    /// The turn, in parts per million.
+    /// Error of the turn, in parts per million.
     pub turn_ppm: f64,
-    /// Surfaces, as learned and as they are.
+    /// Number of surfaces, learned and true.
     pub heads: (u16, u16),
-    /// Cylinders, as learned and as they are.
+    /// Number of cylinders, learned and true.
     pub cylinders: (u32, u32),
-    /// The order of addresses, as learned and as it is.
+    /// Order of addresses, learned and true.
     pub order: (Order, Order),
     /// Sectors of 10,000 whose track has the right length.
     pub lengths: u32,
     /// Sectors of 10,000 within 20 µs of their angle.
     pub angles: u32,
-    /// Sectors of 10,000 in whose zone all skews are right within a sector.
+    /// Sectors of 10,000 in zones where all skews are right within a sector.
     pub skewed: u32,
-    /// Sectors of 10,000 in whose zone as many tracks of a surface come before the next one's turn as are learned.
+    /// Sectors of 10,000 in zones where the number of consecutive tracks on a surface is right.
     pub grouped: u32,
-    /// The largest error of a skew, in sectors, of these zones.
+    /// Largest error of a skew, in sectors, in the zones of these sectors.
     pub skew: f64,
-    /// Borders of zones that are learned within a track, and all.
+    /// Zone borders that are learned within a track, and all borders.
     pub borders: (usize, usize),
-    /// Borders that are learned where none is within a track: a zone is learned in pieces.
+    /// Learned borders without a true border within a track: these zones were learned in pieces.
     pub no_borders: usize,
-    /// Sectors whose data is elsewhere that were found, and all.
+    /// Remapped sectors that were found, and all remapped sectors.
     pub remaps: (usize, usize),
-    /// Those of them that the learned profile has within 20 µs of their angle.
+    /// Remapped sectors that were found and are within 20 µs of their angle in the learned profile.
     pub placed: usize,
-    /// Sectors that were found to be elsewhere and are not.
+    /// Sectors that were reported as remapped and are not.
     pub not_remapped: usize,
-    /// Root mean square of the error of processing and seek, in microseconds, over the learned table.
+    /// Root mean square error of processing plus seek, in microseconds, over the learned table.
     pub seeks: f64,
-    /// The same of writes, if they were timed.
+    /// Root mean square error of processing plus seek for writes, in microseconds, if writes were timed.
     pub write_seeks: Option<f64>,
-    /// The error of what a write takes beyond a read until the arm has settled, if writes were timed: root mean square over the
-    /// learned table, in microseconds.
+    /// Root mean square error of a write's settling beyond a read's, in microseconds, over the learned table, if writes were timed.
     pub settle: Option<f64>,
-    /// The error of what switching heads takes, in microseconds; 0 on a drive with one surface.
+    /// Error of the head switch time, in microseconds; 0 on a drive with one surface.
     pub head_switch: f64,
     pub held: Held,
     pub spent: Nanos,
-    /// The time in which a drive of this size has to be learned.
+    /// Time in which a drive of this size must be learned.
     pub limit: Nanos,
 }
 
 impl Accuracy {
-    /// What probing is to reach on every drive and did not, in a word each.
+    /// Goals for every drive that were missed, each in a word.
     pub fn missed(&self) -> Vec<&'static str> {
         let all = [
             (self.turn_ppm.abs() < 5.0, "rotation"),
@@ -80,40 +79,40 @@ impl Accuracy {
         missed.map(|(_, word)| word).collect()
     }
 
-    /// Whether the order of addresses is of the right kind. How long groups are is in [`Accuracy::grouped`].
+    /// Returns true if the order of addresses is of the right kind. [`Accuracy::grouped`] has the lengths of groups.
     pub fn order_is_right(&self) -> bool {
         kind(self.order.0) == kind(self.order.1)
     }
 }
 
-/// Sectors of a drive that are compared.
+/// Number of sectors that are compared.
 pub const SECTORS: u32 = 10_000;
 
-/// Time of the drive's after which a drive counts as not learned: twice what the largest may take.
+/// Drive time after which a drive counts as not learned: twice the limit of the largest drives.
 const BUDGET: Nanos = Nanos::from_secs(180 * 60);
 
-/// Sectors of the medium that are elsewhere on a unit with remaps.
+/// Physical sectors that are remapped on a unit with remaps.
 const REMAPPED: usize = 100;
-/// Reading all of a unit takes no longer.
+/// Most drive time for reading all of a unit.
 const LONG: Nanos = Nanos::from_secs(24 * 3_600);
 
-/// Of which unit of a drive what is learned, and how.
+/// Kind of unit to learn, and the permitted commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Learning {
-    /// By reading alone.
+    /// By reads alone.
     Read,
-    /// By reading and writing, all over the disk.
+    /// By reads, and by writes all over the disk.
     Written,
-    /// One of which a hundred sectors are elsewhere, by reading. All of it is read to find them.
+    /// By reads, on a unit with a hundred remapped sectors. All of the unit is read to find them.
     Remapped,
 }
 
 impl Learning {
-    /// Learns a unit of a drive, as `seed` draws it, and compares what came out.
+    /// Learns a unit of a drive, drawn by `seed`, and compares the results with the truth.
     ///
     /// # Errors
     ///
-    /// If the unit cannot be learned, or not within three hours of its time, or within a day where all is read.
+    /// If the unit cannot be learned within three hours of its time. With a scan of the whole unit the limit is a day.
     pub fn of(self, truth: &Profile, seed: u64) -> Result<Accuracy, UnlearnedModel> {
         let moved = (self == Learning::Remapped).then(|| remapped(truth, REMAPPED, seed));
         let truth = moved.as_ref().unwrap_or(truth);
@@ -132,8 +131,8 @@ impl Learning {
     }
 }
 
-/// Orders that differ in how long groups are, or in which cylinders run backward, are of one kind: groups may be
-/// others in each zone, and where cylinders are counted from is not seen.
+/// Kind of an order. Orders that differ only in the length of groups, or in which cylinders run backward, are of the same kind. Group
+/// lengths may differ by zone, and reads do not show where the count of cylinders starts.
 fn kind(order: Order) -> std::mem::Discriminant<Order> {
     std::mem::discriminant(&match order {
         Order::SerpentineThroughout => Order::Serpentine,
@@ -141,7 +140,7 @@ fn kind(order: Order) -> std::mem::Discriminant<Order> {
     })
 }
 
-/// 10 minutes for drives of up to 40 GB, 90 for larger ones.
+/// 10 minutes for drives below 40 GB, 90 minutes for larger drives.
 fn limit(bytes: u64) -> Nanos {
     let minutes = if bytes < 40_000_000_000 { 10 } else { 90 };
     Nanos::from_secs(minutes * 60)
@@ -156,7 +155,7 @@ fn addresses(capacity: u64) -> impl Iterator<Item = Lba> {
     })
 }
 
-/// The zone of a profile in which an address is; `None` of a profile that is a map.
+/// Zone of an address in a profile; `None` if the profile is a map.
 fn zone_of<'p>(profile: &'p Profile, layout: &Layout, lba: Lba) -> Option<&'p Zone> {
     let track = layout.locate(lba).track;
     let zones = &profile.layout.zones;
@@ -165,7 +164,7 @@ fn zone_of<'p>(profile: &'p Profile, layout: &Layout, lba: Lba) -> Option<&'p Zo
         .find(|zone| zone.last_cylinder >= track.cylinder.0)
 }
 
-/// How many tracks of a surface come before the next one's turn.
+/// Number of consecutive tracks on a surface before the next surface.
 fn group(profile: &Profile, zone: &Zone) -> u32 {
     match profile.layout.order {
         Order::SurfaceSerpentine { tracks } => zone.tracks_per_surface.unwrap_or(tracks),
@@ -173,11 +172,11 @@ fn group(profile: &Profile, zone: &Zone) -> u32 {
     }
 }
 
-/// Compares what was learned through a probe with the profile of the drive behind it.
+/// Compares a learned profile with the profile of the drive behind the probe.
 ///
 /// # Panics
 ///
-/// If there is no learned profile yet, or it is of a drive of another size.
+/// If there is no learned profile yet, or if it belongs to a drive of another size.
 pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Accuracy {
     let learned = extraction.profile().expect("a profile was learned");
     let (ours, theirs) = (Layout::new(&learned), Layout::new(truth));
@@ -185,7 +184,7 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     let capacity = probe.capacity().get();
     let unit = probe.drive().turn().as_nanos() as f64;
     let (mut lengths, mut angles, mut grouped, mut skewed, mut skew) = (0, 0, 0, 0, 0.0);
-    // Angle zero is where the probe began: the middle difference is no error.
+    // Angle zero is the start of the probe, so the median difference is no error.
     let offset = |lba: Lba| {
         let bits = |layout: &Layout| layout.locate(lba).angle.to_bits();
         bits(&ours).wrapping_sub(bits(&theirs)) as i32
@@ -280,14 +279,14 @@ pub fn compare(truth: &Profile, extraction: &Extraction, probe: &Modelled) -> Ac
     }
 }
 
-/// Root mean square of the error of processing and seek, in microseconds, at the distances of the learned table.
+/// Root mean square error of processing plus seek, in microseconds, at the distances of the learned table.
 fn seeks(truth: &Profile, learned: &Profile, op: Op) -> f64 {
     error(truth, learned, |profile, mechanics, distance| {
         mechanics.seek(distance, op).as_nanos() as f64 + fixed(profile, op)
     })
 }
 
-/// The same of what the arm takes longer for a write than for a read.
+/// Root mean square error of a write's settling beyond a read's, in microseconds, at the distances of the learned table.
 fn settle(truth: &Profile, learned: &Profile) -> f64 {
     error(truth, learned, |profile, mechanics, distance| {
         let [read, write] =
@@ -296,7 +295,7 @@ fn settle(truth: &Profile, learned: &Profile) -> f64 {
     })
 }
 
-/// Root mean square of the error of a time, in microseconds, at the distances of the learned table.
+/// Root mean square error of a time, in microseconds, at the distances of the learned table.
 fn error(
     truth: &Profile,
     learned: &Profile,
@@ -318,8 +317,8 @@ fn error(
     (squares / f64::from(count)).sqrt() / 1_000.0
 }
 
-/// What comes before the arm moves and what comes after the last sector, in nanoseconds: both have the same effect. Angles
-/// are those at which reads are answered, so that what comes after the last sector is that of a read for writes, too.
+/// Time before the arm moves plus time behind the last sector, in nanoseconds. Both have the same effect. Angles are defined by the answers
+/// of reads, so writes also use the completion of a read.
 fn fixed(profile: &Profile, op: Op) -> f64 {
     let overhead = &profile.overhead;
     let (before, settle) = match op {

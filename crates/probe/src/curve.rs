@@ -1,39 +1,33 @@
-//! The service time of a request by its distance.
+//! Service time of a request as a function of its distance.
 //!
-//! FAST'11 section 3.2 sends requests of various distances to the disk, collects how long they take,
-//! and fits a smooth curve through the points (distance, time). It leaves open how; this is how it is
-//! done here.
+//! FAST'11 section 3.2 sends requests of various distances to the disk and collects their times. It then fits a smooth curve through the
+//! points (distance, time). The paper leaves the details open; this module decides as follows.
 //!
-//! *Pairs.* A sample is a pair of reads of [`CurveOptions::request`] bytes: the first, anywhere on the
-//! disk, brings the head to a known place; the second, `distance` sectors behind the end of the first,
-//! is timed. Between the two passes a random pause of up to [`CurveOptions::pause_max`], so that the
-//! second finds the platter at any angle. Positions and distances are multiples of the request, so
-//! that no read touches part of a larger physical sector.
+//! *Pairs.* A sample is a pair of reads of [`CurveOptions::request`] bytes. The first, anywhere on the disk, brings the head to a known
+//! place. The second, `distance` sectors behind the end of the first, is timed. A random pause of up to [`CurveOptions::pause_max`] between
+//! the two randomizes the angle of the platter. Positions and distances are multiples of the request size, so no read touches part of a
+//! larger physical sector.
 //!
-//! *Distances* run from 0, the sequential read, over one request, evenly in the logarithm, to 31/32 of
-//! the disk. A sample of each distance is taken in turn, so that a drift of the drive meets all of them
-//! alike; each draws its distance between those of its neighbours, so that no track length resonates.
+//! *Distances* run from 0, the sequential read, over one request, evenly in the logarithm, to 31/32 of the disk. All distances are sampled
+//! in turn, and a drift of the drive affects all of them equally. Each sample draws its distance from the range between its neighbours, to
+//! avoid resonance with a track length.
 //!
-//! *The buffer.* Positions being random, reads hardly ever meet what an earlier pair has left in the
-//! drive's buffer. But the drive reads ahead behind the first read of a pair, and a second one that is
-//! near enough finds its data there, or the head on its way: then that is its service time, since a
-//! drive gives a scheduler's near requests the same. How far that goes depends on the pause, as it does
-//! in use; a `pause_max` of zero gives the curve of a host that never pauses.
+//! *The buffer.* Positions are random, so reads hardly ever hit the remains of an earlier pair in the drive's buffer. But the drive reads
+//! ahead behind the first read of a pair. A second read that is close enough finds its data in the buffer, or finds the head on its way.
+//! The measured time is used unchanged, since a scheduler's near requests get the same benefit. The benefit depends on the pause, as in
+//! normal operation. A `pause_max` of zero gives the curve of a host that never pauses.
 //!
-//! *Mean.* The mean of what is left when the accesses are dropped that took more than three times what
-//! 95 % of all accesses of the run stay below: they were retries or recalibrations. (A median would not
-//! do: near requests are either hits or not.)
+//! *Mean.* A limit is set at three times the 95th percentile of all accesses. Accesses above the limit are dropped as retries or
+//! recalibrations, and the rest is averaged. A median would not do, because near requests are either hits or misses.
 //!
-//! *Fit.* Through the logarithms of distance and mean, a line is fitted around each distance by least
-//! squares, neighbours counting less the farther they are (tricube weights, as in Cleveland's loess,
-//! 1979), so that errors count by their share; then neighbours that fall are pooled, so that a farther
-//! request never costs less. Distance 0 stands for itself. Everything is computed by `libm` and so the
-//! same on every machine.
+//! *Fit.* Around each distance a line is fitted by least squares through the logarithms of distance and mean. Neighbours count less with
+//! distance (tricube weights, as in Cleveland's loess, 1979). The logarithms make errors count by their share. Then falling neighbours are
+//! pooled, and a farther request never costs less. Distance 0 is separate. All functions come from `libm`, and results are the same on
+//! every machine.
 //!
-//! *Transfer.* The time of a request of another size differs by its transfer, which the curve does not
-//! know: 4 KiB take 0.04 to 0.08 ms of about 10 on a drive of 2008, 128 KiB 1.2 to 2.4 ms. A scheduler
-//! compares two requests of the same kind, in which that falls out; so the request is small, to measure
-//! positioning.
+//! *Transfer.* Requests of other sizes have other transfer times, which the curve does not contain. On a drive of 2008, 4 KiB take 0.04 to
+//! 0.08 ms, and 128 KiB take 1.2 to 2.4 ms. A whole access takes about 10 ms. In a scheduler's comparison of two requests of the same kind
+//! the transfer cancels. The request is therefore small, to measure positioning.
 
 mod fit;
 mod text;
@@ -47,27 +41,26 @@ use headtime_disk::Profile;
 use headtime_sched::ServiceCurve;
 use headtime_units::{Bytes, Extent, Millionths, Nanos, Sectors};
 
-/// How a curve is learned.
+/// Options for learning a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurveOptions {
-    /// Distances besides 0, at most: 8 to 1,000. Short ones fall together where they are less than a
-    /// request apart.
+    /// Most distances besides 0: 8 to 1,000. Distances of less than a request apart are merged.
     pub distances: u32,
-    /// Timed reads for each of them: 8 to 100,000. The error of a mean falls with the square root.
+    /// Timed reads for each distance: 8 to 100,000. The error of a mean falls with the square root.
     pub samples: u32,
     /// Size of a read, 512 B to 16 MiB; rounded up to sectors.
     pub request: Bytes,
-    /// The longest pause within a pair, up to 10 s; one turn or more evens out the rotation.
+    /// Longest pause within a pair, up to 10 s; a turn or more averages over the rotation.
     pub pause_max: Nanos,
-    /// Determines positions, distances and pauses.
+    /// Seed of positions, distances and pauses.
     pub seed: u64,
-    /// By what a backward access costs more, 1 to 100; it is not measured.
+    /// Assumed cost factor of a backward access, 1 to 100. This factor is not measured.
     pub backward: Millionths,
 }
 
 impl Default for CurveOptions {
-    /// 96 distances, 200 samples each of 4 KiB, pauses of up to 12 ms (a turn at 5000 rpm), seed 1, and
-    /// what the paper says of backward accesses: half as much again.
+    /// 96 distances with 200 samples each of 4 KiB, pauses of up to 12 ms (a turn at 5000 rpm), and seed 1. Backward accesses cost half as
+    /// much again, as in the paper.
     fn default() -> CurveOptions {
         CurveOptions {
             distances: 96,
@@ -126,10 +119,10 @@ const SAMPLES_MAX: u32 = 100_000;
 const REQUEST_MAX: u64 = 16 << 20;
 const PAUSE_MAX: Nanos = Nanos::from_secs(10);
 
-/// The longest time that a curve may have: what [`ServiceCurve`] takes.
+/// Longest time of a curve, as in [`ServiceCurve`].
 const TIME_MAX: Nanos = Nanos::from_secs(60);
 
-/// Why no curve was learned.
+/// Reasons for a failure to learn a curve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LearnError {
@@ -143,11 +136,11 @@ pub enum LearnError {
     /// The probe has no sectors.
     #[error("there is nothing to read")]
     Empty,
-    /// A read that takes no time, or more than a minute, was not timed.
+    /// A read that took no time or more than a minute: its timing is wrong.
     #[error("a read at a distance of {distance} took {time}; that is no disk, or no clock")]
     Time {
         distance: Sectors,
-        /// What the probe said.
+        /// Time reported by the probe.
         time: Nanos,
     },
     /// A read failed.
@@ -155,32 +148,32 @@ pub enum LearnError {
     Probe(#[from] ProbeError),
 }
 
-/// Where a curve comes from.
+/// Origin of a curve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The probe's name.
+    /// Name of the probe.
     pub drive: String,
-    /// The program and its version.
+    /// Program and version.
     pub program: String,
     /// Sectors of the drive.
     pub capacity: Sectors,
     pub sector_bytes: u32,
-    /// How it was learned.
+    /// Options of the measurement.
     pub options: CurveOptions,
-    /// Samples that were dropped as too long.
+    /// Samples that were dropped because they took too long.
     pub dropped: u64,
 }
 
-/// One timed read.
+/// A timed read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Sectors from the end of the read before to the start of this one.
+    /// Sectors from the end of the previous read to the start of this read.
     pub distance: Sectors,
-    /// How long it took.
+    /// Service time.
     pub time: Nanos,
 }
 
-/// A learned curve, and all that it was learned from.
+/// A learned curve with its measurements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Learned {
     origin: Origin,
@@ -189,18 +182,18 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Where it comes from.
+    /// Origin of the curve.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// Means and curve, distances rising from 0, the curve never falling.
+    /// Means and curve. Distances rise from 0, and the curve never falls.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// Every timed read, in the order in which they were made, also those that were dropped. The text
-    /// form does not have them, so that of a loaded curve there are none.
+    /// All timed reads in the order of measurement, including the dropped reads. Empty for a loaded curve, because the text form does not
+    /// contain samples.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
@@ -212,8 +205,7 @@ impl Learned {
             .expect("points of a learned curve are in order")
     }
 
-    /// How far the measured means are from the curve: the root mean square of their distances as
-    /// shares of the curve, 0.01 for one per cent.
+    /// Root mean square distance of the measured means from the curve, as a share of the curve: 0.01 for one per cent.
     pub fn spread(&self) -> f64 {
         let squares = self.points.iter().map(|point| {
             let share = point.residual() as f64 / point.fit.as_nanos() as f64;
@@ -223,7 +215,7 @@ impl Learned {
     }
 }
 
-/// Learns how long a request takes by its distance. See the [module](self) for how.
+/// Learns the service time as a function of distance. The [module](self) describes the method.
 ///
 /// # Errors
 ///
@@ -260,8 +252,8 @@ pub fn learn(probe: &mut dyn Probe, options: &CurveOptions) -> Result<Learned, L
     })
 }
 
-/// The curve of a modelled drive, learned with the [default options](CurveOptions::default) but for
-/// the seed. Takes the time of some 40,000 simulated reads: keep it.
+/// Learns the curve of a modelled drive with the [default options](CurveOptions::default), except for the seed. The call simulates some
+/// 40,000 reads, so callers should save the result.
 pub fn curve_of(profile: &Profile, seed: u64) -> ServiceCurve {
     let options = CurveOptions {
         seed,
@@ -272,7 +264,7 @@ pub fn curve_of(profile: &Profile, seed: u64) -> ServiceCurve {
         .curve()
 }
 
-/// Which distances are measured, and where on the disk.
+/// Plan of a measurement: distances, and room on the disk.
 #[derive(Debug)]
 struct Plan {
     capacity: u64,
@@ -281,7 +273,7 @@ struct Plan {
     bins: Vec<Bin>,
 }
 
-/// The distances of one point, in requests: these and all between. No two points share one.
+/// Range of distances of one point, in requests, both ends included. Ranges do not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bin {
     low: u64,
@@ -289,7 +281,7 @@ struct Bin {
 }
 
 impl Bin {
-    /// One of them, evenly in the logarithm.
+    /// Random distance from the range, evenly in the logarithm.
     fn draw(self, random: &mut Random) -> u64 {
         let part = random.unit();
         if self.low == self.high {
@@ -308,7 +300,7 @@ impl Plan {
             request,
             bins: vec![Bin { low: 0, high: 0 }],
         };
-        // In requests, so that short distances fall together.
+        // Distances are counted in requests, which merges the short distances.
         let most = (capacity / 32 * 31).saturating_sub(2 * request) / request;
         if most == 0 {
             return plan;
@@ -342,7 +334,7 @@ impl Plan {
         let distance = bin.draw(random) * self.request;
         let room = self.capacity.saturating_sub(2 * self.request + distance) / self.request;
         let first = random.up_to(room) * self.request;
-        // On a disk of one sector, both are that one.
+        // On a disk of one sector, both reads use that sector.
         let second = (first + self.request + distance).min(self.capacity - self.request);
         let pause = Nanos::from_nanos(random.up_to(pause_max.as_nanos()));
         probe.read(Extent::at(first, self.request))?;
@@ -356,7 +348,7 @@ impl Plan {
     }
 }
 
-/// Means and curve, and how many samples were dropped. The samples go around the bins.
+/// Means, curve, and number of dropped samples. Samples are ordered round-robin by bin.
 fn reduce(samples: &[Sample], bins: usize) -> (Vec<Point>, u64) {
     let mut times: Vec<Nanos> = samples.iter().map(|sample| sample.time).collect();
     let place = (times.len() * 95 / 100).min(times.len() - 1);
@@ -370,7 +362,7 @@ fn reduce(samples: &[Sample], bins: usize) -> (Vec<Point>, u64) {
             .filter(|sample| sample.time.as_nanos() <= most)
             .collect();
         dropped += (samples.len() / bins - kept.len()) as u64;
-        // Every one took more than three times what nearly all others take.
+        // All samples of this bin exceed the limit.
         if kept.is_empty() {
             continue;
         }
@@ -383,7 +375,7 @@ fn reduce(samples: &[Sample], bins: usize) -> (Vec<Point>, u64) {
     (points, dropped)
 }
 
-/// Mean and deviation of samples of about the same distance.
+/// Mean and deviation of samples with similar distances.
 fn summary(samples: &[&Sample]) -> Point {
     let count = samples.len() as f64;
     let sum: u128 = samples

@@ -5,13 +5,12 @@
 //!     ─► buffer, queue, write cache ─► sectors that are elsewhere
 //! ```
 //!
-//! An [`Extraction`] is plain data: all that was learned, and how far the work has come. Each
-//! [`Extraction::step`] works on a drive for some seconds of the drive's time. Between steps it can be
-//! written down and read again. A step takes the phase of the platters anew and draws from numbers of
-//! its own, so that whoever stops and goes on gets what one gets who does not stop.
+//! An [`Extraction`] is plain data: all results, and the progress of the work. Each [`Extraction::step`] works on a drive for some seconds
+//! of the drive's time. Between steps an extraction can be saved and restored. Each step measures the phase of the platters anew and draws
+//! its own random numbers. An extraction that was interrupted therefore gives the same result as an uninterrupted one.
 //!
-//! It reads single sectors and sees when they are answered. Read-ahead and the buffer stay on: an
-//! answer that came too fast for the medium is asked for again when other reads have driven it out.
+//! The probe reads single sectors and notes the times of the answers. Read-ahead and the buffer stay on. An answer that came too fast for
+//! the medium is repeated after other reads have evicted the sector.
 
 mod ahead;
 mod apart;
@@ -88,7 +87,7 @@ pub use write_cache::WriteCache;
 pub use writes::Writes;
 pub use zone::{Fault, FoundZone, Row};
 
-/// What is being learned.
+/// Subject of the current measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
@@ -107,7 +106,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// What is done in it.
+    /// Description of the stage's work.
     pub fn text(self) -> &'static str {
         match self {
             Stage::Rotation => "rotation",
@@ -126,17 +125,17 @@ impl Stage {
     }
 }
 
-/// How far an extraction is.
+/// Progress of an extraction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outlook {
     pub stage: Stage,
-    /// The part of the stage that is done.
+    /// Share of the stage that is done.
     pub share: f64,
-    /// Time of the drive's that the rest takes, about; `None` as long as nothing says.
+    /// Estimated drive time for the rest; `None` while there is no basis for an estimate.
     pub left: Option<Nanos>,
 }
 
-/// What was learned of a drive so far.
+/// Results about a drive, and the progress of the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
     name: String,
@@ -147,15 +146,15 @@ pub struct Extraction {
     stage: Stage,
     /// Commands so far.
     pub reads: u64,
-    /// Time of the drive's so far.
+    /// Drive time spent so far.
     pub spent: Nanos,
-    /// Commands of a step that failed, of which nothing stayed, and their time.
+    /// Number and time of commands in failed steps, whose results were discarded.
     #[serde(skip)]
     pub in_vain: (u64, Nanos),
     #[serde(default)]
     stage_spent: Nanos,
     pub spindle: Option<Spindle>,
-    /// The turn in nanoseconds, each with the time spent until then.
+    /// Rotation time in nanoseconds at each measurement, after the drive time spent until then.
     pub turns: Vec<(Nanos, f64)>,
     pub walked: Walked,
     pub shape: Option<Shape>,
@@ -165,18 +164,18 @@ pub struct Extraction {
     pub transfer: Option<Transfer>,
     /// Cylinders without data before each zone of the profile.
     pub gaps: Vec<u32>,
-    /// Short seeks that have been tried.
+    /// Number of short seeks that were tried.
     short: usize,
-    /// Seeks that have been tried.
+    /// Number of seeks that were tried.
     tried: usize,
-    /// The least time by distance in cylinders, processing included, in nanoseconds.
+    /// Least time by distance in cylinders, processing included, in nanoseconds.
     pub seeks: Vec<(u32, f64)>,
-    /// The same to another surface.
+    /// Least time to another surface, processing included, in nanoseconds.
     pub switch: Option<f64>,
-    /// The most that such a switch takes, since it fits between two tracks.
+    /// Upper bound of the time to another surface, since the switch fits between two tracks.
     #[serde(default)]
     crossing: Option<f64>,
-    /// What may be written: the first sector, and how many.
+    /// Scratch range for writes: first sector and number of sectors.
     scratch: Option<(u64, u64)>,
     pub writes: Option<Writes>,
     pub zero_latency: Option<bool>,
@@ -190,7 +189,7 @@ pub struct Extraction {
     stalls: Stalls,
     #[serde(default)]
     pace: Pace,
-    /// How long the walk over the tracks may take. Not of the drive, but of who waits.
+    /// Longest time for the walk over the tracks. A limit of the caller, not a property of the drive.
     #[serde(skip, default = "patience")]
     patience: Nanos,
 }
@@ -199,14 +198,14 @@ fn patience() -> Nanos {
     patience::PATIENCE
 }
 
-/// A step in which the drive fails a command is made so often.
+/// Attempts at a step in which the drive fails a command.
 pub const TRIES: u32 = 4;
 
 /// Random reads that check the profile.
 const HELD_OUT: u64 = 5_000;
 
 impl Extraction {
-    /// Begins with a drive. Nothing is read yet.
+    /// Starts an extraction. Reads nothing yet.
     pub fn new(probe: &dyn Probe, seed: u64) -> Extraction {
         Extraction {
             name: probe.name(),
@@ -243,21 +242,21 @@ impl Extraction {
         }
     }
 
-    /// A smaller scratch range tells too little of a drive: 256 MiB, or an eighth of a drive of less than 2 GiB.
+    /// Smallest useful scratch range: 256 MiB, or an eighth of a drive below 2 GiB.
     pub fn scratch_min(capacity: Sectors, sector_bytes: u32) -> Sectors {
         let sectors = writes::BYTES_MIN.div_ceil(u64::from(sector_bytes));
         let part = capacity.get().div_ceil(8);
         Sectors::new(sectors.min(part).max(writes::SECTORS_MIN))
     }
 
-    /// Writes may be timed on these sectors, whose data is lost.
+    /// Permits timed writes to these sectors, and the loss of their data.
     #[must_use]
     pub fn with_scratch(mut self, range: Extent) -> Extraction {
         self.scratch = Some((range.start.get(), range.len.get()));
         self
     }
 
-    /// All sectors are read in the end, to find those whose data is elsewhere. Also of a drive that is learned already.
+    /// Adds a scan of all sectors for data that is elsewhere, also for a drive that is learned already.
     #[must_use]
     pub fn with_remaps(mut self) -> Extraction {
         if self.remaps.combing.is_none() {
@@ -269,12 +268,12 @@ impl Extraction {
         self
     }
 
-    /// The drive's name.
+    /// Name of the drive.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Sectors of the drive.
+    /// Number of sectors of the drive.
     pub fn capacity(&self) -> Sectors {
         Sectors::new(self.capacity)
     }
@@ -283,7 +282,7 @@ impl Extraction {
         self.sector_bytes
     }
 
-    /// Determines what is read.
+    /// Seed of the random choice of sectors.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -293,16 +292,16 @@ impl Extraction {
         self.scratch.map(|(first, count)| Extent::at(first, count))
     }
 
-    /// What is learned next.
+    /// Next subject to learn.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// Goes on until all is learned, or about so much of the drive's time is spent in all.
+    /// Continues until all is learned, or until the total drive time reaches `budget`.
     ///
     /// # Errors
     ///
-    /// If the drive cannot be read, or not be learned. What was learned stays.
+    /// If the drive cannot be read or cannot be learned. Earlier results stay.
     pub fn run(&mut self, probe: &mut dyn Probe, budget: Nanos) -> Result<(), ExtractError> {
         while self.stage != Stage::Done && self.spent < budget {
             self.step(probe)?;
@@ -310,10 +309,10 @@ impl Extraction {
         Ok(())
     }
 
-    /// Goes on for some seconds, or leaves what is known as it was if that fails.
+    /// Continues for some seconds. If that fails, the results stay unchanged.
     ///
-    /// If the drive fails a command the step is made again, of other places: one bad sector does not end a probe. If that happens
-    /// [`TRIES`] times in a row it is a failure, and whoever goes on draws other places still.
+    /// If the drive fails a command, the step is repeated with other places, because a single bad sector should not end a probe. After
+    /// [`TRIES`] such failures in a row the error is returned. A later call draws other places again.
     ///
     /// # Errors
     ///
@@ -342,7 +341,7 @@ impl Extraction {
         }
     }
 
-    /// Goes on for some seconds.
+    /// Continues for some seconds.
     ///
     /// # Errors
     ///
@@ -369,7 +368,7 @@ impl Extraction {
         result.map(|()| self.progress())
     }
 
-    /// How far the work is.
+    /// Progress of the work, and an estimate of the time left.
     pub fn progress(&self) -> Outlook {
         let cylinders = match self.stage {
             Stage::Seeks => self
@@ -382,7 +381,7 @@ impl Extraction {
         let combed = combing.map_or(0.0, |combing| combing.share(self.capacity));
         let combing = combing.and_then(|combing| combing.takes);
         let combing = combing.map_or(1_000.0, Nanos::as_millis_f64);
-        // What a part takes where nothing is known yet, in milliseconds.
+        // Stages with their assumed time in milliseconds and the share that is done.
         let parts = [
             (Stage::Rotation, 0.0, 0.0),
             (
@@ -416,7 +415,7 @@ impl Extraction {
             (Stage::Electronics, 30_000.0, self.electronics.share()),
             (Stage::Remaps, combing, combed),
         ];
-        // Before it turns, and as long as the walk has not shown its pace, nobody knows.
+        // The time left is unknown before the rotation is found, and until the walk has shown its pace.
         let mut left = match self.stage {
             Stage::Rotation => None,
             Stage::Tracks => self.pace.left(self.capacity).map(|left| left / 1e6),
@@ -448,11 +447,11 @@ impl Extraction {
         }
     }
 
-    /// The profile, as far as it is known: tracks and surfaces at least.
+    /// Profile of the results so far. Requires at least tracks and surfaces.
     ///
     /// # Errors
     ///
-    /// If these are not known yet, or do not make a profile.
+    /// If tracks and surfaces are not known yet, or do not make a valid profile.
     pub fn profile(&self) -> Result<Profile, ExtractError> {
         self.with_remapped(self.draft()?)
     }

@@ -1,27 +1,26 @@
-//! A probe that leaves no trace: it writes nothing outside a range, and puts every switch back.
+//! A probe that leaves no trace: writes stay within a range, and all switches are restored.
 
 use crate::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::Op;
 use headtime_units::Extent;
 
-/// Why something could not be recorded.
+/// Reason for a failure to record.
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// What records switches that are not as they were: called with all of them, and what each is to be put
-/// back to, before one is turned, and again when they are back.
+/// Callback that records changed switches with their old states. Called with all changed switches before a switch is turned, and again
+/// after they are restored.
 type Record<'a> = Box<dyn FnMut(&[(Switch, bool)]) -> Result<(), Cause> + 'a>;
 
 /// A probe with limits.
 ///
-/// A write or a discard that is not wholly within the scratch range fails with [`ProbeError::NotScratch`] and
-/// does not reach the drive. Switches that were turned are put back by [`Guarded::restore`], or else when this
-/// is dropped: whether learning ends well, with an error or with a panic. What a killed process leaves is
-/// put back by whoever reads what was [recorded](Guarded::recording).
+/// A write or a discard that is not wholly within the scratch range fails with [`ProbeError::NotScratch`] and does not reach the drive.
+/// [`Guarded::restore`] restores all changed switches. Otherwise this happens on drop, even after an error or a panic. If the process is
+/// killed, its [record](Guarded::recording) lets a later start restore the switches.
 pub struct Guarded<'a> {
     probe: &'a mut dyn Probe,
     scratch: Option<Extent>,
     in_drive: usize,
-    /// Switches that are not as they were, and how they were.
+    /// Changed switches with their old states.
     turned: Vec<(Switch, bool)>,
     record: Record<'a>,
     /// True if switches may be turned.
@@ -29,7 +28,7 @@ pub struct Guarded<'a> {
 }
 
 impl<'a> Guarded<'a> {
-    /// Limits a probe, in which there are no commands. Nothing is written but to `scratch`.
+    /// Limits a probe without commands in the drive. Only `scratch` may be written.
     pub fn new(probe: &'a mut dyn Probe, scratch: Option<Extent>) -> Guarded<'a> {
         Guarded {
             probe,
@@ -41,15 +40,16 @@ impl<'a> Guarded<'a> {
         }
     }
 
-    /// Turns no switch, for where nothing can be recorded. Where nothing may be written, the write cache still shows its state.
+    /// Forbids changes of switches, for hosts that cannot record them. If nothing may be written, the state of the write cache is still
+    /// visible.
     #[must_use]
     pub fn without_switches(mut self) -> Guarded<'a> {
         self.switches = false;
         self
     }
 
-    /// Has it recorded, before a switch is turned, which ones are to be put back to what. If that fails the
-    /// switch stays.
+    /// Records changed switches and their old states with `record`, before a switch is turned. If recording fails, the switch is not
+    /// turned.
     #[must_use]
     pub fn recording(
         mut self,
@@ -59,7 +59,7 @@ impl<'a> Guarded<'a> {
         self
     }
 
-    /// Puts switches back that an earlier probe has left turned, by its record.
+    /// Restores switches that an earlier probe left changed, according to its record.
     ///
     /// # Errors
     ///
@@ -70,11 +70,12 @@ impl<'a> Guarded<'a> {
         guarded.restore()
     }
 
-    /// Puts all switches back.
+    /// Restores all switches.
     ///
     /// # Errors
     ///
-    /// If the drive refuses one, unless it is as it was; the others are back. Dropping this tries once more.
+    /// If the drive refuses to restore a switch, unless the switch has its old state anyway. All other switches are restored. The drop
+    /// makes another attempt.
     pub fn restore(mut self) -> Result<(), ProbeError> {
         self.put_back()
     }
@@ -83,16 +84,16 @@ impl<'a> Guarded<'a> {
         if self.turned.is_empty() {
             return Ok(());
         }
-        // Learning may have ended in the middle of a batch. What is not answered keeps no switch from going back.
+        // Learning may have ended in the middle of a batch. Commands without an answer do not prevent the restoration.
         while self.in_drive > 0 {
             let _ = self.answer();
         }
-        // The write cache last: a disk that saves it may save all of its page, with look-ahead in it.
+        // The write cache comes last: a disk that saves it may save all of its mode page, including look-ahead.
         self.turned
             .sort_by_key(|&(which, _)| which == Switch::WriteCache);
         let mut failed = None;
         let probe = &mut *self.probe;
-        // One that is refused keeps no other. It may never have been turned, and then it is as it was.
+        // A refused switch does not prevent the others. If it was never turned, it has its old state.
         self.turned
             .retain(|&(which, on)| match probe.set(which, on) {
                 Err(error) if probe.switch(which) != Some(on) => {
@@ -120,7 +121,7 @@ impl<'a> Guarded<'a> {
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        // A drive that refuses now leaves what is recorded to the next start.
+        // If the drive refuses now, the record remains for the next start.
         let _ = self.put_back();
     }
 }
@@ -153,7 +154,7 @@ impl crate::Layer for Guarded<'_> {
     }
 
     fn answer(&mut self) -> Result<Answer, ProbeError> {
-        // One that cannot be waited for is not waited for again.
+        // If waiting for an answer fails, the command is given up.
         self.in_drive = self.in_drive.saturating_sub(1);
         self.probe.answer()
     }
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(last, Some(Vec::new()), "nothing is left to be put back");
     }
 
-    /// A drive that turns no more of its switches, or only the other one, and notes what it was told.
+    /// A drive that refuses to turn a given switch, and logs all requests.
     struct Stuck {
         drive: Modelled,
         which: Rc<Cell<Option<Switch>>>,
@@ -302,7 +303,7 @@ mod tests {
         }
     }
 
-    /// A drive that answers nothing.
+    /// A drive whose answers never reach the host.
     struct Hanging(Modelled);
 
     impl crate::Layer for Hanging {
@@ -315,7 +316,7 @@ mod tests {
         }
 
         fn answer(&mut self) -> Result<Answer, ProbeError> {
-            // So that it may be switched.
+            // The answer is consumed, which permits switching.
             self.0.answer()?;
             Err(ProbeError::Stopped)
         }

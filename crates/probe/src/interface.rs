@@ -1,39 +1,40 @@
-//! What a probe of a drive can do: send commands and note when they are answered.
+//! Interface of a probe: sends commands and notes the times of their answers.
 
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use serde::{Deserialize, Serialize};
 
-/// A drive, of which nothing is known but its size and the times of its answers.
+/// A drive with a known size and observable answer times.
 ///
-/// Commands have tags, and several may be in the drive at once. Both times of a command, when it was
-/// sent and when it was answered, are read from one clock.
+/// Commands have tags, and several commands may be in the drive at once. A command has two times, when it was sent and when it was
+/// answered, both from the same clock.
 pub trait Probe {
-    /// What it is called, for the provenance of what is learned.
+    /// Name of the drive, for the provenance of a profile.
     fn name(&self) -> String;
 
-    /// Addresses: 0 up to this.
+    /// Number of sectors; addresses are smaller than this.
     fn capacity(&self) -> Sectors;
 
     /// Bytes of a sector.
     fn sector_bytes(&self) -> u32;
 
-    /// Bytes that are one on the medium, as the disk says: a multiple of a sector's. Those of a sector where it says nothing.
+    /// Bytes of a physical sector, as the disk reports: a multiple of the sector size. Equal to the sector size if the disk reports
+    /// nothing.
     fn physical_bytes(&self) -> u32 {
         self.sector_bytes()
     }
 
-    /// The most commands that it takes at once, 1 or more.
+    /// Most commands in the drive at once, at least 1.
     fn depth(&self) -> u16;
 
-    /// What the clock shows now.
+    /// Current time of the clock.
     fn now(&mut self) -> Time;
 
-    /// Sends a command, past any cache of the host's. A flush has no sectors.
+    /// Sends a command, past any cache of the host. A flush has no sectors.
     ///
     /// # Errors
     ///
-    /// If the host cannot send it, or it is a write outside the sectors that may be written.
+    /// If the host cannot send the command, or if the command writes outside the permitted sectors.
     ///
     /// # Panics
     ///
@@ -44,14 +45,14 @@ pub trait Probe {
     ///
     /// # Errors
     ///
-    /// If the host cannot wait for it. That a drive failed a command is an [`Answer`].
+    /// If the host cannot wait for an answer. A command that the drive failed is an [`Answer`].
     ///
     /// # Panics
     ///
     /// May panic if no command is in the drive.
     fn answer(&mut self) -> Result<Answer, ProbeError>;
 
-    /// Lets so much time pass without a command.
+    /// Lets time pass without a command.
     fn pause(&mut self, span: Nanos);
 
     /// Returns true if the switch is on; `None` if the drive has no such switch, or the host cannot reach it.
@@ -72,11 +73,11 @@ pub trait Probe {
         Err(ProbeError::NoSwitch(which))
     }
 
-    /// Reads sectors, and says how long that took: from sending the command to having its data.
+    /// Reads sectors. Returns the time from sending the command to having its data.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the sectors cannot be read.
     ///
     /// # Panics
     ///
@@ -95,18 +96,18 @@ pub trait Probe {
     }
 }
 
-/// What a drive can be told to do or to leave.
+/// A setting of a drive that can be turned on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Switch {
-    /// Reading on behind what was asked for (ATA: look-ahead; SCSI: caching mode page, DRA).
+    /// Read-ahead behind the requested sectors (ATA: look-ahead; SCSI: caching mode page, DRA).
     LookAhead,
-    /// Answering writes that are not on the medium (SCSI: WCE).
+    /// Answers to writes that are not on the medium yet (SCSI: WCE).
     WriteCache,
 }
 
 impl Switch {
-    /// All that there are.
+    /// All switches.
     pub const ALL: [Switch; 2] = [Switch::LookAhead, Switch::WriteCache];
 }
 
@@ -122,17 +123,17 @@ impl std::fmt::Display for Switch {
 /// The answer to a command.
 #[derive(Debug)]
 pub struct Answer {
-    /// The command's.
+    /// Tag of the command.
     pub tag: u16,
-    /// When the command was sent.
+    /// Time when the command was sent.
     pub sent: Time,
-    /// When the answer came.
+    /// Time when the answer came.
     pub at: Time,
-    /// Why the drive failed the command, if it did.
+    /// Reason for a failure of the command.
     pub failure: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// Why a drive could not be probed.
+/// Reasons why a drive could not be probed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
@@ -141,28 +142,28 @@ pub enum ProbeError {
     Failed {
         op: Op,
         extent: Extent,
-        /// What it said.
+        /// Error from the drive or the system.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The drive has no such switch, or the host cannot reach it.
     #[error("{0} cannot be switched here")]
     NoSwitch(Switch),
-    /// The drive, or the host, does not turn a switch.
+    /// The drive or the host refuses to turn a switch.
     #[error("{which} cannot be turned: {source}")]
     Refused {
         which: Switch,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// What a switch is to be put back to could not be recorded, so that it was not turned.
+    /// The old state of a switch could not be recorded, and the switch was not turned.
     #[error("{which} stays as it is, since its state cannot be recorded: {source}")]
     NotRecorded {
         which: Switch,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing may be written here.
+    /// The sectors may not be written.
     #[error("sectors {0} may not be written: they are not in the scratch range")]
     NotScratch(Extent),
-    /// See [`crate::Stopping`].
+    /// Stopped on request; see [`crate::Stopping`].
     #[error("told to stop")]
     Stopped,
 }

@@ -1,19 +1,18 @@
-//! A probe over another one.
+//! A probe over another probe.
 
 use crate::{Answer, Probe, ProbeError, Switch};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
-/// A probe over another one, of which it changes or watches some of what is asked.
+/// A probe over another probe that changes or observes some of the calls.
 ///
-/// Whatever an implementation leaves out goes to the probe under it. What a drive is called and how large it
-/// is are always that one's. Bring this into scope only where a layer is written: its methods are called by
-/// the names of [`Probe`]'s.
+/// Methods that an implementation leaves out go to the probe below. The name and size of the drive always come from there. Bring this trait
+/// into scope only where a layer is written, since its methods have the names of [`Probe`]'s.
 pub trait Layer {
-    /// The probe under this layer.
+    /// Probe below this layer.
     fn under(&self) -> &dyn Probe;
 
-    /// As [`Layer::under`], to send commands.
+    /// Probe below this layer, for commands.
     fn under_mut(&mut self) -> &mut dyn Probe;
 
     /// See [`Probe::depth`].

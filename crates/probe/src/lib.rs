@@ -1,14 +1,13 @@
 //! Learns properties of a drive from timed reads alone.
 //!
-//! A [`Probe`] is anything that can be read and timed: a simulated drive ([`Modelled`]), or a
-//! device. This crate knows only a drive's size and the times of its answers. So everything that it
-//! learns from a model it can learn from the drive in the same way. It learns the service
-//! time of a request by its distance ([`curve`]), which a scheduler needs to weigh waiting for
-//! a near request against going to a far one. And it learns a whole profile ([`extract`]), by which
-//! a scheduler predicts where the head will be.
+//! A [`Probe`] is anything that can be read and timed: a simulated drive ([`Modelled`]), or a device. This crate knows only a drive's size
+//! and the times of its answers. All that it learns from a model it can learn from a real drive in the same way.
 //!
-//! What is not here: files (texts come in and go out), and the clock of the machine, which is the
-//! business of a probe.
+//! The crate learns the service time of a request as a function of its distance ([`curve`]). A scheduler needs this curve to compare
+//! waiting for a near request with going to a far request. The crate also learns a whole profile ([`extract`]). With a profile, a scheduler
+//! predicts the future position of the head.
+//!
+//! The crate contains no access to files (texts come in and go out) and no access to the machine's clock, which is the probe's business.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -10,16 +10,15 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 pub struct Modelled {
     drive: Drive,
     now: Time,
-    /// The latest time that the drive was told. An answer from before it may still be in the drive.
+    /// Latest time that the drive was notified of. An earlier answer may still be in the drive.
     told: Time,
-    /// When the command of each tag was sent.
+    /// Time at which the command of each tag was sent.
     sent: Vec<Time>,
     in_drive: usize,
 }
 
 impl Modelled {
-    /// A drive of this profile at rest, at time zero. What varies between units and commands is drawn
-    /// from `seed`.
+    /// An idle drive of this profile at time zero. Variations between units and commands are drawn from `seed`.
     pub fn new(profile: &Profile, seed: u64) -> Modelled {
         Modelled {
             drive: Drive::new(profile, seed),
@@ -34,11 +33,11 @@ impl Modelled {
         &self.drive
     }
 
-    /// These sectors cannot be read from now on: each read of some of them fails after so many turns more.
+    /// Makes sectors unreadable from now on. Each read of any of these sectors fails after `retries` additional turns.
     ///
     /// # Panics
     ///
-    /// If the drive does not have them.
+    /// If the drive does not have these sectors.
     pub fn spoil(&mut self, extent: Extent, retries: u32) {
         self.told = self.told.max(self.now);
         let fault = Fault::Unreadable { extent, retries };
@@ -48,7 +47,7 @@ impl Modelled {
 
 #[cfg(test)]
 impl Modelled {
-    /// As if a command had been sent earlier.
+    /// Moves the time at which a command was sent back by `span`.
     pub(crate) fn backdate(&mut self, tag: u16, span: Nanos) {
         let sent = &mut self.sent[usize::from(tag)];
         *sent = Time::from_nanos(sent.as_nanos() - span.as_nanos());
@@ -118,7 +117,7 @@ impl Probe for Modelled {
             }
         };
         self.in_drive -= 1;
-        // During a pause commands go on.
+        // Commands continue during a pause.
         self.now = self.now.max(completion.at);
         Ok(Answer {
             tag: completion.tag as u16,

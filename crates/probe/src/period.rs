@@ -1,39 +1,38 @@
-//! The time of a turn, as what times between two passes of one sector are multiples of.
+//! Rotation time, as the common divisor of times between passes of a sector.
 
 use std::f64::consts::TAU;
 
-/// Turns that are looked for: 2,000 to 25,000 a minute.
+/// Longest and shortest rotation time of the search, in nanoseconds: 2,000 and 25,000 turns a minute.
 pub(crate) const SLOWEST: f64 = 30.0e6;
 pub(crate) const FASTEST: f64 = 2.4e6;
-/// What comes again sooner was not read from a disk.
+/// Gaps shorter than this are not from the medium.
 const SHORTEST: f64 = 0.9 * FASTEST;
-/// The fewest gaps that tell a period, and the most that the search begins with.
+/// Fewest gaps that show a period, and the number of gaps at the start of the search.
 const FEWEST: usize = 16;
 const SEARCHED: usize = 64;
-/// A mean cosine above this is a period. Of 64 gaps without one, the highest of a million means is below 0.46 (the
-/// chance of more than r is exp(-64 r²) each); of more gaps it is lower.
+/// Mean cosine above which a period is accepted. Of 64 gaps without a period, the highest of a million means is below 0.46 (each exceeds r
+/// with probability exp(-64 r²)). With more gaps the highest mean is lower.
 pub(crate) const COHERENT: f64 = 0.6;
-/// Peaks that are looked at. The turn is among the slowest: all that is faster is a part of it.
+/// Most peaks to examine. The turn is among the slowest peaks, because its fractions are faster.
 const PEAKS: usize = 64;
-/// A period that agrees so well, measured by the best, may be it.
+/// Least agreement of a candidate, as a share of the best agreement.
 const AS_GOOD: f64 = 0.85;
 
-/// What gaps have in common.
+/// Common divisor of gaps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Period {
-    /// In the unit of the gaps, which are nanoseconds.
+    /// Rotation time, in the unit of the gaps: nanoseconds.
     pub turn: f64,
-    /// How well the gaps agree, 1 at best.
+    /// Agreement of the gaps, 1 at best.
     pub coherence: f64,
-    /// The shortest gaps, so many, are left out.
+    /// Number of the shortest gaps that are left out.
     pub without: usize,
 }
 
-/// The longest time of which nearly all gaps are multiples, and how well they agree. `None` of too few.
+/// Longest time that divides nearly all gaps, and its agreement. `None` if there are too few gaps.
 ///
-/// The search begins with the shortest gaps, which allow the coarsest steps. These may be those of a large buffer
-/// that took long, as a read in front of them went on to the next track. So it begins once more behind an eighth
-/// of them.
+/// The search starts with the shortest gaps, which permit the coarsest steps. On a drive with a large buffer these may be slow hits,
+/// delayed by read-ahead into the next track. The search is therefore repeated without the shortest eighth.
 pub(crate) fn period(gaps: &mut Vec<f64>) -> Option<Period> {
     gaps.retain(|gap| *gap > SHORTEST);
     gaps.sort_by(f64::total_cmp);
@@ -52,7 +51,7 @@ pub(crate) fn period(gaps: &mut Vec<f64>) -> Option<Period> {
     )
 }
 
-/// How well gaps agree with a turn: the mean cosine of what is left of whole turns.
+/// Agreement of gaps with a turn: the mean cosine of their remainders.
 pub(crate) fn coherence(turn: f64, gaps: &[f64]) -> f64 {
     let sum: f64 = gaps.iter().map(|gap| libm::cos(TAU * (gap / turn))).sum();
     sum / gaps.len() as f64
@@ -63,19 +62,19 @@ fn fit(gaps: &[f64]) -> Option<(f64, f64)> {
         return None;
     }
     let few = gaps.len().min(SEARCHED);
-    // The shortest gaps are about as long where a buffer holds hundreds of places: then a turn more or less in each of them
-    // is a peak too. Longer gaps tell.
+    // If a buffer holds hundreds of places, the shortest gaps are nearly equal. Then a turn more or less in each gap is a peak, too. Longer
+    // gaps exclude such peaks.
     let settled = peaks(&gaps[..few]).into_iter().map(|turn| {
         let turn = settle(turn, gaps, few);
         (turn, coherence(turn, gaps))
     });
     let settled: Vec<(f64, f64)> = settled.collect();
     let best = settled.iter().map(|found| found.1).fold(0.0, f64::max);
-    // Parts of the turn agree as well; the longest that does is meant.
+    // Fractions of the turn agree equally well. The longest candidate is the turn.
     settled.into_iter().find(|found| found.1 > AS_GOOD * best)
 }
 
-/// The turns with which gaps agree best, the longest first.
+/// Turns with the best agreement, longest first.
 fn peaks(gaps: &[f64]) -> Vec<f64> {
     // A step moves the longest gap by a tenth of a turn.
     let step = 1.0 / (gaps[gaps.len() - 1] * 10.0);
@@ -92,7 +91,7 @@ fn peaks(gaps: &[f64]) -> Vec<f64> {
     high.take(PEAKS).map(|(rate, _)| 1.0 / rate).collect()
 }
 
-/// The turn from longer and longer gaps, which make it exact: a line through (turns, gap), outliers left out.
+/// Refines the turn with longer and longer gaps: a line through (turns, gap) without outliers.
 fn settle(mut turn: f64, gaps: &[f64], few: usize) -> f64 {
     let mut known = few;
     loop {
@@ -123,7 +122,7 @@ mod tests {
 
     const TURN: f64 = 8_333_333.0;
 
-    /// Gaps of so many turns, each up to 20 us off.
+    /// Gaps of random whole turns, each up to 20 us off.
     fn gaps(count: u64, from: u64, to: u64) -> Vec<f64> {
         let mut random = Random::new(from + to);
         let gap = |_| {
@@ -143,7 +142,7 @@ mod tests {
     fn neither_a_part_of_the_turn_nor_one_turn_more_or_less_is_taken_for_it() {
         is_found(gaps(400, 1, 30));
         is_found(gaps(FEWEST as u64, 5, 40));
-        // The shortest are about as long: a turn one 640th longer fits them, too.
+        // The shortest gaps are nearly equal: a turn that is longer by one part in 640 fits them, too.
         is_found([gaps(64, 630, 650), gaps(400, 650, 4_000)].concat());
     }
 

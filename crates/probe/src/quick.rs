@@ -1,17 +1,15 @@
-//! What can be learned of a disk in two minutes.
+//! Measurement of a disk in two minutes.
 //!
-//! Reads alone, buffer and all as they are: rotation, sequential bandwidth over the disk, random reads at
-//! two depths, the service time by distance. Each gets a share of [`QuickOptions::time`], on the probe's
-//! clock.
+//! The measurement uses reads alone and leaves the buffer as it is. It covers rotation, sequential bandwidth over the disk, random reads at
+//! two depths, and service time by distance. Each part gets a share of [`QuickOptions::time`], on the probe's clock.
 //!
-//! *Rotation* ([`Rotation`]). Random places are read over and over, with pauses. A sector passes the head
-//! once a turn; so whatever happens in between, the times between two reads of one place are whole numbers
-//! of turns, unless the buffer answers. The longest period that nearly all of them are multiples of is the
-//! turn. Where the buffer answers, more places are read in between.
+//! *Rotation* ([`Rotation`]). Random places are read repeatedly, with pauses. A sector passes the head once a turn. Two reads of the same
+//! place are therefore whole turns apart, unless the buffer answers. The turn is the longest period that divides nearly all of these times.
+//! Where the buffer answers, more places are read in between.
 //!
-//! *What cannot be learned* ([`Obstacle`]) shows early, most of it in the first seconds: a disk of a few
-//! sectors, answers without a period, answers that vary by more than a turn for the same movement, reads
-//! that stall, a failure. What is known by then is kept.
+//! *Obstacles* ([`Obstacle`]) show early, mostly in the first seconds. Examples are a disk of a few sectors, answers without a period, and
+//! reads that stall or fail. Another is answers for the same movement that vary by more than a turn. Results up to an obstacle are
+//! retained.
 
 mod emit;
 mod found;
@@ -27,19 +25,19 @@ pub use found::{Obstacle, Progress, READ_BYTES, RandomReads, Rate, Rotation};
 use headtime_units::{Nanos, Sectors};
 use meter::Meter;
 
-/// How a disk is learned quickly.
+/// Options for a quick measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuickOptions {
-    /// How long it may take, on the probe's clock: [`QuickOptions::TIME_MIN`] to an hour.
+    /// Time limit on the probe's clock: [`QuickOptions::TIME_MIN`] to an hour.
     pub time: Nanos,
-    /// Determines places and pauses.
+    /// Seed of places and pauses.
     pub seed: u64,
 }
 
 impl QuickOptions {
-    /// The shortest time in which all parts get enough reads on a disk of 5400 turns a minute.
+    /// Shortest time in which all parts get enough reads on a disk with 5400 turns a minute.
     pub const TIME_MIN: Nanos = Nanos::from_secs(30);
-    /// The longest time; more would not tell more.
+    /// Longest time; a longer measurement would not show more.
     pub const TIME_MAX: Nanos = Nanos::from_secs(3_600);
 }
 
@@ -53,38 +51,38 @@ impl Default for QuickOptions {
     }
 }
 
-/// What was learned, as far as it came.
+/// Results of a quick measurement, possibly incomplete.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quick {
-    /// The probe's name.
+    /// Name of the probe.
     pub drive: String,
     /// Sectors of the drive.
     pub capacity: Sectors,
     pub sector_bytes: u32,
-    /// Commands that it was given at a time at most.
+    /// Most commands in the drive at a time.
     pub depth: u16,
     pub options: QuickOptions,
     pub rotation: Option<Rotation>,
-    /// By place, rising.
+    /// Sequential bandwidth by place, in the order of addresses.
     pub rates: Vec<Rate>,
-    /// One at a time, and as many as the drive takes, up to 32.
+    /// Random reads, first alone, then with the drive's full depth, up to 32.
     pub random: Vec<RandomReads>,
-    /// Sequential reads of 4 KiB in a second, as many at a time as the drive takes, up to 32.
+    /// Sequential reads of 4 KiB in a second, with the drive's full depth, up to 32.
     pub small_sequential: Option<f64>,
     /// Service time by distance.
     pub curve: Option<Learned>,
-    /// Why something is missing.
+    /// Reason for missing results.
     pub obstacle: Option<Obstacle>,
     /// Commands sent.
     pub reads: u64,
-    /// How long it took, on the probe's clock.
+    /// Time of the measurement, on the probe's clock.
     pub took: Nanos,
 }
 
-/// The least that a disk has.
+/// Smallest size of a disk.
 const BYTES_MIN: u64 = 16 << 20;
 
-/// Learns what can be learned of a disk in a short time. `watch` is told how far that is, at each answer.
+/// Measures a disk in a short time. Calls `watch` with the progress at each answer.
 ///
 /// # Panics
 ///
@@ -124,14 +122,14 @@ pub fn quick(
 }
 
 impl Quick {
-    /// The highest and the lowest sequential bandwidth, in bytes a second.
+    /// Highest and lowest sequential bandwidth, in bytes a second.
     pub fn fastest_and_slowest(&self) -> Option<[f64; 2]> {
         let rates = || self.rates.iter().map(|rate| rate.bytes_per_second);
         let fastest = rates().reduce(f64::max)?;
         Some([fastest, rates().reduce(f64::min)?])
     }
 
-    /// Random reads with so many in the drive as it takes, up to 32.
+    /// Random reads with the drive's full depth, up to 32.
     pub fn deepest(&self) -> Option<&RandomReads> {
         self.random.last()
     }
@@ -151,10 +149,10 @@ impl Quick {
                 self.rotation = Some(rotation);
                 None
             }
-            // All else can be measured.
+            // All other parts can be measured.
             Err(Obstacle::Buffered { places }) => Some(Obstacle::Buffered { places }),
             Err(Obstacle::NoRotation { reads, mean }) => {
-                // The rest of a disk that is none: what it does with random reads.
+                // For a device that does not turn, only random reads are of interest.
                 self.random_reads(meter, share(3), &mut random)?;
                 return Err(Obstacle::NoRotation { reads, mean });
             }
@@ -187,7 +185,7 @@ impl Quick {
         Ok(())
     }
 
-    /// The curve in the time that is left. `None` if that is too little.
+    /// Learns the curve in the remaining time. `None` if too little time is left.
     fn seeks(&self, meter: &mut Meter<'_>) -> Result<Option<Learned>, Obstacle> {
         meter.begin("seeks");
         let defaults = CurveOptions::default();
@@ -196,7 +194,7 @@ impl Quick {
         let alone = self.random.first().map_or(Nanos::ZERO, |reads| reads.mean);
         let pair = alone * 2 + pause_max / 2;
         let pairs = meter.left().as_nanos() / pair.as_nanos().max(1);
-        // Many distances with few reads each, as far as the smoothing carries: neighbours count too.
+        // Prefers many distances with few reads each, because the smoothing uses neighbours.
         let distances = (pairs / SAMPLES).min(DISTANCES_MAX);
         if distances < DISTANCES_MIN {
             return Ok(None);
@@ -219,9 +217,9 @@ impl Quick {
     }
 }
 
-/// Reads of a distance that are worth one more.
+/// Pairs of reads per distance, for the number of distances.
 const SAMPLES: u64 = 16;
-/// As far as the curve needs them.
+/// Most and fewest distances of the curve.
 const DISTANCES_MAX: u64 = 48;
 const DISTANCES_MIN: u64 = 12;
 

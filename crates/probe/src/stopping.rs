@@ -4,8 +4,8 @@ use crate::{Layer, Probe, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 
-/// A probe that sends nothing more once `stop` returns true, which is asked with the time before each
-/// command. What was sent is answered, and switches can still be put back.
+/// A probe that sends nothing more once `stop` returns true. Before each command, `stop` is called with the time. Commands in the drive are
+/// still answered, and switches can still be restored.
 pub struct Stopping<'a> {
     probe: &'a mut dyn Probe,
     stop: &'a mut dyn FnMut(Time) -> bool,

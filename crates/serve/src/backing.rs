@@ -1,29 +1,26 @@
-//! The files behind disks: makes, locks, watches and removes them.
+//! Makes, locks, watches and removes the files behind disks.
 //!
 //! # One server for a file
 //!
-//! A server locks the file that it serves (`flock`), whatever name it opened it by. The lock
-//! belongs to the file and not to its name. Another server may meanwhile have removed the name or
-//! given it to another file. So after it has locked the file, a server checks that the name still
-//! leads to it, and starts again if not.
+//! A server locks the file that it serves (`flock`). The lock belongs to the file and not to the file's name. Another
+//! server may meanwhile have removed the name or given it to another file. A server therefore checks, after it has
+//! locked the file, that the name still leads to the file. Otherwise the server starts again.
 //!
 //! # How a file is made
 //!
-//! At first the file has no name. The server sets its size, locks and syncs it, and only then links
-//! it to its name. The link fails if the name exists. Of several servers that start at the same
-//! time one makes the file, and the others find it locked. A server that is killed before the link
-//! leaves nothing behind.
+//! At first the file has no name. The server sets the file's size, locks the file and syncs it. Only then does the
+//! server link the file to its name. The link fails if the name exists. Of several servers that start at the same time,
+//! one makes the file, and the others find the file locked. A server that is killed before the link leaves nothing.
 //!
-//! Not every file system supports files without a name. On others the file is empty at first, under
-//! its name. An empty file is therefore nobody's disk: a server that locks it and may create one
-//! sets its size.
+//! Not every file system supports files without a name. On other file systems the file is empty at first, under its
+//! name. An empty file therefore belongs to no disk. A server that locks an empty file, and may create one, sets its
+//! size.
 //!
 //! # How it is removed
 //!
-//! If a server cannot start after all, it removes a file that it has made, provided that it still
-//! holds the lock, that the name still leads to the file, and that nothing was written to it
-//! ([`Made::remove`]). Only a program that ignores the lock could interfere between the check and
-//! the removal.
+//! A server that cannot start after all removes the file that it has made ([`Made::remove`]). Three conditions must
+//! hold for this. The server still holds the lock, the name still leads to the file, and the file holds no data. Only a
+//! program that ignores the lock could interfere between the check and the removal.
 
 mod error;
 mod making;
@@ -46,18 +43,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-/// How often a file is looked for anew that is made, removed or replaced meanwhile.
+/// Largest number of attempts to open a file that other programs make, remove or replace meanwhile.
 pub(crate) const TRIES_MAX: u32 = 32;
 
-/// A file or block device that a disk has open, with the name under which it was found or made.
+/// A file or block device that a disk has open, with the name by which the file was found or made.
 #[derive(Debug)]
 pub(crate) struct Claim {
     path: PathBuf,
-    /// As the disk has it open: the lock is this description's.
+    /// The file as the disk has it open. The lock belongs to this open file description.
     file: Arc<OwnedFd>,
-    /// What is served of it.
+    /// Bytes of the file that are served.
     bytes: u64,
-    /// It was not there before, and is locked.
+    /// True if this process has made the file and locked it.
     made: bool,
 }
 
@@ -71,8 +68,8 @@ impl Claim {
         }
     }
 
-    /// A claim on a file that this process has made. Without a lock another server may have it by
-    /// now, so it is never removed.
+    /// A claim on a file that this process has made. A file without a lock is never removed, because another server may
+    /// serve it by now.
     pub fn made(path: &Path, file: Arc<OwnedFd>, bytes: u64, locked: bool) -> Claim {
         Claim {
             made: locked,
@@ -84,7 +81,7 @@ impl Claim {
         &self.file
     }
 
-    /// Returns true if it was not there before.
+    /// Returns true if this process has made the file and locked it.
     pub fn is_made(&self) -> bool {
         self.made
     }
@@ -93,12 +90,12 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// If it does not, or if the kernel does not report the open file. A name that cannot be looked
-    /// up, for example for lack of permission, is no error.
+    /// If the file has lost its name or size, or if the kernel does not report the open file. A name that cannot be
+    /// looked up, for example for lack of permission, is no error.
     pub fn check(&self) -> Result<(), Lost> {
         let path = || self.path.clone();
         let unknown = |errno: Errno| match errno {
-            // A file system of another machine, where it has been removed.
+            // The file is on another machine's file system, and has been removed there.
             Errno::STALE => Lost::Deleted { path: path() },
             errno => Lost::Unknown {
                 path: path(),
@@ -111,7 +108,7 @@ impl Claim {
             (Ok(found), true) if !same_device(&found, &ours) => {
                 return Err(Lost::Replaced { path: path() });
             }
-            // The name of a device goes when it is pulled out; what is asked of it then fails.
+            // The name of a device vanishes when the device is pulled out. Requests then fail without this check.
             (_, true) => {}
             (Ok(found), false) if !same_file(&found, &ours) => {
                 return Err(Lost::Replaced { path: path() });
@@ -124,7 +121,7 @@ impl Claim {
             (Err(_), false) => {}
         }
         let found = match is_block_device {
-            // Whoever reads and writes says where.
+            // The seek is harmless, because every read and write names its own offset.
             true => seek(&self.file, SeekFrom::End(0)).map_err(unknown)?,
             false => ours.st_size as u64,
         };
@@ -138,7 +135,7 @@ impl Claim {
         }
     }
 
-    /// Removes the file if it was made here, is still what its name leads to, and holds nothing.
+    /// Removes the file if this process made it, its name still leads to it, and it holds no data.
     pub fn remove(&self) {
         let removed = match self.may_go() {
             Ok(true) => std::fs::remove_file(&self.path),
@@ -164,22 +161,21 @@ impl Claim {
     }
 }
 
-/// The files that opening a device has made, for the caller that has to undo it.
+/// The files that opening a device has made, for a caller that has to remove them again.
 ///
-/// They are removed only while the device has them open, and so locked. This value does not keep
-/// them open.
+/// The files can be removed only while the device has them open and so locked. This value does not keep them open.
 #[derive(Clone, Debug, Default)]
 pub struct Made(Vec<Weak<Claim>>);
 
 impl Made {
-    /// The claims among these that are on files which were made.
+    /// Selects the claims on files that this process has made.
     pub(crate) fn among<'a>(claims: impl IntoIterator<Item = &'a Arc<Claim>>) -> Made {
         let made = claims.into_iter().filter(|claim| claim.made);
         Made(made.map(Arc::downgrade).collect())
     }
 
-    /// Removes the files that still have their names and hold nothing. Files with data stay, and so
-    /// do files that other programs have put there.
+    /// Removes the files that still have their names and hold no data. Files with data stay. Files that other programs
+    /// have put in their place stay, too.
     pub fn remove(&self) {
         for claim in self.0.iter().filter_map(Weak::upgrade) {
             claim.remove();
@@ -195,8 +191,8 @@ fn same_device(found: &Stat, ours: &Stat) -> bool {
     FileType::from_raw_mode(found.st_mode) == FileType::BlockDevice && found.st_rdev == ours.st_rdev
 }
 
-/// Checks that a name leads to an open file. Call it after locking the file: until then the file
-/// may have lost its name to another.
+/// Checks that a name leads to an open file. Callers lock the file first, because the name may be given to another file
+/// before the lock.
 pub(crate) fn still_named(path: &Path, file: &OwnedFd) -> Result<bool, Errno> {
     let ours = fstat(file)?;
     match stat(path) {
@@ -212,7 +208,7 @@ pub(crate) fn may_write(path: &Path) -> Result<(), Errno> {
     accessat(CWD, path, access, AtFlags::EACCESS)
 }
 
-/// Takes a lock that others may be about to release: for this process alone, or shared with others.
+/// Locks a file, exclusively if `alone`, otherwise shared. Waits up to two seconds for others to release their lock.
 pub(crate) fn lock(file: &OwnedFd, alone: bool) -> Result<(), Errno> {
     const SHARED: FlockOperation = FlockOperation::NonBlockingLockShared;
     let locked = until_free(Errno::WOULDBLOCK, || match alone {
@@ -220,17 +216,17 @@ pub(crate) fn lock(file: &OwnedFd, alone: bool) -> Result<(), Errno> {
         false => flock(file, SHARED),
     });
     match locked {
-        // To one who only looks, NFS gives no other.
+        // NFS gives only a shared lock to a process that has the file open for reading only.
         Err(Errno::BADF) if alone => until_free(Errno::WOULDBLOCK, || flock(file, SHARED)),
         locked => locked,
     }
 }
 
-/// Pauses of 20 ms before a file counts as in use. The kernel frees the files of a killed server when it has taken the server's
-/// ring apart, which is after the process has ended. On a busy machine that took more than 300 ms.
+/// Number of pauses of 20 ms before a file counts as in use. The kernel closes the files of a killed server only after
+/// it has freed the server's ring, which is after the process has ended. On a busy machine that took more than 300 ms.
 const TRIES: u32 = 100;
 
-/// Tries again for two seconds.
+/// Repeats `try_it` for up to two seconds while the result is `busy`.
 pub(crate) fn until_free<T>(
     busy: Errno,
     try_it: impl Fn() -> Result<T, Errno>,
@@ -242,7 +238,7 @@ pub(crate) fn until_free<T>(
     for _ in 0..TRIES {
         match try_it() {
             Err(error) if error == busy || error == Errno::INTR => {
-                // If it is interrupted, it is tried sooner.
+                // An interrupted pause only means that the next attempt comes sooner.
                 let _ = poll(&mut [], Some(&pause));
             }
             result => return result,

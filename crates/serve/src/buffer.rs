@@ -6,50 +6,49 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Buffers begin at a multiple of this, which direct I/O asks for, and their lengths are rounded up
-/// to it.
+/// Alignment of buffers, which direct I/O requires. The memory of a buffer is rounded up to a multiple of the
+/// alignment.
 pub const ALIGNMENT: usize = 4096;
 
 /// The largest buffer: for a request of 64 MiB that begins and ends within a sector.
 pub const BUFFER_BYTES_MAX: usize = (64 << 20) + ALIGNMENT;
 
-/// The smallest and the largest class: 2^12 to 2^26 bytes, and a sector more for requests that begin within one.
+/// Range of classes: 2^12 to 2^26 bytes, with room for one sector more for requests that begin within a sector.
 const CLASSES: std::ops::RangeInclusive<u32> = 12..=26;
 
-/// The most bytes of buffers that a pool keeps for later, all sizes together: what FUSE may have in
-/// flight
-/// (128 requests of 1 MiB), and twice what a connection over NBD may by default. Load beyond that
-/// goes back to the system and is allocated anew.
+/// Largest number of bytes of unused buffers that a pool retains, all sizes together. FUSE may have this much in flight
+/// (128 requests of 1 MiB). An NBD connection may have half as much in flight by default. Buffers beyond the bound are
+/// freed and allocated anew.
 pub const KEPT_BYTES_MAX: usize = 128 << 20;
 
-/// Of one class no more are kept than a disk has unfinished requests by default.
+/// Largest number of unused buffers of one class: the default of a disk's unfinished requests.
 const KEPT_OF_CLASS: usize = 4096;
 
 /// A pool of buffers. Requests do not allocate while the load fits the pool's bound. A clone is the
 /// same pool.
 ///
-/// The pool keeps returned buffers up to a bound in bytes. When it reaches the bound, it frees
-/// buffers of other sizes than those in use now, the largest first.
+/// The pool retains returned buffers up to a bound in bytes. At the bound, the pool frees unused buffers of other sizes
+/// than the returned one, the largest first.
 #[derive(Clone)]
 pub struct Pool(Arc<Kept>);
 
 struct Kept {
-    /// By class.
+    /// Unused buffers, by class.
     classes: Vec<ArrayQueue<Vec<u8>>>,
-    /// Never less than they have.
+    /// Bytes of the unused buffers. Never less than the buffers have.
     bytes: AtomicUsize,
     max: usize,
 }
 
 impl Pool {
-    /// An empty pool that keeps up to [`KEPT_BYTES_MAX`].
+    /// An empty pool that retains up to [`KEPT_BYTES_MAX`].
     pub fn new() -> Pool {
         Pool::keeping(KEPT_BYTES_MAX)
     }
 
-    /// An empty pool that keeps up to `max` bytes for later.
+    /// An empty pool that retains up to `max` bytes.
     pub fn keeping(max: usize) -> Pool {
-        // One that can have no buffers has a queue all the same.
+        // A queue needs room for at least one buffer, even if the pool may retain none.
         let most = |class: u32| (max / memory_of(class)).clamp(1, KEPT_OF_CLASS);
         Pool(Arc::new(Kept {
             classes: CLASSES.map(|class| ArrayQueue::new(most(class))).collect(),
@@ -58,7 +57,7 @@ impl Pool {
         }))
     }
 
-    /// Bytes that it keeps for later, at most; buffers that are in use are not among them.
+    /// Upper bound of the bytes that the pool retains. Buffers in use do not count.
     pub fn kept_bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
@@ -88,7 +87,7 @@ impl Pool {
     }
 }
 
-/// Bytes of memory of a buffer: there is room to align in, in place of an allocator that does.
+/// Bytes of memory of a buffer, with room to align the buffer. The allocator need not align then.
 fn memory_of(class: u32) -> usize {
     (1 << class) + 2 * ALIGNMENT
 }
@@ -100,11 +99,11 @@ impl Kept {
         Some(memory)
     }
 
-    /// Keeps a buffer if there is room, else frees it.
+    /// Retains a buffer if there is room, otherwise frees it.
     fn put(&self, memory: Vec<u8>) {
         let len = memory.len();
         let index = ((len - 2 * ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;
-        // It is counted before it is there: what is there is never more than what is counted.
+        // The buffer is counted first and queued afterwards, so the queues never hold more than the count.
         while self.bytes.fetch_add(len, Ordering::Relaxed) + len > self.max {
             self.bytes.fetch_sub(len, Ordering::Relaxed);
             let mut others = (0..self.classes.len())
@@ -132,7 +131,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory for the data of one request, aligned to [`ALIGNMENT`]. Returns to its pool when dropped.
+/// Memory for the data of one request, aligned to [`ALIGNMENT`]. A dropped buffer returns to its pool.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -193,11 +192,11 @@ mod tests {
             all.sort_unstable();
             all
         };
-        // As many of 1 MiB as FUSE has at a time, but for what is lost to alignment.
+        // FUSE has 128 buffers of 1 MiB at a time. One fewer fits, because alignment takes some memory.
         let first = addresses(&pool, 127, 1 << 20);
         assert_eq!(pool.kept_bytes(), 127 * memory_of(20));
         assert_eq!(addresses(&pool, 127, 1 << 20), first);
-        // Small ones displace them.
+        // Small buffers displace the buffers of 1 MiB.
         let small = addresses(&pool, 4096, 4096);
         assert_eq!(addresses(&pool, 4096, 4096), small);
         for (count, len) in [(400, 1 << 20), (9, BUFFER_BYTES_MAX), (5000, 4096), (3, 1)] {

@@ -1,4 +1,4 @@
-//! A disk: the handle that front ends use. The thread behind it is in `thread.rs`.
+//! A disk's handle, which front ends use. The disk's thread is in `thread.rs`.
 
 mod addresses;
 mod cause;
@@ -31,10 +31,10 @@ pub use options::{
     BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError, Volume,
 };
 
-/// A request was not taken.
+/// Request that was not taken.
 #[derive(Debug)]
 pub enum Refused {
-    /// The queue is full; there will be room.
+    /// The queue is full. The queue will have room later.
     Full(Submission),
     /// The disk has stopped.
     Stopped(Submission),
@@ -45,17 +45,17 @@ pub enum Refused {
 #[error("the disk has stopped")]
 pub struct Stopped;
 
-/// A disk that runs. A clone is the same disk.
+/// A running disk. A clone is a handle to the same disk.
 #[derive(Clone)]
 pub struct Disk(Arc<Shared>);
 
 impl Disk {
-    /// Starts a disk. `open` makes its device, on the disk's thread. If that made files
-    /// ([`Device::made`]) and the disk does not start, they are removed.
+    /// Starts a disk. `open` makes the disk's device on the disk's thread. If the disk does not start, the files that
+    /// opening the device made ([`Device::made`]) are removed.
     ///
     /// # Errors
     ///
-    /// If the device cannot be opened, or the configuration does not fit it.
+    /// If the device cannot be opened, or the configuration does not fit the device.
     pub fn start<E>(
         options: Options,
         open: impl FnOnce() -> Result<Box<dyn Device>, E> + Send + 'static,
@@ -68,8 +68,9 @@ impl Disk {
         })
     }
 
-    /// Starts a disk of several devices, one for each member of the map, on one thread. `open` makes both there.
-    /// `others` are the members after the first, which has the scheduler of `options`.
+    /// Starts a disk of several devices, one for each member of the map, on one thread. `open` makes the devices and
+    /// the map on that thread. The first member has the scheduler of `options`, and `others` are the members after the
+    /// first.
     ///
     /// # Errors
     ///
@@ -112,22 +113,22 @@ impl Disk {
         Ok(Disk(shared))
     }
 
-    /// Its name.
+    /// Name of the disk.
     pub fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// What it is.
+    /// Geometry of the disk.
     pub fn geometry(&self) -> &Geometry {
         &self.0.geometry
     }
 
-    /// How many devices are behind it.
+    /// Number of devices of the disk.
     pub fn members(&self) -> usize {
         self.0.members.len()
     }
 
-    /// Sectors of the device of a member.
+    /// Capacity of a member's device.
     ///
     /// # Panics
     ///
@@ -152,7 +153,7 @@ impl Disk {
         Addresses::whole(self.bytes(), self.sector_bytes())
     }
 
-    /// Buffers for requests to this disk.
+    /// Pool of buffers for requests to this disk.
     pub fn pool(&self) -> &Pool {
         &self.0.pool
     }
@@ -162,36 +163,40 @@ impl Disk {
         self.0.clock.now()
     }
 
-    /// Whether writes are refused because something failed, see [`Cause`].
+    /// Returns true if writes are refused because of a failure, see [`Cause`].
     pub fn has_failed(&self) -> bool {
         self.0.failed.load(Ordering::Relaxed)
     }
 
-    /// Whether no more requests are taken; those that were may still be done.
+    /// Returns true if no more requests are taken. Requests that were taken may still be unfinished.
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.load(Ordering::SeqCst)
     }
 
-    /// What is allocated, if the device can tell.
+    /// Returns the source of allocation status, if the device has one.
     pub fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
         self.0.allocation.as_ref()
     }
 
-    /// Whether sectors that were discarded read as zeroes.
+    /// Returns true if discarded sectors read as zeroes.
     pub fn discards_to_zeroes(&self) -> bool {
         self.0.discards_to_zeroes
     }
 
-    /// Hands a request over. Whom it names is told of its end, whatever happens.
+    /// Submits a request. If the request is taken, [`Submission::to`] gets the completion, even if the disk fails.
     ///
     /// # Errors
     ///
-    /// If the queue is full or the disk has stopped; the request comes back.
+    /// If the queue is full or the disk has stopped. The error returns the request.
     ///
     /// # Panics
     ///
-    /// If the request leaves the disk, is empty and no flush, has no buffer of its length, or is of
-    /// an export that does not exist: front ends check what clients ask for.
+    /// If the request is invalid. Front ends check the requests of clients, so that the following does not occur:
+    ///
+    /// - The request extends beyond the disk.
+    /// - The request is empty but no flush, or a flush but not empty.
+    /// - The buffer differs in length from the request, or the cut does not fit the request.
+    /// - The number of the export is too high.
     pub fn submit(&self, submission: Submission) -> Result<(), Refused> {
         self.check(&submission);
         let shared = &*self.0;
@@ -204,14 +209,14 @@ impl Disk {
             return Err(Refused::Full(submission));
         }
         self.ring();
-        // The thread may have ended since, without having seen this.
+        // The thread may have ended meanwhile without having seen this request.
         if shared.closed.load(Ordering::SeqCst) {
             shared.turn_away();
         }
         Ok(())
     }
 
-    /// Hands a request over, when there is room.
+    /// Submits a request as soon as the queue has room.
     ///
     /// # Errors
     ///
@@ -230,7 +235,7 @@ impl Disk {
             let room = self.0.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
-            // Between the refusal and now there may have come room.
+            // The queue may have got room between the refusal and now.
             if self.0.queue.is_full() {
                 self.0.was_full.store(true, Ordering::SeqCst);
                 // A full queue is emptied by a thread that is awake.
@@ -280,19 +285,19 @@ impl Disk {
         }
     }
 
-    /// Removes the files that did not exist before this disk was started and have no data. For a
-    /// server of which another part cannot be started, before [`Disk::stop`].
+    /// Removes the files that starting this disk has made, if they hold no data. A server that cannot start another of
+    /// its parts calls this before [`Disk::stop`].
     pub fn remove_made(&self) {
         self.0.given_up.store(true, Ordering::SeqCst);
         self.0.made.iter().for_each(Made::remove);
     }
 
-    /// Swaps the scheduler in flight; the first member's in a volume of several.
+    /// Swaps the scheduler while the disk runs. In a volume, swaps the first member's scheduler.
     pub fn swap_scheduler(&self, text: &str, build: BuildScheduler) {
         self.swap_scheduler_of(Member::default(), text, build);
     }
 
-    /// Swaps the scheduler of a member in flight, in all lanes.
+    /// Swaps the scheduler of a member, in all lanes, while the disk runs.
     ///
     /// # Panics
     ///
@@ -302,7 +307,7 @@ impl Disk {
         self.order(Order::Scheduler(member, text.to_owned(), build));
     }
 
-    /// Gives the gate of a member an order, which the log has.
+    /// Gives an order to the gate of a member. The log records the order.
     ///
     /// # Panics
     ///
@@ -311,8 +316,8 @@ impl Disk {
         self.order_of(member, move || engine::Order::Gate(member, order));
     }
 
-    /// Moves what is queued and staged in a lane of a member to another one. Does nothing if the gate that is then in
-    /// force has no such lanes.
+    /// Moves the queued and staged requests of one lane of a member to another lane. Does nothing if the gate in force
+    /// at that time lacks one of the lanes.
     ///
     /// # Panics
     ///
@@ -322,7 +327,7 @@ impl Disk {
         self.order(Order::Drain(member, from, to));
     }
 
-    /// Swaps the gate of a member in flight. Each of its lanes gets a new scheduler of the kind that is in force.
+    /// Swaps the gate of a member while the disk runs. Each lane of the gate gets a new scheduler of the kind in force.
     ///
     /// # Panics
     ///
@@ -337,17 +342,18 @@ impl Disk {
         self.order(Order::Gate(member, text.to_owned(), Box::new(gate)));
     }
 
-    /// Gives all members the gate of this name. Where it differs from the one in force in nothing but its threshold of
-    /// age, the gate stays and keeps its ages; else as [`Disk::swap_gate`]. Does nothing if it is in force.
+    /// Puts the named gate in force at all members. Does nothing at a member where this gate is in force already. If
+    /// only the age threshold differs from the gate in force, that gate stays and keeps its ages. Otherwise the gate is
+    /// replaced as by [`Disk::swap_gate`].
     ///
     /// # Errors
     ///
-    /// If an option of the gate does not fit the engine; nothing is changed then.
+    /// If an option of the gate does not fit the engine. The gate in force stays.
     pub fn set_gate(&self, gate: &GateSpec) -> Result<(), GateError> {
         (0..self.members() as u16).try_for_each(|member| self.set_gate_of(Member(member), gate))
     }
 
-    /// As [`Disk::set_gate`], for one member.
+    /// Puts the named gate in force at one member, as [`Disk::set_gate`] does for all.
     ///
     /// # Errors
     ///
@@ -363,8 +369,9 @@ impl Disk {
         Ok(())
     }
 
-    /// Has a job run in the background of a member, in place of the one that did. Requests of that one must be over, or the
-    /// disk's thread ends. As of [`Options::background`], a request of a job is at most as large as a buffer.
+    /// Starts a background job of a member, in place of the present job. The present job's requests must be over,
+    /// otherwise the disk's thread ends. As with [`Options::background`], a request of a job is at most as large as a
+    /// buffer.
     ///
     /// # Panics
     ///
@@ -374,7 +381,7 @@ impl Disk {
         self.order(Order::Job(member, job));
     }
 
-    /// Ends the job in the background of a member, whose requests must be over; does nothing if there is none.
+    /// Ends the background job of a member. The job's requests must be over. Does nothing if there is no job.
     ///
     /// # Panics
     ///
@@ -384,12 +391,12 @@ impl Disk {
         self.order(Order::EndJob(member));
     }
 
-    /// Asks jobs in the background again, as after an event: something has changed for them.
+    /// Asks the background jobs again for requests, as after an event. Called when something has changed for the jobs.
     pub fn ask_jobs(&self) {
         self.order(Order::AskJobs);
     }
 
-    /// What its engines may do.
+    /// Configuration of the disk's engines.
     pub fn engine_config(&self) -> &Config {
         &self.0.config
     }
@@ -404,23 +411,24 @@ impl Disk {
         assert!(member.index() < members, "member {} of {members}", member.0);
     }
 
-    /// Gives up on commands after another time from now on.
+    /// Changes the time after which commands are given up on.
     pub fn set_timeout(&self, timeout: Option<Nanos>) {
         let order = move || engine::Order::Timeout(timeout);
         self.order(Order::Core(Box::new(order)));
     }
 
-    /// Makes something happen to an emulated drive, or to the drives of all members at the same time. Returns how many sectors of
-    /// acknowledged writes that has cost; if there are any, the disk takes no writes and no flushes from then on.
+    /// Controls an emulated drive, or the drives of all members at the same time. Returns the number of sectors of
+    /// acknowledged writes that are lost by this. If any are lost, the disk takes no more writes and flushes.
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) a device cannot do that; the others have done it.
+    /// If the disk has stopped. The inner result is an error if a device cannot carry out the order. The other devices
+    /// have carried it out.
     pub async fn control(&self, what: Control) -> Result<Result<Sectors, ControlError>, Stopped> {
         self.control_members(0..self.members() as u16, what).await
     }
 
-    /// As [`Disk::control`], for the drive of a member.
+    /// Controls the drive of a member, as [`Disk::control`] does all drives.
     ///
     /// # Errors
     ///
@@ -448,34 +456,35 @@ impl Disk {
         receiver.await.map_err(|_| Stopped)
     }
 
-    /// Takes writes again after something has failed.
+    /// Clears a failure, so that the disk takes writes again.
     ///
     /// # Errors
     ///
-    /// If the disk has stopped, or (inside) nothing has failed, or what failed is still so.
+    /// If the disk has stopped. The inner result is an error if nothing has failed, or if the failure persists.
     pub async fn clear_failure(&self) -> Result<Result<(), NotCleared>, Stopped> {
         let (sender, receiver) = oneshot::channel();
         self.order(Order::ClearFailure(sender));
         receiver.await.map_err(|_| Stopped)
     }
 
-    /// The disk's state.
+    /// Returns the disk's state.
     ///
     /// # Errors
     ///
     /// If the disk has stopped.
     pub async fn snapshot(&self) -> Result<Box<Snapshot>, Stopped> {
         let (sender, receiver) = oneshot::channel();
-        // Those who asked a disk that is stuck, and have given up on it, leave nothing behind.
+        // Callers that asked a stuck disk may have given up since. Their orders are removed here so that they do not
+        // pile up.
         let asked = |order: &Order| !matches!(order, Order::Snapshot(to) if to.is_closed());
         lock(&self.0.orders).retain(asked);
         self.order(Order::Snapshot(sender));
         receiver.await.map_err(|_| Stopped)
     }
 
-    /// Ends the disk: what was taken is done, everything is flushed, and the thread ends. Requests
-    /// that come later are refused. Returns when that is over; how long a device may take for a
-    /// command is bounded by the timeout, if there is one, and by nothing else.
+    /// Ends the disk. The disk finishes the requests that it has taken, flushes its devices and ends its thread. Later
+    /// requests are refused. Returns when all of this is over. The wait for a device has no bound other than the
+    /// timeout of commands, if there is one.
     ///
     /// # Errors
     ///
@@ -485,14 +494,15 @@ impl Disk {
         match lock(&self.0.thread).take() {
             Some(thread) => match thread.join() {
                 Ok(result) => result,
-                // It has said so.
+                // The thread has logged the reason.
                 Err(_) => Err(io::Error::other("its thread ended by a bug")),
             },
             None => Ok(()),
         }
     }
 
-    /// [Stops](Disk::stop) disks, all at the same time. Returns the names of those whose last flush or log failed, with the cause.
+    /// [Stops](Disk::stop) all `disks` at the same time. Returns the names of the disks whose last flush or log failed,
+    /// each with the error.
     pub fn stop_all<'a>(disks: impl Iterator<Item = &'a Disk>) -> Vec<(&'a str, io::Error)> {
         std::thread::scope(|scope| {
             let stops: Vec<_> = disks
@@ -508,7 +518,7 @@ impl Disk {
     fn order(&self, order: Order) {
         let mut orders = lock(&self.0.orders);
         if self.0.closed.load(Ordering::SeqCst) {
-            // Whoever waits for an answer sees that there will be none.
+            // Dropping the order drops its sender, so a waiting caller sees that there will be no answer.
             return;
         }
         orders.push(order);
@@ -517,12 +527,12 @@ impl Disk {
         self.ring();
     }
 
-    /// Wakes the thread if it sleeps.
+    /// Wakes the disk's thread if the thread sleeps.
     fn ring(&self) {
-        // Whatever was made visible before this is seen by a thread that goes to sleep after it.
+        // A thread that goes to sleep after this fence sees the request or order that was stored before the fence.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::SeqCst) {
-            // It can only fail by being full, and then it rings already.
+            // The write can fail only if the doorbell's counter is full. The doorbell rings already then.
             let _ = rustix::io::write(&self.0.doorbell, &1u64.to_ne_bytes());
         }
     }
@@ -534,20 +544,20 @@ impl fmt::Debug for Disk {
     }
 }
 
-/// A disk or a part of a disk under a name and with a rank, as clients see it. Several may be of one disk.
+/// A disk or a part of a disk as clients see it, with a name and a rank. A disk may have several exports.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// What clients ask for.
+    /// Name that clients ask for.
     pub name: String,
-    /// Its number among the disk's exports: the origin of its requests.
+    /// Number of the export among the disk's exports, which is the origin of its requests.
     pub number: u16,
-    /// The rank of its requests.
+    /// Rank of the export's requests.
     pub class: Class,
-    /// Whether it takes no writes.
+    /// True if the export takes no writes.
     pub read_only: bool,
     /// Bytes of the disk that clients see.
     pub addresses: Addresses,
-    /// Number of the program whose requests come through it; 0 if none is known.
+    /// Number of the program whose requests come through the export; 0 if no program is known.
     pub program: u16,
     /// The disk.
     pub disk: Disk,

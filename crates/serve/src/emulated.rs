@@ -1,36 +1,34 @@
-//! Emulates a drive in real time. The model ([`headtime_disk::Drive`]) decides when things happen.
-//! A store ([`StoreSpec`]) holds the bytes.
+//! Emulates a drive in real time. The model ([`headtime_disk::Drive`]) decides the times of all events. A store
+//! ([`StoreSpec`]) holds the bytes.
 //!
 //! # Writes, and what a power cut takes back
 //!
-//! The bytes of a write go to the store when it is submitted, so that running out of space is an
-//! error of that write and of no later one. Memory keeps the bytes that they replace until the
-//! model says that the arm has written those sectors. A power cut writes them back. So the drive's
-//! buffer and the commands in the drive bound this memory.
+//! The bytes of a write go to the store at submission. A lack of space is therefore an error of this write and not of a
+//! later write. Memory retains the bytes that the write replaces, until the model says that the arm has written those
+//! sectors. A power cut restores the retained bytes. The sizes of the drive's buffer and of the commands in the drive
+//! bound this memory.
 //!
-//! - After a power cut a sector holds what is on the medium by the model: what was flushed or written
-//!   with FUA, or something newer. A write that the arm was in the middle of is there as far as whole
-//!   sectors had passed under the head.
-//! - Discards and writes of zeroes change the store when they complete, and a power cut does not take
-//!   them back from then on; one that has not completed has not happened. Real drives may lose them
-//!   as they lose data. Their size costs no memory.
-//! - A flush, and a write with FUA, has completed when the model says so *and* the store's files are
-//!   synced. That is done by a thread of its own, while other things go on in model time; what it
-//!   takes beyond the model's time is lateness, and counted as such. For memory it is nothing.
-//!   If that never ends, the command can be given up on ([`Device::abort`]), and the store's files
-//!   stay open until the kernel is done.
-//! - Reads and writes of the store are made by the disk's thread itself. They are of the page cache;
-//!   where the kernel keeps one waiting, as on a file system that is frozen, the disk waits.
-//! - If the process is killed, a store in files has everything that was ever submitted, in whole
-//!   sectors.
+//! - After a power cut a sector holds the data that are on the medium according to the model. These are the data that
+//!   were flushed or written with FUA, or newer data. If the cut interrupts the arm during a write, the write is there
+//!   as far as whole sectors had passed under the head.
+//! - Discards and writes of zeroes change the store when they complete. A power cut before that prevents them, and a
+//!   power cut after that does not undo them. A real drive may lose them like data. Memory does not grow with their
+//!   size, as it holds no bytes for them.
+//! - A flush, or a write with FUA, completes when the model has completed it *and* the store's files are synced. A
+//!   separate thread syncs the files while other commands go on in model time. The time by which a sync exceeds the
+//!   model's time counts as lateness. A store in memory needs no sync. If a sync never ends, the command can be given
+//!   up on ([`Device::abort`]), and the store's files stay open until the kernel is done.
+//! - The disk's thread itself reads and writes the store, through the page cache. If the kernel blocks such a call, as
+//!   on a frozen file system, the disk waits.
+//! - If the process is killed, a store in files holds every submitted write, in whole sectors.
 //!
 //! Reads are copied out of the store when they complete.
 //!
 //! # Time
 //!
-//! Completions carry the model's time. Lateness of this machine does not change it. A command
-//! starts in the model when it was submitted; if it waited in the engine, that is when the command
-//! before it completed in the model. The platters' angle is zero at time zero.
+//! Completions carry the model's time. Lateness of this machine does not change the model's time. A command starts in
+//! the model at its submission. If the command has waited in the engine, this is the time at which the command before
+//! completed in the model. The platters' angle is zero at time zero.
 
 mod bytes;
 mod error;
@@ -65,35 +63,34 @@ use undo::Undo;
 pub use error::EmulateError;
 pub use store::FILE_BYTES_MAX;
 
-/// A drive that is told to stall for longer does so for a year.
+/// Longest stall of a drive: a year. Longer stalls are shortened to this.
 const STALL_MAX: Nanos = Nanos::from_secs(365 * 24 * 60 * 60);
 
-/// Where the bytes of an emulated drive lie.
+/// Store of an emulated drive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreSpec {
-    /// In memory, as much of it as is written; gone with the server.
+    /// Memory, which holds only written sectors and ends with the server.
     Memory,
-    /// In a sparse file; beyond [`FILE_BYTES_MAX`], in further ones beside it: `PATH.1` and so on.
+    /// A sparse file. A larger drive than [`FILE_BYTES_MAX`] has further files, `PATH.1` and so on.
     File(PathBuf),
 }
 
-/// What to emulate.
+/// Options of an emulated drive.
 #[derive(Clone, Debug)]
 pub struct EmulatedOptions {
     pub profile: Profile,
-    /// Where its bytes lie.
+    /// Store of the drive's bytes.
     pub store: StoreSpec,
-    /// Bytes of the volume: whole sectors, at most the drive's capacity, which is what it has if
-    /// nothing is said.
+    /// Bytes of the volume, in whole sectors and at most the drive's capacity. `None` means the drive's capacity.
     pub size: Option<u64>,
-    /// Whether the store's files are made if they are not there. Never under `/dev`, `/proc` or `/sys`.
+    /// True if missing files of the store are made. No file is made under `/dev`, `/proc` or `/sys`.
     pub create: bool,
-    /// From which what varies between units of a drive, and from command to command, is drawn.
+    /// Seed of the random differences between units of a drive and between commands.
     pub seed: u64,
 }
 
 impl EmulatedOptions {
-    /// All of a drive, seed 1; nothing is made.
+    /// Options of a whole drive with seed 1, without making files.
     pub fn new(profile: Profile, store: StoreSpec) -> EmulatedOptions {
         EmulatedOptions {
             profile,
@@ -113,21 +110,22 @@ struct InFlight {
     parts: Parts,
 }
 
-/// A command that the model is done with.
+/// A command that the model has completed.
 #[derive(Debug)]
 struct Ready {
     done: Done,
     op: Op,
-    /// To be synced before it is handed out.
+    /// True if the store has to be synced before the completion is handed out.
     durable: bool,
 }
 
-/// A command that the model is done with, and the store's files are not.
+/// A command that the model has completed, and that waits for a sync of the store's files.
 #[derive(Debug)]
 struct Syncing {
     ticket: Ticket,
     done: Done,
-    /// It was given up on: nobody waits for it but [`Device::abandoned`].
+    /// True if the command was given up on. The disk does not get its completion. [`Device::abandoned`] counts the
+    /// command until the sync ends.
     abandoned: bool,
 }
 
@@ -137,19 +135,19 @@ pub struct Emulated {
     drive: Drive,
     geometry: Geometry,
     store: Arc<Store>,
-    /// None for a store that has nothing to sync.
+    /// Thread that syncs the store; `None` for a store in memory.
     syncer: Option<Syncer>,
     undo: Undo,
-    /// By tag.
+    /// Commands in the drive, by tag.
     in_flight: Vec<Option<InFlight>>,
     /// In order of time.
     ready: VecDeque<Ready>,
     /// In order of time.
     syncing: VecDeque<Syncing>,
     has_power: bool,
-    /// The latest time of a call.
+    /// Latest time of a call.
     now: Time,
-    /// Scratch.
+    /// Scratch buffer for the bytes that a write replaces.
     before: Vec<u8>,
 }
 
@@ -163,12 +161,12 @@ pub fn open(options: EmulatedOptions) -> Result<Emulated, EmulateError> {
     Emulated::open(&options, FILE_BYTES_MAX)
 }
 
-/// Checks that the drive could be emulated, as far as possible without opening its store for
-/// writing. Returns its bytes.
+/// Checks that the drive could be emulated, as far as possible without opening the store for writing. Returns the bytes
+/// of the drive.
 ///
 /// # Errors
 ///
-/// As [`open`], as far as that shows.
+/// As [`open`], as far as the errors show without writing.
 pub fn look(options: &EmulatedOptions) -> Result<u64, EmulateError> {
     let bytes = options.bytes()?;
     if let Some(pieces) = options.pieces(bytes, FILE_BYTES_MAX) {
@@ -178,7 +176,7 @@ pub fn look(options: &EmulatedOptions) -> Result<u64, EmulateError> {
 }
 
 impl EmulatedOptions {
-    /// The volume's bytes, if they fit the drive.
+    /// Returns the volume's bytes if they fit the drive.
     fn bytes(&self) -> Result<u64, EmulateError> {
         let profile = &self.profile;
         let sector_bytes = profile.geometry.sector_bytes;
@@ -197,7 +195,7 @@ impl EmulatedOptions {
         Ok(size)
     }
 
-    /// The files that it is to be in, if any.
+    /// Returns the files of the store; `None` for a store in memory.
     fn pieces(&self, bytes: u64, file_bytes: u64) -> Option<Pieces<'_>> {
         match &self.store {
             StoreSpec::Memory => None,
@@ -250,21 +248,20 @@ impl Emulated {
         })
     }
 
-    /// Bytes of memory that keep what a power cut would restore.
+    /// Bytes of memory that retain the data a power cut would restore.
     pub fn undo_bytes(&self) -> usize {
         self.undo.bytes()
     }
 
-    /// Commands that the model is done with and that wait for the store's files to be synced.
+    /// Number of commands that the model has completed and that wait for a sync of the store's files.
     pub fn unsynced(&self) -> usize {
         self.syncing.len()
     }
 
-    /// Lets the model come up to `now`, or to the latest time that it has been asked for, and says
-    /// which that is.
+    /// Advances the model to `now`, or to the latest time of a call if that is later. Returns the time reached.
     ///
-    /// However late that is, it comes there event by event: what the arm has written by the time at
-    /// which a write completes are the data before it, what is said then are its own.
+    /// The model advances event by event, even if the call is late. Sectors that the arm has written before a write
+    /// completes count as older data. Sectors that the model reports afterwards count as the write's own data.
     fn advance(&mut self, now: Time) -> Time {
         let mut at = self.now;
         self.now = at.max(now);
@@ -289,7 +286,7 @@ impl Emulated {
         }
     }
 
-    /// The model is done with a command.
+    /// Handles a command that the model has completed.
     fn completed(&mut self, completion: &Completion) {
         let slot = &mut self.in_flight[completion.tag as usize];
         let command = slot.take().expect("a command completes once");
@@ -482,7 +479,7 @@ impl Device for Emulated {
                     return Err(ControlError::Outside { extent, capacity });
                 }
                 let fault = match fault {
-                    // So that times stay within 64 bits.
+                    // The bound keeps times within 64 bits.
                     Fault::Stall(span) => Fault::Stall(span.min(STALL_MAX)),
                     other => other,
                 };
@@ -507,7 +504,7 @@ impl Device for Emulated {
 }
 
 impl Emulated {
-    /// A command whose sync is over, and that somebody waits for.
+    /// Returns a command whose sync is over and that was not given up on.
     fn synced(&mut self) -> Option<Done> {
         let syncer = self.syncer.as_ref()?;
         loop {
@@ -533,8 +530,8 @@ impl Emulated {
         }
     }
 
-    /// Aborts a command that the model has completed while the store's files are still being synced
-    /// for it. Its bytes are in the store, and nobody knows whether they are safe there.
+    /// Aborts a command that the model has completed and that still waits for a sync. The command's bytes are in the
+    /// store, but may not be on stable storage.
     fn abandon(&mut self, tag: DriveTag) -> Aborted {
         let Some(syncer) = &self.syncer else {
             return Aborted::No;
@@ -546,7 +543,7 @@ impl Emulated {
             None => Aborted::No,
             Some(syncing) => {
                 syncing.abandoned = true;
-                // The kernel has a copy.
+                // The kernel has a copy of the data.
                 syncing.done.parts.clear();
                 Aborted::Abandoned
             }

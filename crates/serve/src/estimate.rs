@@ -1,10 +1,9 @@
-//! Estimates where the arm's time goes in a device that does not report it, from the profile of the
-//! drive that the device is believed to be.
+//! Estimates how the arm spends its time in a device that does not report this. The estimate uses the profile of an
+//! assumed drive.
 //!
-//! A real device shows when a command is issued and when it completes. The profile gives the rest:
-//! the seek from where the last command left the arm, the transfer of the sectors, and the
-//! processing. Nobody knows the angle of the platter, so the rotation is what remains of the
-//! measured time:
+//! A real device shows the times at which a command is issued and completes. The profile gives the other times: the
+//! seek from the arm's last position, the transfer of the sectors, and the processing. The angle of the platter is
+//! unknown, so the rotation is the rest of the measured time:
 //!
 //! ```text
 //! later of issue and completion before                                        completion
@@ -12,37 +11,35 @@
 //!   └─ as the profile says ─────┘                                    └──────────┴─► overhead ─┘
 //! ```
 //!
-//! Every instant is one of the eight [`PARTS`], in the meaning of [`headtime_disk::ledger`]; reading
-//! ahead and destaging cannot be seen.
+//! Every instant belongs to one of the eight [`PARTS`], as [`headtime_disk::ledger`] defines them. Reading ahead and
+//! destaging are not visible from outside.
 //!
-//! - Nothing in the device: *waiting* if the scheduler has requests, *held* if the queue keeps them back for
-//!   order, else *idle*.
-//! - Several commands in the device: the order in which they complete is taken for the order in which
-//!   they are served, each from the completion before (or from when it was issued, if that is later)
-//!   to its own. What lies before that goes to the next one to complete. Those that were queued there
-//!   when the one before completed cost no processing: the drive did that beside.
-//! - An arm that leaves just in time reads ahead in place of waiting: that time is *rotation*. Commands cost no processing
-//!   as long as the arm may read ahead behind the last read.
-//! - As long as predicted without any rotation, or longer: overhead, *seek*, *switch* and *transfer* as
-//!   predicted. Of the rest, up to a turn is *rotation*; what is beyond that is not explained by one
-//!   access (retries, turns that are missed, work for other commands) and is *overhead*.
-//! - No longer than processing and bus take, or less than half of the prediction: the buffer had it.
-//!   Processing and bus are *overhead*. For the rest a read waited for its own sectors to be read
-//!   ahead: it is *transfer* up to what those take (for a read that goes on where the last one ended,
-//!   *switch* and *seek* in proportion), then *overhead*. Such a command does not move the arm, unless
-//!   it goes on where the last one that did ended.
-//! - Between these the profile is a little wrong: all parts are scaled to what was measured.
-//! - Flushes and discards are *overhead*, and so is a write that completes in the buffer. The arm's
-//!   movements for what is written back later are not seen: they make the idle time too long, and
-//!   positioning after them starts from a place that is not known, so that the seek is off and the
-//!   rotation makes up for it. A write that takes as long as an access, as they do when the buffer is
-//!   full, is taken for one; it waited for others in truth, the time of which is much alike.
+//! - No command in the device: *waiting* if the scheduler chose to wait, *held* if the queue holds requests back for
+//!   order, otherwise *idle*.
+//! - Several commands in the device: the estimate assumes that the device serves the commands in the order of their
+//!   completions. A service lasts from the previous completion, or from the command's issue if that is later, to the
+//!   command's completion. Time before the service goes to the next command that completes. A command that was queued
+//!   at the previous completion costs no processing, because the drive has processed it meanwhile.
+//! - An arm that leaves just in time reads ahead instead of waiting. This time is *rotation*. Commands cost no
+//!   processing while the arm may read ahead after the last read.
+//! - Service at least as long as predicted without rotation: overhead, *seek*, *switch* and *transfer* as predicted.
+//!   The rest is *rotation*, up to one turn. Time beyond that has causes outside of one access, such as retries, missed
+//!   turns or work for other commands. This time is *overhead*.
+//! - Service no longer than processing and bus, or less than half of the prediction: a buffer hit. Processing and bus
+//!   are *overhead*. During the rest, a read waited until its sectors were read ahead. The rest is *transfer* up to the
+//!   sectors' transfer time, then *overhead*. If the read continues the last read that moved the arm, *seek* and
+//!   *switch* get their proportional shares. A buffer hit moves the arm only in this case.
+//! - Service between these: the profile is slightly wrong, so all parts are scaled to the measured time.
+//! - Flushes, discards and writes that complete in the buffer are *overhead*. The estimate does not see the arm write
+//!   data back later, so the idle time is too long. The next positioning then starts from an unknown place, so the seek
+//!   is wrong and the rotation compensates for the error. A write that takes as long as an access counts as an access.
+//!   If the buffer is full, such a write in fact waits for the accesses of other writes, which take about as long.
 //!
-//! While something is in the device, the account ends at the last completion (or where the first of
-//! the commands there was issued), as what follows is only known with the next one; but a second later
-//! the time is overhead whatever may come, so that a device that hangs shows.
+//! While a command is in the device, the account ends at the last completion, or at the issue of the first command in
+//! the device. The parts of later time are only known at the next completion. Unaccounted time beyond one second counts
+//! as overhead at once, so that a hanging device shows.
 //!
-//! What is not here: a clock, and any influence on decisions.
+//! This module has no clock and no influence on decisions.
 
 #[cfg(test)]
 mod tests;
@@ -66,20 +63,20 @@ pub const PARTS: [Part; 8] = [
     Part::Idle,
 ];
 
-/// The account is never further behind than this.
+/// Longest time by which the account may lag behind.
 const BEHIND_MAX: Nanos = Nanos::from_secs(1);
 
-/// Where the arm's time went, estimated.
+/// Estimated account of the arm's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EstimatedHeadTime([Nanos; Part::ALL.len()]);
 
 impl EstimatedHeadTime {
-    /// The time of one part; zero for those that are not in [`PARTS`].
+    /// The time of one part; zero for parts outside of [`PARTS`].
     pub fn get(&self, part: Part) -> Nanos {
         self.0[part as usize]
     }
 
-    /// The sum of all parts: the time up to which the account is known, see the [module](self).
+    /// The sum of all parts, which is the time up to which the account is known, see the [module](self).
     pub fn total(&self) -> Nanos {
         self.0.iter().copied().sum()
     }
@@ -107,35 +104,35 @@ struct Command {
     issued: Time,
     op: Op,
     extent: Extent,
-    /// A write that completes on the medium only.
+    /// True for a write that completes only on the medium.
     through: bool,
 }
 
-/// What the profile says of a command. One that was issued before the last completion is taken to
-/// have been processed beside the work for that.
+/// Times of a command according to the profile. A command that was issued before the last completion is assumed to have
+/// been processed during the previous service.
 #[derive(Clone, Copy, Debug)]
 struct Predicted {
-    /// If the arm has to go for it: processing, what of the bus is not hidden, completion.
+    /// Overhead of an access: processing, completion, and the bus time that the access does not hide.
     overhead: Nanos,
-    /// The same if it is in the buffer, or comes there by itself.
+    /// Overhead if the sectors are in the buffer, or are read ahead into the buffer.
     in_buffer: Nanos,
-    /// All of the bus beyond `in_buffer`.
+    /// Bus time beyond `in_buffer`.
     bus: Nanos,
-    /// Without rotation.
+    /// Seek time of an access. The rotation is not predicted.
     seek: Nanos,
     switch: Nanos,
     transfer: Nanos,
 }
 
 impl Predicted {
-    /// The least time of an access of the arm.
+    /// The shortest time of an access, which has no rotation.
     fn least(&self) -> Nanos {
         self.overhead + self.seek + self.switch + self.transfer
     }
 }
 
-/// Keeps the account of a device's arm from the issue and completion of its commands. The caller
-/// passes the time. A time before the last one counts as the last one.
+/// Estimate of a device's arm account from the issue and completion of commands. The caller passes the time. A time
+/// before the time of the last call counts as the time of the last call.
 #[derive(Clone, Debug)]
 pub struct HeadTimeEstimate {
     model: Model,
@@ -147,22 +144,22 @@ pub struct HeadTimeEstimate {
     /// Time of the last call.
     now: Time,
     backlog: Backlog,
-    /// By tag.
+    /// Commands in the device, by tag.
     commands: Vec<Option<Command>>,
     in_device: usize,
-    /// Where the arm is taken to be.
+    /// Assumed position of the arm.
     track: Track,
-    /// Behind the last read that the arm went for.
+    /// End of the last read that moved the arm; `None` if a write moved the arm last.
     read_end: Option<Lba>,
-    /// Until then an arm that leaves just in time may read ahead behind that.
+    /// Time until which the arm may read ahead after `read_end`, if the profile lets the arm leave just in time.
     ahead_until: Time,
     last_was_read: bool,
 }
 
 impl HeadTimeEstimate {
-    /// For a device that is taken to be such a drive, with sectors of `sector_bytes`, at rest at time
-    /// zero. The estimate ignores the profile's noise, except the processing of buffer hits. Addresses
-    /// beyond its capacity are taken for its last one.
+    /// Starts an estimate for a device with sectors of `sector_bytes`, which is assumed to be the drive of `profile`
+    /// and idle at time zero. The estimate ignores the profile's noise, except in the processing of buffer hits.
+    /// Addresses beyond the profile's capacity count as its last address.
     pub fn new(profile: &Profile, sector_bytes: u32) -> HeadTimeEstimate {
         let model = Model::new(profile);
         HeadTimeEstimate {
@@ -181,7 +178,7 @@ impl HeadTimeEstimate {
         }
     }
 
-    /// A command is issued to the device. No other command there has its tag.
+    /// Notes that a command is issued. No other command in the device has the same tag.
     pub fn issue(&mut self, now: Time, request: &Request<DriveTag>) {
         self.advance(now);
         let index = request.tag.index();
@@ -198,7 +195,7 @@ impl HeadTimeEstimate {
         self.in_device += usize::from(before.is_none());
     }
 
-    /// The device is done with a command, well or not. One that was not issued does not count.
+    /// Notes that the device has completed a command, successfully or not. A tag without a command is ignored.
     pub fn completed(&mut self, now: Time, tag: DriveTag) {
         let Some(command) = self.take(now, tag) else {
             return;
@@ -210,14 +207,14 @@ impl HeadTimeEstimate {
         self.leave();
     }
 
-    /// A command is aborted: all that the device did for it is overhead.
+    /// Notes that a command is aborted. All of the device's time for the command is overhead.
     pub fn gave_up(&mut self, now: Time, tag: DriveTag) {
         if self.take(now, tag).is_some() {
             self.leave();
         }
     }
 
-    /// Why requests wait, from `now` on.
+    /// Notes the reason why requests wait from `now` on.
     pub fn pending(&mut self, now: Time, backlog: Backlog) {
         if backlog != self.backlog {
             self.advance(now);
@@ -225,8 +222,8 @@ impl HeadTimeEstimate {
         }
     }
 
-    /// The account. Its parts sum to `now` if no command is in the device, else to the time up to
-    /// which it is known, at most a second earlier. No part ever decreases.
+    /// Returns the account. If no command is in the device, the parts sum to `now`. Otherwise the parts sum to the time
+    /// up to which the account is known, at most a second earlier. No part ever decreases.
     pub fn account(&mut self, now: Time) -> EstimatedHeadTime {
         self.advance(now);
         self.catch_up();
@@ -254,7 +251,7 @@ impl HeadTimeEstimate {
         Some(command)
     }
 
-    /// After a command: what nobody is left to explain is overhead.
+    /// Ends a command. If no command is left that could explain the remaining time, this time is overhead.
     fn leave(&mut self) {
         if self.in_device == 0 {
             self.charge(Part::Overhead, self.now - self.settled);
@@ -272,14 +269,14 @@ impl HeadTimeEstimate {
         self.settled += time;
     }
 
-    /// Charges as much of `left` as there is.
+    /// Charges `time` to a part, at most `left`, and takes the charged time from `left`.
     fn charge_of(&mut self, left: &mut Nanos, part: Part, time: Nanos) {
         let time = time.min(*left);
         *left -= time;
         self.charge(part, time);
     }
 
-    /// Divides the time of a command, which others may have shared.
+    /// Divides the service time of a command among the parts. `others` is true if other commands are in the device.
     fn serve(&mut self, command: &Command, service: Nanos, others: bool) {
         if command.extent.is_empty() || command.op == Op::Discard {
             self.charge(Part::Overhead, service);
@@ -301,7 +298,7 @@ impl HeadTimeEstimate {
             self.charge_of(&mut left, Part::Rotation, turn);
         } else if wholly {
             if others && !goes_on {
-                // The rest of it happened beside what the arm did for them.
+                // The rest of the time passed during the arm's work for the other commands.
                 left = left.min(predicted.in_buffer);
             }
         } else if goes_on {
@@ -324,7 +321,7 @@ impl HeadTimeEstimate {
                 self.charge_of(&mut left, Part::Transfer, predicted.transfer);
             }
         } else {
-            // Less than predicted, but by far more than the buffer takes.
+            // The service took less than predicted, but far more than a buffer hit.
             for (part, time) in [
                 (Part::Seek, predicted.seek),
                 (Part::Switch, predicted.switch),
@@ -358,13 +355,13 @@ impl HeadTimeEstimate {
         let (layout, mechanics) = (self.model.layout(), self.model.mechanics());
         let mut whole = extent;
         if goes_on {
-            // With the sector before, a new track at the beginning is one within the access.
+            // The sector before is included, so that a new track at the beginning counts as a switch within the access.
             whole = Extent::new(
                 Lba::new(extent.start.get() - 1),
                 extent.len + Sectors::new(1),
             );
         }
-        // Rotation is not asked for, so that any time and order of sectors will do.
+        // The rotation is not used, so any time and any order of sectors will do.
         let access = mechanics.access(layout, self.track, Time::ZERO, whole, op, false);
         let transfer = scaled(
             access.transfer,
@@ -375,9 +372,10 @@ impl HeadTimeEstimate {
         let spec = &profile.overhead;
         let sector = profile.bus.sector(op.is_read());
         let bus = sector * extent.len.get();
-        // Getting the bus back, if it was given up.
+        // Time to get the bus back, if the drive has released the bus.
         let reconnect = spec.first_reselect + spec.data_preparation + profile.bus.arbitration;
-        // Sectors go over the bus while those behind them pass, from when so many have.
+        // Sectors go over the bus while later sectors pass under the head, once the buffer has reached its high-water
+        // mark.
         let after = match (op.is_read(), goes_on) {
             (true, false) => {
                 let len = extent.len.get();
@@ -420,8 +418,8 @@ impl HeadTimeEstimate {
         let in_buffer = spec.per_command + hit + spec.data_preparation + completion;
         let predicted = Predicted {
             overhead: match goes_on {
-                // It was processed, and the one before was sent, while the arm was busy with that; but for what the
-                // arm waits for at the end of each.
+                // The arm's work hides the processing of a queued command and the sending of the previous data. Only
+                // those steps remain for which the arm waits at the end of a command.
                 _ if queued => match profile.queue.preseek {
                     Preseek::Off => completion + bus_after,
                     Preseek::AtCompletion => completion,
@@ -436,7 +434,7 @@ impl HeadTimeEstimate {
                 true => in_buffer + bus_after,
                 false => in_buffer,
             },
-            // A write that has to be on the medium is not in the buffer, however short it was.
+            // A write that has to reach the medium is no buffer hit, even if it was short.
             bus: match (command.through, goes_on) {
                 (true, _) => Nanos::ZERO,
                 (false, true) => bus.saturating_sub(bus_after) + reconnect,
@@ -449,7 +447,7 @@ impl HeadTimeEstimate {
         (access, predicted)
     }
 
-    /// Sectors of the profile that hold those of the device; none for a command without.
+    /// Converts sectors of the device to the profile's sectors that contain them. An empty extent stays empty.
     fn extent(&self, extent: Extent) -> Extent {
         if extent.is_empty() {
             return extent;

@@ -1,7 +1,7 @@
 //! Wraps a device and injects faults on request.
 //!
-//! An emulated drive injects its own faults. This does the same around a file, with the same
-//! [`Control::Fault`], so that everything above can be tested in front of either.
+//! An emulated drive injects its own faults. This wrapper injects faults around a file, by the same [`Control::Fault`].
+//! The code above can therefore be tested with either device.
 
 use crate::backing::{Lost, Made};
 use crate::device::{Aborted, Allocation, Control, ControlError, Device, Done, Geometry, Parts};
@@ -16,8 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Faults that a file can have and a drive's model cannot. Shared with the caller that injects
-/// them.
+/// Faults of a file that a drive's model does not have. Shared with the caller that injects them.
 #[derive(Debug, Default)]
 pub struct Switch {
     writes: AtomicU32,
@@ -26,7 +25,7 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// Makes the next `times` writes and discards fail with `EIO`, undone.
+    /// Makes the next `times` writes and discards fail with `EIO`, without executing them.
     pub fn fail_writes(&self, times: u32) {
         self.writes.store(times, Ordering::Relaxed);
     }
@@ -36,8 +35,8 @@ impl Switch {
         self.flushes.store(times, Ordering::Relaxed);
     }
 
-    /// Sets whether the data of a lost command stay with the device when it is aborted, as with a
-    /// kernel that still waits for a drive. Setting it to false releases them.
+    /// With `keep`, an aborted command that was lost leaves its data with the device, as with a kernel that still waits
+    /// for a drive. Without `keep`, the device releases such data.
     pub fn keep_lost(&self, keep: bool) {
         self.keep.store(keep, Ordering::Relaxed);
     }
@@ -55,12 +54,12 @@ impl Switch {
     }
 }
 
-/// A device, and what is wrong with it.
+/// A device with injected faults.
 ///
-/// - [`Fault::Unreadable`]: reads of any of the sectors fail at once, until they are written; there
-///   is no medium on which to try again.
-/// - [`Fault::Stall`]: commands that come meanwhile wait.
-/// - [`Fault::LoseNext`]: the next command never ends, until it is given up on.
+/// - [`Fault::Unreadable`]: reads of any of the sectors fail at once, until the sectors are written. There are no
+///   retries, since there is no medium.
+/// - [`Fault::Stall`]: commands that arrive during the stall wait.
+/// - [`Fault::LoseNext`]: the next command does not end until it is given up on.
 pub struct Faulty<D> {
     inner: D,
     switch: Arc<Switch>,
@@ -74,12 +73,12 @@ pub struct Faulty<D> {
     kept: Vec<Parts>,
     /// Commands that failed here.
     done: VecDeque<Done>,
-    /// What the commands in the inner device are, by tag.
+    /// Operations of the commands in the inner device, by tag.
     ops: Vec<Op>,
 }
 
 impl<D: Device> Faulty<D> {
-    /// Nothing is wrong yet.
+    /// Wraps a device, without a fault so far.
     pub fn new(inner: D, switch: Arc<Switch>) -> Faulty<D> {
         Faulty {
             inner,
@@ -186,7 +185,7 @@ impl<D: Device> Device for Faulty<D> {
             while let Some((command, parts)) = self.held.pop_front() {
                 self.begin(now, &command, parts);
             }
-            // Nobody else knows that there is something new.
+            // The disk's thread does not know that commands were submitted, so it does not kick the device.
             self.inner.kick();
         }
         if let Some(done) = self.done.pop_front() {

@@ -1,9 +1,8 @@
 //! A file or a block device through io_uring.
 //!
-//! [`submit`](Device::submit) collects commands. [`kick`](Device::kick) hands them to the kernel
-//! together. [`poll`](Device::poll) reads completions from memory that is shared with the kernel,
-//! without a system call. The data of a command stay where the front ends put them: a merged
-//! command is one vectored call over its parts.
+//! [`submit`](Device::submit) collects commands. [`kick`](Device::kick) hands the collected commands to the kernel
+//! together. [`poll`](Device::poll) reads completions from memory that is shared with the kernel, without a system
+//! call. The data of a command are not copied: a merged command is one vectored call over the buffers of its parts.
 //!
 //! # What the operations become
 //!
@@ -15,16 +14,16 @@
 //! | flush | `fdatasync` |
 //! | discard | `fallocate` that punches a hole |
 //!
-//! Without direct I/O a write completes when it is in the page cache, as in the volatile cache of a
-//! drive; what flushes and FUA promise is the same.
+//! Without direct I/O a write completes when its data are in the page cache, as in the volatile cache of a drive.
+//! Flushes and FUA promise the same as with direct I/O.
 //!
-//! A disk of an array lies behind its [header](crate::header), which is only read here.
+//! The data of a disk of an array begin after the disk's [header](crate::header). This module only reads the header.
 //!
 //! # Files that change behind the disk's back
 //!
-//! The lock keeps other servers out, not programs that ignore it. If such a program truncates the
-//! file, a read behind the new end fails. A write there extends the file again, and what lies
-//! before it reads as zeroes. [`Device::check_backing`] detects such changes when it is called.
+//! The lock keeps other servers out, but not programs that ignore the lock. If such a program truncates the file, a
+//! read beyond the new end fails. A write beyond the new end extends the file again, and the bytes in between read as
+//! zeroes. [`Device::check_backing`] detects such changes when it is called.
 
 pub(crate) mod allocation;
 mod error;
@@ -55,18 +54,19 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Commands given up on whose data the kernel still has, from which on new ones fail at once.
+/// Largest number of commands that were given up on and whose data the kernel still has. At this number, new commands
+/// fail at once.
 pub const ABANDONED_MAX: usize = 256;
 
-/// How often the kernel may ask for the same call again without having got any further.
+/// Largest number of times that a call is repeated at the kernel's request without progress.
 const TRIES_MAX: u32 = 1000;
 
 /// Opens a file or a block device.
 ///
 /// # Errors
 ///
-/// If it is neither, is not of whole sectors, cannot be opened as asked, or is used for something
-/// that writing to it would damage: see [`OpenError`].
+/// If the path leads to neither, has unusable sectors, cannot be opened as asked, or has another use that writing would
+/// damage. See [`OpenError`].
 pub fn open(options: &FileOptions) -> Result<File, OpenError> {
     let opening = Opening {
         machine: &safety::Machine::default(),
@@ -75,12 +75,12 @@ pub fn open(options: &FileOptions) -> Result<File, OpenError> {
     open_on(options, &opening)
 }
 
-/// All bytes of the file or device that would be opened or made. Opens nothing for writing. A file that
-/// could be made has sectors of 512 bytes until it is there.
+/// Returns the addresses of the file or device that would be opened or made. Opens nothing for writing. A file that is
+/// still to be made counts as having sectors of 512 bytes.
 ///
 /// # Errors
 ///
-/// As [`open`], as far as that shows.
+/// As [`open`], as far as the errors show without writing.
 pub fn look(options: &FileOptions) -> Result<Addresses, OpenError> {
     if let Some(bytes) = opening::could_make(options)? {
         return Ok(Addresses::whole(bytes, 512));
@@ -94,7 +94,7 @@ pub fn look(options: &FileOptions) -> Result<Addresses, OpenError> {
 ///
 /// # Errors
 ///
-/// As [`open`], as far as that shows.
+/// As [`open`], as far as the errors show without writing.
 pub fn look_at(options: &FileOptions) -> Result<File, OpenError> {
     let looking = Opening {
         machine: &safety::Machine::default(),
@@ -103,11 +103,11 @@ pub fn look_at(options: &FileOptions) -> Result<File, OpenError> {
     open_on(options, &looking)
 }
 
-/// How a regular file is otherwise used, if at all.
+/// Returns another use of a regular file, if there is one.
 ///
 /// # Errors
 ///
-/// If the kernel does not tell.
+/// If the kernel does not report the uses.
 pub(crate) fn use_of_file(path: &Path, file: &Stat) -> io::Result<Option<Use>> {
     safety::Machine::default().use_of_file(path, file)
 }
@@ -131,7 +131,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
         bytes = header.bytes;
         geometry.capacity = Sectors::new(bytes / u64::from(geometry.sector_bytes));
     }
-    // A block device does not tell its allocation, and no array asks a disk for it.
+    // A block device does not report its allocation, and an array does not ask its disks.
     let allocation = match is_block_device || options.member {
         true => None,
         false => opening::again(claim.file(), OFlags::RDONLY)
@@ -141,7 +141,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
                 Arc::new(holes) as Arc<dyn Allocation>
             }),
     };
-    // At most so many are out at a time: `depth`, and what was given up on before it was too much.
+    // The kernel has at most this number of commands at a time: `depth`, and the commands that were given up on.
     let slots = (geometry.depth as usize + ABANDONED_MAX) as u16;
     let file = Arc::clone(claim.file());
     let missing = geometry.capacity.bytes(geometry.sector_bytes) - bytes;
@@ -179,7 +179,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
     })
 }
 
-/// The header of a disk of an array. A disk without the bytes that the header says is none.
+/// Reads the header of a disk of an array. A disk with fewer bytes than its header says is refused.
 fn header_of(claim: &Claim, bytes: u64) -> Result<Header, HeaderError> {
     let file = opening::again(claim.file(), OFlags::RDONLY)?;
     let header = Header::read(&file.into())?.ok_or(HeaderError::None)?;
@@ -197,7 +197,7 @@ fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> 
     let file = opening::again(claim.file(), OFlags::RDONLY).map_err(HeaderError::Io);
     let header = file.and_then(|file| Header::read(&file.into()));
     match header {
-        // A header that cannot be read makes no array.
+        // A disk whose header cannot be read belongs to no array.
         Ok(None) | Err(_) => Ok(()),
         Ok(Some(header)) if options.force => {
             let (path, set) = (options.path.shown(), header.set);
@@ -215,7 +215,7 @@ fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> 
 /// An open file or block device.
 pub struct File {
     geometry: Geometry,
-    /// The header, if the file is a disk of an array. The data lie behind the header.
+    /// The header, if the file is a disk of an array. The data begin after the header.
     header: Option<Header>,
     /// Bytes that the last sector lacks.
     missing: u64,
@@ -224,11 +224,11 @@ pub struct File {
     ring: Ring,
     slots: Vec<Option<Call>>,
     free: Vec<u16>,
-    /// The slot of a command that was not given up on.
+    /// Slots of the commands that were not given up on, by tag.
     by_tag: Vec<Option<u16>>,
-    /// Commands that ended otherwise than by a word of the kernel, and that are to be polled.
+    /// Completions to be returned by the next polls.
     done: VecDeque<Done>,
-    /// Whether a call had to be made again, which nobody kicks.
+    /// True if a call was repeated since the last kick, so that the next poll has to submit it.
     again: bool,
     abandoned: usize,
     can_punch: bool,
@@ -237,7 +237,7 @@ pub struct File {
     claim: Arc<Claim>,
 }
 
-/// What a command is about to do.
+/// Present step of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Read or write the parts.
@@ -258,27 +258,27 @@ struct Call {
     extent: Extent,
     durable: bool,
     step: Stage,
-    /// Bytes transferred.
+    /// Bytes transferred so far.
     progress: u64,
-    /// Times that the call was made without success.
+    /// Number of repetitions without progress.
     tries: u32,
     abandoned: bool,
 }
 
-/// What became of a command by a word of the kernel.
+/// Consequence of a kernel's completion for the command.
 enum Next {
-    /// It has to be asked again.
+    /// The command needs another call.
     Again,
     Ended(Result<(), Failure>),
 }
 
 impl File {
-    /// The path that it was opened by.
+    /// Path by which the file was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The header, of a disk of an array.
+    /// Header of the file, if it is a disk of an array.
     pub fn header(&self) -> Option<&Header> {
         self.header.as_ref()
     }
@@ -317,7 +317,7 @@ impl File {
         self.ring.start(index, action);
     }
 
-    /// Bytes that the last of these sectors lacks.
+    /// Bytes that the last sector of an extent lacks.
     fn missing_of(&self, extent: Extent) -> u64 {
         match extent.end() == Lba::ZERO + self.geometry.capacity {
             true => self.missing,
@@ -325,7 +325,7 @@ impl File {
         }
     }
 
-    /// How a write of nothing but zeroes is done.
+    /// Returns the step that carries out a write of nothing but zeroes.
     fn zero_step(&self, punch: bool) -> Stage {
         match (punch && self.can_punch, self.can_zero) {
             (true, _) => Stage::Zero { punch: true },
@@ -334,8 +334,7 @@ impl File {
         }
     }
 
-    /// Handles a completion of the kernel for a slot. Returns the command if it has ended and was
-    /// not aborted.
+    /// Handles a completion of the kernel for a slot. Returns the command if the command has ended and was not aborted.
     fn heard(&mut self, index: u16, result: i32, now: Time) -> Option<Done> {
         let mut slot = self.slots[usize::from(index)].expect("the slot is in use");
         if slot.abandoned {
@@ -372,7 +371,7 @@ impl File {
         }
     }
 
-    /// Takes the data of a command back. Missing bytes of the last sector read as zeroes.
+    /// Takes the data of a command back from its slot. Missing bytes of the last sector read as zeroes.
     fn whole(&mut self, slot: &Call, index: u16) -> Parts {
         let mut parts = self.release(index);
         let missing = self.missing_of(slot.extent) as usize;
@@ -392,7 +391,7 @@ impl File {
         self.ring.take(index)
     }
 
-    /// A call succeeded.
+    /// Continues a command after a call that succeeded.
     fn advanced(&self, slot: &mut Call, bytes: u64) -> Next {
         match slot.step {
             Stage::Transfer => {
@@ -401,7 +400,7 @@ impl File {
                 if slot.progress + bytes >= total {
                     return Next::Ended(Ok(()));
                 }
-                // Beyond whole sectors direct I/O could not go on.
+                // Direct I/O can only continue at a whole sector.
                 let got = bytes - bytes % sector;
                 slot.progress += got;
                 if got == 0 {
@@ -428,7 +427,7 @@ impl File {
         }
     }
 
-    /// A call failed.
+    /// Continues a command after a call that failed.
     fn refused(&mut self, slot: &mut Call, errno: i32) -> Next {
         let unsupported = matches!(errno, libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOTTY);
         match (errno, slot.step) {
@@ -444,7 +443,7 @@ impl File {
                 slot.step = self.zero_step(punch);
                 Next::Again
             }
-            // A device that can forget, but not so that zeroes are left: it need not, then.
+            // The device can discard, but not so that zeroes are left. A discard is only advice, so nothing is done.
             (_, Stage::Discard) if unsupported && self.is_block_device => Next::Ended(Ok(())),
             _ => Next::Ended(Err(self.failure(slot, errno))),
         }
@@ -457,7 +456,7 @@ impl File {
             libc::EIO if slot.op == Op::Read => Kind::Medium,
             _ => Kind::Device,
         };
-        // Of several sectors the kernel does not say which.
+        // If several sectors are left, the kernel does not report which one failed.
         let done = Sectors::new(slot.progress / u64::from(self.geometry.sector_bytes));
         let one_left = slot.step == Stage::Transfer && slot.extent.len - done == Sectors::new(1);
         Failure {
@@ -559,7 +558,7 @@ impl Device for File {
         };
         self.ring.cancel(index);
         self.ring.submit();
-        // What the kernel had not begun ends at once.
+        // A call that the kernel had not started ends at once.
         while let Some((other, result)) = self.ring.next() {
             let slot = self.slots[usize::from(other)];
             if other == index
@@ -587,7 +586,7 @@ impl Device for File {
     }
 
     fn discards_to_zeroes(&self) -> bool {
-        // A block device may only promise to forget.
+        // A block device does not promise that discarded sectors read as zeroes.
         self.geometry.discards && !self.is_block_device
     }
 

@@ -1,15 +1,15 @@
-//! Goals of programs on a server: who has one, and the windows of time that keep them.
+//! Goals of programs on a server, and the windows of time that meet the goals.
 //!
 //! ```text
 //! disks' threads ──notes──> Goals ──> Planner ──orders──> gates of all disks
 //! ```
 //!
-//! A program is a name for exports. A [`Goal`] is for one run of the program: the run starts with the first request after the goal
-//! was set, and is over when the deadline has passed and the program has asked for nothing for three periods. While no run has a
-//! goal there are no windows, and gates serve all programs in turn. Under gates `average` a goal becomes a constant rate, and there
-//! is no planner.
+//! A program is a name for exports. A [`Goal`] is for one run of the program. The run starts with the first request
+//! after the goal was set. The run is over when the deadline has passed and the program has asked for nothing for three
+//! periods. While no run has a goal there are no windows, and gates serve all programs in turn. Under gates `average` a
+//! goal becomes a constant rate, and there is no planner.
 //!
-//! There is no clock and no disk here: whoever calls [`Goals::tick`] gives the time and passes the orders on.
+//! There is no clock and no disk here. The caller of [`Goals::tick`] gives the time and passes the orders on.
 
 mod coordinated;
 pub mod coordinator;
@@ -29,7 +29,7 @@ use options::IDLE_PERIODS;
 pub use options::{GoalsOptions, Profiled, ProgramOptions, RefusedGoal, Seeks, Until, check_gate};
 use program::{Program, Run, drifted, shown};
 
-/// State of a program, for whoever looks.
+/// State of a program, for people and scripts.
 #[derive(Clone, Debug)]
 pub struct ProgramStatus {
     /// Name of the program.
@@ -50,8 +50,9 @@ pub struct ProgramStatus {
     pub recording: bool,
 }
 
-/// States of a program: `none` has no goal. `waiting` is for the first request of a run. `running` has all that its goal demands,
-/// `behind` had less. `late` runs after its deadline. `met` and `missed` are over. `refused` has a goal that could not be had.
+/// States of a program. `none`: there is no goal. `waiting`: the run's first request has not come. `running`: the
+/// program has all that its goal demands. `behind`: the program had less. `late`: the run goes on after its deadline.
+/// `met` and `missed`: the run is over. `refused`: the goal could not be accepted.
 pub const STATES: [&str; 8] = [
     "none", "waiting", "running", "behind", "late", "met", "missed", "refused",
 ];
@@ -148,7 +149,7 @@ impl Goals {
         }
     }
 
-    /// Takes what the planner has to order by `now`.
+    /// Takes the planner's orders up to `now`.
     fn plan(&mut self, now: Time, orders: &mut Vec<GateOrder>) {
         let Some(planner) = &mut self.planner else {
             return;
@@ -193,7 +194,7 @@ impl Goals {
         }
     }
 
-    /// A run starts with its first request.
+    /// Starts a run with its first request.
     fn start(&mut self, index: usize, at: Time, until: Until<'_>) {
         let name = &self.options.programs[index].name;
         let goal = self.programs[index].goal;
@@ -248,8 +249,8 @@ impl Goals {
         }
     }
 
-    /// Says who gives way if the goals under way and the promises demand more than all the time of the disks. The program with this
-    /// index has started its run.
+    /// Reports that the goals give way, if the goals under way and the promises demand more than all the time of the
+    /// disks. The program with this index has started its run.
     fn say_shortage(&mut self, index: usize, goals: f64) {
         let promised = self.options.promises();
         let promised = self.options.planning.promised_share(&promised);
@@ -267,7 +268,7 @@ impl Goals {
         }
     }
 
-    /// Says when a run leaves its profile, and when a goal can no longer be met.
+    /// Logs that a run leaves its profile, or that a goal can no longer be met.
     fn look_after(&mut self) {
         let mut states = self.planner.iter().flat_map(Planner::states);
         for (program, of) in self.programs.iter_mut().zip(&self.options.programs) {
@@ -370,7 +371,7 @@ impl Goals {
     ///
     /// # Errors
     ///
-    /// If there is no such program, if its goal cannot be had, or if any profile is recorded.
+    /// If there is no such program, if the goal cannot be accepted, or if any profile is recorded.
     pub fn set_goal(&mut self, name: &str, goal: Option<Goal>) -> Result<(), RefusedGoal> {
         let index = self.find(name)?;
         self.alone()?;
@@ -404,7 +405,7 @@ impl Goals {
     ///
     /// # Errors
     ///
-    /// If there is no such program, if it is recorded already, or if any program has a goal.
+    /// If there is no such program, if the program is recorded already, or if any program has a goal.
     pub fn start_profile(&mut self, name: &str) -> Result<(), RefusedGoal> {
         let index = self.find(name)?;
         self.alone()?;
@@ -452,7 +453,7 @@ impl Goals {
         profile.map_err(|error| RefusedGoal::Profile(error.to_string()))
     }
 
-    /// Requests that disks' threads had no room to tell of.
+    /// Number of requests that disks' threads had no room to note.
     pub fn unseen(&self) -> u64 {
         self.unseen
     }

@@ -12,8 +12,8 @@
 //! | 48 | bytes of a chunk; bytes of the disk behind the header: 8 bytes each |
 //! | 504 | XxHash64 of the bytes before |
 //!
-//! The data begin at byte [`Header::DATA`]. The disk has the bytes that the header says, also if the file grows: the place of every
-//! sector of the array follows from the sizes of its disks.
+//! The data begin at byte [`Header::DATA`]. The disk has the bytes that the header says, even if the file grows. The
+//! place of every sector of the array follows from the sizes of the array's disks.
 
 mod create;
 
@@ -54,15 +54,15 @@ pub struct Header {
     pub set: SetId,
     /// Disks of the set that have headers.
     pub count: u32,
-    /// Place of this disk among them, from 0.
+    /// Place of this disk in the set, from 0.
     pub index: u32,
     /// Bytes on a disk before the next disk's turn.
     pub chunk: u64,
-    /// Bytes of the disk, behind the header.
+    /// Bytes of the disk, without the header.
     pub bytes: u64,
 }
 
-/// Why a file is no disk of an array.
+/// Reason why a file is no disk of an array.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -78,7 +78,7 @@ pub enum HeaderError {
     /// The file ends before the disk.
     #[error("is too small: has {found} behind the header, which says {bytes}")]
     Small { found: Bytes, bytes: Bytes },
-    /// The kernel refuses something.
+    /// A system call failed.
     #[error("reading the header: {0}")]
     Io(#[from] io::Error),
 }
@@ -103,7 +103,7 @@ impl Header {
         bytes
     }
 
-    /// Reads a header; `None` if there is something else.
+    /// Decodes a header. Returns `None` if the bytes are no header.
     fn decode(bytes: &[u8; LEN]) -> Result<Option<Header>, HeaderError> {
         if bytes[..16] != *MAGIC {
             return Ok(None);
@@ -138,7 +138,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is damaged, or is of an unknown version.
+    /// If the header cannot be read, is damaged, or has an unknown version.
     pub fn read(file: &File) -> Result<Option<Header>, HeaderError> {
         let mut bytes = [0; LEN];
         match file.read_exact_at(&mut bytes, 0) {

@@ -4,15 +4,15 @@
 //! |---|---|---|
 //! | `GET /metrics` | both | for Prometheus, see [`metrics`] |
 //! | `GET /status` | both | JSON, for people and scripts |
-//! | `POST /disks/NAME/power-cut` | control | what is in an emulated drive is lost; needs `faults` |
-//! | `POST /disks/NAME/fault?..` | control | something goes wrong, see [`fault`]; needs `faults` |
-//! | `POST /disks/NAME/power-on` | control | the power is back |
-//! | `POST /disks/NAME/clear-failure` | control | writes are taken again |
+//! | `POST /disks/NAME/power-cut` | control | cuts the power of an emulated drive, which loses the data in its buffer; needs `faults` |
+//! | `POST /disks/NAME/fault?..` | control | injects a fault, see [`fault`]; needs `faults` |
+//! | `POST /disks/NAME/power-on` | control | switches the power on |
+//! | `POST /disks/NAME/clear-failure` | control | clears a failure, so that the disk takes writes again |
 //! | `POST /disks/NAME/scheduler` | control | swaps the scheduler; the body is its text |
 //! | `POST /disks/NAME/gate` | control | changes the gate; the body is its text |
-//! | `GET /disks/NAME/scrub` | control | JSON: how far the last [scrub](crate::scrub) is; `{"state": "none", "why": ..}` if the scrub of an earlier server does not go on; `null` if there was none |
-//! | `POST /disks/NAME/scrub` | control | begins one, or goes on with it; the body is JSON, see [`scrub`] |
-//! | `GET /qos` | control | JSON: the programs, their goals and what they have |
+//! | `GET /disks/NAME/scrub` | control | JSON: the progress of the last [scrub](crate::scrub); `{"state": "none", "why": ..}` if the scrub of an earlier server does not continue; `null` if there was no scrub |
+//! | `POST /disks/NAME/scrub` | control | starts or continues a scrub; the body is JSON, see [`scrub`] |
+//! | `GET /qos` | control | JSON: the programs with their goals and their state |
 //! | `POST /qos/PROGRAM/goal` | control | sets the goal of the next run; the body is its text, or `none` |
 //! | `POST /qos/PROGRAM/profile/VERB` | control | `start`, or `stop`: the profile as text |
 //! | `POST /qos/coordinate` | control | a [coordinator](crate::goals::coordinator) of several servers asks for requests and gives orders |
@@ -20,12 +20,18 @@
 //!
 //! NAME is a disk, an array with all its members, or one disk of an array.
 //!
-//! Requests that change nothing are served at loopback addresses too. Requests that change
-//! something are served at a unix socket only; the permissions of its file say who may connect, by
-//! default its owner alone. An answer other than 200 has a line of text that says why: 400 for a
-//! request that is not understood, 403 for a fault where none are allowed, 404 for a disk that does
-//! not exist, 409 for what the disk cannot do now, 413 for a text that is too long, 503 for a
-//! disk that has stopped. [`HttpLimits`] bounds clients in number and time.
+//! Requests that change nothing are served at loopback addresses too. Requests that change something are served at a
+//! unix socket only. The permissions of the socket's file decide who may connect, by default its owner alone. An answer
+//! other than 200 has a line of text with the reason:
+//!
+//! - 400: the request is malformed.
+//! - 403: faults are not allowed on the disk, or the user may not name a file for a scrub.
+//! - 404: the disk, program or verb does not exist.
+//! - 409: the disk cannot do this now.
+//! - 413: the text is too long.
+//! - 503: the disk has stopped.
+//!
+//! [`HttpLimits`] bounds the number of clients and their time.
 
 pub mod client;
 pub mod fault;
@@ -60,7 +66,8 @@ use std::time::Duration;
 pub use goals::{SharedGoals, coordinating};
 pub use sockets::{HttpLimits, Sockets};
 
-/// Makes a scheduler from its text, in its written-out form; an error says what is wrong with it.
+/// Makes a scheduler from its text. Returns the text written out in full with the builder. An error names the problem
+/// of the text.
 pub type ParseScheduler =
     dyn Fn(&str) -> Result<(String, BuildScheduler), String> + Send + Sync + 'static;
 
@@ -68,13 +75,13 @@ pub type ParseScheduler =
 #[derive(Clone)]
 pub struct Watched {
     pub disk: Disk,
-    /// A description of its device.
+    /// Description of the disk's device.
     pub backend: String,
-    /// Names of its exports, by number, and the bytes of the disk that their clients see.
+    /// Names of the disk's exports, by number, each with the bytes of the disk that clients see.
     pub exports: Vec<(String, Addresses)>,
     /// The device of the disk, by the disk's name, or the device of each member of an array.
     pub members: Vec<WatchedMember>,
-    /// Its scrubs.
+    /// Scrubs of the disk.
     pub scrubs: Arc<Scrubs>,
 }
 
@@ -85,13 +92,13 @@ pub struct WatchedMember {
     pub name: String,
     /// Description of the device.
     pub backend: String,
-    /// Whether faults may be injected.
+    /// True if faults may be injected.
     pub faults: bool,
-    /// Makes schedulers for it.
+    /// Makes schedulers for the device.
     pub parse_scheduler: Arc<ParseScheduler>,
 }
 
-/// A disk with all its members, or one member of an array, by a name.
+/// A disk with all its members, or one member of an array, as found by name.
 struct Named<'a> {
     name: &'a str,
     watched: &'a Watched,
@@ -104,7 +111,7 @@ impl fmt::Debug for Watched {
     }
 }
 
-/// Everything that the addresses serve.
+/// State that the server's HTTP addresses serve.
 #[derive(Debug)]
 pub struct Site {
     /// The disks, in order.
@@ -113,7 +120,7 @@ pub struct Site {
     pub nbd: Option<Arc<Counts>>,
     /// Goals of programs, if there are programs.
     pub goals: SharedGoals,
-    /// Messages that standard error had no room for.
+    /// Number of messages that were dropped because standard error was blocked.
     pub messages_dropped: Arc<AtomicU64>,
     /// The server's time.
     pub clock: Clock,
@@ -121,13 +128,14 @@ pub struct Site {
     pub version: String,
 }
 
-/// The longest text of a scheduler or a gate, with room to spare.
+/// Largest size of a request's body, more than any text of a scheduler or a gate needs.
 const BODY_MAX: usize = 16 << 10;
 
-/// How long a disk has to say how it is. One that is stuck hides itself, and not the others.
+/// Longest wait for a disk's state. A stuck disk is missing from an answer, but does not delay the other disks.
 const SNAPSHOT_WITHIN: Duration = Duration::from_secs(1);
 
-/// How a disk is; `None`, and a message, if it has stopped or does not say within a second.
+/// Returns the state of a disk. Returns `None` if the disk has stopped. If the disk does not answer within a second,
+/// logs a message and returns `None`.
 pub async fn snapshot(disk: &Disk) -> Option<Box<Snapshot>> {
     match tokio::time::timeout(SNAPSHOT_WITHIN, disk.snapshot()).await {
         Ok(told) => told.ok(),
@@ -142,7 +150,7 @@ pub async fn snapshot(disk: &Disk) -> Option<Box<Snapshot>> {
 }
 
 impl Site {
-    /// Asks all disks at once, so that stuck disks cost one second together.
+    /// Asks all disks at the same time, so that all stuck disks together cost one second.
     async fn page(&self) -> Page {
         let asked = self.disks.iter().map(|watched| {
             let disk = watched.disk.clone();
@@ -239,12 +247,12 @@ impl Named<'_> {
         }
     }
 
-    /// The one member, if there is one.
+    /// Returns the member, if there is exactly one.
     fn only(&self) -> Option<Member> {
         (self.members.len() == 1).then_some(Member(self.members.start as u16))
     }
 
-    /// Returns how many acknowledged sectors that has cost.
+    /// Controls the drives. Returns the number of acknowledged sectors that are lost by this.
     async fn control(&self, what: Control) -> Result<Sectors, HttpRefusal> {
         let disk = &self.watched.disk;
         let answer = match self.only() {
@@ -256,12 +264,12 @@ impl Named<'_> {
     }
 }
 
-/// A disk cannot do that now.
+/// Refusal of a request that a disk cannot carry out now.
 fn conflict(name: &str, error: impl fmt::Display) -> HttpRefusal {
     HttpRefusal(StatusCode::CONFLICT, format!("disk {name}: {error}"))
 }
 
-/// Why a request is not done.
+/// Refusal of a request: HTTP status and reason.
 struct HttpRefusal(StatusCode, String);
 
 impl HttpRefusal {
@@ -348,11 +356,11 @@ async fn scheduler(
     body: String,
 ) -> Result<(), HttpRefusal> {
     let named = site.find(&name)?;
-    // All or none.
+    // Either all members get a new scheduler or none does.
     let mut built = Vec::with_capacity(named.members.len());
     for (member, of) in named.members() {
         let (parse, body) = (Arc::clone(&of.parse_scheduler), body.clone());
-        // Learning the drive may take a while.
+        // Making a scheduler may take a while, if the scheduler has to learn the drive.
         let parsed = tokio::task::spawn_blocking(move || parse(body.trim())).await;
         let parsed = parsed.map_err(HttpRefusal::stopped)?;
         let refused = |problem| HttpRefusal(StatusCode::BAD_REQUEST, problem);
@@ -389,7 +397,8 @@ impl Watched {
         }
     }
 
-    /// Files are read and much is counted: not on the thread that serves others.
+    /// Runs an action on the scrubs. The action reads files and counts much, so it does not run on the thread that
+    /// serves the other clients.
     async fn scrubs(
         &self,
         what: impl FnOnce(&Scrubs) -> Result<(), ScrubError> + Send + 'static,
@@ -438,7 +447,7 @@ async fn begin_scrub(
                 .to_owned(),
         ));
     }
-    // On one line, whatever stands in it.
+    // Parsing and printing the request puts it on one line.
     let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
     tracing::info!(disk = name, ask = %said, "a scrub is to begin or to go on");
     watched.scrubs(move |scrubs| scrubs.begin(&ask)).await

@@ -1,5 +1,4 @@
-//! The live world: runs the same core as the simulation in front of a real disk, or of a disk that
-//! is emulated in real time.
+//! The live world: runs the core of the simulation in front of a real disk, or of a disk that is emulated in real time.
 //!
 //! ```text
 //!  front ends            disk (one thread each)                      devices
@@ -9,28 +8,28 @@
 //!           Completion   └──────────────────────────┘  Done
 //! ```
 //!
-//! - [`request`]: what passes between front ends and a disk, [`buffer`]: where the data lie.
-//! - [`disk`]: the handle that front ends use, and its thread: events in, decisions out.
-//! - [`device`]: what executes commands. [`null`], [`file`](mod@file) and [`emulated`] are such;
-//!   [`faulty`] makes one go wrong.
+//! - [`request`]: requests and completions between front ends and a disk. [`buffer`]: memory for their data.
+//! - [`disk`]: a disk's handle for front ends, and the disk's thread, which turns events into decisions.
+//! - [`device`]: the interface of devices, which execute commands. [`null`], [`file`](mod@file) and [`emulated`] are
+//!   devices. [`faulty`] injects faults into a device.
 //! - [`header`]: the first bytes of an array's disks.
-//! - [`backing`]: the files behind them, made, locked, watched and removed.
-//! - [`nbd`]: the front end; `headtime-attach` is another, through FUSE.
-//! - [`metrics`], [`http`]: what a person watches it with; [`estimate`]: where the arm's time goes if the
-//!   device does not tell.
-//! - [`scrub`]: reads a disk to its end while others use it.
-//! - [`probed`]: a device, or what is behind an NBD server, as a probe, to learn it.
-//! - [`goals`]: run-time goals of programs, and the windows of time that keep them.
-//! - [`listen`]: the sockets of all that listens.
+//! - [`backing`]: makes, locks, watches and removes the files behind disks.
+//! - [`nbd`]: the front end for NBD. `headtime-attach` is another front end, through FUSE.
+//! - [`metrics`], [`http`]: state for people and scripts. [`estimate`]: account of the arm's time for devices that do
+//!   not report one.
+//! - [`scrub`]: reads a disk to its end while clients use the disk.
+//! - [`probed`]: a device, or an export of an NBD server, as a target of probes.
+//! - [`goals`]: run-time goals of programs, and the windows of time that meet the goals.
+//! - [`listen`]: the sockets of all servers.
 //!
-//! What is not here: policies, the disk model, arguments and configuration files, printing; what Linux
-//! is asked (`headtime-linux`).
+//! Other crates have the policies, the disk model, arguments and configuration files, printing, and the queries to
+//! Linux (`headtime-linux`).
 //!
 //! # Threads
 //!
-//! Each disk has a thread that alone touches its engine and device, or those of all members if it is a volume. One more thread serves NBD and
-//! HTTP, and one FUSE if it is in use. Bounded queues connect them. When a queue is full, its front
-//! end stops reading from its client.
+//! Each disk has a thread of its own. Only this thread touches the disk's engine and device, or the engines and devices
+//! of all members of a volume. One more thread serves NBD and HTTP, and another one FUSE if FUSE is in use. Bounded
+//! queues connect the threads. When a queue is full, its front end stops reading from its client.
 
 pub mod backing;
 pub mod buffer;

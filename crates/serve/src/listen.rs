@@ -1,8 +1,8 @@
 //! Listens at unix sockets, and at TCP addresses of this machine only.
 //!
-//! Every server listens through this module. It replaces a socket file whose server is gone, and
-//! never one that a server answers. The socket file has its final permissions from the first moment
-//! on. At the end the module removes what it has made, and nothing else.
+//! Every server listens through this module. The module replaces a socket file whose server is gone, but never a socket
+//! file whose server answers. A socket file has its final permissions from the first moment on. At the end the module
+//! removes only the socket files that it has made.
 
 mod address;
 mod inherited;
@@ -53,7 +53,7 @@ impl Listen {
     }
 }
 
-/// A socket that is listened on. Its file is removed with this.
+/// A socket on which the server listens. Dropping this value removes the socket's file.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listen: Listen,
@@ -68,12 +68,12 @@ enum Socket {
 }
 
 impl Bound {
-    /// Where; with the port that the kernel chose, if that was left to it.
+    /// The socket's address. If port 0 was asked for, the address has the port that the kernel chose.
     pub(crate) fn listen(&self) -> &Listen {
         &self.listen
     }
 
-    /// For the runtime that this is called in.
+    /// Returns a listener for the runtime in which this is called.
     pub(crate) fn listener(&self) -> io::Result<Listener> {
         Ok(match &self.socket {
             Socket::Unix(bound) => {
@@ -93,13 +93,13 @@ impl Bound {
 /// A client's connection.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    /// Through a file.
+    /// Connection through a socket file.
     Unix(UnixStream),
-    /// Through a loopback address.
+    /// Connection through a loopback address.
     Tcp(TcpStream),
 }
 
-/// A socket as the runtime sees it.
+/// A listening socket in the runtime.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Unix(UnixListener),
@@ -114,7 +114,7 @@ impl Listener {
                 .map_ok(|(stream, _)| Stream::Unix(stream)),
             Listener::Tcp(listener) => listener.poll_accept(cx).map(|accepted| {
                 let (stream, _) = accepted?;
-                // Answers are gathered before they are written.
+                // Answers are collected into large writes, so the kernel must not delay small ones.
                 stream.set_nodelay(true)?;
                 Ok(Stream::Tcp(stream))
             }),
@@ -122,7 +122,7 @@ impl Listener {
     }
 }
 
-/// The next connection to any of them.
+/// Returns the next connection to any of the listeners.
 pub(crate) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
     poll_fn(|cx| {
         for listener in listeners {
@@ -135,5 +135,5 @@ pub(crate) async fn accept(listeners: &[Listener]) -> io::Result<Stream> {
     .await
 }
 
-/// Between attempts to accept when the machine has no file descriptors left.
+/// Pause between attempts to accept when the machine has no file descriptors left.
 pub(crate) const ACCEPT_AGAIN: Duration = Duration::from_millis(100);

@@ -42,38 +42,38 @@ pub struct ExportMetrics {
     pub refused: u64,
     /// Requests that came and have not finished.
     pub unfinished: u64,
-    /// From arrival to when the command goes to the device.
+    /// Time from a request's arrival until its command goes to the device.
     pub queue: Histogram,
-    /// From there to completion.
+    /// Time from then to the completion.
     pub device: Histogram,
-    /// Both.
+    /// Time from a request's arrival to its completion.
     pub total: Histogram,
 }
 
-/// Measurements of a disk: counts and times since it was started.
+/// Measurements of a disk: counts and times since the disk was started.
 ///
-/// A clone keeps its counts, while its histograms go on counting: the disk's thread must copy
-/// little for a scrape.
+/// A clone keeps its counts, but shares its histograms, which go on counting. The disk's thread therefore copies little
+/// for a scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {
-    /// By number of the export.
+    /// Measurements of the exports, by number.
     pub exports: Vec<ExportMetrics>,
-    /// By class: by how many later commands each was overtaken in the device, its delay count.
+    /// Delay counts by class: the number of later commands that overtook each command in the device.
     pub overtaken: [Histogram; CLASSES],
-    /// How late completions of a device in model time were delivered.
+    /// Lateness of completions of devices in model time.
     pub lateness: Histogram,
-    /// Of those, how many came more than [`LATE`] late.
+    /// Number of completions that came more than [`LATE`] late.
     pub late: u64,
 }
 
-/// Beyond this a completion counts as late.
+/// Lateness above which a completion counts as late.
 pub const LATE: Nanos = Nanos::from_micros(500);
 
-/// If more than this share of completions was late, the times of a run are not to be trusted.
+/// Largest share of late completions with which the times of a run can be trusted.
 pub const LATE_SHARE_MAX: f64 = 0.005;
 
 impl Metrics {
-    /// Zeroes, for so many exports.
+    /// Zeroes, for this number of exports.
     pub fn new(exports: usize) -> Metrics {
         Metrics {
             exports: (0..exports).map(|_| ExportMetrics::default()).collect(),
@@ -81,13 +81,13 @@ impl Metrics {
         }
     }
 
-    /// Notes a delivery.
+    /// Records the lateness of a completion.
     pub fn delivered(&mut self, lateness: Nanos) {
         self.lateness.record(lateness);
         self.late += u64::from(lateness > LATE);
     }
 
-    /// Notes a command that the device is done with, and by how many later ones it was overtaken there.
+    /// Records a command that has left the device, with the number of later commands that overtook it.
     #[inline]
     pub fn overtaken(&self, class: Class, count: u32) {
         self.overtaken[class_index(class)].count(u64::from(count));
@@ -101,7 +101,7 @@ impl Metrics {
         }
     }
 
-    /// Notes a request that finished.
+    /// Records a request that has finished.
     pub fn finished(
         &mut self,
         request: &headtime_sched::Request<()>,
@@ -125,55 +125,55 @@ impl Metrics {
     }
 }
 
-/// A disk's state at one time; but see [`Metrics`] for its histograms.
+/// A disk's state at one time, except that histograms go on counting, see [`Metrics`].
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     pub now: Time,
-    /// The sums over its members. Texts of members that differ are separated by `, `. Head times and predictions are
-    /// sums if all members have them.
+    /// The sums over the disk's members. If the texts of members differ, they are separated by `, `. Head times and
+    /// predictions are sums if all members have them.
     pub whole: MemberSnapshot,
-    /// Each member of a volume of several; empty for one device.
+    /// States of the members of a volume of several members; empty for one device.
     pub members: Vec<MemberSnapshot>,
     /// Counts of the coordinator of an array, if there is one.
     pub conducted: Option<Conducted>,
     /// Measurements.
     pub metrics: Metrics,
-    /// Why writes are refused, if they are because something failed.
+    /// Failure because of which writes are refused, if there is one.
     pub failure: Option<String>,
-    /// True if a device lives in model time, so that lateness means something.
+    /// True if a device lives in model time. Without such a device there is no lateness.
     pub in_model_time: bool,
-    /// Sectors of the disk.
+    /// Number of sectors of the disk.
     pub capacity: Sectors,
 }
 
 /// The state of a device and its engine at one time.
 #[derive(Clone, Debug, Default)]
 pub struct MemberSnapshot {
-    /// The text of its scheduler.
+    /// Text of the scheduler.
     pub scheduler: String,
-    /// The text of its gate.
+    /// Text of the gate.
     pub gate: String,
-    /// What the engine did.
+    /// Counts of the engine.
     pub engine: Stats,
-    /// What its gates kept from the device, and which commands starved there.
+    /// Counts of the gates: requests kept from the device, and starved commands.
     pub gating: Gating,
-    /// How often its schedulers waited, and what came of it.
+    /// Counts of the schedulers' waits and their outcomes.
     pub waits: WaitStats,
-    /// Commands in the device.
+    /// Number of commands in the device.
     pub in_flight: u32,
-    /// Requests that wait for it.
+    /// Number of requests that wait for the device.
     pub waiting: usize,
-    /// Commands given up on whose data the device still holds.
+    /// Number of commands that were given up on and whose data the device still holds.
     pub abandoned: usize,
-    /// Commands that were given up on.
+    /// Number of commands that were given up on.
     pub timeouts: u64,
-    /// Commands that failed.
+    /// Number of commands that failed.
     pub errors: u64,
-    /// Where the arm's time went, if the device knows.
+    /// Account of the arm's time, if the device has one.
     pub head_time: Option<HeadTime>,
-    /// Where it is estimated to have gone, if the device does not know and a drive is believed.
+    /// Estimated account of the arm's time, if the device has no account and a drive's profile is assumed.
     pub head_time_estimated: Option<EstimatedHeadTime>,
-    /// Counts of the scheduler's predictions, if it makes any.
+    /// Counts of the scheduler's predictions, if the scheduler makes any.
     pub predictions: Option<PredictionCounts>,
 }
 
@@ -231,7 +231,7 @@ fn total<T>(
     })
 }
 
-/// The text of all members, or the texts in the order of the members if they differ.
+/// The common text of all members. If the texts differ, all texts in the order of the members.
 fn texts(members: &[MemberSnapshot], of: fn(&MemberSnapshot) -> &String) -> String {
     let mut texts: Vec<&str> = members.iter().map(|member| of(member).as_str()).collect();
     if texts.iter().all(|text| *text == texts[0]) {

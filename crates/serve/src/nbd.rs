@@ -1,8 +1,7 @@
 //! Network Block Device: a disk for remote clients and virtual machines.
 //!
-//! Fixed newstyle handshake; structured replies; `base:allocation`; several exports, each with its
-//! class; several connections to one export. TLS is not there: unix sockets and loopback addresses
-//! are all that is listened on.
+//! Fixed newstyle handshake; structured replies; `base:allocation`; several exports, each with its class; several connections to one
+//! export. There is no TLS: the server listens only on unix sockets and loopback addresses.
 //!
 //! - [`wire`], [`handshake`], [`check`]: the protocol without I/O. Messages of a client become
 //!   answers, or [`check::Action`].

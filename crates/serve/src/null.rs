@@ -1,4 +1,4 @@
-//! A device that answers at once, to measure the cost of everything else.
+//! Device that answers at once, to measure the cost of all other parts.
 
 use crate::device::{Aborted, Device, Done, Geometry, Parts};
 use crate::request::Data;
@@ -7,7 +7,7 @@ use headtime_sched::{Op, Request};
 use headtime_units::{Sectors, Time};
 use std::collections::VecDeque;
 
-/// Reads as zeroes and forgets what is written.
+/// Device that reads as zeroes and drops the data of writes.
 #[derive(Debug)]
 pub struct Null {
     geometry: Geometry,
@@ -15,7 +15,7 @@ pub struct Null {
 }
 
 impl Null {
-    /// A device of so many sectors of 512 bytes that takes `depth` commands at a time.
+    /// Makes a device with `capacity` sectors of 512 bytes that takes `depth` commands at a time.
     pub fn new(capacity: Sectors, depth: u32) -> Null {
         Null {
             geometry: Geometry {

@@ -1,4 +1,4 @@
-//! A device as a probe: its commands are timed by the machine's clock.
+//! Device as a probe: the machine's clock times its commands.
 
 mod kernel;
 mod remote;
@@ -19,26 +19,25 @@ use headtime_units::{Extent, Nanos, Sectors, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-/// A command that is not answered in so long is given up.
+/// Longest wait for the answer to a command.
 const PATIENCE: Nanos = Nanos::from_secs(120);
 
-/// A device that is probed: alone, with nothing between the probe and it.
+/// Device that is probed alone and directly.
 ///
-/// A write brings zeroes. Whoever probes sees to it that nothing is written where it must not
-/// be ([`headtime_probe::Guarded`]).
+/// A write writes zeroes. The caller has to prevent writes where none are allowed ([`headtime_probe::Guarded`]).
 #[derive(Debug)]
 pub struct Probed<D: Device> {
     name: String,
     device: D,
     clock: Clock,
     pool: Pool,
-    /// When the command of each tag was sent, while it is in the device.
+    /// Time at which the command of each tag was sent, while the device has the command.
     sent: Vec<Option<Time>>,
     kernel: Option<Kernel>,
 }
 
 impl<D: Device> Probed<D> {
-    /// Probes a device that is called so.
+    /// Makes a probe of a device. `name` is the device's name in reports.
     pub fn new(name: String, device: D) -> Probed<D> {
         let depth = device.geometry().depth as usize;
         Probed {
@@ -51,7 +50,8 @@ impl<D: Device> Probed<D> {
         }
     }
 
-    /// With what the kernel knows of the disk: its switches, how many commands it is sent at once, and what its sectors are on the medium.
+    /// Adds the kernel's knowledge of the disk: its switches, the number of commands that it gets at a time, and the size of the medium's
+    /// sectors.
     #[must_use]
     pub fn with_kernel(mut self, kernel: Kernel) -> Probed<D> {
         if let Some(depth) = kernel.queue_depth() {
@@ -61,13 +61,13 @@ impl<D: Device> Probed<D> {
         self
     }
 
-    /// What no other disk is called, as far as that is known.
+    /// Name that no other disk has, as far as that is known.
     pub fn identity(&self) -> &str {
         let known = self.kernel.as_ref().map(Kernel::identity);
         known.unwrap_or(&self.name)
     }
 
-    /// Why the disk's look-ahead is not switched, of which that is worth a word: a file has none.
+    /// Reason why the disk's look-ahead cannot be switched; `None` if it can be, or the device is a file, which has no look-ahead.
     pub fn without_look_ahead(&self) -> Option<SwitchError> {
         let disk = self.kernel.as_ref().filter(|kernel| !kernel.is_file())?;
         disk.look_ahead().err()
@@ -77,7 +77,7 @@ impl<D: Device> Probed<D> {
         let bytes = extent.len.bytes(self.device.geometry().sector_bytes) as usize;
         let data = match op {
             Op::Read => Data::Buffer(self.pool.take(bytes)),
-            // Not `Data::Zeroes`, which a file may do without writing.
+            // With `Data::Zeroes` a file might write nothing.
             Op::Write => {
                 let mut buffer = self.pool.take(bytes);
                 buffer.fill(0);
@@ -92,7 +92,7 @@ impl<D: Device> Probed<D> {
         }]
     }
 
-    /// Waits until the device has something to return, or that time. In model time, `until` is when.
+    /// Waits until the device has an answer, or until `until`. In model time, the device says when its next answer is due.
     fn wait(&self, until: Time) -> Result<(), Errno> {
         let now = self.clock.now();
         if self.device.in_model_time() {

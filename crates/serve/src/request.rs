@@ -1,4 +1,4 @@
-//! What passes between front ends and a disk.
+//! Requests and completions between front ends and a disk.
 
 use crate::buffer::Buffer;
 use headtime_engine::Outcome;
@@ -6,19 +6,17 @@ use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Lba, Time};
 use std::sync::Arc;
 
-/// The data of a request. They move with it: the front end gives them away at submission and gets
-/// them back with the completion.
+/// Data of a request. They move with the request: the front end gives them away at submission and gets them back with the completion.
 #[derive(Debug, Default)]
 pub enum Data {
-    /// A flush or a discard.
+    /// No data, as for a flush or a discard.
     #[default]
     None,
-    /// Data to write, or room for data that are read; as long as the extent. Bytes within the [`Cut`] of a write have no
-    /// meaning.
+    /// Data to write, or room for data that are read, as long as the extent. Bytes within the [`Cut`] of a write have no meaning.
     Buffer(Buffer),
     /// A write of zeroes.
     Zeroes {
-        /// Whether the device may forget the sectors instead, as long as they read as zeroes.
+        /// True if the device may discard the sectors instead, as long as they read as zeroes.
         may_punch: bool,
     },
 }
@@ -33,7 +31,7 @@ impl Data {
     }
 }
 
-/// Bytes at both ends of a write or a discard that belong to others. The disk keeps them as they are.
+/// Bytes at both ends of a write or a discard that do not belong to the request. The disk retains them as they are.
 ///
 /// A cut of a discard or of a write of zeroes makes the other bytes of these two sectors zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,51 +50,49 @@ impl Cut {
 /// A request for a disk.
 #[derive(Debug)]
 pub struct Submission {
-    /// The front end's name for it, returned in [`Completion`].
+    /// The front end's name for the request, returned in [`Completion`].
     pub cookie: u64,
-    /// What to do.
+    /// Operation.
     pub op: Op,
-    /// To which sectors of [`Disk::sector_bytes`](crate::disk::Disk::sector_bytes); empty for a
-    /// flush, and only for it.
+    /// Sectors of the request, of [`Disk::sector_bytes`](crate::disk::Disk::sector_bytes); empty for a flush, and only for a flush.
     pub extent: Extent,
     /// Bytes of these sectors that a write or a discard keeps. Empty for reads and flushes.
     pub cut: Cut,
     pub flags: Flags,
-    /// Who asks: at least the number of the export.
+    /// Origin of the request, which names at least the export.
     pub origin: Origin,
-    /// Its rank: the export's.
+    /// Priority class of the export.
     pub class: Class,
-    /// When it came, by [`Disk::now`](crate::disk::Disk::now).
+    /// Time of arrival, by [`Disk::now`](crate::disk::Disk::now).
     pub arrived: Time,
     pub data: Data,
-    /// Whom to tell.
+    /// Receiver of the completion.
     pub to: Arc<dyn Completer>,
 }
 
-/// A request is over.
+/// Notice that a request is over.
 #[derive(Debug)]
 pub struct Completion {
-    /// The front end's name for it.
+    /// The front end's name for the request.
     pub cookie: u64,
-    /// How it ended. A write that failed may have been done in part; whole sectors, though.
+    /// Outcome. A write that failed may have been done in part, though only in whole sectors.
     pub result: Result<(), Failure>,
-    /// The buffer that came with it. [`Data::None`] if the device still holds it, having been given
-    /// up on ([`Kind::TimedOut`]).
+    /// Buffer of the request. [`Data::None`] if the device still has the buffer, since the disk has stopped waiting for it
+    /// ([`Kind::TimedOut`]).
     pub data: Data,
 }
 
-/// Receives a disk's completions. The disk calls it on its own thread, or on the submitting thread
-/// if its own has just ended. So it must return soon and never wait: a front end's queue has room
-/// for a completion of every request that it has submitted.
+/// Receiver of a disk's completions. The disk calls it on the disk's thread, or on the submitting thread if the disk's own has just ended.
+/// The receiver must return soon and never wait. So a front end's queue needs room for a completion of every request that it has submitted.
 pub trait Completer: Send + Sync + std::fmt::Debug {
-    /// Takes note of a completion.
+    /// Takes a completion.
     fn complete(&self, completion: Completion);
 
-    /// No more completions come for now: wakes the task that handles them.
+    /// Wakes the task that handles completions. The disk calls this after the last completion for now.
     fn wake(&self) {}
 }
 
-/// What kind of failure a request met with.
+/// Kind of a failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -106,31 +102,31 @@ pub enum Kind {
     TimedOut,
     /// The device, or the path to it, failed.
     Device,
-    /// There is no space left to store what was written.
+    /// There is no space left to store the data of a write.
     NoSpace,
-    /// Something failed before, and nobody has cleared that; or the disk is read-only.
+    /// A request failed before and the failure has not been cleared, or the disk is read-only.
     ReadOnly,
     /// The device has no power.
     Offline,
-    /// The device holds less than it acknowledged.
+    /// The device has lost writes that it had acknowledged.
     Lost,
     /// The server ends.
     ShuttingDown,
 }
 
-/// Why a request failed.
+/// Reason why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{}", self.text())]
 pub struct Failure {
     pub kind: Kind,
     /// The first sector that is known to be bad.
     pub at: Option<Lba>,
-    /// The kernel's number of the error, if it came from there.
+    /// The kernel's error number, if the kernel reported the error.
     pub errno: Option<i32>,
 }
 
 impl Failure {
-    /// A failure of which no more is known.
+    /// Makes a failure with no further details.
     pub const fn new(kind: Kind) -> Failure {
         Failure {
             kind,
@@ -139,7 +135,7 @@ impl Failure {
         }
     }
 
-    /// The outcome that the engine is told.
+    /// Outcome for the engine.
     pub fn outcome(&self) -> Outcome {
         match self.kind {
             Kind::Medium => Outcome::MediumError,

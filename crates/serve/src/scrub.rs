@@ -1,19 +1,20 @@
-//! Scrubs: a served disk is read to its end while others use it, to find what cannot be read.
+//! Scrubs: reads of a whole served disk while clients use it, to find unreadable sectors.
 //!
-//! A scrub is a job in the background of its disk (`job`), which reads in the gaps of what clients ask for
-//! ([`Freeblock`](headtime_gaps::Freeblock)), and while nobody asks for anything. [`Scrubs`] begins, pauses and stops it; each block that is done is a
-//! bit of a file (`progress`), by which the next server goes on.
+//! A scrub is a background job of its disk (`job`). The job reads in the gaps between clients' requests
+//! ([`Freeblock`](headtime_gaps::Freeblock)), and in idle time. [`Scrubs`] begins, pauses and stops scrubs. The progress file (`progress`)
+//! has a bit for each block that is done, so that the next server can continue.
 //!
-//! Gaps need a drive that is believed in, and one that is found to turn as it should; without that there is idle time. Of a block that
-//! cannot be read it is found out by halves, in idle time, which of its sectors cannot.
+//! Gaps need an assumed profile, and a drive whose platter turns as the profile says. Otherwise only idle time is used. If a block cannot
+//! be read, reads of halves of the block, in idle time, find the unreadable sectors.
 //!
-//! A scrub may compare what it reads with hashes of what was read before (`hashes`), or copy it (`image`). Which of these count says a `watch`, which
-//! is told of every write, also between scrubs.
+//! A scrub may compare the data with hashes of an earlier scrub (`hashes`), or copy the data (`image`). A `watch` is notified of every
+//! write, also between scrubs, and says which hashes or copies are current.
 //!
 //! # Threads
 //!
-//! The job lives on the disk's thread, and writes pages of its progress there, which the kernel takes at once. A thread of its own makes them
-//! durable, and another one hashes or copies (`sink`). Whatever takes longer, such as building the account of a large disk's blocks, is done by who begins the scrub.
+//! The job runs on the disk's thread, and writes the pages of its progress there: the kernel takes them at once. A second thread makes the
+//! pages durable, and a third one hashes or copies (`sink`). The caller that begins a scrub does the longer work, such as building the
+//! state of a large disk's blocks.
 
 mod ask;
 mod blocks;

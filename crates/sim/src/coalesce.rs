@@ -1,29 +1,29 @@
-//! Completions that a host adapter keeps back, to interrupt its host less often.
+//! Completions that a host adapter holds back, to interrupt its host less often.
 
 use headtime_units::{Nanos, Time};
 use std::collections::VecDeque;
 
-/// When an adapter interrupts its host: command completion coalescing, as AHCI has it (Yu et al., NCQ vs. I/O Scheduler, ACM TOS
-/// 6(1), 2010, section 2: coalescing threshold and timeout value).
+/// Rule for the interrupts of an adapter: command completion coalescing, as in AHCI (Yu et al., NCQ vs. I/O Scheduler, ACM TOS 6(1), 2010,
+/// section 2: coalescing threshold and timeout value).
 ///
-/// The paper counts the timeout from "the previous completion of another request". Here it counts from the first completion
-/// that the host does not know of, so that none is kept for longer.
+/// The paper counts the timeout from "the previous completion of another request". Here the timeout counts from the first completion that
+/// the host does not know. So no completion is held back for longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Coalesce {
-    /// So many completions cause an interrupt at once; with 1 each does.
+    /// Number of completions that cause an interrupt at once. With 1 each completion causes an interrupt.
     pub commands: u32,
-    /// A completion causes one after this time, however few there are.
+    /// Time after which a completion causes an interrupt, with fewer completions too.
     pub timeout: Nanos,
 }
 
-/// What an adapter keeps back, in the order in which it came.
+/// Completions that an adapter holds back, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Kept<T> {
     rule: Coalesce,
     completions: VecDeque<T>,
-    /// When the first of them came.
+    /// Arrival of the first of the completions.
     since: Time,
-    /// Whether the host was interrupted and is being told.
+    /// True while the host is being notified after an interrupt.
     told: bool,
 }
 
@@ -45,7 +45,7 @@ impl<T> Kept<T> {
         self.completions.push_back(completion);
     }
 
-    /// When the host is to be told of something; a time that has passed means at once.
+    /// Returns the time at which the host is to be notified. A time in the past means at once.
     pub fn due(&self) -> Option<Time> {
         let full = self.completions.len() >= self.rule.commands as usize;
         match self.completions.is_empty() {
@@ -55,7 +55,7 @@ impl<T> Kept<T> {
         }
     }
 
-    /// The next completion that the host is told of, and whether it is the first since the interrupt.
+    /// Returns the next completion of which the host is notified, and true if it is the first since the interrupt.
     pub fn tell(&mut self, now: Time) -> Option<(T, bool)> {
         if self.due()? > now {
             return None;
@@ -73,7 +73,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The adapter is asked when it or the drive has something to say, as the world does.
+        /// The adapter is asked when the adapter or the drive has an event, as in the world.
         #[test]
         fn a_completion_is_told_once_in_order_when_enough_are_there_or_the_timeout_is_over(
             gaves in prop::collection::vec(0..2_000_u64, 0..200),
@@ -100,7 +100,7 @@ mod tests {
                 };
                 let now = due.max(clock);
                 clock = now;
-                // An interrupt that is due comes before what the drive does next.
+                // A due interrupt comes before the drive's next event.
                 match kept.tell(now) {
                     Some((number, first)) => {
                         of_one = if first { 1 } else { of_one + 1 };
@@ -115,13 +115,13 @@ mod tests {
                 }
                 prop_assert!(kept.completions.len() <= commands as usize);
             }
-            // None is lost, told twice or overtaken.
+            // No completion is lost, reported twice or overtaken.
             let numbers: Vec<usize> = told.iter().map(|(number, _)| *number).collect();
             prop_assert_eq!(numbers, (0..comes.len()).collect::<Vec<_>>());
             for (number, at) in &told {
                 let came = comes[*number];
                 prop_assert!(*at >= came && *at - came <= timeout, "{number}");
-                // With so many behind it there are enough.
+                // Once this number of completions has arrived, there are enough.
                 let enough = comes.get(number + commands as usize - 1);
                 prop_assert!(enough.is_none_or(|enough| at <= enough), "{number}");
             }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(kept.tell(ms(6)), Some(('a', true)));
         assert_eq!(kept.tell(ms(6)), Some(('b', false)));
         assert_eq!((kept.tell(ms(6)), kept.due()), (None, None));
-        // The count makes it at once, and a new timeout begins with the next.
+        // The number of completions causes an interrupt at once. A new timeout begins with the next completion.
         ['c', 'd', 'e']
             .into_iter()
             .for_each(|one| kept.push(ms(7), one));

@@ -1,4 +1,4 @@
-//! What is measured of the commands in a drive.
+//! Measurements of the commands in a drive.
 
 use crate::distribution::{Distribution, STEP};
 use headtime_engine::{CLASSES, DelayCounts, DriveTag, class_index};
@@ -6,46 +6,46 @@ use headtime_sched::nise::Metric;
 use headtime_sched::{NiseConfig, Op, Request};
 use headtime_units::{Nanos, Sectors, Time};
 
-/// The commands that drives completed after the warm-up, of all members together.
+/// Commands that drives completed after the warm-up, of all members together.
 ///
-/// Several requests can be merged into one command. What a drive with one command at a time would only show as zero is
-/// not recorded: delay counts, intervals and tags in use are those of deeper queues.
+/// Several requests can be merged into one command. For a drive with one command at a time, delay counts, intervals and tags in use would
+/// be trivial, so they are not recorded.
 #[derive(Clone, Debug)]
 pub struct Commands {
-    /// How many.
+    /// Number of commands.
     pub completed: u64,
-    /// Their sectors.
+    /// Sectors of these commands.
     pub sectors: u64,
-    /// Of them, such that ask for 4 KiB at most.
+    /// Commands of at most 4 KiB.
     pub one_page: u64,
-    /// Of them, such that ask for more than 50 sectors: what NISE calls large.
+    /// Commands of more than 50 sectors, which NISE calls large.
     pub large: u64,
-    /// The metric by which NISE tells loads apart, in sectors, as each command was completed: whatever the scheduler is.
+    /// NISE's metric for loads in sectors, at each completion. It is recorded for every scheduler.
     pub sequentiality: Counted,
-    /// By how many later commands each was overtaken.
+    /// Number of later commands that overtook each command.
     pub delays: Counted,
-    /// From one completion of a drive to its next.
+    /// Time from one completion of a drive to the next.
     pub intervals: Distribution,
-    /// From the drive's taking a command to its completion, by class of request.
+    /// Time from a command's arrival in the drive to its completion, by class of request.
     pub service: [Distribution; CLASSES],
-    /// Completion notifications, flushes' included: each is an interrupt of the host. Commands that were given up on had none.
+    /// Completion notifications, also of flushes. Each notification is an interrupt of the host. Commands that were given up had none.
     pub interrupts: u64,
     /// Tags in use, summed over every nanosecond.
     pub in_use: u128,
-    /// Time with so many tags in use as the engine has, and all the time that was measured.
+    /// Time with all tags of the engine in use, and the measured time.
     pub full: (Nanos, Nanos),
-    /// Of the first hundred windows of 10 ms, those in which at some time no tag was free, and all that there were.
+    /// Among the first hundred windows of 10 ms: windows in which at some time no tag was free, and all windows.
     pub full_windows: (u32, u32),
 }
 
-/// Sectors that NISE calls large.
+/// Sectors above which NISE calls a command large.
 const LARGE: u64 = 50;
 
-/// Of such windows the first [`WINDOWS`] are looked at for tags in use.
+/// Length of the windows, and the number of windows in which tags in use are checked.
 const WINDOW: Nanos = Nanos::from_millis(10);
 const WINDOWS: u64 = 100;
 
-/// A distribution of counts: as many smallest steps of a [`Distribution`].
+/// Distribution of counts. A count is recorded as a number of smallest steps of a [`Distribution`].
 #[derive(Clone, Debug)]
 pub struct Counted(Distribution);
 
@@ -58,29 +58,29 @@ impl Counted {
         self.0.record(STEP.saturating_mul(u64::from(count)));
     }
 
-    /// The count that `percent` of all do not exceed.
+    /// Returns the count that `percent` of all counts do not exceed.
     pub fn percentile(&self, percent: f64) -> f64 {
         let [value] = self.percentiles([percent]);
         value
     }
 
-    /// The same of several, which rise, in one go.
+    /// Returns several percentiles, of rising percents, in one pass.
     pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [f64; N] {
         let ms = self.0.percentiles_ms(percents);
         ms.map(|ms| ms * 1e6 / STEP.as_nanos() as f64)
     }
 
-    /// The mean; zero if there is none.
+    /// Returns the mean; zero if there are no counts.
     pub fn mean(&self) -> f64 {
         self.0.mean_ms() * 1e6 / STEP.as_nanos() as f64
     }
 
-    /// The largest; zero if there is none.
+    /// Returns the largest count; zero if there are no counts.
     pub fn max(&self) -> u64 {
         self.0.max().as_nanos() / STEP.as_nanos()
     }
 
-    /// The counts as points: a count, and the share of all that do not exceed it, 0 to 1.
+    /// Returns the distribution as points: a count, and the share of all counts (0 to 1) that do not exceed it.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let points = self.0.cumulative().into_iter();
         points
@@ -88,7 +88,7 @@ impl Counted {
             .collect()
     }
 
-    /// Adds what another has recorded.
+    /// Adds the counts of another distribution.
     pub fn add(&mut self, other: &Counted) {
         self.0.add(&other.0);
     }
@@ -112,7 +112,7 @@ impl Commands {
         }
     }
 
-    /// Adds those of another repeat.
+    /// Adds the commands of another repeat.
     pub fn add(&mut self, other: &Commands) {
         self.completed += other.completed;
         self.sectors += other.sectors;
@@ -132,13 +132,13 @@ impl Commands {
         self.full_windows.1 += other.full_windows.1;
     }
 
-    /// The share of the first hundred windows of 10 ms in which at some time no tag was free, 0 to 1.
+    /// Returns the share (0 to 1) of the first hundred windows of 10 ms in which at some time no tag was free.
     pub fn full_windows_share(&self) -> f64 {
         let (full, all) = self.full_windows;
         f64::from(full) / f64::from(all.max(1))
     }
 
-    /// Tags in use, in the mean over the time; zero where no time was measured.
+    /// Returns the mean number of tags in use over the measured time; zero if no time was measured.
     pub fn tags_in_use(&self) -> f64 {
         match self.full.1 {
             Nanos::ZERO => 0.0,
@@ -146,7 +146,7 @@ impl Commands {
         }
     }
 
-    /// The share of the time in which no tag was free, 0 to 1; zero where no time was measured.
+    /// Returns the share of the time (0 to 1) in which no tag was free; zero if no time was measured.
     pub fn full_share(&self) -> f64 {
         match self.full.1 {
             Nanos::ZERO => 0.0,
@@ -164,7 +164,7 @@ struct Sent {
     flush: bool,
 }
 
-/// Watches the commands of one drive.
+/// Observer of one drive's commands.
 #[derive(Debug)]
 pub(crate) struct CommandWatch {
     depth: u32,
@@ -173,13 +173,13 @@ pub(crate) struct CommandWatch {
     in_drive: u32,
     counts: DelayCounts,
     metric: Metric,
-    /// When a command was last completed.
+    /// Time of the last completion.
     completed: Option<Time>,
-    /// Until when tags in use were summed up.
+    /// Time up to which tags in use are summed.
     summed: Time,
-    /// Since when as many commands as ever are in the drive.
+    /// Time since which all tags are in use; `None` if a tag is free.
     full_since: Option<Time>,
-    /// A bit for each window of [`WINDOW`] in which that was so.
+    /// A bit for each window of [`WINDOW`] in which at some time no tag was free.
     full_windows: u128,
 }
 
@@ -199,7 +199,7 @@ impl CommandWatch {
         }
     }
 
-    /// Sums up the tags that were in use until now.
+    /// Adds the tags that were in use since the last sum.
     #[inline]
     fn sum(&mut self, now: Time, from: Time, all: &mut Commands) {
         let span = now.saturating_since(self.summed.max(from)).as_nanos();
@@ -247,12 +247,12 @@ impl CommandWatch {
         }
     }
 
-    /// Bytes of a command that was issued and has not completed.
+    /// Returns the bytes of a command that was issued and has not completed.
     pub fn bytes(&self, tag: DriveTag) -> u64 {
         self.sent[tag.index()].sectors.bytes(self.sector_bytes)
     }
 
-    /// Notes that the drive is done with a command; it counts from `from` on.
+    /// Notes that the drive is done with a command. The command counts if it ends at `from` or later.
     #[inline]
     pub fn completed(&mut self, now: Time, tag: DriveTag, from: Time, all: &mut Commands) {
         let sent = self.sent[tag.index()];
@@ -285,7 +285,7 @@ impl CommandWatch {
         let bytes = sent.sectors.bytes(self.sector_bytes);
         all.one_page += u64::from(bytes <= 4096);
         all.large += u64::from(bytes > LARGE * 512);
-        // No request is so long that its size does not fit.
+        // Sizes of requests fit into 32 bits.
         all.sequentiality.record(self.metric.sectors() as u32);
     }
 
@@ -359,7 +359,7 @@ mod tests {
         );
     }
 
-    /// NISE's own metric, also of what is not under NISE.
+    /// NISE's own metric, recorded for every scheduler.
     #[test]
     fn the_sequentiality_of_what_was_sent_follows_the_sizes() {
         let (mut watch, mut all) = (CommandWatch::new(1, 512), Commands::new());
@@ -386,7 +386,7 @@ mod tests {
             watch.completed(at(until), DriveTag(0), at(1000), &mut all);
             watch.completed(at(until), DriveTag(1), at(1000), &mut all);
         };
-        // Before the warm-up is over; windows 0 and 1 once it is; window 3 twice; 99 and what is behind it.
+        // A span before the end of the warm-up; windows 0 and 1 after it; window 3 twice; window 99 and a time after the last window.
         for (from, until) in [
             (0, 900),
             (999, 1015),

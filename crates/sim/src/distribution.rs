@@ -1,20 +1,20 @@
-//! Distributions of spans of time, which are added to for every request.
+//! Distributions of durations. Every request adds to several distributions.
 
 use headtime_units::Nanos;
 use std::ops::Range;
 
-/// A distribution of spans of time.
+/// Distribution of durations.
 ///
-/// Mean, least and most are exact. Percentiles are those of a histogram over steps of 100 ns with two or three
-/// significant digits: counts lie as in an HdrHistogram, and what is said of them is the same.
+/// Mean, least and most are exact. Percentiles come from a histogram with steps of 100 ns and two or three significant digits. Counts lie
+/// as in an HdrHistogram, and the results are the same.
 ///
-/// Source: G. Tene, HdrHistogram. Not its implementation, since each request is recorded five times: to record takes a
-/// fifth of the instructions here, and was a twentieth of a simulation.
+/// Source: G. Tene, HdrHistogram. The implementation is not HdrHistogram's, since each request is recorded five times. A record takes a
+/// fifth of the instructions here. With HdrHistogram it was a twentieth of a simulation.
 #[derive(Clone, Debug)]
 pub struct Distribution {
     counts: Counts,
-    /// Of the values in steps below 2 to the power of this plus 1, each has a count of its own; then 2 to the power of
-    /// this many counts are for twice as many values, and so on.
+    /// Exponent of the histogram's layout. Values below 2 to the power of `half_bits + 1` steps have a count each. Each further group of 2
+    /// to the power of `half_bits` counts covers values twice as coarsely.
     half_bits: u32,
     count: u64,
     sum: u128,
@@ -26,12 +26,11 @@ pub struct Distribution {
 /// for a compact histogram.
 pub(crate) const STEP: Nanos = Nanos::from_nanos(100);
 
-/// The most spans of a small histogram, of which a count could be that of all; in tests so few that
-/// there are more.
+/// Most durations of a small histogram, in which a single count may reach this number. Tests use a small number, so that they exceed it.
 const SMALL_MAX: u64 = if cfg!(test) { 100 } else { u32::MAX as u64 };
 
-/// What was recorded, by steps. A run has hundreds of these, and each request changes counts here and there
-/// in some of them: with counts of half the size twice as many fit into the processor's caches.
+/// Counts by step. A run has hundreds of histograms, and each request changes counts here and there in some of them. With counts of half
+/// the size, twice as many fit into the processor's caches.
 #[derive(Clone, Debug)]
 enum Counts {
     Small(Vec<u32>),
@@ -46,7 +45,7 @@ impl Counts {
         }
     }
 
-    /// The counts of a range, in order.
+    /// Returns the counts of a range, in order.
     fn iter(&self, range: Range<usize>) -> impl Iterator<Item = u64> {
         let (small, large): (&[u32], &[u64]) = match self {
             Counts::Small(counts) => (&counts[range], &[]),
@@ -56,7 +55,7 @@ impl Counts {
         small.chain(large.iter().copied())
     }
 
-    /// Makes room for so many counts.
+    /// Makes room for `len` counts.
     #[cold]
     fn grow(&mut self, len: usize) {
         match self {
@@ -72,7 +71,7 @@ impl Counts {
 }
 
 impl Distribution {
-    /// An empty one of 2 or 3 significant digits.
+    /// Returns an empty distribution of 2 or 3 significant digits.
     pub(crate) fn new(digits: u8) -> Distribution {
         let values = 2 * 10_u32.pow(u32::from(digits));
         Distribution {
@@ -85,13 +84,13 @@ impl Distribution {
         }
     }
 
-    /// Records a span.
+    /// Records a duration.
     ///
-    /// Not in its five callers, which with a copy each would take more room in the processor's first cache than the calls take time.
+    /// The function is not inlined into its five callers. Five copies would fill much of the processor's first cache, and a call is cheap.
     #[inline(never)]
     pub(crate) fn record(&mut self, span: Nanos) {
         let index = self.index(span.as_nanos() / STEP.as_nanos());
-        // The rule, for which there is room without further ado.
+        // The usual case: the count exists and cannot overflow.
         if let Counts::Small(counts) = &mut self.counts
             && self.count < SMALL_MAX
             && let Some(count) = counts.get_mut(index)
@@ -108,7 +107,7 @@ impl Distribution {
         self.record_many(span, 1);
     }
 
-    /// Records a span that `times` requests took.
+    /// Records a duration that `times` requests took.
     #[inline]
     pub(crate) fn record_many(&mut self, span: Nanos, times: u64) {
         if times == 0 {
@@ -119,12 +118,12 @@ impl Distribution {
         }
         let index = self.index(span.as_nanos() / STEP.as_nanos());
         if index >= self.counts.len() {
-            // To the end of the values that are counted as coarsely.
+            // Grows to the end of the values of the same coarseness.
             self.counts
                 .grow(((index >> self.half_bits) + 1) << self.half_bits);
         }
         match &mut self.counts {
-            // Together they are few enough.
+            // All counts together fit into 32 bits.
             Counts::Small(counts) => counts[index] += times as u32,
             Counts::Large(counts) => counts[index] += times,
         }
@@ -139,21 +138,21 @@ impl Distribution {
         self.most = self.most.max(span);
     }
 
-    /// Where values of so many steps are counted.
+    /// Returns the index of the count for a value in steps.
     #[inline]
     fn index(&self, steps: u64) -> usize {
         let coarse = (steps >> self.half_bits | 1).ilog2();
         ((coarse as usize) << self.half_bits) + (steps >> coarse) as usize
     }
 
-    /// The least and the greatest value that are counted there, in steps.
+    /// Returns the least and the greatest value of a count, in steps.
     fn values(&self, index: usize) -> (u64, u64) {
         let coarse = (index >> self.half_bits).saturating_sub(1);
         let first = ((index - (coarse << self.half_bits)) as u64) << coarse;
         (first, first + ((1 << coarse) - 1))
     }
 
-    /// From where to where the counts are that are not zero.
+    /// Returns the range from the first to the last count that is not zero.
     fn recorded(&self) -> Range<usize> {
         let index = |span: Nanos| self.index(span.as_nanos() / STEP.as_nanos());
         match self.count {
@@ -162,12 +161,12 @@ impl Distribution {
         }
     }
 
-    /// How many spans were recorded.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Adds what another distribution of as many digits has recorded.
+    /// Adds the durations of another distribution with the same number of digits.
     pub fn add(&mut self, other: &Distribution) {
         assert_eq!(self.half_bits, other.half_bits, "they have as many digits");
         self.count += other.count;
@@ -182,7 +181,7 @@ impl Distribution {
         match &mut self.counts {
             Counts::Small(all) => {
                 let all = all[range].iter_mut().zip(more);
-                // Together they are few enough.
+                // All counts together fit into 32 bits.
                 all.for_each(|(all, more)| *all += more as u32);
             }
             Counts::Large(all) => {
@@ -195,7 +194,7 @@ impl Distribution {
         self.most = self.most.max(other.most);
     }
 
-    /// The mean in milliseconds; zero if there is nothing.
+    /// Returns the mean in milliseconds; zero without durations.
     pub fn mean_ms(&self) -> f64 {
         match self.count() {
             0 => 0.0,
@@ -203,18 +202,18 @@ impl Distribution {
         }
     }
 
-    /// The longest span; zero if there is none.
+    /// Returns the longest duration; zero without durations.
     pub fn max(&self) -> Nanos {
         self.most
     }
 
-    /// The span that `percent` of all do not exceed, in milliseconds; zero if there is none.
+    /// Returns the duration that `percent` of all durations do not exceed, in milliseconds; zero without durations.
     pub fn percentile_ms(&self, percent: f64) -> f64 {
         let [value] = self.percentiles_ms([percent]);
         value
     }
 
-    /// The same of several, which rise, in one go.
+    /// Returns several percentiles, of rising percents, in one pass.
     pub fn percentiles_ms<const N: usize>(&self, percents: [f64; N]) -> [f64; N] {
         let range = self.recorded();
         let (begin, mut below) = (range.start, 0);
@@ -231,13 +230,12 @@ impl Distribution {
             }
             let (first, last) = at.map_or((0, 0), |index| self.values(index));
             let steps = if share == 0.0 { first } else { last };
-            // The end of the last step of all may lie beyond 64 bits.
+            // The end of the very last step may exceed 64 bits.
             STEP.saturating_mul(steps).min(self.most).as_millis_f64()
         })
     }
 
-    /// The same of one, as if the spans within a step of the histogram were spread evenly over it: of many requests it is better known than
-    /// by the step.
+    /// Returns a percentile as if the durations within a step were spread evenly. With many requests this is more exact than the step.
     pub fn percentile_between_ms(&self, percent: f64) -> f64 {
         let wanted = (percent / 100.0).min(1.0) * self.count as f64;
         let range = self.recorded();
@@ -256,8 +254,7 @@ impl Distribution {
         0.0
     }
 
-    /// The distribution as points: a span in milliseconds, and the share of all that do not exceed
-    /// it, 0 to 1.
+    /// Returns the distribution as points: a duration in milliseconds, and the share of all durations (0 to 1) that do not exceed it.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let mut below = 0;
         let range = self.recorded();
@@ -283,7 +280,7 @@ mod tests {
     fn a_percentile_between_steps_is_nearer_than_a_step() {
         let mut two = Distribution::new(2);
         assert_eq!(two.percentile_between_ms(99.0), 0.0);
-        // 1 to 200,000 us, of each one.
+        // Each of 1 to 200,000 us once.
         for us in 1..=200_000 {
             two.record(Nanos::from_micros(us));
         }
@@ -298,7 +295,7 @@ mod tests {
 
     const PERCENTS: [f64; 7] = [0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0];
 
-    /// What is said of a distribution.
+    /// Returns all results of a distribution.
     fn said(of: &Distribution) -> (u64, f64, Nanos, Vec<f64>, Vec<(f64, f64)>) {
         let percentiles = of.percentiles_ms(PERCENTS).to_vec();
         let each = PERCENTS.map(|percent| of.percentile_ms(percent));
@@ -307,7 +304,7 @@ mod tests {
         (count, mean, of.max(), percentiles, of.cumulative())
     }
 
-    /// What the library says.
+    /// Returns the same results from the library.
     fn library(spans: &[u64], digits: u8) -> (Vec<f64>, Vec<(f64, f64)>) {
         let mut histogram = Histogram::<u64>::new(digits).expect("0 to 5 digits are allowed");
         let steps = spans.iter().map(|span| span / STEP.as_nanos());
@@ -331,7 +328,7 @@ mod tests {
         let span = prop_oneof![0..1_000_u64, 0..1_000_000_000_u64, any::<u64>()];
         prop_oneof![
             prop::collection::vec(span, 0..150),
-            // Many of one length.
+            // Many durations of one length.
             (any::<u64>(), 0..250_usize).prop_map(|(span, many)| vec![span; many]),
         ]
     }

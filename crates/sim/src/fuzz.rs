@@ -1,12 +1,15 @@
 //! A swarm of random runs under an audit.
 //!
-//! Each seed draws a drive, its firmware, requests, settings and faults. Then arrivals
-//! stop, and the queue must drain: nothing lost, nothing served twice, nothing out of order, every
-//! instant of the arm accounted for. Half of the seeds have a gate, which changes while it runs; no command may be
-//! overtaken in the drive more often than the gate promises. A third of the seeds draw at the ends of the ranges: times of
-//! nothing, of a nanosecond and of ten years, and a beginning hundreds of years after the start. In a fifth an adapter keeps
-//! completions back. A third of the runs have a scan in the background, which delivers each block once. The run is made twice, and its log must come out the same byte for byte; then the log is replayed, and the
-//! engine must decide the same.
+//! Each seed draws a drive, its firmware, requests, settings and faults. Then arrivals stop, and the queue must drain: nothing lost,
+//! nothing served twice, nothing out of order, every instant of the arm accounted for. The shares of the seeds are:
+//!
+//! - A half has a gate, which changes while the run goes on. No command may be overtaken in the drive more often than the gate promises.
+//! - A third draws at the ends of the ranges: times of nothing, of a nanosecond and of ten years, and a beginning hundreds of years after
+//! the start.
+//! - In a fifth an adapter holds completions back.
+//! - A third has a scan in the background, which delivers each block once.
+//!
+//! The run is made twice, and its log must come out the same byte for byte. Then the log is replayed, and the engine must decide the same.
 
 mod load;
 mod overtaken;
@@ -31,50 +34,50 @@ use scan::ScanPlan;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// What one seed drew and what came of it.
+/// Draws of one seed, and results of its run.
 #[derive(Debug)]
 pub struct Fuzzed {
-    /// What was drawn, for people: one line.
+    /// Description of the draws, for people: one line.
     pub drawn: String,
-    /// Requests made.
+    /// Number of requests.
     pub requests: u64,
-    /// What was measured.
+    /// Results of the run.
     pub report: Report,
     /// The log of the run.
     pub log: String,
 }
 
-/// How the engine of a run was made, for the settings of its log.
+/// Parts of a run's engine, for the settings of its log.
 #[derive(Debug)]
 pub struct Stack<'a> {
-    /// Its scheduler.
+    /// The scheduler.
     pub scheduler: &'a Spec,
     /// The engine.
     pub engine: EngineSpec,
-    /// The drive, by which schedulers that ask for it predict positions.
+    /// Profile of the drive, from which schedulers with predictions compute positions.
     pub profile: &'a Profile,
-    /// What schedulers that ask for it are told of service times.
+    /// Service times for schedulers that use a curve.
     pub curve: ServiceCurve,
 }
 
-/// What a run showed that must not be.
+/// Fault that a run has shown.
 #[derive(Debug, thiserror::Error)]
 #[error("seed {seed}: {problem}\n  drawn: {drawn}")]
 pub struct Failure {
-    /// Makes the same run again.
+    /// Seed that makes the same run again.
     pub seed: u64,
-    /// What was drawn.
+    /// Description of the draws.
     pub drawn: String,
-    /// What is wrong.
+    /// Description of the fault.
     pub problem: String,
 }
 
-/// What is changed while a run goes on.
+/// Change during a run.
 enum Change {
     Scheduler(Spec),
     Gate(GateSpec),
     Order(GateOrder),
-    /// One lane into another, of those that there are then.
+    /// Drains one lane into another, if both exist at that time.
     Drain(Lane, Lane),
 }
 
@@ -89,7 +92,7 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// What is drawn before the run.
+/// Draws for a run.
 struct Plan {
     profile: Profile,
     config: Config,
@@ -101,17 +104,17 @@ struct Plan {
     timeout: Option<Nanos>,
     coalesce: Option<Coalesce>,
     scan: Option<ScanPlan>,
-    /// When everything must be over, at the latest.
+    /// Latest time at which all requests must be over.
     drains_within: Nanos,
     drive_seed: u64,
     drawn: String,
 }
 
-/// Makes the run of one seed, whose log has these settings of its stack.
+/// Makes the run of one seed. `settings` returns the settings of its stack for the log.
 ///
 /// # Errors
 ///
-/// What must not be; the failure names the seed and what was drawn.
+/// If the run shows a fault. The failure names the seed and the draws.
 pub fn one(
     seed: u64,
     settings: impl Fn(&Stack<'_>) -> Vec<(String, String)>,
@@ -196,7 +199,7 @@ fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
         .expect("a registered policy with default options can be built")
 }
 
-/// The gate, and the schedulers of its lanes after the first.
+/// Returns the gate, and the schedulers of its lanes after the first.
 fn gated(plan: &Plan) -> Option<Gated> {
     let gate = plan.gate.build(&plan.config);
     let gate = gate.expect("it was drawn for this depth")?;
@@ -205,7 +208,7 @@ fn gated(plan: &Plan) -> Option<Gated> {
     Some((gate, others))
 }
 
-/// What is ordered while the run goes on. A change of scheduler is one in each lane that there is then.
+/// Returns the orders of a run. A change of scheduler is an order for each lane that exists at that time.
 fn orders(plan: &Plan) -> Vec<(Time, Order)> {
     let member = Member::default();
     let mut lanes = gated(plan).map_or(1, |(gate, _)| gate.lanes());
@@ -251,8 +254,7 @@ fn orders(plan: &Plan) -> Vec<(Time, Order)> {
     orders
 }
 
-/// Service times that are like those of a drive, and not this one's: a turn, and up to another for
-/// the longest way.
+/// Returns service times of a made-up drive: a turn, and up to another turn for the longest distance.
 fn curve(profile: &Profile) -> ServiceCurve {
     let capacity = profile.geometry.capacity;
     let points = vec![
@@ -421,8 +423,8 @@ fn draw(seed: u64) -> Plan {
                 }
                 1 => Fault::Stall(Nanos::from_millis(random.below(2_000))),
                 _ => {
-                    // A drive that swallows a command needs a host that gives up on it.
-                    // A day, in which schedulers that wait for it look again every second.
+                    // A drive that loses a command needs a host that gives up on the command.
+                    // With a timeout of a day, schedulers that wait for the command check again every second.
                     let long = ends && random.chance(50);
                     let span = Nanos::from_secs(if long { 86_400 } else { 10 });
                     timeout = timeout.or(Some(span));
@@ -476,19 +478,18 @@ fn draw(seed: u64) -> Plan {
     for (at, fault) in &faults {
         let _ = write!(drawn, ", {fault:?} at {at}");
     }
-    // No access takes 200 ms, retries of a bad sector included; a lost command takes its timeout.
+    // No access takes 200 ms, retries of a bad sector included. A lost command takes its timeout.
     let slowest = Nanos::from_millis(200) * requests.len() as u64 * 2;
     let lost = timeout
         .unwrap_or(Nanos::ZERO)
         .saturating_mul(2 * faults.len() as u64);
     let stalls = Nanos::from_secs(2) * faults.len() as u64;
-    // The last few requests, those behind each flush, and what is tried again may wait for the timer of
-    // the plug.
+    // The last requests, requests after a flush and retries may wait for the timer of the plug.
     let plugged = config
         .plug
         .map_or(Nanos::ZERO, |plug| plug.timeout)
         .saturating_mul(2 * requests.len() as u64);
-    // A scheduler may wait behind each of them for as long as it was told to.
+    // A scheduler may wait after each request for as long as its options say.
     let held = scheduler
         .longest_option()
         .saturating_mul(2 * requests.len() as u64);
@@ -518,7 +519,7 @@ fn draw(seed: u64) -> Plan {
     }
 }
 
-/// What firmware may do besides the shortest positioning time first. In every third none of it.
+/// Draws the firmware's rules besides shortest positioning time first. A third of the draws has none of these rules.
 fn draw_firmware(random: &mut Random, queue: &mut QueueSpec) {
     if random.chance(30) {
         queue.stream_cap = Nanos::from_millis(random.below(4_000));
@@ -531,10 +532,10 @@ fn draw_firmware(random: &mut Random, queue: &mut QueueSpec) {
     queue.ncq_prio = random.chance(30);
 }
 
-/// Thresholds of age.
+/// Values for age thresholds.
 const AGE_TH: [u64; 6] = [0, 1, 5, 30, 90, 1000];
 
-/// An order of a plan, near this time.
+/// Draws an order near a time.
 fn draw_order(random: &mut Random, at: Time) -> GateOrder {
     let lane = Lane(random.below(5) as u8);
     match random.below(3) {
@@ -554,7 +555,7 @@ fn draw_order(random: &mut Random, at: Time) -> GateOrder {
     }
 }
 
-/// A gate that fits an engine of this depth.
+/// Draws a gate that fits an engine of this depth.
 fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
     let text = match random.below(9) {
@@ -594,7 +595,7 @@ fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     text.parse().expect("in range")
 }
 
-/// A policy that chooses among schedulers: those that it has by itself, or two drawn ones.
+/// Draws the schedulers of a policy that chooses among schedulers: the policy's defaults, or two drawn schedulers.
 fn among(random: &mut Random, policy: Spec, names: &[&str]) -> Spec {
     if random.chance(50) {
         return policy;
@@ -612,7 +613,7 @@ fn among(random: &mut Random, policy: Spec, names: &[&str]) -> Spec {
     text.parse().expect("registered names")
 }
 
-/// The scheduler with options at the ends of their ranges, or just inside.
+/// Draws options at the ends of their ranges, or just inside.
 fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
     let mut text = scheduler.to_string();
     for (option, default) in scheduler.options() {
@@ -634,8 +635,8 @@ fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
     text.parse().expect("in range")
 }
 
-/// A plug with a timeout at an end, or none. With the longest timeout few requests remain: all of
-/// them, and their retries, can wait for its end within the length of a run. A crowd never gets the longest.
+/// Draws a plug with a timeout at an end of its range, or no plug. With the longest timeout only five requests remain: all of them, and
+/// their retries, can wait for the timeout within the length of a run. A crowd never gets the longest timeout.
 fn plug_at_an_end(
     random: &mut Random,
     requests: &mut Vec<(Time, NewRequest)>,
@@ -655,7 +656,7 @@ fn plug_at_an_end(
     Some(Plug { requests, timeout })
 }
 
-/// Makes requests at the times planned.
+/// Source that makes requests at the planned times.
 struct Scripted<'a> {
     requests: &'a [(Time, NewRequest)],
     next: usize,
@@ -703,7 +704,7 @@ mod tests {
         }
     }
 
-    /// Thousands open at a time, under as many schedulers as there are seeds.
+    /// Thousands of requests are open at a time, under as many schedulers as there are seeds.
     #[test]
     fn seeds_with_a_crowd_hold() {
         let crowded = (2_000..).filter(|seed| draw(*seed).drawn.contains("Crowd"));
@@ -713,7 +714,7 @@ mod tests {
         }
     }
 
-    /// Each outcome that a gate may bring about shows in the logs of the first seeds that have one.
+    /// Each outcome of a gate shows in the logs of the first seeds with a gate that changes.
     #[test]
     fn seeds_with_a_gate_that_changes_hold() {
         let gated = (3_000..).filter(|seed| {
@@ -756,8 +757,8 @@ mod tests {
         assert!(drained > 20, "{drained}");
     }
 
-    /// Scans of the first seeds that have one read and write, before requests, alone, queued, and outright. What goes in a client's command is rare
-    /// among so few requests; `tests/freeblock` has it.
+    /// The first seeds with a scan show requests before a client's request, alone, queued and at foreground priority. Blocks in a client's
+    /// command are rare among so few requests; `tests/freeblock` covers them.
     #[test]
     fn seeds_with_a_scan_hold() {
         let scanned = (6_000..).filter(|seed| draw(*seed).scan.is_some());

@@ -3,7 +3,7 @@
 //! A run is a function of its [`Setup`]: the same setup gives the same [`Report`] and the same log,
 //! byte for byte, on every machine.
 //!
-//! What is not here: policies, the disk model, files, printing.
+//! Policies, the disk model, files and printing are in other crates.
 
 mod bus;
 mod coalesce;

@@ -1,4 +1,4 @@
-//! What is measured of the requests of a run.
+//! Measurements of the requests of a run.
 
 use crate::distribution::Distribution;
 use headtime_engine::{Finished, Outcome};
@@ -7,14 +7,14 @@ use headtime_units::{Nanos, Time};
 use headtime_workload::Returned;
 use std::collections::BTreeMap;
 
-/// The requests of one kind that finished.
+/// Finished requests of one kind.
 #[derive(Clone, Debug)]
 pub struct Got {
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes, without those of requests that failed.
+    /// Bytes of the requests that succeeded.
     pub bytes: u64,
-    /// Arrival to completion. Percentiles have two significant digits.
+    /// Times from arrival to completion. Percentiles have two significant digits.
     pub response: Distribution,
 }
 
@@ -37,32 +37,32 @@ impl Got {
     }
 }
 
-/// What one origin got.
+/// Measurements of one origin.
 #[derive(Clone, Debug)]
 pub struct PerOrigin {
-    /// Who.
+    /// The origin.
     pub origin: Origin,
-    /// Its reads, if one has finished; so for the others. A kind that does not occur takes no memory,
-    /// as there may be a million origins.
+    /// The origin's finished reads; `None` if no read has finished. A kind without requests takes no memory, since there may be a million
+    /// origins.
     pub reads: Option<Box<Got>>,
-    /// Its writes.
+    /// The origin's finished writes, as for reads.
     pub writes: Option<Box<Got>>,
-    /// Its flushes and discards.
+    /// The origin's finished flushes and discards, as for reads.
     pub others: Option<Box<Got>>,
-    /// Arrival of its first request, or the end of the warm-up if that is later.
+    /// Arrival of the origin's first request, or the end of the warm-up if that is later.
     pub first: Time,
-    /// End of its last request; the end of the measurement if it has requests unfinished then.
+    /// End of the origin's last request; the end of the measurement if requests are unfinished then.
     pub last: Time,
     /// Requests that were unfinished at the end of the measurement.
     pub unfinished: u64,
-    /// How long the oldest of them had waited.
+    /// Age of the oldest unfinished request.
     pub oldest_unfinished: Nanos,
-    /// When the last of its requests that is finished went to the drive.
+    /// Latest time at which one of the finished requests went to the drive.
     issued: Option<Time>,
 }
 
 impl PerOrigin {
-    /// All its requests that finished, whatever their kind.
+    /// Returns the finished requests of all kinds.
     pub fn all(&self) -> Got {
         let mut all = Got::default();
         for got in self.kinds() {
@@ -80,8 +80,8 @@ impl PerOrigin {
         self.kinds().map(|got| got.bytes).sum()
     }
 
-    /// Bytes per second from [`PerOrigin::first`] to [`PerOrigin::last`], in MB/s: over the time in
-    /// which it had something to ask for. An origin that was never served has a throughput of zero.
+    /// Returns the bytes per second from [`PerOrigin::first`] to [`PerOrigin::last`], in MB/s: over the time in which the origin had
+    /// requests. An origin that was never served has a throughput of zero.
     pub fn throughput_mb_s(&self) -> f64 {
         rate(
             self.bytes() as f64 / 1e6,
@@ -98,48 +98,46 @@ fn rate(amount: f64, span: Nanos) -> f64 {
     }
 }
 
-/// What was measured of all requests that finished after the warm-up.
+/// Measurements of all requests that finished after the warm-up.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// When measuring began: the end of the warm-up.
+    /// Start of the measurement: the end of the warm-up.
     pub from: Time,
-    /// When measuring ended: when the last request finished, or at the limit of the run.
+    /// End of the measurement: the end of the last request, or the limit of the run.
     pub until: Time,
-    /// Requests finished.
+    /// Finished requests.
     pub requests: u64,
-    /// Of them, reads.
+    /// Finished reads.
     pub reads: u64,
-    /// Of them, such that ended with an error.
+    /// Requests that ended with an error.
     pub failed: u64,
     /// Bytes read and written without error.
     pub bytes: u64,
-    /// Arrival to completion.
+    /// Times from arrival to completion.
     pub response: Distribution,
-    /// Arrival to the drive.
+    /// Times from arrival to the drive.
     pub queue: Distribution,
-    /// The drive to completion.
+    /// Times from the drive to completion.
     pub device: Distribution,
-    /// Quiet periods: the time in which a scheduler sees no request of an origin, from when it
-    /// dispatched the last one to when the next one arrives (FAST'11 section 3.3). Where a drive
-    /// that holds several requests of an origin completes them in another order, a period may be
-    /// missed or counted too long.
+    /// Quiet periods: times in which a scheduler has no request of an origin, from the dispatch of its last request to the arrival of the
+    /// next request (FAST'11 section 3.3). If a drive completes several requests of an origin in another order, a period may be missed or
+    /// counted too long.
     pub quiet: Distribution,
-    /// Calls of processes, from when they were made to when they returned, whether they made one request, several or
-    /// none: what the NCQ paper calls transactions.
+    /// Times of processes' calls from start to return. A call made one request, several or none. The NCQ paper speaks of transactions.
     pub calls: Distribution,
-    /// By origin: all that had requests finished or unfinished in the time measured.
+    /// Measurements of each origin that had finished or unfinished requests in the measured time.
     pub origins: Vec<PerOrigin>,
     /// Requests that were unfinished at the end of the measurement.
     pub unfinished: u64,
-    /// How long the oldest of them had waited.
+    /// Age of the oldest unfinished request.
     pub oldest_unfinished: Nanos,
     sector_bytes: u32,
     index: BTreeMap<Origin, usize>,
-    /// The origin that was last found, of those whose numbers end alike.
+    /// Index of the origin that was found last, by the low bits of the origin's numbers.
     recent: Box<[u32; RECENT]>,
 }
 
-/// How many origins are found without a search; a power of two.
+/// Number of origins that are found without a search; a power of two.
 const RECENT: usize = 256;
 
 impl Measured {
@@ -266,23 +264,23 @@ impl Measured {
         self.origins.sort_by_key(|origin| origin.origin);
     }
 
-    /// The time measured: from the end of the warm-up to the end of the last request or the limit.
+    /// Returns the measured time: from the end of the warm-up to the end of the last request, or to the limit.
     pub fn span(&self) -> Nanos {
         self.until.saturating_since(self.from)
     }
 
-    /// Bytes per second, in MB/s.
+    /// Returns the throughput in MB/s.
     pub fn throughput_mb_s(&self) -> f64 {
         rate(self.bytes as f64 / 1e6, self.span())
     }
 
-    /// Requests per second.
+    /// Returns the requests per second.
     pub fn iops(&self) -> f64 {
         rate(self.requests as f64, self.span())
     }
 
-    /// Jain's fairness index of the origins' throughputs, 1/n (one of n has all) to 1 (all have the
-    /// same); 1 if there are none. Who starves counts with a throughput of zero. (Jain, Chiu, Hawe, DEC-TR-301, 1984.)
+    /// Returns Jain's fairness index of the origins' throughputs, from 1/n (one of n has all) to 1 (all have the same); 1 if there are no
+    /// origins. A starved origin counts with a throughput of zero. (Jain, Chiu, Hawe, DEC-TR-301, 1984.)
     pub fn fairness(&self) -> f64 {
         let rates: Vec<f64> = self
             .origins

@@ -1,4 +1,4 @@
-//! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to whatever comes next.
+//! A run of the simulated world: [`Core`]'s loop with a virtual clock, which jumps to the next event.
 
 use crate::Measured;
 use crate::bus::Bus;
@@ -21,50 +21,49 @@ use std::collections::VecDeque;
 use std::num::NonZero;
 use std::ops::ControlFlow;
 
-/// A run to be.
+/// Inputs of a run.
 pub struct Setup<'a> {
     /// The members of the volume: one, or as many as `map` has.
     pub stations: Vec<Station>,
-    /// Where the volume's sectors lie; on the only member if `None`.
+    /// Layout of the volume's sectors. `None` is for one member that has all sectors.
     pub map: Option<Box<dyn Map>>,
-    /// Who coordinates the members; nobody if `None`.
+    /// Coordinator of the members; `None` for none.
     pub conductor: Option<Box<dyn Conductor>>,
-    /// Bytes a second of a link that all drives share; none if `None`.
+    /// Rate in bytes per second of a link that all drives share; `None` without a link.
     pub bus: Option<NonZero<u64>>,
-    /// Who asks.
+    /// Source of requests.
     pub source: &'a mut dyn Source,
     /// Requests that finish earlier are not measured.
     pub warm_up: Nanos,
-    /// When to stop if the source does not end before; what is unfinished then is not measured.
+    /// End of the run if the source does not end before. Requests that are unfinished then are only counted.
     pub limit: Option<Nanos>,
-    /// Whether to stop when all jobs in the background are over, though the source has not ended.
+    /// True to stop when all jobs in the background are over, although the source has not ended.
     pub until_jobs: bool,
-    /// The most requests that may be unfinished; more, and the run ends with
-    /// [`RunError::Overload`]. At first 16,777,216, which take some gigabytes of memory.
+    /// Most unfinished requests. With more, the run ends with [`RunError::Overload`]. The default of 16,777,216 requests takes some
+    /// gigabytes of memory.
     pub unfinished_max: u64,
-    /// When to give up on a command that the drive does not answer; never if `None`.
+    /// Time after which a command that the drive does not answer is given up; `None` for never.
     pub timeout: Option<Nanos>,
-    /// What the engines are told, and when; in order of time.
+    /// Orders to the engines with their times, in order of time.
     pub orders: Vec<(Time, Order)>,
-    /// Whether to check the promises of the engine all along; slow.
+    /// True to audit the engine's promises during the run, which is slow.
     pub audit: bool,
-    /// Whether to record what the head does, for plots; costs memory.
+    /// True to record the movements of the heads for plots, which takes memory.
     pub record_spans: bool,
-    /// What the log says of the run before it begins: key (one word) and value (one line), whatever
-    /// is needed to build the engine again.
+    /// Settings that the log states before the run: key (one word) and value (one line). They hold all that is needed to build the engine
+    /// again.
     pub log_settings: Vec<(String, String)>,
-    /// Whether the scheduler is told of requests before they come, as far as the source knows.
+    /// True to notify the scheduler of requests before they arrive, as far as the source knows them.
     pub tell_ahead: bool,
     /// Receives the log of events and decisions, piece by piece.
     pub log: Option<&'a mut dyn FnMut(&str)>,
     /// Receives every event, command and swap, in the order of the log.
     pub observer: Option<Observer<'a>>,
-    /// Called now and then with the time simulated and the requests finished, for progress. Says
-    /// whether to go on.
+    /// Called now and then with the simulated time and the number of finished requests, to show progress. Returns whether the run goes on.
     pub progress: Option<Watch<'a>>,
 }
 
-/// A member of a volume: a drive with the engine before it.
+/// A member of a volume: a drive with its engine.
 pub struct Station {
     /// The drive, new.
     pub drive: Drive,
@@ -74,16 +73,16 @@ pub struct Station {
     pub scheduler: Box<dyn Scheduler>,
     /// The gate, and the schedulers of its lanes after the first. If `None` there is one lane, and a gate of fixed depth.
     pub gate: Option<Gated>,
-    /// Who asks for what goes with staged requests.
+    /// Job in the background; `None` for none.
     pub background: Option<Box<dyn Background>>,
-    /// When the engine is told of completions; of each at once if `None`.
+    /// Rule for completion notifications to the engine. Without a rule the engine is notified of each completion at once.
     pub coalesce: Option<Coalesce>,
-    /// What goes wrong with the drive, and when; in order of time.
+    /// Faults of the drive with their times, in order of time.
     pub faults: Vec<(Time, Fault)>,
 }
 
 impl Station {
-    /// A drive of which nothing fails, behind a gate of fixed depth, with no job in the background.
+    /// Returns a drive without faults, behind a gate of fixed depth, without a job in the background.
     pub fn new(drive: Drive, engine: Config, scheduler: Box<dyn Scheduler>) -> Station {
         Station {
             drive,
@@ -97,14 +96,14 @@ impl Station {
     }
 }
 
-/// Receives the time, whose engine it was, and what passed through it. Changes nothing in the run.
+/// Callback that receives the time, the member of the engine, and the event, command or swap. The callback changes nothing in the run.
 pub type Observer<'a> = &'a mut dyn FnMut(Time, Member, Seen<'_>);
 
-/// Who watches a run.
+/// Callback that watches a run.
 pub type Watch<'a> = &'a mut dyn FnMut(Time, u64) -> ControlFlow<()>;
 
 impl<'a> Setup<'a> {
-    /// A run to the end of the source, without warm-up, faults, log or anything else special.
+    /// Returns a run to the end of the source, with one drive, and with defaults otherwise.
     pub fn new(
         drive: Drive,
         engine: Config,
@@ -134,31 +133,31 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Report {
     /// The requests that finished after the warm-up.
     pub measured: Measured,
     /// The commands that the drives completed after the warm-up.
     pub commands: Commands,
-    /// Where the head time of all members went, from the end of the warm-up to the end of the run: that of the last
-    /// request, or the limit if something was unfinished then.
+    /// Head time of all members by use, from the end of the warm-up to the end of the run. The run ends with the last request, or at the
+    /// limit if a request is unfinished then.
     pub head_time: HeadTime,
-    /// What the engines did, warm-up included.
+    /// Counts of the engines, warm-up included.
     pub engine: Stats,
-    /// How often the schedulers of the run waited, and what came of it, warm-up included.
+    /// Number and results of the schedulers' waits, warm-up included.
     pub waits: WaitStats,
-    /// What was predicted of the commands, warm-up included; `None` if no scheduler asks where the head is.
+    /// Results of the predictions of commands, warm-up included; `None` if no scheduler tracks the head.
     pub predictions: Option<Predictions>,
     /// Counts of the conductor, warm-up included; `None` without a conductor.
     pub conducted: Option<Conducted>,
     /// The time simulated, warm-up included.
     pub simulated: Nanos,
-    /// Sectors that the drives have taken and not yet written at the end.
+    /// Sectors that the drives hold in their buffers and have not written at the end.
     pub dirty: Sectors,
-    /// By member: where its head time went, as for all.
+    /// Results of each member.
     pub members: Vec<MemberReport>,
-    /// By member: what the head did, in order of time; empty unless asked for.
+    /// Movements of each member's head, in order of time; empty unless recorded.
     pub spans: Vec<Vec<Span>>,
 }
 
@@ -171,7 +170,7 @@ pub struct MemberReport {
     pub issued: u64,
 }
 
-/// Why a run cannot be.
+/// Reason for which a run fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -181,17 +180,17 @@ pub enum RunError {
     /// The engine would send more commands than the drive takes.
     #[error("depth {depth} is more than the {drive} commands that the drive takes at a time")]
     Depth {
-        /// The engine's.
+        /// Commands that the engine sends at a time.
         depth: u32,
-        /// The drive's.
+        /// Commands that the drive takes at a time.
         drive: u32,
     },
     /// A request leaves the disk.
     #[error("request {cookie} asks for sectors {extent}; the drive has {capacity}")]
     PastEnd {
-        /// The source's name for it.
+        /// The source's cookie for the request.
         cookie: u64,
-        /// Its sectors.
+        /// Sectors of the request.
         extent: Extent,
         /// Sectors of the drive.
         capacity: Sectors,
@@ -199,80 +198,79 @@ pub enum RunError {
     /// A read or write is longer than drives take.
     #[error("request {cookie} asks for {} sectors at once; allowed are {}", extent.len, Sectors::REQUEST_MAX)]
     TooLong {
-        /// The source's name for it.
+        /// The source's cookie for the request.
         cookie: u64,
-        /// Its sectors.
+        /// Sectors of the request.
         extent: Extent,
     },
-    /// The run goes on beyond [`Time::LATEST`], divided by its drives: their times are added.
+    /// The run would go beyond [`Time::LATEST`], divided by the number of drives, whose times are added.
     #[error(
         "at {at}: what comes next is more than {} years from the start, and so far no run of {drives} drive{} goes",
         292 / drives,
         if *drives == 1 { "" } else { "s" }
     )]
     TooLate {
-        /// When the last thing happened.
+        /// Time of the last event.
         at: Time,
-        /// The drives of the run.
+        /// Number of drives in the run.
         drives: u64,
     },
-    /// Reads and writes come and finish, and time stands still.
+    /// Reads and writes arrive and finish, but no time passes.
     #[error(
         "at {at}: {finished} reads and writes have finished, and no time has passed: neither the drive nor whoever \
          asks takes any"
     )]
     Standstill {
-        /// When.
+        /// Time at which the run stands still.
         at: Time,
-        /// How many.
+        /// Number of reads and writes that have finished at that time.
         finished: u64,
     },
-    /// Requests come faster than the drive serves them, and for long.
+    /// Requests arrive faster than the drive serves them, for too long.
     #[error(
         "at {at}: {unfinished} requests are unfinished, and that is the most: they come faster than they are served"
     )]
     Overload {
-        /// When.
+        /// Time of the last arrival.
         at: Time,
-        /// How many.
+        /// Number of unfinished requests.
         unfinished: u64,
     },
     /// The audit found that the engine broke a promise: a bug.
     #[error("at {at}: {violation}")]
     Violation {
-        /// When.
+        /// Time of the violation.
         at: Time,
-        /// What.
+        /// The broken promise.
         violation: Violation,
     },
-    /// Nothing happens any more and requests are unfinished: a bug, or a drive that does not answer
-    /// and no timeout.
+    /// Nothing happens any more, but requests are unfinished. The cause is a bug, or a drive that does not answer and no timeout.
     #[error("at {at}: nothing happens any more, and {unfinished} requests are unfinished")]
     Stuck {
-        /// When.
+        /// Time of the last event.
         at: Time,
-        /// How many.
+        /// Number of unfinished requests.
         unfinished: u64,
     },
-    /// Who watched the run broke it off.
+    /// The watcher stopped the run.
     #[error("broken off at {at}")]
     BrokenOff {
-        /// When.
+        /// Time at which the run was stopped.
         at: Time,
     },
 }
 
-/// Progress is reported each time so many events have passed.
+/// Number of events between two calls for progress.
 const PROGRESS_EVENTS: u64 = 1 << 16;
 
-/// So many reads and writes may finish at one time. The buffer of a drive without overheads takes none
-/// to answer, and whoever asks again at once would do so for ever.
+/// Most reads and writes that may finish at one time. A drive without overheads answers from its buffer in no time. A client that asks
+/// again at once would then do so for ever.
 const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 
 /// Runs a workload on a drive under a scheduler until the source has ended and everything is
 /// finished, or until the limit.
 ///
-/// Of things that happen at the same time, faults come first; the rest in the order of [`Core`].
+/// Of events at the same time, faults come first. The others come in the order of [`Core`].
 ///
 /// # Panics
 ///
@@ -280,8 +278,8 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// If the configuration is out of range, at the first request that leaves the disk or is too long, if
-/// the run has no end that can be come to, and if a bug shows.
+/// If the configuration is out of range, if a request leaves the disk or is too long, if the run does not come to an end, or if a bug
+/// shows.
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let mut engines = Vec::with_capacity(setup.stations.len());
     let mut members = Vec::with_capacity(setup.stations.len());
@@ -368,12 +366,12 @@ pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     world.run(core, warm, (stop, setup.until_jobs), setup.progress)
 }
 
-/// What a member has beside its engine.
+/// State of a member beside its engine.
 struct Stage {
     drive: Drive,
     /// Completions whose data are still on the shared link, with the times at which they are across, in order.
     crossing: VecDeque<(Time, drive::Completion)>,
-    /// Completions that the engine does not know of.
+    /// Completions of which the engine has not been notified.
     kept: Option<Box<Kept<drive::Completion>>>,
     commands: commands::CommandWatch,
     faults: VecDeque<(Time, Fault)>,
@@ -382,7 +380,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// When something next happens in the drive, or the engine is told of what has.
+    /// Returns the time of the drive's next event, or of the engine's next notification.
     #[inline]
     fn next_event(&self) -> Option<Time> {
         let drive = self.drive.next_event();
@@ -394,7 +392,7 @@ impl Stage {
         }
     }
 
-    /// The next completion of the drive whose data are across by `now`.
+    /// Returns the drive's next completion whose data have crossed the shared link by `now`.
     #[inline]
     fn across(&mut self, now: Time, bus: &mut Option<Bus>) -> Option<drive::Completion> {
         let Some(bus) = bus else {
@@ -414,13 +412,13 @@ impl Stage {
         self.crossing.pop_front().map(|(_, done)| done)
     }
 
-    /// The next completion that the engine is told of by `now`, and whether it comes with an interrupt of its own.
+    /// Returns the next completion of which the engine is notified by `now`, and true if it comes with an interrupt of its own.
     #[inline]
     fn completed(&mut self, now: Time, bus: &mut Option<Bus>) -> Option<(drive::Completion, bool)> {
         if self.kept.is_none() {
             return Some((self.across(now, bus)?, true));
         }
-        // An interrupt that is due comes before what the drive does next.
+        // A due interrupt comes before the drive's next event.
         let told = self.kept.as_mut().and_then(|kept| kept.tell(now));
         if told.is_some() {
             return told;
@@ -436,22 +434,22 @@ impl Stage {
 
 struct Simulated<'a> {
     members: Few<Stage>,
-    /// By member of several: when something next happens there. Asked before each event, so what has not changed is not
-    /// asked again.
+    /// With several members: the time of each member's next event. The times are needed before each event, so they are stored and only
+    /// updated for members that change.
     next: Vec<Time>,
     bus: Option<Bus>,
     capacity: Sectors,
     source: &'a mut dyn Source,
     tell_ahead: bool,
     orders: VecDeque<(Time, Order)>,
-    /// When the first of the faults and orders is due; kept since it is asked before each event.
+    /// Time of the first due fault or order, stored since it is needed before each event.
     next_order: Time,
     unfinished: u64,
     finished: u64,
     unfinished_max: u64,
     measured: Measured,
     commands: Commands,
-    /// Reads and writes that have finished at this time.
+    /// A time, and the number of reads and writes that have finished at this time.
     finished_now: (Time, u64),
     observer: Option<Observer<'a>>,
 }
@@ -477,7 +475,7 @@ impl Simulated<'_> {
             if next > latest {
                 return Err(RunError::TooLate { at: now, drives });
             }
-            // A source may name a time that has passed: it then asks at once.
+            // A source that names a past time asks at once.
             let now = next.max(now);
             if !is_warm && now >= warm {
                 is_warm = true;
@@ -518,7 +516,7 @@ impl Simulated<'_> {
                 unfinished: self.unfinished,
             });
         }
-        // A limit cuts off what is not over before.
+        // A limit cuts off unfinished requests.
         let (end, until) = match over {
             true => (core.now(), self.measured.until),
             false => (stop, stop),
@@ -541,7 +539,7 @@ impl Simulated<'_> {
         } in self.members
         {
             commands.close(warm, until, &mut self.commands);
-            // The last request may finish within the warm-up, or nothing happen after it.
+            // The last request may finish within the warm-up, or no event may follow the warm-up.
             let before = warm_head_time.unwrap_or_else(|| drive.head_time(warm.min(end)));
             let own = drive.head_time(end).since(&before);
             head_time.add(&own);
@@ -567,7 +565,7 @@ impl Simulated<'_> {
         })
     }
 
-    /// Notes when something next happens at a member, of which something has changed.
+    /// Updates the time of a member's next event after a change.
     #[inline(always)]
     fn changed(&mut self, index: usize) {
         if let Some(next) = self.next.get_mut(index) {
@@ -579,14 +577,14 @@ impl Simulated<'_> {
         (0..self.next.len()).for_each(|index| self.changed(index));
     }
 
-    /// When the next fault or order is due.
+    /// Returns the time of the next fault or order.
     fn first_order(&self) -> Time {
         let fault = |member: &Stage| member.faults.front().map(|(at, _)| *at);
         let fault = self.members.earliest(fault);
         self.orders.front().map_or(fault, |(at, _)| fault.min(*at))
     }
 
-    /// Takes an order that is due, unless a fault is: that happens to its drive.
+    /// Takes an order that is due. If a fault is due, the fault is injected into its drive instead.
     fn take_order(&mut self, now: Time) -> Option<Order> {
         for member in &mut self.members {
             if member.faults.front().is_some_and(|(at, _)| *at <= now) {
@@ -598,7 +596,7 @@ impl Simulated<'_> {
         self.orders.pop_front().map(|(_, order)| order)
     }
 
-    /// The member of which something next happens, the first of several.
+    /// Returns the member with the next event; the first one if several have the same time.
     #[cold]
     #[inline(never)]
     fn first_of_several(&self) -> usize {
@@ -721,7 +719,7 @@ impl World for Simulated<'_> {
         if !self.tell_ahead {
             return None;
         }
-        // No run goes further, and no log could be read that had more.
+        // No run goes beyond this time, and no log with a later time can be read.
         std::iter::from_fn(|| self.source.foretell()).find(|request| request.at <= Time::LATEST)
     }
 

@@ -1,4 +1,4 @@
-//! Answers what the kernel asks of the file system.
+//! File system that answers the kernel's requests.
 
 use super::submit::submit;
 use super::table::{Answer, Table};
@@ -22,14 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 use tokio::sync::Notify;
 
-/// The largest request: the kernel's limit, as it takes 256 pages at a time.
+/// Bytes of the largest request. This is the kernel's limit of 256 pages at a time.
 pub const MAX_REQUEST_BYTES: u32 = 1 << 20;
 
-/// Requests that the kernel sends without anybody waiting for them in a system call. Its default
-/// of 12 would keep a queue of 32 from filling; more than this no disk has.
+/// Most requests at a time for which no system call waits. The kernel's default of 12 would not fill a queue of 32. No disk has a deeper
+/// queue than this number.
 pub const MAX_BACKGROUND: u16 = 128;
 
-/// Whether the mount has ended.
+/// Notice that the mount has ended.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     pub is: AtomicBool,
@@ -43,24 +43,24 @@ impl Gone {
     }
 }
 
-/// Names, sizes and permissions do not change while mounted, so the kernel may keep them.
+/// Time for which the kernel may cache names, sizes and permissions, which do not change while mounted.
 const TTL: Duration = Duration::from_secs(86400);
 
-/// What `stat` and `statfs` call a block: a page.
+/// Bytes of a block for `stat` and `statfs`: a page.
 const BLOCK: u32 = 4096;
 
-/// Files come after the directory.
+/// Inode number of the first file, after the directory's.
 const FIRST_FILE: u64 = INodeNo::ROOT.0 + 1;
 
-/// A directory with a file for each export.
+/// Directory with a file for each export.
 #[derive(Debug)]
 pub(super) struct Files {
     pub exports: Vec<Arc<Export>>,
     pub table: Arc<Table>,
-    /// Whether requests tell which process they come from.
+    /// True if requests name their process to the disk.
     pub processes: bool,
     pub owner: (u32, u32),
-    /// When it was mounted, since 1970.
+    /// Time of mounting, since 1970.
     pub made: Duration,
     pub gone: Arc<Gone>,
 }
@@ -82,7 +82,7 @@ impl Files {
             ctime: time,
             crtime: time,
             kind: FileType::Directory,
-            // Who may come in at all is decided by the mount.
+            // The options of the mount decide which users may enter.
             perm: 0o555,
             nlink: 2,
             uid: self.owner.0,
@@ -153,9 +153,8 @@ fn buffer(export: &Export, extent: Extent) -> Buffer {
     export.disk.pool().take(bytes as usize)
 }
 
-/// The flags of a program's write at the disk: those that Linux would give it on a block device.
-/// There a write that neither bypasses the page cache nor is synchronous would be written back
-/// later, with nobody waiting.
+/// Flags of a program's write for the disk: the same as Linux would give the write on a block device. There the page cache takes a write
+/// that is neither direct nor synchronous, and writes it back later while no program waits.
 fn write_flags(flags: OpenFlags) -> Flags {
     // O_SYNC includes the bit of O_DSYNC.
     let durable = flags.0 & libc::O_DSYNC != 0;
@@ -166,7 +165,7 @@ fn write_flags(flags: OpenFlags) -> Flags {
 
 impl Filesystem for Files {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // A direct read or write of several requests sends them all at once.
+        // With this capability a direct read or write sends all its requests at once.
         if config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).is_err() {
             tracing::warn!("the kernel's FUSE has no asynchronous direct I/O");
         }
@@ -226,8 +225,8 @@ impl Filesystem for Files {
         if mode.is_some() || uid.is_some() || gid.is_some() {
             return reply.error(Errno::EPERM);
         }
-        // Opening with O_TRUNC names no handle. It does nothing, as with a block device, so that
-        // `cp image file` and `dd of=file` do what they do there. `ftruncate` cannot work.
+        // Opening with O_TRUNC names no handle, and has no effect, as with a block device. So `cp image file` and `dd of=file` work as on a
+        // block device. `ftruncate` cannot work.
         if fh.is_some() && size.is_some_and(|size| size != attributes.size) {
             return reply.error(Errno::EINVAL);
         }
@@ -265,9 +264,8 @@ impl Filesystem for Files {
         if flags.acc_mode() != OpenAccMode::O_RDONLY && read_only(export) {
             return reply.error(Errno::EROFS);
         }
-        // Around the page cache: what is to be seen here is what reaches the disk. Writes need no
-        // order among themselves, which the engine gives them where they overlap. Closing is
-        // nothing that a disk would hear of.
+        // Requests bypass the page cache, so that each reaches the disk. Writes may run in parallel, since the engine orders writes that
+        // overlap. The kernel does not report a close, which does not concern the disk.
         let how = FopenFlags::FOPEN_DIRECT_IO
             | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
             | FopenFlags::FOPEN_NOFLUSH;
@@ -326,7 +324,7 @@ impl Filesystem for Files {
         if data.is_empty() {
             return reply.written(0);
         }
-        // As with a block device: up to the end, and not beyond.
+        // As with a block device, bytes up to the end are written, and none beyond.
         let left = export.addresses.bytes().saturating_sub(offset);
         let len = (data.len() as u64).min(left) as usize;
         if len == 0 {
@@ -364,7 +362,7 @@ impl Filesystem for Files {
         reply.ok();
     }
 
-    /// Called at each `close`. Does nothing.
+    /// Called at each `close`, without an effect.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }
@@ -388,13 +386,13 @@ impl Filesystem for Files {
         let geometry = export.disk.geometry();
         let zeroes = |may_punch| (Op::Write, Data::Zeroes { may_punch });
         let (op, data) = match mode & !libc::FALLOC_FL_KEEP_SIZE {
-            // Loop devices ask for this to discard, and `mkfs` discards the whole device: zeroes
-            // instead would take a drive hours. They ask for it to write zeroes, too; told that
-            // there is no such thing, the kernel then writes pages of zeroes.
+            // Loop devices send this request to discard, and `mkfs` discards the whole device. To write zeroes instead would take a drive
+            // hours. Loop devices also send this request to write zeroes. If the answer is that it is not supported, the kernel writes
+            // pages of zeroes.
             libc::FALLOC_FL_PUNCH_HOLE if !geometry.discards => {
                 return reply.error(Errno::EOPNOTSUPP);
             }
-            // For the sake of those zeroes a hole has to read as such.
+            // Loop devices rely on a hole to read as zeroes.
             libc::FALLOC_FL_PUNCH_HOLE if export.disk.discards_to_zeroes() => {
                 (Op::Discard, Data::None)
             }
@@ -404,7 +402,7 @@ impl Filesystem for Files {
         };
         let bytes = export.addresses.bytes();
         if offset >= bytes || length == 0 {
-            // Beyond the end everything is empty, and stays so.
+            // Beyond the end there is nothing to change.
             return match mode & libc::FALLOC_FL_KEEP_SIZE {
                 0 => reply.error(Errno::ENOSPC),
                 _ => reply.ok(),
@@ -539,7 +537,7 @@ impl Filesystem for Files {
     }
 }
 
-/// The next byte from `offset` on that is data, or in a hole.
+/// Next byte from `offset` on that is data (`data` is true) or in a hole.
 fn seek(export: &Export, offset: i64, data: bool) -> Result<u64, Errno> {
     let end = export.addresses.bytes();
     let mut at = u64::try_from(offset)
@@ -547,7 +545,7 @@ fn seek(export: &Export, offset: i64, data: bool) -> Result<u64, Errno> {
         .filter(|at| *at < end)
         .ok_or(Errno::ENXIO)?;
     let Some(allocation) = export.disk.allocation() else {
-        // All of it is data, and behind the end is a hole.
+        // All bytes count as data, and a hole begins behind the end.
         return Ok(if data { at } else { end });
     };
     while at < end {

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
 
-/// Submits a request, and waits while the disk's queue is full. That is the back-pressure: the
-/// kernel's requests then stay with the kernel.
+/// Submits a request, and waits while the disk's queue is full. This back-pressure leaves further requests with the kernel.
 ///
 /// # Errors
 ///
@@ -21,7 +20,7 @@ pub(super) fn submit(disk: &Disk, submission: Submission) -> Result<(), Submissi
     }
 }
 
-/// Runs a future on this thread, which sleeps while there is nothing to do.
+/// Runs a future on this thread. The thread sleeps while there is nothing to do.
 pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
     impl Wake for Unpark {

@@ -1,4 +1,4 @@
-//! The kernel's requests that a disk is serving, and how to answer each.
+//! Table of the kernel's requests that disks are serving, with the answer to each.
 
 use crossbeam_queue::ArrayQueue;
 use fuser::{Errno, ReplyData, ReplyEmpty, ReplyWrite};
@@ -6,23 +6,23 @@ use headtime_serve::request::{Completer, Completion, Data, Failure, Kind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// How to answer a request once the disk is done with it.
+/// Kind of answer to a request once the disk is done with it.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// With `len` of the bytes that were read, from `head` on: reads are rounded out to sectors.
+    /// Answer with `len` of the bytes that were read, from `head` on. Reads are rounded out to whole sectors.
     Data {
         reply: ReplyData,
         head: usize,
         len: usize,
     },
-    /// With the number of bytes written.
+    /// Answer with the number of bytes written.
     Written { reply: ReplyWrite, len: u32 },
-    /// With success.
+    /// Answer with success.
     Empty(ReplyEmpty),
 }
 
 impl Answer {
-    /// Answers, if `result` is an error or no data are needed; `data` are those that were read.
+    /// Sends the answer. `data` are the bytes that were read.
     pub(super) fn give(self, result: Result<(), Failure>, data: Data) {
         match (self, result) {
             (Answer::Data { reply, head, len }, Ok(())) => match data {
@@ -35,7 +35,7 @@ impl Answer {
         }
     }
 
-    /// Answers with an error.
+    /// Sends an error as the answer.
     pub(super) fn fail(self, error: Errno) {
         match self {
             Answer::Data { reply, .. } => reply.error(error),
@@ -45,13 +45,13 @@ impl Answer {
     }
 }
 
-/// The error number of a failure.
+/// Error number of a failure.
 fn errno(failure: &Failure) -> Errno {
     match failure.kind {
         Kind::NoSpace => Errno::ENOSPC,
         Kind::ReadOnly => Errno::EROFS,
         Kind::TimedOut => Errno::ETIMEDOUT,
-        // Whatever else the device said, a file that cannot be read has an I/O error.
+        // For programs, all other failures of a device are I/O errors.
         _ => Errno::EIO,
     }
 }
@@ -62,14 +62,14 @@ fn errno(failure: &Failure) -> Errno {
 pub(super) struct Table {
     slots: Box<[Mutex<Option<Answer>>]>,
     free: ArrayQueue<u32>,
-    /// The reading thread waits for a free slot.
+    /// True while the reading thread waits for a free slot.
     wanted: AtomicBool,
     waiting: Mutex<()>,
     freed: Condvar,
 }
 
 impl Table {
-    /// A table of so many requests at a time.
+    /// Makes a table for this number of requests at a time.
     pub(super) fn new(size: u32) -> Table {
         let free = ArrayQueue::new(size as usize);
         for slot in 0..size {
@@ -84,7 +84,7 @@ impl Table {
         }
     }
 
-    /// Puts a request in; returns its cookie. Waits while the table is full.
+    /// Inserts a request and returns its cookie. Waits while the table is full.
     pub(super) fn put(&self, answer: Answer) -> u64 {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -97,7 +97,7 @@ impl Table {
     fn wait(&self) -> u32 {
         let mut waiting = lock(&self.waiting);
         loop {
-            // Said before it is looked: whoever frees one after this look sees it.
+            // The flag is set before the check. A thread that frees a slot after the check sees the flag.
             self.wanted.store(true, Ordering::SeqCst);
             if let Some(slot) = self.free.pop() {
                 self.wanted.store(false, Ordering::SeqCst);
@@ -121,14 +121,14 @@ impl Completer for Table {
         self.free.push(slot).expect("a slot is given back once");
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) {
-            // Taken so that it comes after the look of a thread that then waits.
+            // The lock delays the notice until a thread that has checked is waiting.
             drop(lock(&self.waiting));
             self.freed.notify_one();
         }
     }
 }
 
-/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
+/// Locks a mutex, also after a panic of another thread: every statement leaves the data consistent.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -42,19 +42,18 @@ struct Config {
     reserved: [u64; 8],
 }
 
-// The kernel copies so many bytes.
+// The kernel copies exactly these numbers of bytes.
 const _: () = assert!(size_of::<Info>() == 232 && size_of::<Config>() == 304);
 
-/// The number of a loop device that has no file; the kernel makes one if there is none. `control`
-/// is `/dev/loop-control`.
+/// Returns the number of a loop device without a file. The kernel makes a device if there is none. `control` is `/dev/loop-control`.
 pub(super) fn free(control: BorrowedFd<'_>) -> io::Result<u32> {
     // SAFETY: the call takes no argument and touches none of our memory.
     let number = unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_GET_FREE) };
     u32::try_from(number).map_err(|_| io::Error::last_os_error())
 }
 
-/// Gives a loop device a file, to be read and written directly, in blocks of so many bytes. `name`
-/// is what the device says of its file where there is no room for a path.
+/// Gives a loop device a file for direct reads and writes, in blocks of `block_bytes`. The device shows `name` as its file in places that
+/// have no room for a path.
 pub(super) fn configure(
     device: BorrowedFd<'_>,
     file: BorrowedFd<'_>,
@@ -63,7 +62,7 @@ pub(super) fn configure(
     name: &[u8],
 ) -> io::Result<()> {
     let mut file_name = [0; 64];
-    // The last stays zero.
+    // The last byte stays zero.
     let kept = name.len().min(63);
     file_name[..kept].copy_from_slice(&name[..kept]);
     let read_only = if read_only { LO_FLAGS_READ_ONLY } else { 0 };
@@ -93,7 +92,7 @@ pub(super) fn configure(
     check(result)
 }
 
-/// Detaches a loop device's file when nobody has the device open any more.
+/// Detaches a loop device's file as soon as no process has the device open.
 pub(super) fn clear(device: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the call takes no argument and touches none of our memory.
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) })

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Says why a test is skipped, if this machine cannot mount.
+/// Returns true if this machine can mount. If not, prints why the test is skipped.
 pub fn can_mount(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     let there = Path::new("/dev/fuse").exists() && (root || has("fusermount3"));
@@ -25,7 +25,7 @@ pub fn can_mount(test: &str) -> bool {
     there
 }
 
-/// Says why a test is skipped, if this machine has no loop devices for us.
+/// Returns true if this process can use loop devices. If not, prints why the test is skipped.
 pub fn can_loop(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     let there = root && Path::new("/dev/loop-control").exists();
@@ -46,7 +46,7 @@ pub fn has(program: &str) -> bool {
         .is_ok()
 }
 
-/// Says why a test is skipped, if a program is missing.
+/// Returns true if a program is installed. If not, prints why the test is skipped.
 pub fn needs(test: &str, program: &str) -> bool {
     let there = has(program);
     if !there {
@@ -55,7 +55,7 @@ pub fn needs(test: &str, program: &str) -> bool {
     there
 }
 
-/// Runs a program; panics with what it said if it fails.
+/// Runs a program. If it fails, panics with its output.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -72,7 +72,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     said
 }
 
-/// A directory that is removed at the end.
+/// Directory that is removed at the end.
 pub struct Directory(pub PathBuf);
 
 impl Directory {
@@ -85,12 +85,12 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // Only if it is empty: a mount that has stayed is not to be emptied.
+        // The directory is removed only if it is empty, so that a mount that is left there keeps its files.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// What a disk of a test is like.
+/// Properties of a test's disk.
 #[derive(Clone, Copy)]
 pub struct Kind {
     pub bytes: u64,
@@ -98,9 +98,9 @@ pub struct Kind {
     pub depth: u32,
     pub delay: Nanos,
     pub discards: bool,
-    /// Requests that the disk's queue holds.
+    /// Number of requests in the disk's queue.
     pub queue: usize,
-    /// Requests that the mount lets through at a time.
+    /// Most requests that the mount lets through at a time.
     pub requests: u32,
 }
 
@@ -133,7 +133,7 @@ pub fn disk(name: &str, kind: Kind) -> Disk {
     .expect("starts")
 }
 
-/// A disk of 64 MiB that goes wrong when it is told to.
+/// Disk of 64 MiB that fails on request.
 pub fn faulty() -> (Disk, Arc<Switch>) {
     let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
     let options = Options::new(
@@ -164,7 +164,7 @@ pub fn export(name: &str, number: u16, disk: &Disk) -> Export {
 
 /// One disk, mounted as `disk0`.
 pub struct One {
-    // In this order: the directory is removed when nothing is mounted there any more.
+    // The order matters: the directory is removed after the mount has ended.
     pub mounted: Mounted,
     pub disk: Disk,
     _directory: Directory,
@@ -195,15 +195,15 @@ impl One {
         self.file().to_str().expect("made of ASCII").to_owned()
     }
 
-    /// Unmounts, which nothing may prevent.
+    /// Unmounts and stops the disk. Both have to succeed.
     pub fn end(mut self) {
         unmount(&mut self.mounted);
         self.disk.stop().expect("stops");
     }
 }
 
-/// Unmounts what the test has no file open on. Another test's thread may be starting a program: until the child
-/// has become it, it has all files of this process open too.
+/// Unmounts after the test has closed its files. Another test's thread may be starting a program: until the child has executed the program,
+/// it also has all files of this process open.
 #[expect(
     clippy::disallowed_methods,
     reason = "nothing says when the other thread's child is a program of its own"

@@ -1,4 +1,4 @@
-//! The file itself.
+//! Tests of the file itself.
 
 use crate::common::{
     Directory, Kind, One, can_mount, disk, export, faulty, needs, requests, run, unmount, wait,
@@ -33,7 +33,7 @@ fn read(file: &File, offset: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Bytes that tell where they are.
+/// Bytes that depend on their offset.
 fn pattern(offset: u64, len: usize) -> Vec<u8> {
     (offset..)
         .map(|at| (at * 31 + at / 251) as u8)
@@ -161,7 +161,7 @@ fn system_calls_are_the_requests_that_they_should_be() {
     file.sync_all().expect("flushes");
     file.sync_data().expect("flushes");
     assert_eq!(requests(&one), [0, 1, 2, 0]);
-    // Closing is no flush.
+    // Closing the file causes no flush.
     drop(file);
     let file = open(&one);
     assert_eq!(requests(&one), [0, 1, 2, 0]);
@@ -172,7 +172,7 @@ fn system_calls_are_the_requests_that_they_should_be() {
     assert_eq!(requests(&one), [0, 2, 2, 1]);
     assert_eq!(read(&file, 0, 8192)[..4096], [1; 4096]);
     assert_eq!(requests(&one), [1, 2, 2, 1]);
-    // Part of a sector: read it, write it.
+    // A write of part of a sector reads the sector and writes it.
     file.write_all_at(&[2; 10], 100).expect("writes");
     assert_eq!(requests(&one), [2, 3, 2, 1]);
     // A megabyte and a half at once is two requests.
@@ -186,7 +186,7 @@ fn system_calls_are_the_requests_that_they_should_be() {
         .expect("opens");
     synchronous.write_all_at(&[3; 512], 0).expect("writes");
     let [_, writes, flushes, _] = requests(&one);
-    // Durable by itself; a kernel that flushes after it all the same does no harm.
+    // The write is durable by itself. A kernel that flushes in addition does no harm.
     assert_eq!(writes, 4);
     assert!(flushes >= 2);
     drop(synchronous);
@@ -217,7 +217,7 @@ fn holes_read_as_zeroes() {
         }
         image = pattern(7, 4 << 20);
     }
-    // Space is not given out: it is there.
+    // All space is allocated already, so allocation is not supported.
     let error = rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, 4096);
     assert_eq!(error, Err(rustix::io::Errno::OPNOTSUPP));
     drop(file);
@@ -242,7 +242,7 @@ fn holes_can_be_looked_for() {
     one.end();
 }
 
-/// Neighbours that write to the same sectors, byte by byte: nobody's bytes may be lost.
+/// Neighbours write to the same sectors, byte by byte. No writer's bytes may be lost.
 #[test]
 fn writes_of_parts_of_a_sector_do_not_lose_others() {
     if !can_mount("writes_of_parts_of_a_sector_do_not_lose_others") {
@@ -273,7 +273,7 @@ fn writes_of_parts_of_a_sector_do_not_lose_others() {
     one.end();
 }
 
-/// What is slow enough for others to come between.
+/// Disk that is slow enough for requests to overlap.
 fn slow() -> Kind {
     Kind {
         delay: Nanos::from_micros(100),
@@ -281,8 +281,8 @@ fn slow() -> Kind {
     }
 }
 
-/// Somebody writes a sector as a whole, and zeroes it, while others write its first bytes: its last
-/// ones are only ever his, and must be what he wrote last.
+/// One thread writes and zeroes a whole sector, while other threads write its first bytes. Only the first thread writes the last bytes,
+/// which must be as this thread has left them.
 #[test]
 fn a_whole_sector_is_not_overwritten_by_writes_of_its_parts() {
     if !can_mount("a_whole_sector_is_not_overwritten_by_writes_of_its_parts") {
@@ -349,7 +349,7 @@ fn two_exports_of_one_disk_and_one_that_is_not_written_to() {
     assert_eq!(host_metrics.requests[Op::Write as usize], 1);
     assert_eq!(guest_metrics.requests[Op::Read as usize], 1);
 
-    // With a file open it stays mounted.
+    // With a file open the directory stays mounted.
     let busy = mounted.unmount().expect_err("files are open");
     assert_eq!(busy.raw_os_error(), Some(libc::EBUSY));
     assert!(!mounted.is_gone());
@@ -419,7 +419,7 @@ fn names_that_cannot_be_files() {
     disk.stop().expect("stops");
 }
 
-/// Unmounted by somebody else, with a file open and without; the disk stopped under a mount.
+/// Tests of other ends of a mount: unmounted by another process, with a file open and without, and a disk stopped under a mount.
 #[test]
 fn ends_that_are_not_ours() {
     if !can_mount("ends_that_are_not_ours") {
@@ -435,7 +435,7 @@ fn ends_that_are_not_ours() {
     let mountpoint = one.mounted.mountpoint().to_owned();
     let file = open(&one);
     file.write_all_at(&[5; 4096], 0).expect("writes");
-    // Ours, while the file is open: it stays open, and is served.
+    // After an unmount of our own, the open file stays open and is served.
     let One { mounted, disk, .. } = one;
     assert!(!mounted.end());
     assert_eq!(mounts::at(&mountpoint).expect("/proc"), None);
@@ -525,7 +525,7 @@ fn fio_reads_what_it_wrote() {
     }
 }
 
-/// Queues that are full all the time: of the disk, and of the mount.
+/// Both the disk's queue and the mount's are full all the time.
 #[test]
 fn requests_beyond_a_full_queue_are_all_answered() {
     let test = "requests_beyond_a_full_queue_are_all_answered";
@@ -586,14 +586,14 @@ fn programs_are_told_what_went_wrong() {
     let code = |result: std::io::Result<usize>| result.expect_err("fails").raw_os_error();
     let mut bytes = [0; 4096];
     assert_eq!(code(file.read_at(&mut bytes, 99 * 512)), Some(libc::EIO));
-    // Part of that sector cannot be written, as the rest of it is not known.
+    // A part of this sector cannot be written, since the rest of the sector is not known.
     assert_eq!(code(file.write_at(&[1; 10], 100 * 512)), Some(libc::EIO));
     assert_eq!(file.read_at(&mut bytes, 0).expect("reads"), 4096);
     file.write_all_at(&[1; 512], 0).expect("writes");
     switch.fail_flushes(1);
     let flush = file.sync_all().expect_err("fails").raw_os_error();
     assert_eq!(flush, Some(libc::EIO));
-    // From then on nothing is written until somebody says so.
+    // From then on writes are refused until the failure is cleared.
     assert_eq!(code(file.write_at(&[1; 512], 0)), Some(libc::EROFS));
     wait(disk.clear_failure()).expect("runs").expect("clears");
     file.write_all_at(&[2; 512], 0).expect("writes");
@@ -602,8 +602,7 @@ fn programs_are_told_what_went_wrong() {
     disk.stop().expect("stops");
 }
 
-/// Killed while its request is with the disk, a program ends when that does, and nobody else
-/// notices.
+/// A program that is killed while the disk has its request ends when the request does. Other programs are not affected.
 #[test]
 fn a_program_that_is_killed() {
     let test = "a_program_that_is_killed";

@@ -1,4 +1,4 @@
-//! A loop device on the file.
+//! Tests of a loop device on the file.
 
 use crate::common::{Directory, Kind, One, can_loop, needs, requests, run};
 use headtime_attach::loopdev::{self, LoopDevice, Settings, User};
@@ -13,12 +13,12 @@ const SETTINGS: Settings = Settings {
     max_request_bytes: 1 << 20,
 };
 
-/// A loop device that does not outlive a test that fails.
+/// Guard that detaches a loop device, also after a failed test.
 struct Guard(LoopDevice);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Has nobody to tell, and mostly nothing to do.
+        // An error cannot be reported here. The device is usually detached already.
         let _ = self.0.detach();
     }
 }
@@ -97,7 +97,7 @@ fn a_file_system_on_it_is_clean() {
         run("mkfs.ext4", &["-q", "-F", &node]);
         let [_, writes, _, discarded] = requests(&one);
         assert_eq!(discarded > 0, discards);
-        // Without discards nothing else is written in their place.
+        // Without discards nothing is written in their place.
         assert!(writes < 1000, "{writes} writes");
         run("mount", &[&node, place]);
         assert_eq!(
@@ -108,12 +108,12 @@ fn a_file_system_on_it_is_clean() {
         let sources = sources.to_str().expect("is UTF-8");
         run("cp", &["-r", sources, place]);
         run("sync", &["-f", place]);
-        // Dropped from the page cache by unmounting; what is compared comes from the disk.
+        // Unmounting drops the page cache, so the comparison reads from the disk.
         run("umount", &[place]);
         run("fsck.ext4", &["-fn", &node]);
         run("mount", &["-o", "ro", &node, place]);
         run("diff", &["-r", sources, &format!("{place}/src")]);
-        // Taken away while it is in use, the device goes when that ends.
+        // A device that is detached while in use goes when the use ends.
         assert!(!device.detach().expect("is noted"));
         run("umount", &[place]);
         assert!(device.detach().expect("has gone"));
@@ -121,7 +121,7 @@ fn a_file_system_on_it_is_clean() {
     }
 }
 
-/// The number of a detached device may be another's by the time that its first user lets go again.
+/// The number of a detached device may belong to another device when the first user closes it.
 #[test]
 fn a_device_of_another_is_left_alone() {
     if !can_loop("a_device_of_another_is_left_alone") {
@@ -131,7 +131,7 @@ fn a_device_of_another_is_left_alone() {
         One::new("first", Kind::default()),
         One::new("second", Kind::default()),
     );
-    // Other tests take numbers too.
+    // Other tests also take numbers.
     const TRIES: u32 = 100;
     let mut same = false;
     for _ in 0..TRIES {
@@ -156,7 +156,7 @@ fn a_device_of_another_is_left_alone() {
     second.end();
 }
 
-/// The kernel's own way to zeroes, on a disk that can discard and on one that cannot.
+/// Zeroes by the kernel's own request, on a disk that can discard and on one that cannot.
 #[test]
 fn a_loop_device_is_zeroed() {
     let test = "a_loop_device_is_zeroed";

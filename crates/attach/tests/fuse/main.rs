@@ -1,4 +1,4 @@
-//! A disk as a file, by the programs that people use.
+//! Tests of a disk as a file, with common programs.
 
 mod common;
 mod file;

@@ -1,4 +1,4 @@
-//! A device that keeps data in memory and answers each command a fixed time after it came.
+//! Device that keeps data in memory and answers each command a fixed time after its arrival.
 
 use headtime_engine::DriveTag;
 use headtime_sched::{Op, Request};
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a piece of memory; pieces that were never written are not there.
+/// Bytes of a piece of memory. Pieces that were never written are not allocated.
 const PIECE: usize = 1 << 16;
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl Memory {
         }
     }
 
-    /// Calls `each` with each piece of a range of bytes: its number, and where in it.
+    /// Calls `each` with each piece of an extent: its number, and the range of bytes within the piece.
     fn pieces(&self, extent: Extent, mut each: impl FnMut(u64, std::ops::Range<usize>)) {
         let bytes = u64::from(self.geometry.sector_bytes);
         let (mut at, end) = (extent.start.get() * bytes, extent.end().get() * bytes);

@@ -1,10 +1,10 @@
-//! Tests of what the accounts of a drive's buffer say.
+//! Tests of the two accounts of a drive's buffer.
 
 use super::*;
 use headtime_sched::Request;
 use headtime_units::Sectors;
 
-/// A sector passes in 10 us, and a track has a thousand of them.
+/// A drive on which a sector passes in 10 us, and a track has a thousand sectors.
 const DRIVE: Buffering = Buffering {
     segments: 8,
     ahead: Sectors::ZERO,
@@ -17,7 +17,7 @@ const DRIVE: Buffering = Buffering {
 
 const TURN: Nanos = Nanos::from_millis(10);
 
-/// A drive that has one command after the other, 20 ms each.
+/// A drive that has one command at a time, and takes 20 ms for each.
 struct Rig {
     kept: Kept,
     now: Time,
@@ -45,7 +45,7 @@ impl Rig {
         }
     }
 
-    /// A client's read is chosen, for which the head waits for 3 ms. Returns whether a pick before it is held.
+    /// Chooses a client's read for which the head waits for 3 ms. Returns true if the gap read before the client's read is held back.
     fn comes(&mut self, start: u64, pick: Option<(Op, Join, Extent)>) -> bool {
         self.next += 1;
         let whose = (RequestId::Client(self.next), Time::ZERO);
@@ -69,13 +69,13 @@ impl Rig {
         self.kept.holds(whose, op, pick.as_ref())
     }
 
-    /// It is done.
+    /// Ends the client's read that was chosen.
     fn ends(&mut self, start: u64, surprise: Surprise) {
         let done = self.command(Op::Read, Extent::at(start, 8), Some(surprise));
         self.kept.noticed(self.now, &done);
     }
 
-    /// Both. The pick is made unless it is held.
+    /// Chooses and ends a client's read. The gap read is made unless it is held back.
     fn reads(&mut self, start: u64, pick: Option<Extent>, surprise: Surprise) {
         let pick = pick.map(|extent| (Op::Read, Join::Before, extent));
         if !self.comes(start, pick)
@@ -86,7 +86,7 @@ impl Rig {
         self.ends(start, surprise);
     }
 
-    /// A pick of any scan is done.
+    /// Ends a gap read of any scan.
     fn picks(&mut self, op: Op, extent: Extent) {
         let done = self.command(op, extent, None);
         self.kept.picked(self.now, &done);
@@ -106,7 +106,8 @@ impl Rig {
     }
 }
 
-/// In which gaps rest, since two reads have found that a pick took what would have been read in front of another.
+/// Returns a rig in which gap reads are suspended. Two gap reads each took a wait in which the drive would have cached the sectors of a
+/// later read.
 fn at_rest() -> Rig {
     let mut rig = Rig::of(DRIVE);
     for track in [1_000, 2_000] {
@@ -122,7 +123,7 @@ fn at_rest() -> Rig {
     rig
 }
 
-/// Reads that have nothing to lose, until gaps do not rest any more. Each is before the same pick, which is held.
+/// Makes reads without a hit to lose, until the suspension ends. The same gap read is held back before each read.
 fn until_it_ends(rig: &mut Rig, held: Extent) {
     let mut nth = 0;
     while rig.kept.rests() {
@@ -152,7 +153,7 @@ fn what_passes_in_front_of_a_read_is_lost_to_the_account_with_picks_if_there_is_
     rig.reads(2_500, Some(Extent::at(90_000, 8)), Surprise::None);
     let front = Extent::at(2_200, 308);
     assert!(!rig.with(front) && rig.without(front));
-    // A pick that goes in the command of its request is read with what passes in front of both.
+    // A gap read in its request's command is read with the sectors that pass in front of both.
     assert!(!rig.comes(3_500, Some((Op::Read, Join::With, Extent::at(3_400, 100)))));
     let now = rig.now;
     rig.picks(Op::Read, Extent::at(3_400, 100));
@@ -180,7 +181,7 @@ fn while_gaps_rest_what_was_picked_before_is_in_the_buffer_in_fact() {
     rig.reads(1_500, Some(before), Surprise::None);
     rig.reads(1_400, None, Surprise::None);
     rig.reads(2_500, None, Surprise::None);
-    // A second lost hit: gaps rest while a pick is in the drive.
+    // A second lost hit suspends gap reads while a gap read is in the drive.
     rig.reads(3_500, Some(Extent::at(92_000, 8)), Surprise::None);
     rig.comes(3_400, None);
     rig.ends(3_400, Surprise::None);
@@ -199,7 +200,7 @@ fn while_gaps_rest_what_was_picked_before_is_in_the_buffer_in_fact() {
 fn when_a_rest_ends_what_was_held_is_not_in_the_buffer() {
     let mut rig = at_rest();
     let held = Extent::at(70_000, 8);
-    // One that went in the rest, and is done behind it.
+    // This read goes to the drive during the suspension and is done after the suspension's end.
     assert!(rig.comes(500, Some((Op::Read, Join::Before, Extent::at(71_000, 8)))));
     let late = rig.next;
     until_it_ends(&mut rig, held);
@@ -225,7 +226,7 @@ fn a_pick_that_is_held_counts_as_read_and_one_that_would_write_as_written() {
     let held = Extent::at(70_000, 8);
     let of_a_writer = Extent::at(72_000, 8);
     assert!(rig.comes(5_500, Some((Op::Read, Join::Before, held))));
-    // The gap was that of the first scan.
+    // Only the first gap read that is held back for a request counts.
     let second = (RequestId::Client(rig.next), Time::ZERO);
     let pick = Pick {
         extent: Extent::at(73_000, 8),
@@ -251,11 +252,11 @@ fn in_a_rest_a_pick_goes_in_the_command_of_a_request_that_is_no_hit() {
     let with = |start: u64| Some((Op::Read, Join::With, Extent::at(start - 8, 8)));
     assert!(!rig.comes(5_500, with(5_500)));
     rig.ends(5_500, Surprise::None);
-    // The account without picks has it; that with picks has not, since one took the wait.
+    // The account without gap reads has the sectors. The account with gap reads has not, since a gap read took the wait.
     assert!(rig.comes(6_500, Some((Op::Read, Join::Before, Extent::at(70_000, 8)))));
     rig.ends(6_500, Surprise::None);
     assert!(rig.comes(6_400, with(6_400)));
-    // Nothing was found.
+    // No gap read was found.
     assert!(rig.comes(7_500, None));
 }
 
@@ -276,7 +277,7 @@ fn writes_and_jobs_are_not_noted() {
     assert!(!kept.notes(RequestId::Background(1), Time::ZERO, Op::Read));
 }
 
-/// 1,024 reads, before so many of which the drive wrote what waited in its buffer: before the read itself, or before its pick.
+/// Returns a rig after 1,024 reads. Before `wrote` of the reads the drive destaged, before the read itself or before the read's gap read.
 fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
     let mut rig = Rig::of(DRIVE);
     for nth in 0..1024 {
@@ -300,12 +301,12 @@ fn gap_reads_are_rationed_where_the_drive_destages_before_more_than_one_of_fifty
         assert!(!behind_writes(20, before_pick).kept.rations());
         let mut rig = behind_writes(21, before_pick);
         assert!(rig.kept.rations(), "{before_pick}");
-        // It is over when fewer of the last have been.
+        // Rationing ends when fewer of the last reads follow a destage.
         for nth in 0..60 {
             rig.ends(nth * 1_000, Surprise::None);
         }
         assert!(!rig.kept.rations(), "{before_pick}");
-        // A read that the drive's buffer has served says nothing, nor does what came before its pick.
+        // A read without a prediction does not count, nor does a destage before the read's gap read.
         let mut rig = behind_writes(20, before_pick);
         let pick = rig.command(Op::Read, Extent::at(9, 1), Some(Surprise::Destaging(1)));
         rig.kept.picked(rig.now, &pick);
@@ -315,7 +316,7 @@ fn gap_reads_are_rationed_where_the_drive_destages_before_more_than_one_of_fifty
         rig.kept.noticed(rig.now, &unpredicted);
         rig.ends(800_000_000, Surprise::None);
         assert!(!rig.kept.rations(), "{before_pick}");
-        // Nothing of it counts when the drive gets few commands for a scan.
+        // The counts start anew when the drive gets few commands for a scan.
         let mut rig = behind_writes(500, before_pick);
         rig.kept.begin_narrow(rig.now);
         assert!(!rig.kept.rations());
@@ -326,7 +327,7 @@ fn gap_reads_are_rationed_where_the_drive_destages_before_more_than_one_of_fifty
 fn one_of_fifty_reads_comes_behind_a_destage_and_a_gap_read() {
     for wrote in [0, 20, 64, 100, 128, 500] {
         let mut rig = behind_writes(wrote, false);
-        // Credit of the time before is used up first.
+        // Credit from before is used up first.
         while (21..129).contains(&wrote) && rig.kept.allows() {
             rig.kept.pay();
         }
@@ -345,7 +346,7 @@ fn one_of_fifty_reads_comes_behind_a_destage_and_a_gap_read() {
         }
         let expected = match wrote {
             ..=20 => 10_240,
-            // More than an eighth.
+            // More than an eighth of the reads follow a destage.
             129.. => 0,
             wrote => 10_240 * 1024 / (wrote * 50),
         };

@@ -6,10 +6,10 @@ use headtime_units::Nanos;
 const STEPS: usize = 128;
 /// The finest step is 2 to the power of this many nanoseconds.
 const FINEST: u32 = 10;
-/// What is longer than some 39 hours counts as that.
+/// Octaves of the distribution. Latencies above some 39 hours count as 39 hours.
 const OCTAVES: usize = 31;
 
-/// Latencies by steps of 1.024 us, and above 131 us of less than 0.8 %. It never grows, so that it can be kept for every request.
+/// Latencies in steps of 1.024 us, and above 131 us in steps of less than 0.8 %. The size is fixed, so every request can be counted.
 #[derive(Clone)]
 pub(super) struct Latencies {
     counts: Box<[u64]>,
@@ -17,7 +17,7 @@ pub(super) struct Latencies {
 }
 
 impl Default for Latencies {
-    /// Of nothing.
+    /// Returns an empty distribution.
     fn default() -> Latencies {
         Latencies {
             counts: vec![0; STEPS * OCTAVES].into(),
@@ -26,7 +26,7 @@ impl Default for Latencies {
     }
 }
 
-/// Where a latency is counted.
+/// Returns the step in which a latency is counted.
 fn index(latency: Nanos) -> usize {
     let steps = latency.as_nanos() >> FINEST;
     let octave = ((steps / STEPS as u64) | 1).ilog2() as usize;
@@ -37,7 +37,7 @@ fn index(latency: Nanos) -> usize {
     at.min(STEPS * OCTAVES - 1)
 }
 
-/// The least latency that is counted there.
+/// Returns the least latency of a step, in nanoseconds.
 fn least(index: usize) -> u64 {
     let (octave, within) = (index / STEPS, (index % STEPS) as u64);
     match octave {
@@ -52,19 +52,19 @@ impl Latencies {
         self.count += 1;
     }
 
-    /// How many there are.
+    /// Returns the number of latencies.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// What a share of them, 0 to 1, does not exceed; zero if there are none.
+    /// Returns the latency that a share (0 to 1) of the latencies does not exceed; zero if there are none.
     pub(super) fn at(&self, share: f64) -> Nanos {
         let wanted = ((share * self.count as f64).ceil() as u64).max(1);
         let mut below = 0;
         for (index, count) in self.counts.iter().enumerate() {
             if below + count >= wanted {
                 let (from, to) = (least(index), least(index + 1));
-                // As if those of a step lay evenly in it.
+                // The latencies of a step are taken as evenly spread.
                 let along = (to - from) as f64 * (wanted - below) as f64 / *count as f64;
                 return Nanos::from_nanos(from + along as u64);
             }

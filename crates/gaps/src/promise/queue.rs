@@ -1,12 +1,13 @@
-//! How many commands the drive gets.
+//! Number of commands that the drive gets.
 //!
-//! A drive with many commands serves clients faster, but leaves no gaps and delays reads of the scan. A date without a bound shortens the queue
-//! when reads beside many commands do not keep the date. The deep queue returns when they do.
+//! A drive with many commands serves clients faster, but leaves no gaps and delays reads of the scan. A date without a bound shortens the
+//! queue when reads beside many commands do not keep the date. The deep queue returns when such reads keep the date.
 
-/// Looks in a row that change the queue: to the short one, and back. Verdicts change for the worse and the better by the same numbers.
+/// Consecutive checks that change the queue: to the short queue, and back. Verdicts change for the worse and the better by the same
+/// numbers.
 pub(super) const AGREE: (u32, u32) = (5, 60);
 
-/// The deep queue returns when the pace is below this part of what a scan read beside it.
+/// The deep queue returns when the pace is below this part of the scan's rate beside the deep queue.
 const EASILY: f64 = 0.8;
 
 /// Length of the drive's queue, with a date or without.
@@ -14,26 +15,26 @@ const EASILY: f64 = 0.8;
 pub(in super::super) enum QueueLength {
     /// Two commands at most.
     Short,
-    /// More commands, whatever is promised.
+    /// More than two commands, with or without promises.
     Deep,
     /// More commands, or two if a date needs that.
     DeepOrNot,
 }
 
-/// The choice.
+/// State of the choice of a queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Queue {
     /// True if the drive gets two commands at most.
     pub is_short: bool,
-    /// Looks in a row that want the other queue.
+    /// Consecutive checks that want the other queue.
     wants_other: u32,
-    /// Most blocks a second that the scan could read beside the deep queue.
+    /// Most blocks per second that the scan could read beside the deep queue.
     brings: f64,
 }
 
 impl Queue {
-    /// Chooses by the pace, and by what the scan can read at most with this queue, both in blocks a second. A queue that `may` not be short is
-    /// given back at once. Returns true if the queue has changed.
+    /// Chooses by the pace and by `brings`, the scan's greatest rate with this queue, both in blocks per second. If the queue `may` not be
+    /// short, the deep queue returns at once. Returns true if the queue has changed.
     pub fn turns(&mut self, may: bool, learns: bool, pace: f64, brings: f64) -> bool {
         let (wants, looks) = match (self.is_short, may) {
             (true, true) => (pace < EASILY * self.brings, AGREE.1),
@@ -78,7 +79,7 @@ mod tests {
         );
         let turns = (1..9).find(|_| queue.turns(true, false, 9.0, 8.0));
         assert_eq!((turns, queue.is_short), (Some(5), true));
-        // Reads beside two commands say nothing of reads beside many.
+        // Reads beside two commands do not count for the deep queue.
         assert!((0..100).all(|_| !queue.turns(true, false, 7.0, 99.0)));
         let turns = (1..99).find(|_| queue.turns(true, false, 6.0, 0.0));
         assert_eq!((turns, queue.is_short), (Some(60), false));

@@ -1,4 +1,4 @@
-//! Measured rates of clients and the drive: sums, and means by the second.
+//! Measured rates of clients and the drive: sums, and means per second.
 
 use headtime_units::Nanos;
 
@@ -11,7 +11,7 @@ pub(in super::super) struct Blocks {
     pub idle: u64,
     /// Blocks that are wanted or under way.
     pub left: u64,
-    /// How long each of the last ones takes, if only those are left that are read one by one.
+    /// Time per block, if only blocks are left that are read one by one.
     pub each: Option<Nanos>,
 }
 
@@ -23,14 +23,14 @@ pub(super) struct Sums {
     pub again: u64,
     /// Requests before which a read may go.
     pub yielding: u64,
-    /// Drive time at clients' cost in seconds: asked for, and lost since no request has let reads pass.
+    /// Drive time at clients' cost in seconds: asked for, and lost because no request let reads pass.
     pub asked: f64,
     pub lost: f64,
-    /// The same that was taken.
+    /// Drive time taken at clients' cost.
     pub taken: Nanos,
 }
 
-/// Means by the second.
+/// Means per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rates {
     /// Blocks in gaps, in idle time, and wanted again.
@@ -39,17 +39,17 @@ pub(super) struct Rates {
     pub again: f64,
     /// Requests before which a read may go.
     pub yielding: f64,
-    /// The share of the time that was asked for, that was lost, and that the p99 allowed.
+    /// Shares of the time: asked for, lost, and allowed by the p99.
     pub asked: f64,
     pub lost: f64,
     pub level: f64,
 }
 
 impl Rates {
-    /// Adds what happened in a span of so many seconds, which has this weight in the means.
+    /// Adds the sums of a span in seconds, with a weight in the means.
     pub(super) fn add(&mut self, (span, weight): (f64, f64), from: &Sums, to: &Sums, level: f64) {
         let note = |rate: &mut f64, sum: f64| *rate += (sum / span - *rate) * weight;
-        // A read that has failed is taken back.
+        // A failed read is subtracted, so a sum may shrink.
         let more = |to: u64, from: u64| to.saturating_sub(from) as f64;
         note(&mut self.gaps, more(to.blocks.gaps, from.blocks.gaps));
         note(&mut self.idle, more(to.blocks.idle, from.blocks.idle));
@@ -60,10 +60,10 @@ impl Rates {
         note(&mut self.level, level * span);
     }
 
-    /// The part of the share asked for that reads get.
+    /// Returns the part of the share asked for that reads get.
     pub(super) fn reach(&self, is_asked: bool) -> f64 {
         match () {
-            // Little says nothing.
+            // The ratio means something only above 1 % of the time.
             () if self.asked > 0.01 => (1.0 - self.lost / self.asked).clamp(0.0, 1.0),
             () if is_asked && self.yielding == 0.0 => 0.0,
             () => 1.0,

@@ -20,7 +20,7 @@ impl Promise {
         self.queue.is_short
     }
 
-    /// The time of the next look.
+    /// Returns the time of the next check.
     pub(in super::super) fn next_look(&self) -> Time {
         self.next_look
     }
@@ -36,7 +36,7 @@ impl Promise {
         }
     }
 
-    /// Verdicts, each with its time.
+    /// Returns the verdicts, each with its time.
     pub(in super::super) fn changes(&self) -> &[(Time, Verdict)] {
         &self.changes
     }
@@ -52,13 +52,13 @@ impl Promise {
         }
     }
 
-    /// Just after the date, if that is still to come and nothing is known of it.
+    /// Returns the time just after the date; `None` without a date, or if the result for the date is known.
     pub(in super::super) fn due(&self) -> Option<Time> {
         let is_known = self.verdict.is_late() || self.is_over || self.heard.is_none();
         (!is_known && self.due < Time::NEVER).then(|| self.due.saturating_add(Nanos::from_nanos(1)))
     }
 
-    /// Says that the date has passed. Returns true if that is news.
+    /// Notes that the date has passed. Returns true if that is news.
     pub(in super::super) fn overdue(&mut self, now: Time) -> bool {
         let is_news = self.due().is_some_and(|due| now >= due);
         if is_news {
@@ -67,7 +67,7 @@ impl Promise {
         is_news
     }
 
-    /// All has been read, so the result is known. No look comes after that.
+    /// Notes that all blocks have been read, so the result is known. No check follows.
     pub(in super::super) fn end(&mut self, now: Time) {
         if self.began.is_none() || self.is_over {
             return;
@@ -100,7 +100,7 @@ impl Promise {
         now
     }
 
-    /// Says a verdict on which enough looks agree.
+    /// Sets a verdict on which enough checks agree.
     pub(super) fn say(&mut self, now: Time, verdict: Verdict) {
         let (said, times) = self.said;
         let times = if said == verdict {

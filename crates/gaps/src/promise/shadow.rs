@@ -1,49 +1,51 @@
-//! What clients would have waited for without a scan.
+//! Estimate of clients' waits without a scan.
 
 use super::latencies::Latencies;
 use headtime_engine::Finished;
 use headtime_sched::{Origin, Surprise};
 use headtime_units::{Nanos, Time};
 
-/// Origins that are told apart; a power of two. More share their places, and count as clients that ask whatever the disk does.
+/// Number of places for origins; a power of two. Origins that share a place count as a client that does not wait for answers.
 const ORIGINS: usize = 256;
-/// After so many requests the shadow is brought near to real time again.
+/// Number of requests after which the shadow's time is brought near to real time again.
 const REBASE: u32 = 256;
-/// So many of the last times in which the drive would have been idle are known.
+/// Number of past idle times, of the drive without the scan, that are retained.
 const IDLE: usize = 32;
-/// A mean of how long requests take forgets half after 44 of them.
+/// Number of requests over which the arm's time is averaged. The mean forgets half after 44 requests.
 const FORGETS: f64 = 64.0;
 
-/// A second queue beside the drive's, without the reads of a scan that are in nobody's gap.
+/// Second queue beside the drive's, without the scan's reads outside of gaps.
 ///
-/// Lindley's recursion: the requests in the order in which they ended, each for as long as the arm worked for it, begin when they have come
-/// and the one before has ended. A delay by a read of the scan is missing here, for those behind it too, until the drive would have been idle.
+/// Lindley's recursion: requests are served in the order in which they ended. Each request takes the time for which the arm worked. The
+/// service begins when the request has arrived and the preceding request has ended. If a read of the scan delays a request, the delay is
+/// missing here, also for later requests, until the drive would have been idle.
 ///
-/// A client that waits for each answer would have asked earlier by as much as the last one was late, unless nobody waited for anything
-/// meanwhile: then it does not matter when it asks. As such counts who never had two requests
-/// under way; whoever is not known by an origin counts as asking whatever the disk does.
+/// A client that waits for each answer would have asked earlier, by the lateness of the last answer. If no request waited in the meantime,
+/// the time of asking makes no difference. Clients that never had two requests under way count as waiting for answers. A client without an
+/// origin counts as not waiting.
 pub(super) struct Shadow {
-    /// Until when the drive would have been busy.
+    /// Time until which the drive would have been busy.
     free: Time,
-    /// When it would have been idle before, from when to when, in order of time. Who was overtaken by others that came later, since the scan had kept
-    /// both waiting, would have been served then.
+    /// Past idle times of the drive without the scan, in order of time. If the scan keeps two requests waiting, the later one may overtake
+    /// the earlier. The earlier request would have been served in such an idle time.
     idle: [(Time, Time); IDLE],
-    /// When the last command ended that was no pick.
+    /// End of the last command that was no gap read.
     before: Time,
-    /// Whether that was the scan's.
+    /// True if that command was the scan's.
     behind_scan: bool,
-    /// When the first pick in the gap of the request to come was sent.
+    /// Time at which the first gap read for the coming request was sent.
     picked: Option<Time>,
-    /// Time by which gap reads before the request to come were late. The request comes as much later, and would not without them.
+    /// Lateness of the gap reads for the coming request. The request is late by the same time, and would not be without the gap reads.
     picks_late: Nanos,
-    /// A turn of the platter.
+    /// Time of one turn of the platter.
     turn: Nanos,
     origins: Box<[Known]>,
-    /// Clients' requests that have not ended, and when one last came while there were none: who asks after that is late for nobody.
+    /// Number of clients' requests that have not ended. Then the time at which a request last arrived while there were none: clients that
+    /// were answered before that time delay no other request.
     under_way: u64,
     quiet: Time,
     since_rebase: u32,
-    /// How long the arm works for a request: behind others' requests, and behind reads of the scan, from where it is farther.
+    /// Mean time of the arm for a request: after clients' requests, and after the scan's reads, which leave the arm farther away.
     usual: f64,
     usual_behind: f64,
     pub(super) with: Latencies,
@@ -55,17 +57,17 @@ pub(super) struct Shadow {
 struct Known {
     origin: Option<Origin>,
     under_way: u32,
-    /// It asks though it has not been answered.
+    /// True if the client asks without waiting for answers.
     asks_on: bool,
-    /// By how much later than in the shadow its last request ended, and when.
+    /// Lateness of the client's last answer compared with the shadow, and the time of that answer.
     late: Nanos,
     ended: Time,
-    /// Whether that was since the last rebase.
+    /// True if that answer was after the last rebase.
     recent: bool,
 }
 
 impl Shadow {
-    /// A shadow that has seen nothing, of a drive with turns of `turn`.
+    /// Returns a shadow that has seen no requests, of a drive with turns of `turn`.
     pub(super) fn new(turn: Nanos) -> Shadow {
         Shadow {
             free: Time::ZERO,
@@ -97,7 +99,7 @@ fn note(mean: &mut f64, value: Nanos) {
 }
 
 impl Shadow {
-    /// The place of an origin, if it is somebody's.
+    /// Returns the place of an origin; `None` for the default origin, which names no client.
     fn known(&mut self, origin: Origin) -> Option<&mut Known> {
         if origin == Origin::default() {
             return None;
@@ -114,7 +116,7 @@ impl Shadow {
         Some(known)
     }
 
-    /// A client asks for something.
+    /// Notes a client's request that arrives.
     pub(super) fn arrives(&mut self, now: Time, origin: Origin) {
         if self.under_way == 0 {
             self.quiet = now;
@@ -130,13 +132,13 @@ impl Shadow {
         }
     }
 
-    /// A client's request has ended.
+    /// Notes the end of a client's request.
     pub(super) fn seen(&mut self, now: Time, done: &Finished) {
         let arrival = done.request.arrival;
         self.under_way = self.under_way.saturating_sub(1);
         let begun = done.issued.min(self.picked.take().unwrap_or(done.issued));
         let start = begun.max(self.before);
-        // A scheduler may have held the drive.
+        // A scheduler may have kept the drive idle.
         let held = begun.saturating_since(arrival.max(self.before));
         let took = now.saturating_since(start);
         let took = took.saturating_sub(std::mem::take(&mut self.picks_late));
@@ -149,7 +151,7 @@ impl Shadow {
                     would = Nanos::from_nanos((took.as_nanos() as f64 * share) as u64);
                 }
             }
-            // What the buffer serves meanwhile says nothing of the arm.
+            // A hit of the drive's buffer says nothing of the arm.
             false if took.is_zero() => {}
             false => note(&mut self.usual, took),
         }
@@ -164,7 +166,7 @@ impl Shadow {
         if let Some(known) = known {
             known.under_way = known.under_way.saturating_sub(1);
         }
-        // It would not have ended later.
+        // Without the scan the request would not have ended later.
         let ended = self.serve(came.saturating_add(held), would).min(now);
         self.free = self.free.min(now);
         if let Some(known) = self.known(done.request.origin) {
@@ -179,7 +181,7 @@ impl Shadow {
         }
     }
 
-    /// When a request would have ended that comes and takes so long.
+    /// Returns the end of a request that arrives at `came` and keeps the arm for `takes`, without the scan.
     fn serve(&mut self, came: Time, takes: Nanos) -> Time {
         let Some(at) = self.idle.iter().position(|(_, to)| *to > came) else {
             let start = self.free.max(came);
@@ -193,7 +195,8 @@ impl Shadow {
         let (from, to) = self.idle[at];
         let start = from.max(came);
         let ended = start.saturating_add(takes);
-        // Who would have come then is later by what does not fit, until the drive would have been idle again.
+        // If the request does not fit into the idle time, later requests are delayed by the rest, until the drive would have been idle
+        // again.
         let mut over = ended.saturating_since(to);
         self.idle[at] =
             match ended < to && to.saturating_since(ended) > start.saturating_since(from) {
@@ -209,15 +212,15 @@ impl Shadow {
         ended
     }
 
-    /// Behind clients that wait the shadow's time runs ahead, ever more. Only differences count, so it is brought back by as much as all of them are
-    /// late; for those who ask whatever the disk does, the two times are one.
+    /// With clients that wait for answers, the shadow's time runs ahead more and more. Only differences count, so the shadow is brought
+    /// back by the least lateness of these clients. For clients that do not wait, both times are the same.
     fn rebase(&mut self) {
         self.since_rebase = 0;
         let recent = |known: &&mut Known| known.recent && !known.asks_on;
         let late = self.origins.iter_mut().filter(recent);
         let least = late.map(|known| known.late).min().unwrap_or(Nanos::ZERO);
         for known in &mut self.origins {
-            // Who has asked for nothing since then has nothing to do with it any more.
+            // A client without requests since the last rebase is no longer late.
             known.late = match known.recent || known.under_way > 0 {
                 true => known.late.saturating_sub(least),
                 false => Nanos::ZERO,
@@ -231,7 +234,7 @@ impl Shadow {
         }
     }
 
-    /// A pick in a gap has ended.
+    /// Notes the end of a gap read.
     pub(super) fn pick(&mut self, done: &Finished) {
         self.picked = Some(self.picked.map_or(done.issued, |at| at.min(done.issued)));
         if let Some(Surprise::Turns(turns) | Surprise::Destaging(turns)) = done.surprise {
@@ -239,7 +242,7 @@ impl Shadow {
         }
     }
 
-    /// Another read of the scan has ended. Returns for how long the arm worked for it.
+    /// Notes the end of another read of the scan. Returns the time for which the arm worked.
     pub(super) fn own(&mut self, now: Time, done: &Finished) -> Nanos {
         let took = now.saturating_since(done.issued.max(self.before));
         (self.before, self.behind_scan) = (self.before.max(now), true);

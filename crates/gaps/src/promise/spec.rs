@@ -1,42 +1,42 @@
-//! What is promised of a scan, and what is said of it.
+//! Promises of a scan, and the verdict on these promises.
 
 use headtime_units::{Nanos, Sectors, Time};
 
-/// What is promised of a scan.
+/// Promises of a scan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Promised {
-    /// All is read so long after that was promised.
+    /// Time, from the promise, within which all blocks are read.
     pub finish_within: Option<Nanos>,
-    /// So much of that is over when the scan hears of it.
+    /// Part of that time that had passed when the scan was notified.
     pub passed: Nanos,
-    /// The 99th percentile of the clients' latencies is longer by this share of it at most, such as 0.05.
+    /// Largest increase of the 99th percentile of clients' latencies, as a share such as 0.05.
     pub p99: Option<f64>,
     /// Time after which the load repeats.
     pub cycle: Nanos,
-    /// Sectors read in a row at clients' cost, such as those of 4 MiB.
+    /// Sectors read in a row at clients' cost, such as 4 MiB.
     pub unit: Sectors,
-    /// Idle time is used when nobody has waited for anything for so long.
+    /// Idle time after which the scan reads.
     pub patience: Nanos,
 }
 
 impl Promised {
-    /// The usual [unit](Promised::unit): a seek costs a small part of the time that it takes.
+    /// Bytes of the usual [unit](Promised::unit). The seek takes a small part of the time that such a unit takes.
     pub const UNIT_BYTES: u64 = 4 << 20;
 }
 
-/// Whether a scan can keep what was promised of it.
+/// Verdict on a scan's promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nobody knows yet.
+    /// The verdict is not known yet.
     #[default]
     Unknown,
-    /// All that was promised.
+    /// All promises hold.
     Holds,
-    /// It will not have read all by the date, unless it delays clients by more than was promised.
+    /// The date cannot hold, unless the scan delays clients by more than was promised.
     Late,
     /// Clients wait longer than was promised.
     Slow,
-    /// Neither.
+    /// The date and the bound on clients' waits both fail.
     Neither,
 }
 
@@ -50,17 +50,17 @@ impl Verdict {
         }
     }
 
-    /// Returns true if the date cannot hold, or did not.
+    /// Returns true if the date cannot hold, or did not hold.
     pub fn is_late(self) -> bool {
         matches!(self, Verdict::Late | Verdict::Neither)
     }
 
-    /// The same where the date cannot hold.
+    /// Returns this verdict for a date that cannot hold.
     pub fn and_late(self) -> Verdict {
         Verdict::of(true, matches!(self, Verdict::Slow | Verdict::Neither))
     }
 
-    /// Its name, for programs.
+    /// Returns the verdict's name, for programs.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Unknown => "unknown",
@@ -71,7 +71,7 @@ impl Verdict {
         }
     }
 
-    /// Every one.
+    /// All verdicts.
     pub const ALL: [Verdict; 5] = [
         Verdict::Unknown,
         Verdict::Holds,
@@ -80,7 +80,7 @@ impl Verdict {
         Verdict::Neither,
     ];
 
-    /// In words.
+    /// Returns the verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Unknown => "not known yet",
@@ -92,16 +92,16 @@ impl Verdict {
     }
 }
 
-/// What clients wait for.
+/// Waits of clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientWaits {
-    /// Requests since the scan began.
+    /// Number of requests since the scan began.
     pub requests: u64,
-    /// What 99 % of them have not exceeded.
+    /// 99th percentile of the latencies of these requests.
     pub p99: Nanos,
-    /// The same without the scan, estimated.
+    /// Estimate of the 99th percentile without the scan.
     pub p99_without: Nanos,
-    /// How long the scan has looked at clients and the drive.
+    /// Time for which the scan has measured clients and the drive.
     pub looked: Nanos,
     /// Drive time that the scan asked for at clients' cost.
     pub asked: Nanos,
@@ -109,17 +109,17 @@ pub struct ClientWaits {
     pub taken: Nanos,
 }
 
-/// What there is to be told of a scan with promises.
+/// Status of a scan with promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Outlook {
-    /// Whether it keeps them.
+    /// Verdict on the promises.
     pub verdict: Verdict,
-    /// Since when that is said.
+    /// Time of the verdict.
     pub since: Time,
-    /// When all will have been read if it goes on as it does; `None` if nobody knows, or in more than ten years.
+    /// Expected end of the scan at its present rates; `None` if unknown, or in more than ten years.
     pub ends: Option<Time>,
-    /// What clients wait for.
+    /// Waits of clients.
     pub waits: ClientWaits,
-    /// Whether the drive gets few commands at a time for it.
+    /// True if the drive gets two commands at most for this scan.
     pub is_narrow: bool,
 }

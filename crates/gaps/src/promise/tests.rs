@@ -1,4 +1,4 @@
-//! Tests of the controller on a toy drive, and of what is said of promises.
+//! Tests of the controller on a toy drive, and tests of the verdicts.
 
 use super::*;
 use headtime_sched::{Op, Request, Surprise};
@@ -21,7 +21,7 @@ fn promised() -> Promised {
     }
 }
 
-/// Of a drive that reads 100 blocks in a second.
+/// Returns a controller for a drive that reads 100 blocks in a second.
 fn promise(promised: Promised) -> Promise {
     Promise::new(promised, Some((Nanos::from_millis(8), 100.0)))
 }
@@ -36,16 +36,16 @@ fn done(sent: Time, sectors: u64) -> Finished {
     }
 }
 
-/// A drive that serves one request after the other, for so long each.
+/// A drive that serves one request after the other, each for `serves`.
 struct Plant {
     promise: Promise,
     now: Time,
     serves: Nanos,
     /// Blocks that a request's gap brings, in thousandths.
     gap: u64,
-    /// How long clients pause after each request; nobody waits then.
+    /// Pause of the clients after each request. No client waits then.
     pause: Nanos,
-    /// Thousandths of blocks.
+    /// Blocks read in gaps in thousandths, blocks read in idle time, and blocks left in thousandths.
     read: u64,
     idle: u64,
     left: u64,
@@ -77,7 +77,7 @@ impl Plant {
             .has_read(self.now, &done, idle, blocks as usize);
     }
 
-    /// Runs to the end, or for so long.
+    /// Runs until all blocks are read, or until the given second.
     fn run(&mut self, seconds: u64) {
         while self.left >= 1_000 && self.now < at(seconds) {
             let came = self.now;
@@ -130,7 +130,7 @@ fn a_date_is_kept_at_each_pace_and_the_share_taken_is_the_share_asked() {
             [Verdict::Unknown, Verdict::Holds],
             "{percent}"
         );
-        // No more than the date needs.
+        // The scan takes no more time than the date needs.
         assert!(plant.now > at(90), "{percent}: {:?}", plant.now);
     }
 }
@@ -215,7 +215,7 @@ fn below_the_first_level_gap_reads_are_made_in_a_part_of_the_looks() {
     assert!((240..260).contains(&looks(LEVELS.0 / 4.0)));
 }
 
-/// Looks once a second at a disk that nobody uses.
+/// Checks once a second, on a disk that no client uses.
 fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
     let blocks = Blocks {
         left,
@@ -238,7 +238,7 @@ fn what_became_of_a_date_is_said_when_all_has_been_read_and_once() {
         let mut promise = promise(promised());
         looks(&mut promise, 0..1, 10);
         promise.end(at(seconds));
-        // Somebody reads again what could not be read.
+        // A second end, after a late read of unreadable blocks, changes nothing.
         promise.end(at(200));
         let last = promise.changes().last().map(|(_, verdict)| *verdict);
         assert_eq!((promise.changes().len(), last), (2, Some(verdict)));
@@ -288,14 +288,14 @@ fn what_clients_wait_for_is_not_known_before_a_cycle_or_half_of_the_time() {
         let expected = [(0, Verdict::Unknown), (knows, Verdict::Holds)];
         assert_eq!(said(&promise), expected);
     }
-    // That the date cannot hold is known before.
+    // A date that cannot hold is known before.
     let mut promise = promise(Promised {
         p99: Some(0.05),
         ..promised()
     });
     looks(&mut promise, 0..7, 100_000);
     assert_eq!(said(&promise), [(0, Verdict::Unknown), (5, Verdict::Late)]);
-    // Alone it takes a whole cycle.
+    // A bound without a date needs a whole cycle.
     promise.change(Promised {
         finish_within: None,
         p99: Some(0.05),
@@ -349,12 +349,12 @@ fn a_date_that_passes_is_said_at_once_and_also_when_nothing_is_left_to_be_asked_
     assert_eq!(promise.due(), None);
     promise.end(at(110));
     assert_eq!(said(&promise).len(), 3, "it stays");
-    // A look says it as soon.
+    // A check reports the missed date as soon.
     let mut promise = self::promise(promised());
     looks(&mut promise, 0..50, 10);
     looks(&mut promise, 101..102, 10);
     assert_eq!(said(&promise)[2], (101, Verdict::Late));
-    // Who has ended in time is not late later.
+    // A scan that has ended in time is not late later.
     let mut promise = self::promise(promised());
     looks(&mut promise, 0..50, 10);
     promise.end(at(60));
@@ -383,7 +383,7 @@ fn blocks_that_clients_write_are_a_part_of_the_pace() {
         for second in 0..50 {
             promise.beside_writes(again);
             looks(&mut promise, second..second + 1, 500);
-            // Reads take their share.
+            // The reads take the time owed.
             promise.owed.0 = 0.0;
         }
         promise.share

@@ -5,8 +5,8 @@ use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Sparing};
 use headtime_units::Lba;
 
-/// The same drive after some years: so many sectors of the medium, as `seed` draws them, have gone bad, and their data is
-/// in spare places of their zone. A zone without spares left has none.
+/// The same drive after some years: `count` physical sectors, drawn by `seed`, have gone bad. The data of these sectors is in spare places
+/// of their zones. A zone without free spares gets no remaps.
 pub fn remapped(truth: &Profile, count: usize, seed: u64) -> Profile {
     let layout = Layout::new(truth);
     let unit = u64::from(truth.geometry.sectors_per_physical());
@@ -23,7 +23,7 @@ pub fn remapped(truth: &Profile, count: usize, seed: u64) -> Profile {
         let zone = &zones[index];
         let is_spare = Layout::zone_spares(truth, zone);
         let places = layout.places_in_zone(index);
-        // The end of the area that has the sector's spares.
+        // End of the area that contains the sector's spares.
         let area = match truth.layout.sparing {
             Sparing::RangeEnd { cylinders } => {
                 u64::from(cylinders) * zone.sectors_per_cylinder(truth.geometry.heads)
@@ -61,7 +61,7 @@ pub fn remapped(truth: &Profile, count: usize, seed: u64) -> Profile {
     truth.with(bad).expect("spare places that are free")
 }
 
-/// Addresses whose data is not in the place that they would have without remaps.
+/// Addresses whose data is not at its place without remaps.
 pub(super) fn moved(truth: &Profile, layout: &Layout) -> Vec<Lba> {
     if !layout.has_remaps() || truth.layout.zones.is_empty() {
         return Vec::new();
@@ -86,7 +86,7 @@ pub(super) fn moved(truth: &Profile, layout: &Layout) -> Vec<Lba> {
         };
         let mut lba = info.extent.start;
         let end = info.extent.end().get().min(layout.capacity().get());
-        // Those of a drive with millions of runs are more than need to be looked at.
+        // A limit, because a drive with millions of runs has more than a comparison needs.
         while lba.get() < end && moved.len() < 4_096 {
             let run = layout.run(lba);
             if run.len < 64 && plain.locate(lba) != layout.locate(lba) {

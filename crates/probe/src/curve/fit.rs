@@ -2,37 +2,35 @@
 
 use headtime_units::{Nanos, Sectors};
 
-/// What was measured at one distance, and what the curve has there.
+/// Measurement at a distance, with the value of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
-    /// Sectors from the end of the first request to the start of the second: the geometric mean of
-    /// the samples'.
+    /// Sectors from the end of the first request to the start of the second: the geometric mean of all samples.
     pub distance: Sectors,
     /// Mean of the samples.
     pub mean: Nanos,
-    /// Their standard deviation.
+    /// Standard deviation of the samples.
     pub sd: Nanos,
-    /// How many there are, without those dropped.
+    /// Number of samples, without dropped samples.
     pub samples: u32,
-    /// The curve.
+    /// Value of the curve.
     pub fit: Nanos,
 }
 
 impl Point {
-    /// By how much the measured mean is above the curve, in ns.
+    /// Difference of the measured mean and the curve, in ns.
     pub fn residual(&self) -> i64 {
         self.mean.as_nanos() as i64 - self.fit.as_nanos() as i64
     }
 }
 
-/// How far a neighbour counts, in the natural logarithm of the distance: to 1.6 times as far and to
-/// 0.63 times.
+/// Reach of the local fit, in the natural logarithm of the distance: from 0.63 times to 1.6 times the distance.
 const REACH: f64 = 0.47;
 
-/// The curve at each point. Points come in the order of their distances.
+/// Values of the curve at all points. Points are in the order of their distances.
 pub(super) fn fit(points: &[Point]) -> Vec<Nanos> {
     let log = |time: Nanos| libm::log(time.as_nanos().max(1) as f64);
-    // Distance 0 has no logarithm: it stands for itself.
+    // Distance 0 has no logarithm and is treated separately.
     let alone = points
         .iter()
         .take_while(|point| point.distance.get() == 0)
@@ -56,7 +54,7 @@ pub(super) fn fit(points: &[Point]) -> Vec<Nanos> {
         .collect()
 }
 
-/// The line through the points around `at`, at `at`: least squares with tricube weights.
+/// Value at `at` of the line through the points around `at`: least squares with tricube weights.
 fn local_line(x: &[f64], y: &[f64], at: f64) -> f64 {
     let (mut weight, mut sum_x, mut sum_y, mut sum_xx, mut sum_xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let from = x.partition_point(|&x| x <= at - REACH);
@@ -75,15 +73,14 @@ fn local_line(x: &[f64], y: &[f64], at: f64) -> f64 {
         sum_xy += tricube * x * y;
     }
     let spread = weight * sum_xx - sum_x * sum_x;
-    // With no neighbour in reach there is no line.
+    // Without a neighbour in reach there is no line.
     if spread <= 1e-12 * weight * weight {
         return sum_y / weight;
     }
     (sum_xx * sum_y - sum_x * sum_xy) / spread
 }
 
-/// The nearest values that never fall: those that do are pooled to their mean (pool adjacent
-/// violators; Ayer and others 1955).
+/// Nearest values that never fall. Falling neighbours are pooled to their mean (pool adjacent violators; Ayer and others 1955).
 fn rising(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::with_capacity(values.len());
     for &value in values {

@@ -4,7 +4,7 @@ use headtime_disk::profile::by_name;
 use headtime_sched::Op;
 use headtime_units::Time;
 
-/// A disk of constant answers, that notes what it is asked.
+/// A disk with constant answers that records all requests.
 struct Toy {
     capacity: u64,
     answers: Vec<Nanos>,
@@ -295,7 +295,7 @@ fn errors_say_where_and_what_is_allowed() {
     ] {
         assert_eq!(changed(from, to), expected);
     }
-    // Nobody measures at so many distances, and each takes time to be looked at.
+    // More distances than a measurement makes are not accepted.
     let rows: String = (1..=1_000)
         .map(|at| format!("    [{at}, 300, 300, 0, 1],\n"))
         .collect();

@@ -10,7 +10,7 @@ use headtime_sched::ServiceCurve;
 use headtime_units::{Bytes, Millionths, Nanos, Sectors};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a text is no learned curve: what is wrong, and where.
+/// Error in the text of a curve: problem and place.
 pub type CurveFileError = headtime_config::Error;
 
 const COMMENTS: [Comment; 3] = [
@@ -31,7 +31,7 @@ const COMMENTS: [Comment; 3] = [
 
 #[derive(Deserialize, Serialize)]
 struct Text {
-    /// Of the form that is written and read.
+    /// Version of the text form.
     #[serde(deserialize_with = "whole::<_, _, 1, 1>")]
     version: u32,
     provenance: Provenance,
@@ -54,7 +54,7 @@ struct Provenance {
     samples: u32,
     #[serde(deserialize_with = "pause_max")]
     pause_max: Nanos,
-    /// In quotes: TOML has integers of 63 bits.
+    /// The seed is in quotes because TOML has integers of 63 bits.
     #[serde(serialize_with = "quoted", deserialize_with = "seed")]
     seed: u64,
     dropped: u64,
@@ -127,7 +127,7 @@ fn quoted<S: Serializer>(seed: &u64, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl Learned {
-    /// The text form: TOML, without the single samples.
+    /// Text form: TOML, without the single samples.
     pub fn to_toml(&self) -> String {
         let origin = &self.origin;
         let options = &origin.options;
@@ -164,14 +164,14 @@ impl Learned {
     ///
     /// # Errors
     ///
-    /// If the text is not one that [`Learned::to_toml`] could have written.
+    /// If [`Learned::to_toml`] could not have written the text.
     pub fn from_toml(file: &str, text: &str) -> Result<Learned, CurveFileError> {
         let (table, place) = (Table::parse(file, text)?, Place::line(file, 1));
         let text: Text = read(&table, &place)?;
         let points = points(&text.curve.points_us).map_err(|error| error.within(&table, &place))?;
         let from = text.provenance;
         let pairs = points.iter().map(|point| (point.distance, point.fit));
-        // What it asks for has been checked point by point.
+        // The requirements have been checked point by point.
         ServiceCurve::new(pairs.collect(), text.curve.backward).expect("the points are in order");
         Ok(Learned {
             origin: Origin {
@@ -195,10 +195,10 @@ impl Learned {
     }
 }
 
-/// The points, each farther than the one before and no cheaper.
+/// Checks the points: each must be farther than the previous point and no cheaper.
 fn points(rows: &[CurveRow]) -> Result<Vec<Point>, CurveFileError> {
     let error = |key: String, problem: &str| CurveFileError::new(Place::NoText, key, problem);
-    // Nobody measures at more distances, and each takes time to be looked at.
+    // More distances are not useful, and a curve is searched point by point.
     if !(1..=DISTANCES_MAX as usize).contains(&rows.len()) {
         let problem = format!("has {} points; allowed is 1 to {DISTANCES_MAX}", rows.len());
         return Err(error("curve.points_us".to_owned(), &problem));

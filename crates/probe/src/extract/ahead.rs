@@ -1,7 +1,7 @@
-//! How far a drive reads on behind a read, and what it keeps of it.
+//! Extent of read-ahead behind a read, and its lifetime in the buffer.
 //!
-//! The questions of DIXtrac (Schindler and Ganger, CMU-CS-99-176): read, wait, and see which sectors behind
-//! are held; across the end of a track, of a cylinder; with another command at once; before the read.
+//! The questions follow DIXtrac (Schindler and Ganger, CMU-CS-99-176): read, wait, and see which sectors behind the read are held. Variants
+//! cross the end of a track or cylinder, send another command at once, or look before the read.
 
 mod least;
 
@@ -13,33 +13,33 @@ use headtime_disk::profile::{CacheSpec, ReadAhead, RequestedData};
 use headtime_units::{Extent, Lba, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// What was found out about reading ahead. Numbers are sectors.
+/// Results about read-ahead. Numbers are sectors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ahead {
     pub kind: Option<ReadAhead>,
-    /// At most.
+    /// Most sectors that are read ahead.
     pub most: Option<u64>,
-    /// What one segment holds.
+    /// Capacity of a segment.
     pub segment: Option<u64>,
     pub requested: Option<RequestedData>,
     pub on_idle_hit: Option<bool>,
     pub free_sectors: Option<bool>,
-    /// At least, before another command.
+    /// Least read-ahead before another command is served.
     pub least: Option<u64>,
-    /// Sectors that are read before another command is served, whatever is behind it.
+    /// Sectors that pass under the head before another command is served, by obligation or during its processing.
     pub passing: Option<u64>,
-    /// At least, behind a second read on a track.
+    /// Least read-ahead behind a second read on a track.
     pub second: Option<u64>,
-    /// The whole track is taken, beginning anywhere.
+    /// True if the drive reads a whole track, starting anywhere.
     pub around: Option<bool>,
 }
 
-/// No segment is looked for beyond this.
+/// Largest segment that the questions look for.
 const MOST: u64 = 65_535;
-/// Questions that decide.
+/// Number of questions per decision.
 const VOTES: u32 = 6;
 
-/// The questions in their order.
+/// Questions in their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AheadQuestion {
     Kind,
@@ -61,7 +61,7 @@ pub(super) const QUESTIONS: [AheadQuestion; 7] = [
     AheadQuestion::Second,
 ];
 
-/// Where on its track a read ends that is to have much of the track behind it.
+/// Sectors from the start of a track to the end of a read that leaves most of the track behind.
 fn early(per_track: u64) -> u64 {
     EDGE.min(per_track / 4).max(1)
 }
@@ -70,13 +70,13 @@ fn anywhere(_: &Layout, _: Extent) -> bool {
     true
 }
 
-/// Returns true if the track is the first one of its cylinder.
+/// Returns true if the track is the first track of its cylinder.
 fn first_of_cylinder(layout: &Layout, track: Extent) -> bool {
     let before = track.start.get().checked_sub(1);
     before.is_none_or(|before| layout.cylinder_end(Lba::new(before)) == track.start)
 }
 
-/// Returns true if the track is not the last one of its cylinder.
+/// Returns true if the track is not the last track of its cylinder.
 fn inside_cylinder(layout: &Layout, track: Extent) -> bool {
     layout.cylinder_end(track.start) > track.end()
 }
@@ -100,8 +100,8 @@ impl Ahead {
         }
     }
 
-    /// Whether a sector is held so far behind a read of `len` that ends `into` its track, after a rest in which at least
-    /// `reach` is read on.
+    /// Reads `len` sectors that end `into` sectors after the start of a track, and pauses for a read-ahead of at least `reach`. Returns
+    /// true if the sector at `offset` from the last one is then held.
     fn behind(
         desk: &mut Desk<'_, '_, '_>,
         (len, into, reach): (u64, u64, u64),
@@ -125,7 +125,7 @@ impl Ahead {
         desk.is_held_from_afar(at).map(Some)
     }
 
-    /// How many sectors are held behind a read of `len`.
+    /// Number of sectors that are held behind a read of `len`.
     fn held_behind(
         desk: &mut Desk<'_, '_, '_>,
         read: (u64, u64, u64),
@@ -170,7 +170,7 @@ impl Ahead {
             [Some(Some(true)), Some(Some(true)) | None] | [None, Some(Some(true))] => {
                 Some(ReadAhead::SegmentFull)
             }
-            // A read over a border tells the rest.
+            // A read across a border distinguishes the remaining kinds.
             [Some(Some(false)), Some(Some(false)) | None] | [None, Some(Some(false))] => {
                 let straddles = desk.votes(VOTES, |desk| Ahead::over_border(desk))?;
                 match straddles.verdict() {
@@ -196,7 +196,7 @@ impl Ahead {
         }
         let into = early(per_track);
         let most = Ahead::held_behind(desk, (1, into, 1), |layout, track| {
-            // The first track of a cylinder has most before it.
+            // The first track of a cylinder has the most sectors ahead.
             kind != ReadAhead::CylinderEnd || first_of_cylinder(layout, track)
         })?;
         let room = match kind {
@@ -222,7 +222,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Whether a read near the end of a track is followed over that.
+    /// Returns true if read-ahead from the end of a track crosses to the next track.
     fn over_end(
         desk: &mut Desk<'_, '_, '_>,
         good: impl Fn(&Layout, Extent) -> bool,
@@ -237,7 +237,7 @@ impl Ahead {
         desk.is_held_from_afar(end + 1).map(Some)
     }
 
-    /// Whether a read over the border of two tracks is followed up to the track behind the second.
+    /// Returns true if read-ahead behind a read across two tracks continues to the end of the track after both.
     fn over_border(desk: &mut Desk<'_, '_, '_>) -> Result<Option<bool>, ExtractError> {
         let Some(track) = desk.track(0, anywhere) else {
             return Ok(None);
@@ -251,7 +251,7 @@ impl Ahead {
         desk.is_held_from_afar(third.end().get() - EDGE).map(Some)
     }
 
-    /// Sectors that are read on behind a read at the most.
+    /// Most sectors that the drive may read ahead behind a read.
     fn reach(&self, desk: &mut Desk<'_, '_, '_>) -> u64 {
         match (self.kind, self.most) {
             (Some(ReadAhead::Off), _) => 0,
@@ -273,7 +273,7 @@ impl Ahead {
         let key = "cache.segment_sectors";
         let into = early(desk.per_track);
         let reach = self.reach(desk);
-        // A read that the segment does not hold: its first sector goes.
+        // Find a read that exceeds the segment: its first sector is lost.
         let mut len = 32;
         loop {
             let fits = desk.votes(3, |desk| {
@@ -290,7 +290,7 @@ impl Ahead {
         }
         let behind = match self.kind {
             Some(ReadAhead::Off) => Some(0),
-            // To the end of the track behind the one on which it ends, or a little more.
+            // Read-ahead runs to the end of the next track, or a little farther.
             Some(ReadAhead::NextTrack) => {
                 let least = 2 * desk.per_track - into;
                 let more = desk.largest(desk.per_track, |desk, more| {
@@ -308,7 +308,7 @@ impl Ahead {
             );
             return Ok(());
         };
-        // The first sector that is held, counted back from the last one.
+        // First sector that is held, counted back from the last.
         let held = desk.largest(len + behind, |desk, back| {
             let offset = behind as i64 + 1 - back as i64;
             Ahead::behind(desk, (len, into, reach.max(behind)), offset, anywhere)
@@ -341,7 +341,7 @@ impl Ahead {
             return Ok(());
         }
         let (len, into) = (segment.saturating_sub(4).max(1), early(desk.per_track));
-        // Far enough that it is not read for the sake of the least.
+        // The distance exceeds the least read-ahead.
         let more = self.most.unwrap_or(MOST).min(desk.per_track - into) * 3 / 4;
         if more < 8 {
             told.doubt(key, "too little is read ahead to show it");
@@ -425,13 +425,13 @@ impl Ahead {
         if !free {
             return Ok(());
         }
-        // A head that takes a track beginning anywhere has been around it a turn later, wherever it came in. A drive that reads ahead
-        // beyond the track has left by then.
+        // A head that reads a track from any start has passed the whole track after a turn. A drive that reads ahead beyond the track has
+        // left by then.
         if !matches!(self.kind, Some(ReadAhead::TrackEnd | ReadAhead::NextTrack)) {
             return Ok(());
         }
         let per_track = desk.per_track;
-        // What is read on meanwhile must not take the place of what was before.
+        // Read-ahead during the pause must not evict the sectors in front.
         let room = self.segment.unwrap_or(0).saturating_sub(EDGE + 8);
         let room = room.min(per_track * 3 / 4);
         if room * 2 < per_track {
@@ -457,7 +457,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// Puts what is known into a profile.
+    /// Copies the results to a profile.
     pub(super) fn apply(&self, cache: &mut CacheSpec) {
         if let Some(kind) = self.kind {
             cache.read_ahead = kind;

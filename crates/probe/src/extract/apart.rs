@@ -19,7 +19,7 @@ use super::zone::Row;
 const TRIES: usize = 12;
 /// Range of lengths of the drive's first tracks, in sectors of 512 bytes.
 const LENGTHS: [u64; 2] = [256, MOST_TRACK];
-/// Fewest and most samples from which the first tracks are solved.
+/// Fewest and most samples for a solution of the first tracks.
 const LEAST_FIRST: usize = 12;
 const MOST_FIRST: usize = 32;
 /// Divisor: in the first `1 / FRONT` of a track, tracks of different lengths look alike.
@@ -33,7 +33,7 @@ const FARTHER: u64 = 4;
 struct Between {
     low: u64,
     high: Glance,
-    /// Agreeing samples up to `low`, each of which may agree by chance. Empty where answer times are exact.
+    /// Samples up to `low` that agree, possibly by chance. Empty where answer times are exact.
     agreed: Vec<Agreed>,
     /// Number of agreeing samples that other rows would match, too.
     unsure: usize,
@@ -170,7 +170,7 @@ impl Walk<'_, '_> {
             }
         };
         if self.agrees(look) {
-            // The row is longer than the row before it.
+            // The row is longer than the previous row.
             self.at.upto = look.lba + 1;
             self.at.step = 2 * data;
             return Ok(());
@@ -410,8 +410,8 @@ impl Walk<'_, '_> {
         false
     }
 
-    /// Samples an address in `from..=to` that is not in the buffer. Prefers places far along a track, since tracks of different lengths
-    /// look alike at their start.
+    /// Samples a random address in `from..=to` that is not in the buffer. Prefers places far along a track, since tracks of different
+    /// lengths look alike at their start.
     pub(super) fn glance_within(
         &mut self,
         from: u64,

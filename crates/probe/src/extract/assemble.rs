@@ -1,4 +1,4 @@
-//! A profile of what was learned.
+//! Assembly of a profile from all results.
 
 use super::error::ExtractError;
 use super::jitter::Jitter;
@@ -16,32 +16,32 @@ use headtime_disk::profile::{
 use headtime_disk::{Layout, Profile};
 use headtime_units::{Nanos, Sectors, SignedNanos};
 
-/// Settling of writes that differs by more than this between distances, in nanoseconds, needs a curve.
+/// Difference of write settling between distances, in nanoseconds, above which writes need a seek curve of their own.
 const UNEVEN: f64 = 60_000.0;
-/// Confidence in a layout that contradicts itself, at most.
+/// Most confidence in a layout that contradicts itself.
 const DOUBTED: f64 = 0.3;
-/// By how much of its time a seek may vary beside that.
+/// Additional tolerance, as a share of the seek time.
 const VARIES: f64 = 0.01;
 
-/// What a read costs before the arm moves, and what its ways take, taken apart. Nanoseconds.
+/// Times of reads, split into processing and arm movement. Nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Apart {
     pub overhead: f64,
-    /// What comes behind the data, before the arm may leave.
+    /// Time behind the data before the arm may leave.
     pub completion: f64,
     pub head_switch: f64,
-    /// By distance.
+    /// Seek times by distance in cylinders.
     pub seeks: Vec<(u32, f64)>,
     pub by: Parting,
     pub writes: WritesApart,
 }
 
-/// What told overhead and ways apart.
+/// Evidence for the split into processing and arm movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// Reads that already waited: their processing is over when the arm leaves, and when it leaves is known.
+    /// Reads that waited in the drive. Their processing is over when the arm leaves, and the time of leaving is known.
     Waiting,
-    /// The same, but when it leaves is not known.
+    /// Reads that waited in the drive, but the time at which the arm leaves is unknown.
     Leaving,
     /// The least positioning time.
     Rule,
@@ -49,29 +49,28 @@ pub(super) enum Parting {
     Hit,
 }
 
-/// The same of writes.
+/// Times of writes, split into processing and arm movement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct WritesApart {
-    /// After a read and after a write.
+    /// Processing after a read and after a write.
     pub overhead: Option<[f64; 2]>,
-    /// Of a read after a write.
+    /// Processing of a read after a write.
     pub read_after: Option<f64>,
     pub settle: Option<f64>,
-    /// Seeks of writes, if they take other times than those of reads and as much more everywhere.
+    /// Seek times of writes, if they differ from reads by more than a constant.
     pub seeks: Option<Vec<(u32, f64)>>,
 }
 
-/// Takes overhead and ways apart.
+/// Splits measured times into processing and arm movement.
 ///
-/// From outside only their sum is seen. Two things tell more. A drive needs time to set up a read
-/// elsewhere, two thirds of a single-cylinder seek, which a switch of heads that is shorter hides in
-/// (see [`headtime_disk::Mechanics::set_up`]). So the difference between the least time to the next
-/// cylinder and that to another head is a third of the former. Where the head switch is longer, that
-/// is no answer; then the processing of a miss is taken to be that of a hit.
+/// From outside only the sum shows. Two facts tell more. First, a drive needs time to set up a read elsewhere: two thirds of a
+/// single-cylinder seek. A shorter head switch is hidden in this time (see [`headtime_disk::Mechanics::set_up`]). The least time to the
+/// next cylinder therefore exceeds the least time to another head by a third of a single-cylinder seek. If the head switch is longer, this
+/// fails. Then the processing of a miss is assumed to equal the processing of a hit.
 ///
-/// A drive that has the next command already shows the way alone: the arm is there sooner, by nanoseconds, than these
-/// ways say. That counts where it is known, unless the arm is there so late that it must do something else before. If it
-/// leaves only when the data are sent and that is told, what the latter takes is no processing: it is waited for all the same.
+/// Second, a drive that already has the next command shows the movement alone: `sooner` is the number of nanoseconds by which the arm
+/// arrives earlier than without waiting. This value is preferred, unless the arm arrives late enough to suggest other work in between. If
+/// the arm is known to leave only after the data are sent, the time of sending is completion, not processing.
 fn apart(
     seeks: &[(u32, f64)],
     switch: Option<f64>,
@@ -91,7 +90,7 @@ fn apart(
     let by_rule = match (single, switch) {
         (Some(single), Some(switch)) => {
             let overhead = single - 3.0 * (single - switch);
-            // A seek of one cylinder takes a good part of a millisecond.
+            // A single-cylinder seek takes a good part of a millisecond.
             (single - switch > 100e3 && overhead > -20e3).then_some(overhead.max(0.0))
         }
         _ => None,
@@ -99,10 +98,10 @@ fn apart(
     let assumed = by_rule.unwrap_or(transfer.hit).min(least);
     let after = leaves.and_then(|leaves| leaves.after);
     let after = after.map_or(0.0, |after| (after - transfer.sector).max(0.0));
-    // What is in front of the way and behind the data, together.
+    // Sum of the processing before the movement and the completion behind the data.
     let both = sooner.map(|sooner| match leaves {
         Some(_) => assumed + sooner,
-        // Taken to be when the sector of the first read has gone over the bus.
+        // The arm is assumed to leave when the sector of the first read has crossed the bus.
         None => assumed + sooner + transfer.sector,
     });
     let both = both.filter(|both| (-50e3..least).contains(both));
@@ -117,7 +116,7 @@ fn apart(
         Parting::Waiting => after,
         _ => 0.0,
     };
-    // Times are counted to where a sector begins as answers say, which is so much later than it does.
+    // Answers show the start of a sector later than it is, by the completion.
     let late = |time: f64| (time - completion).max(0.0);
     let switch = switch.map(late);
     let seeks: Vec<(u32, f64)> = seeks
@@ -151,13 +150,13 @@ fn apart(
     }
 }
 
-/// Takes the times of writes apart, the seeks of reads and a sector on the bus being known; and what is
-/// left for the head switch. On the track where the head is, a write shows its processing alone.
+/// Splits the times of writes, given the seeks of reads and the bus time of a sector. Also returns the head switch, if it can be told. A
+/// write on the current track shows its processing alone.
 fn writes_apart(writes: &Writes, seeks: &[(u32, f64)], sector: f64) -> (WritesApart, Option<f64>) {
     let Some(after_read) = writes.after_read else {
         return Default::default();
     };
-    // The first sector comes over the bus when the command is processed.
+    // The first sector crosses the bus once the command is processed.
     let overhead = (after_read - sector).max(0.0);
     let after_write = writes
         .after_write
@@ -168,16 +167,16 @@ fn writes_apart(writes: &Writes, seeks: &[(u32, f64)], sector: f64) -> (WritesAp
     let more: Vec<(u32, f64)> = writes.seeks.iter().filter_map(more).collect();
     let mut sorted: Vec<f64> = more.iter().map(|(_, more)| *more).collect();
     let middle = super::turns::median(&mut sorted);
-    // An arm that varies by a hundredth of its way does so more over a long one.
+    // An arm that varies by a hundredth of its time varies more on a long seek.
     let off = |at: usize| {
         let (distance, more) = more[at];
         let way = super::seeks::between(seeks, distance).unwrap_or(0.0);
         middle.map_or(0.0, |middle| (more - middle).abs()) - VARIES * way
     };
-    // Some that are a little off are noise.
+    // A few small deviations are noise.
     let far = (0..more.len()).filter(|at| off(*at) > UNEVEN).count();
     let uneven = far * 4 > more.len() || (0..more.len()).any(|at| off(at) > 2.0 * UNEVEN);
-    // The shortest seek is all settling; what longer ones take beyond that is their own.
+    // The shortest seek shows pure settling. Any further excess of longer seeks belongs to these seeks.
     let settle = if uneven {
         more.first().map(|(_, more)| *more)
     } else {
@@ -208,10 +207,11 @@ fn nanos(time: f64) -> Nanos {
 }
 
 impl Extraction {
-    /// What the parts of reads and writes take.
+    /// Times of reads and writes, split into processing and arm movement.
     pub(super) fn apart(&self) -> Apart {
         let transfer = self.transfer.unwrap_or_default();
-        // It was measured by ways that were taken apart without it, and those that it is compared with have to stay.
+        // The reads that waited were compared with a split that did not use them. This split must stay the same until all comparisons are
+        // made.
         let queueing = &self.electronics.queueing;
         let waiting = match self.stage {
             Stage::Remaps | Stage::Done => (queueing.sooner, queueing.leaves),
@@ -231,7 +231,7 @@ impl Extraction {
         apart
     }
 
-    /// The profile with the sectors that are elsewhere.
+    /// The profile with its remapped sectors.
     pub(super) fn with_remapped(&self, plain: Profile) -> Result<Profile, ExtractError> {
         let transfer = super::transfer::Transfer::of(&plain);
         let behind =
@@ -244,14 +244,14 @@ impl Extraction {
         Ok(placed.with(|spec| spec.provenance += &lines)?)
     }
 
-    /// The layout with whatever else is known so far.
+    /// Profile of the layout with all other results so far.
     pub(super) fn draft(&self) -> Result<Profile, ExtractError> {
         let (Some(spindle), Some(shape)) = (&self.spindle, self.shape) else {
             return Err(ExtractError::TooEarly);
         };
         let turn = spindle.turn;
         let transfer = self.transfer.unwrap_or_default();
-        // What tells processing apart was measured beside the first of these, and stays.
+        // The split of processing used the first bus times, and keeps them.
         let transfer = self
             .electronics
             .jitter
@@ -285,7 +285,7 @@ impl Extraction {
         let read = match apart.seeks.as_slice() {
             [] => SeekCurve::Constant(nanos(turn / 2.0)),
             times => {
-                // As long as only short ones are known, the slope of the last two says nothing.
+                // While only short seeks are known, the slope of the last two points has no meaning.
                 let mut times = times.to_vec();
                 let last = times[times.len() - 1];
                 if last.0 < cylinders / 2 {
@@ -364,7 +364,7 @@ impl Extraction {
             },
             bus: BusSpec {
                 interface_sector: nanos(tail),
-                // A drive that asks for the bus late has it until all is sent.
+                // A drive that requests the bus late occupies the bus until all data are sent.
                 hold_for_read: transfer.water > 0.0 || transfer.reconnect > 0.0,
                 ..BusSpec::default()
             },
@@ -377,7 +377,7 @@ impl Extraction {
         }
         spec.cache.read_high_water = transfer.water;
         let profile = spec.check()?;
-        // The zones must have exactly the addresses that were walked.
+        // The zones must have exactly the addresses of the walk.
         let layout = Layout::new(&profile);
         for (zone, found) in layout.zones().zip(profile.layout.zones.iter()) {
             debug_assert_eq!(zone.sectors_per_track, found.sectors_per_track);
@@ -425,7 +425,8 @@ impl Extraction {
         text
     }
 
-    /// How far each key can be relied on, 0 to 1: the part of the checks that agreed with it.
+    /// Confidence in each learned key, 0 to 1. For rotation, zones and read seeks this is a share of checks that agreed. Other keys have a
+    /// fixed value for the method that determined them.
     pub fn confidence(&self) -> Vec<(String, f64)> {
         let mut keys: Vec<(&str, f64)> = Vec::new();
         let held = self.held;
@@ -439,8 +440,7 @@ impl Extraction {
             keys.push(("seek.read", held.within[2] as f64 / at_angle.max(1.0)));
         }
         if let Some(shape) = self.shape {
-            // A period in skews is a cylinder or a group of them; nothing tells the two ways through
-            // the cylinders apart.
+            // A period in skews is a cylinder or a group of cylinders. Reads cannot show in which order addresses pass through them.
             keys.push(("geometry.heads", 0.9));
             if shape.shows_order() {
                 keys.push(("layout.order", 0.9));
@@ -459,7 +459,7 @@ impl Extraction {
                 (_, false) => 0.6,
                 (_, true) => 0.8,
             };
-            // What is left of a whole time when the overhead is taken off is no surer than that.
+            // The head switch is a measured sum minus the overhead, and therefore no surer than the overhead.
             keys.push(("seek.head_switch", switch.min(overhead)));
             let settle = if written { overhead.min(0.8) } else { 0.0 };
             keys.push(("seek.write_settle", settle));
@@ -495,7 +495,7 @@ impl Extraction {
             .collect()
     }
 
-    /// What of the profile is learned, and what is assumed; but for what [`Electronics`](super::electronics::Electronics) adds.
+    /// Trust in each section and key of the profile, before [`Electronics`](super::electronics::Electronics) adds its own.
     fn trust(&self, read: &SeekCurve) -> Vec<(String, Trust)> {
         let confidence = self.confidence();
         let learned = |key: &str| {
@@ -529,8 +529,7 @@ impl Extraction {
         marked.collect()
     }
 
-    /// What follows from something else that was learned, as the provenance says: processing that is taken to be that of
-    /// a hit, and a bound on the switch of heads.
+    /// Keys that follow from other results: processing that is assumed to equal a hit, and an upper bound of the head switch.
     fn derived(&self) -> Vec<&'static str> {
         let apart = self.apart();
         let mut derived = Vec::new();
@@ -548,7 +547,7 @@ fn signed(time: f64) -> SignedNanos {
     SignedNanos::from_nanos(libm::round(time) as i64)
 }
 
-/// Keys of their own trust within a section: what nothing speaks for in there is assumed.
+/// Keys with a trust of their own within a section; assumed unless there is evidence.
 const KEYS: [&str; 6] = [
     "layout.order",
     "layout.remaps",
@@ -558,7 +557,7 @@ const KEYS: [&str; 6] = [
     "seek.write_settle",
 ];
 
-/// Skews of a zone as parts of a turn, for comparisons.
+/// Skews of a zone in turns, for comparisons.
 pub fn skews(zone: &Zone) -> [f64; 3] {
     let turns = |skew: Skew| match skew {
         Skew::Turns(turns) => part(turns),

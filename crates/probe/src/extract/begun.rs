@@ -1,4 +1,4 @@
-//! Rows that begin, by looks on tracks of their own ([`super::apart`]): which row it is, and where it begins.
+//! Identification of new rows from samples on separate tracks ([`super::apart`]): parameters and first address.
 
 use super::error::ExtractError;
 use super::solve::{Glance, Solved, likeliest, only, solve};
@@ -6,15 +6,15 @@ use super::turns::{near, part};
 use super::walk::Walk;
 use super::zone::Row;
 
-/// Slipped places before a track, at most, in sectors of 512 bytes.
+/// Most slipped places before a track, in sectors of 512 bytes.
 pub(super) const MOST_SLIPPED: u64 = 64;
-/// Looks at least of which one may be left out.
+/// Fewest samples of which a single sample may be ignored.
 const LEAST_BUT_ONE: usize = 7;
-/// Looks that agree with neither of two rows, at most.
+/// Most samples that agree with neither of two rows.
 const LATE: usize = 6;
-/// A scratch goes over fewer tracks than this.
+/// Upper limit of the tracks that a scratch crosses.
 const SCRATCH: u64 = 10;
-/// The tracks of a row's looks, and where on them.
+/// Track and position on the track for each sample of a row.
 const LOOKS: [(u64, f64); 12] = [
     (0, 0.15),
     (1, 0.55),
@@ -29,11 +29,11 @@ const LOOKS: [(u64, f64); 12] = [
     (9, 0.3),
     (16, 0.65),
 ];
-/// Tracks of one row and of the next are alike to these parts.
+/// Ranges for the ratio of track lengths of consecutive rows: first the narrow range, then the wide one.
 pub(super) const ALIKE: [(f64, f64); 2] = [(0.84, 1.19), (0.55, 1.8)];
 
 impl Walk<'_, '_> {
-    /// Returns true, having begun it, if one of the rows that may come has the looks behind a track's end.
+    /// Starts one of the expected rows behind the end of a track, if the samples agree. Returns true in that case.
     pub(super) fn goes_on_as(
         &mut self,
         low: u64,
@@ -51,7 +51,7 @@ impl Walk<'_, '_> {
             };
             let zero = solved.zero(border);
             if !seen.iter().all(|look| fits(&solved, *look)) {
-                // A zone may end soon behind: then the turn and one look more say it.
+                // The zone may end soon. Then the known skew and one more sample are enough.
                 if !self.enters_as_known(border, zero) {
                     continue;
                 }
@@ -102,7 +102,7 @@ impl Walk<'_, '_> {
         Ok(false)
     }
 
-    /// Returns true if tracks begin at a row's start and not before, as looks farther on say.
+    /// Returns true if samples farther on confirm the start of the row: its tracks start there, not earlier.
     fn begins_at(&mut self, start: u64, solved: &Solved) -> Result<bool, ExtractError> {
         let tolerance = self.tolerance_of(solved.slots);
         let unit = self.bench.unit();
@@ -118,7 +118,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// The row that begins at one of some addresses, measured.
+    /// Measures the row that starts in a range of addresses.
     pub(super) fn measured(
         &mut self,
         start: (u64, u64),
@@ -132,7 +132,7 @@ impl Walk<'_, '_> {
         self.measured_near(known, start, seen, (shortest, longest), skip)
     }
 
-    /// The same, of tracks of about so many sectors.
+    /// Measures the row that starts in a range of addresses, with about `known` sectors per track.
     fn measured_near(
         &mut self,
         known: u64,
@@ -170,7 +170,7 @@ impl Walk<'_, '_> {
         if self.bench.is_quiet() || looks.len() < LEAST_BUT_ONE {
             return Ok(None);
         }
-        // One may have come late.
+        // A single answer may have come late.
         for late in 0..looks.len() {
             let mut others = looks.clone();
             others.remove(late);
@@ -182,7 +182,7 @@ impl Walk<'_, '_> {
         Ok(None)
     }
 
-    /// The row that some looks are of, if they tell it from all others.
+    /// The row that explains some samples, if they exclude all others.
     pub(super) fn told(&self, fits: &[Solved], noise: f64) -> Option<Solved> {
         match self.bench.vary > 0.0 {
             true => likeliest(fits, noise),
@@ -190,7 +190,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Returns true if tracks go on as they were but for as many slipped places on each.
+    /// Returns true if the tracks continue with an equal number of slipped places on each.
     pub(super) fn is_scratch(&mut self, low: u64, solved: &Solved) -> bool {
         let row = *self.zone().row_of(low);
         let grain = self.bench.grain() as f64;
@@ -202,8 +202,8 @@ impl Walk<'_, '_> {
             && whole * grain < self.bench.parts(MOST_SLIPPED) as f64
     }
 
-    /// Returns true, having begun it, if a row begins at a track's end whose first tracks have a scratch: looks behind
-    /// that see it begin as many places before.
+    /// Starts a row at the end of a track if the first tracks of the row have a scratch. Samples behind the scratch see the row start
+    /// earlier by the slipped places. Returns true in that case.
     pub(super) fn scratched(&mut self, start: (u64, u64), end: u64) -> Result<bool, ExtractError> {
         let Some(border) = self.border(end, start.1) else {
             return Ok(false);
@@ -231,9 +231,8 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// The address at which a row begins of which all else is known, behind `low` and up to `high`: at a track's end, if
-    /// that is turned as others were; else each look at a place where a track may begin says whether it does
-    /// before.
+    /// First address of a row with otherwise known parameters, behind `low` and up to `high`. The end of a track is accepted if the skew
+    /// there occurs elsewhere in the zone. Otherwise samples at possible starts of tracks decide.
     pub(super) fn start_of(
         &mut self,
         solved: Solved,
@@ -258,7 +257,7 @@ impl Walk<'_, '_> {
         self.first_of(solved, low, high)
     }
 
-    /// Returns true if a track that begins at an address with an angle is turned as others of the zone were.
+    /// Returns true if the rotation of a new track against the previous track occurs elsewhere in the zone.
     fn enters_as_known(&mut self, start: u64, zero: f64) -> bool {
         let before = self.zone().spot_of(start - 1);
         let tolerance = self.tolerance_at(start - 1);
@@ -271,7 +270,7 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// The same, by looks, within a track.
+    /// Narrows the range of a row's start, within a track, by samples.
     fn started(&mut self, mut solved: Solved, border: Option<u64>) -> Result<Solved, ExtractError> {
         let capacity = self.bench.capacity();
         let tolerance = self.tolerance_of(solved.slots);
@@ -279,7 +278,7 @@ impl Walk<'_, '_> {
             return Ok(solved);
         }
         let unit = self.bench.unit();
-        // Most often it is a track's end after all.
+        // The start usually is the end of a track after all.
         let slots = solved.slots;
         let likely = border.map(|border| border % slots);
         let mut likely = likely
@@ -306,7 +305,7 @@ impl Walk<'_, '_> {
                 }
             };
             track = track % (self.most_tracks() / 2).max(1) + 1;
-            // A look here is on the track before if the row begins behind `middle`.
+            // If the row starts behind `middle`, this sample is on the previous track.
             let lba = middle + track * solved.slots;
             if lba >= capacity {
                 break;
@@ -324,14 +323,14 @@ impl Walk<'_, '_> {
                 solved.start = (first, middle);
             } else {
                 solved.start = (middle + 1, last);
-                // Angles are those of a row that begins at the first of these.
+                // Angles refer to a row that starts at the first of these addresses.
                 solved = solved.moved(first);
             }
         }
         Ok(solved)
     }
 
-    /// Where the row begins, of addresses a track apart behind `low` up to `high`: up to there the old rule holds.
+    /// First address of the row, out of candidates a track apart behind `low` and up to `high`. The old rule holds up to there.
     fn first_of(&mut self, solved: Solved, low: u64, high: u64) -> Result<u64, ExtractError> {
         let (mut first, slots) = (solved.start.0, solved.slots);
         while first > low + slots {
@@ -363,7 +362,7 @@ impl Walk<'_, '_> {
         Ok(first)
     }
 
-    /// Ends the rule before an address and begins a row there.
+    /// Ends the rule before an address and starts a row there.
     pub(super) fn take(&mut self, start: u64, solved: Solved) {
         let zero = part(solved.zero(start));
         if !self.zone().rows.is_empty() {
@@ -384,7 +383,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The first address of a track behind `low`, up to `high`.
+    /// First address of the next track behind `low`, if it is at most `high`.
     pub(super) fn border(&mut self, low: u64, high: u64) -> Option<u64> {
         let zone = self.zone();
         let spot = zone.spot_of(low);
@@ -392,7 +391,7 @@ impl Walk<'_, '_> {
         (border <= high).then_some(border)
     }
 
-    /// Tracks that rows have at least, as far as is known.
+    /// Typical number of tracks in a row: the largest of the last eight rows, or 24 if unknown.
     fn most_tracks(&mut self) -> u64 {
         let zones = self.at.zones.iter().rev();
         let rows = zones.flat_map(|zone| zone.rows.iter().rev());

@@ -1,4 +1,4 @@
-//! Reads single sectors, and says at which angle they are.
+//! Timed reads of single sectors, and the angles at which they come.
 
 mod follow;
 
@@ -21,61 +21,62 @@ pub(super) struct Bench<'a> {
     phase: Option<Phase>,
     places: Vec<Mark>,
     linger: f64,
-    /// Answers come when they should.
+    /// True if answers come when they should.
     quiet: bool,
-    /// The buffer holds so many places that to drive one out takes long: looks are on tracks of their own.
+    /// True if the buffer holds too many places to evict a sector quickly. Each sample is then on a track of its own.
     holds_many: bool,
-    /// Behind a second read in a row on a track the drive reads on before it does anything else.
+    /// True if the drive reads on before any other work, after a second consecutive read on a track.
     pub stays: bool,
     next_place: usize,
     hit_below: f64,
-    /// The address of the last command.
+    /// Address of the last command.
     last: u64,
-    /// How many other reads drove a sector out of the buffer the last time.
+    /// Number of other reads that last evicted a sector from the buffer.
     evict: usize,
     relock_after: Nanos,
-    /// What known places are off in the mean, in turns.
+    /// Mean deviation of known places, in turns.
     pub noise: f64,
-    /// The standard deviation of a single answer in turns; 0 if answers come when they should.
+    /// Standard deviation of a single answer in turns; 0 if answers come when they should.
     pub(super) vary: f64,
-    /// A look is several reads, as answers vary. Where to look twice is dear it is one read.
+    /// True if a sample is the result of several reads, because answers vary. Where a second sample is expensive, a sample is a single
+    /// read.
     pub(super) weighs: bool,
-    /// Sectors that are expected to pass in a turn where it looks.
+    /// Sectors that are expected to pass in a turn at the current place.
     pub slots: u64,
-    /// All angles at which sectors came that were looked at, where answers vary.
+    /// All angles of each sampled sector, where answers vary.
     pub(super) seen: BTreeMap<u64, Vec<f64>>,
     /// Answers that took too long for any movement.
     pub stalls: Stalls,
-    /// No command is sent from then on.
+    /// Time after which no command is sent.
     pub give_up: Option<Time>,
-    /// Sectors that were read, and may be in the buffer with some behind them.
+    /// Sectors that were read. The buffer may hold these, and some sectors behind each.
     touched: BTreeSet<u64>,
-    /// Angles of sectors that were looked at, and whether more than one look agreed.
+    /// Angle of each sampled sector; true if several samples agreed.
     looked: BTreeMap<u64, (f64, bool)>,
 }
 
-/// An answer after more turns than this has waited for something else than its sector.
+/// Turns after which an answer has waited for something other than its sector.
 const WAITED: f64 = 4.0;
-/// Longer commands are not looked at.
+/// Length, in sectors, above which a command is not checked for stalls.
 const STALLS_SECTORS: u64 = 128;
 
-/// The phase is looked at again after so long: the less steady the sooner.
+/// Shortest and longest interval between two checks of the phase. An unsteady phase is checked more often.
 const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
-/// Where nothing is known yet tracks are taken to have so many sectors.
+/// Assumed sectors per track where nothing is known.
 pub(super) const SLOTS: u64 = 1_024;
-/// Sectors that a drive reads ahead although another command waits, at most.
+/// Most sectors that a drive reads ahead although another command waits.
 pub(super) const AHEAD: u64 = 256;
-/// Sectors that were read, of which is known that they were.
+/// Most sectors that are remembered as read.
 const MOST_TOUCHED: usize = 16_384;
-/// More reads than this until a sector is out of the buffer are dear.
+/// Number of reads to evict a sector above which eviction is expensive.
 const DEAR: usize = 24;
-/// Sectors that a track may have.
+/// Most sectors of a track.
 pub(super) const MOST_TRACK: u64 = 8_192;
-/// Sectors around one that was read which may be in the buffer with it as far as nothing else is known.
+/// Sectors around a read that the buffer may hold with it, while nothing else is known.
 const AROUND: u64 = 8;
-/// Angles that are known to no better than this part of a turn are not worth a walk.
+/// Uncertainty of angles, in turns, above which a walk is not worthwhile.
 pub(super) const MOST_NOISE: f64 = 0.01;
-/// Other reads until a sector is expected to be out of the buffer, at most.
+/// Most reads after which a sector must have left the buffer.
 const MOST_EVICTIONS: usize = 4_096;
 
 impl<'a> Bench<'a> {
@@ -111,12 +112,12 @@ impl<'a> Bench<'a> {
         self.probe.capacity().get()
     }
 
-    /// Reads sectors, whatever the angle.
+    /// Reads sectors without regard to the angle.
     pub fn read(&mut self, lba: u64, count: u64) -> Result<Answer, ExtractError> {
         self.command(Op::Read, Extent::at(lba, count))
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for the answer.
     pub fn command(&mut self, op: Op, extent: Extent) -> Result<Answer, ExtractError> {
         if let Some(end) = self.give_up
             && self.probe.now() > end
@@ -128,7 +129,7 @@ impl<'a> Bench<'a> {
         self.reads += 1;
         self.last = extent.start.get();
         match answer.failure {
-            // Many sectors take long over a slow bus, and what is written or flushed may wait for more.
+            // Many sectors take long on a slow bus, and writes or flushes may wait for other work.
             None if !op.is_read() || extent.len.get() > STALLS_SECTORS => Ok(answer),
             None if self.stalls.too_many(answer.at - answer.sent) => {
                 Err(ExtractError::Stalls(self.stalls))
@@ -147,14 +148,14 @@ impl<'a> Bench<'a> {
         ((answer.at - answer.sent).as_nanos() as f64) < self.hit_below
     }
 
-    /// Returns true if an answer was too slow for any movement and some reads more: when it came tells nothing. A drive that waits for a
-    /// sector may soon do so again, but not for a read that begins before the sector.
+    /// Returns true if an answer was too slow for any movement and a few more reads. The time of such an answer tells nothing. A drive that
+    /// waits for a sector may soon do so again, but not for a read that starts before this sector.
     fn has_waited(&self, answer: &Answer) -> bool {
         (answer.at - answer.sent).as_nanos() as f64 > WAITED * self.turn()
     }
 
-    /// Reads something not far from a sector, so that the buffer forgets something. A large buffer may hold all that is near,
-    /// and a read beside the sector brings the sector back: the more reads the sector outlasts, the farther away they are.
+    /// Reads a random sector near another sector, to evict something from the buffer. A large buffer may hold the whole neighbourhood, and
+    /// a read next to the sector may bring the sector back. The longer the sector stays, the farther away these reads are.
     fn elsewhere(&mut self, lba: u64) -> Result<(), ExtractError> {
         let apart = self.evict as u64 * MOST_TRACK;
         let window = (self.capacity() / 64).max(apart).min(self.capacity());
@@ -163,7 +164,7 @@ impl<'a> Bench<'a> {
         self.read(lba, 1).map(|_| ())
     }
 
-    /// Reads so many places that the buffer has nothing of what was read before.
+    /// Reads enough places to evict all earlier reads from the buffer.
     pub fn drive_out(&mut self) -> Result<(), ExtractError> {
         for _ in 0..2 * self.places.len() {
             let lba = self.random.up_to(self.capacity() - 1);
@@ -174,12 +175,12 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Returns true if the drive may read on behind a sector before it answers, since it was read on that track last.
+    /// Returns true if the last command was on the track of `lba` and the drive may read on there before it answers.
     fn would_stay(&self, lba: u64) -> bool {
         self.stays && self.last.abs_diff(lba) < MOST_TRACK
     }
 
-    /// The angle of a sector, as it was when it was looked at before.
+    /// Angle of a sector, from an earlier sample if there is one.
     pub fn look(&mut self, lba: u64) -> Result<f64, ExtractError> {
         match self.looked.get(&lba) {
             Some(&(angle, _)) => Ok(angle),
@@ -187,30 +188,30 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// The angle of a sector, read now.
+    /// Angle of a sector, from a new sample.
     pub fn look_again(&mut self, lba: u64) -> Result<f64, ExtractError> {
         let angle = self.angle(lba)?;
         self.looked.insert(lba, (angle, false));
         Ok(angle)
     }
 
-    /// The angle of a sector that was looked at.
+    /// Angle of a sector from an earlier sample.
     pub(super) fn noted(&self, lba: u64) -> Option<f64> {
         self.looked.get(&lba).map(|(angle, _)| *angle)
     }
 
-    /// A sector is at an angle, as far as looks at it say.
+    /// Records the angle of a sector.
     pub(super) fn note(&mut self, lba: u64, angle: f64) {
         self.looked.insert(lba, (angle, false));
     }
 
-    /// Forgets all angles that it looked at.
+    /// Forgets all sampled angles.
     pub fn forget(&mut self) {
         self.looked.clear();
         self.seen.clear();
     }
 
-    /// More than one look at a sector agreed.
+    /// Marks a sector's angle as confirmed by several samples.
     pub fn make_sure(&mut self, lba: u64) {
         if let Some((_, sure)) = self.looked.get_mut(&lba) {
             *sure = true;
@@ -221,19 +222,17 @@ impl<'a> Bench<'a> {
         self.looked.get(&lba).is_some_and(|(_, sure)| *sure)
     }
 
-    /// The angle at which a sector has come, read from the medium.
+    /// Angle of a sector, read from the medium.
     pub fn angle(&mut self, lba: u64) -> Result<f64, ExtractError> {
         self.keep_phase()?;
         let is_ahead = self.last <= lba && lba - self.last < AHEAD;
         if is_ahead || self.would_stay(lba) {
-            // The drive may have to read on to there before it can do anything else. That is a hit
-            // that takes as long as a miss.
+            // The drive may have to read on to this sector before it can do anything else. Such a hit takes as long as a miss.
             self.elsewhere(lba)?;
         }
         let near = lba.saturating_sub(AHEAD)..=lba;
         if self.touched.range(near).next().is_some() {
-            // What is in the buffer may be answered as late as what is not, as long as the drive reads on behind
-            // the read before.
+            // While the drive reads on behind an earlier read, the buffer may answer as late as the medium.
             self.linger();
         }
         let mut answer = self.read(lba, 1)?;
@@ -265,7 +264,7 @@ impl<'a> Bench<'a> {
         Ok(self.angle_at(answer.at))
     }
 
-    /// The angle of a sector, read once; `None` if it is in the buffer, or may be, or is behind the last one.
+    /// Angle of a sector from a single read. `None` if the buffer has or may have the sector, or if the drive ends before it.
     pub fn glance(&mut self, lba: u64) -> Result<Option<f64>, ExtractError> {
         if lba >= self.capacity() {
             return Ok(None);
@@ -294,7 +293,7 @@ impl<'a> Bench<'a> {
         Ok(tells.then(|| self.angle_at(answer.at)))
     }
 
-    /// The angle of the last of some sectors that are read in a row; `None` if the buffer had it.
+    /// Angle of the last of some sectors that are read in a row; `None` if the buffer answered.
     pub fn last_of(&mut self, lbas: [u64; 3]) -> Result<Option<f64>, ExtractError> {
         self.keep_phase()?;
         self.elsewhere(lbas[0])?;
@@ -308,18 +307,18 @@ impl<'a> Bench<'a> {
         Ok(angle)
     }
 
-    /// Returns true if looks are to be on tracks of their own.
+    /// Returns true if each sample should be on a track of its own.
     pub fn holds_many(&self) -> bool {
         self.holds_many
     }
 
-    /// Sectors that are one on the medium, at most: a read of any of them is answered when all have passed.
+    /// Most sectors of a physical sector. The drive answers a read of one of these sectors when the whole physical sector has passed.
     pub fn unit(&self) -> u64 {
         u64::from(4096 / self.probe.sector_bytes().clamp(1, 4096))
     }
 
-    /// Sectors that are one on the medium, as the disk says: tracks, and what is slipped on them, are whole numbers of these. One
-    /// where answers come when they should, which needs no such word.
+    /// Sectors per physical sector, as the disk reports. Tracks and slips are multiples of this number. One where answers come when they
+    /// should, because no report is needed there.
     pub fn grain(&self) -> u64 {
         match self.vary > 0.0 {
             true => {
@@ -329,11 +328,11 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What part of a sector, or how many, is told from none where each look is at a track of its own: as much as 512 bytes are; where
-    /// answers vary, a sector of the medium.
+    /// Smallest difference between tracks that is resolved, in sectors. Usually one sector. If each sample is on a track of its own, it is
+    /// 512 bytes, which may be a part of a sector. If answers vary as well, it is a physical sector.
     ///
-    /// There rows are told by angles alone, which are known as well whatever a sector has: heads whose tracks differ by one
-    /// of 4 KiB differ by eight of 512 bytes, and a defect of eight is one.
+    /// On separate tracks, rows follow from angles alone, and angles are equally exact for sectors of any size. A difference of one sector
+    /// of 4 KiB between heads looks like eight sectors of 512 bytes.
     pub fn fineness(&self) -> f64 {
         match self.holds_many {
             true if self.vary > 0.0 => self.grain() as f64,
@@ -342,46 +341,46 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Returns true if answers vary and each look is one read.
+    /// Returns true if answers vary and each sample is a single read.
     pub fn is_coarse(&self) -> bool {
         self.vary > 0.0 && !self.weighs
     }
 
-    /// Sectors that make a difference between tracks at least.
+    /// Smallest difference between tracks that is resolved, in whole sectors.
     pub fn coarseness(&self) -> f64 {
         self.fineness().max(1.0)
     }
 
-    /// Sectors of the disk that so many of 512 bytes are there, at least one.
+    /// Number of the disk's sectors in `sectors` of 512 bytes, at least one.
     pub fn parts(&self, sectors: u64) -> u64 {
         (sectors * 512 / u64::from(self.probe.sector_bytes().max(512))).max(1)
     }
 
-    /// Returns true if no answer was late for long.
+    /// Returns true if no answers are late.
     pub fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Returns true if it takes many other reads until a sector is out of the buffer.
+    /// Returns true if evicting a sector from the buffer takes many reads.
     pub fn is_dear(&self) -> bool {
         self.evict > DEAR
     }
 
-    /// How far off the angle of a sector may be on a track of so many, in turns: a third of a sector, or of a part of one, or of some, unless
-    /// angles are not known to that. Where answers vary a look is read until it is on one side of that: hardly less than halfway to the next.
+    /// Largest deviation of an angle that counts as agreement, in turns, on a track of `slots` sectors. A bit more than a third of `part`
+    /// sectors, or the noise of the samples if that is larger. Where answers vary and a sample is several reads, the limit is just below
+    /// half.
     pub(super) fn tolerance_of(&self, part: f64, slots: u64) -> f64 {
         let least = if self.varies() { 0.45 } else { 0.35 };
         let sector = part / slots as f64;
         if self.is_coarse() {
-            // The less it is, the fewer agree by chance. Beyond half a sector it may be the next one as well.
+            // A small limit lets fewer samples agree by chance. Beyond half a sector the next sector would agree as well.
             return (6.0 * self.look_noise()).clamp(0.1 * sector, 0.45 * sector);
         }
         let noise = (4.0 * self.look_noise()).min(MOST_NOISE);
         f64::max(least * sector, noise)
     }
 
-    /// Waits until the drive has read on as long as it wants to before it does anything else. Returns
-    /// whether it does.
+    /// Pauses for the longest time that the drive reads on before other work. Returns true if the drive reads on at all.
     pub fn linger(&mut self) -> bool {
         let reads_on = self.linger > 0.0;
         if reads_on {
@@ -390,8 +389,7 @@ impl<'a> Bench<'a> {
         reads_on
     }
 
-    /// The nearest address, not above one and not below another, that is not in the buffer as far as known; the
-    /// first of them if there is none.
+    /// Nearest address from `lba` down to `floor` that is probably not in the buffer; `lba` if there is none.
     pub fn fresh(&self, lba: u64, floor: u64) -> u64 {
         let mut fresh = lba;
         while let Some(touched) = self
@@ -415,7 +413,7 @@ mod tests {
     use crate::Modelled;
     use headtime_disk::profile::Profile;
 
-    /// Half a million sectors are held, about as many as there are in a 64th of the disk.
+    /// The buffer holds half a million sectors, about as many as a 64th of the disk.
     #[test]
     fn a_sector_leaves_a_buffer_that_holds_most_of_what_is_near() {
         let text = include_str!("../../../cli/tests/data/roomy.toml");

@@ -9,8 +9,8 @@
 //! already, and each read is served by the medium.
 //!
 //! A bus that is slower than the medium would hide a detour, since sectors wait for the bus anyway. On such a drive the scan reads one
-//! piece of a track at a time. It reads a piece of more tracks than the buffer can hold before it returns to the first track. The drive may
-//! retain sectors that pass in front of a piece.
+//! piece of a track at a time. The scan returns to a track only after pieces of more tracks than the buffer can hold. Otherwise the buffer
+//! could answer, since the drive may retain sectors that pass in front of a piece.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -138,8 +138,8 @@ impl<'l> CombPlan<'l> {
         (Extent::at(start, at.from - start), behind)
     }
 
-    /// Next extent to read where the bus is slow. The first pass over a block reads the last piece of each track, the next pass the piece
-    /// in front of it.
+    /// Next extent to read where the bus is slow. The first pass over a block reads the last piece of each track, and each further pass
+    /// reads the next piece toward the start.
     fn next_piece(&mut self, at: CombPlace, slots: u64) -> (Extent, CombPlace) {
         if self
             .block
@@ -180,7 +180,7 @@ impl<'l> CombPlan<'l> {
         (extent, behind)
     }
 
-    /// Number of pieces per track with which the block is read fastest. Also returns, for each track, the offset of its first piece from
+    /// Number of pieces per track that minimizes the time for the block. Also returns, for each track, the offset of its first piece from
     /// the first piece of the first track.
     fn quickest(&self, slots: u64) -> (u64, Vec<u64>) {
         let most = HIDDEN * self.turn / self.predictor.transfer().sector;
@@ -223,7 +223,7 @@ impl<'l> CombPlan<'l> {
         (spent / read.max(1) as f64, farther)
     }
 
-    /// Time of a read behind another read that ended at `angle`, in nanoseconds, including the pause before it.
+    /// Time of a read behind another read that ended at `angle`, in nanoseconds, including the pause in between.
     fn step(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
         let pause = self.pause(angle, before, extent);
         let sent = part(angle + pause);
@@ -505,7 +505,8 @@ impl Comb<'_, '_, '_> {
     }
 
     /// Extent to read in order to sample a piece. A piece of more than one sector gets a neighbour on each side, within its tracks. A drive
-    /// that leaves for a remapped sector is late for the neighbour behind, and does not leave while it waits for the neighbour in front.
+    /// that leaves for a remapped sector is late for the neighbour behind. While the drive waits for the neighbour in front, it does not
+    /// leave.
     fn asked_for(&self, start: u64, len: u64) -> Extent {
         if len == 1 {
             return Extent::at(start, 1);

@@ -12,15 +12,15 @@ const COMPARED: u64 = 2_048;
 const AGREE: f64 = 0.98;
 /// Largest share of a disk that is spare.
 const MOST_SPARE: f64 = 0.1;
-/// Zones of fewer cylinders in the mean are pieces of zones, if most have tracks as long as the zone before.
+/// Mean number of cylinders per zone below which zones are pieces, if most have the track length of the previous zone.
 const SHORT: u32 = 64;
 const WHAT_TO_DO: &str = "probe again with another --seed, and use the profile for simulation only until two seeds agree";
 
 impl Extraction {
-    /// Notes how tracks are spread over surfaces, and what of that contradicts the walk over the tracks.
+    /// Stores the shape of the drive, and the contradictions between the resulting profile and the walk over the tracks.
     ///
-    /// Spares within a zone count where the profile then has addresses as the walk found them. Else each part that ends with spares
-    /// is a zone.
+    /// Spares within a zone are accepted if the profile then places addresses where the walk found them. Otherwise the shape with spares at
+    /// zone ends competes, in which each part that ends with spares is a zone. The better of the two stays.
     pub(super) fn settle(&mut self, shape: Shape, turn: f64) {
         let plain = Shape {
             spared: Spared::ZoneEnd,
@@ -42,7 +42,7 @@ impl Extraction {
         });
     }
 
-    /// Share of addresses that a profile has at the angle at which the walk over the tracks found them.
+    /// Share of addresses for which the profile and the walk over the tracks give the same angle.
     fn agreement(&self, profile: &Profile, turn: f64) -> f64 {
         let predictor = Predictor::new(profile, turn);
         let zones = &self.walked.zones;
@@ -57,7 +57,7 @@ impl Extraction {
     }
 }
 
-/// Contradictions of a profile, each a sentence with advice. `agree` is the share of addresses where the walk found them, 0 to 1.
+/// Contradictions of a profile, each a sentence with advice. `agree` is the share of addresses for which profile and walk agree, 0 to 1.
 fn contradictions(profile: &Profile, agree: f64) -> Vec<String> {
     let zones = &profile.layout.zones;
     let geometry = &profile.geometry;

@@ -1,15 +1,15 @@
-//! Finds what repeats in rows of tracks.
+//! Detection of repetition in rows of tracks.
 
 use super::zone::{FoundZone, Row};
 
-/// Rows at the front of what repeats that may be cut, or left from before.
+/// Rows at the front of a repetition that may be cut or belong to an earlier rule.
 const LOOSE: usize = 2;
 
-/// Makes a cycle of the last rows of a zone, if they repeat and the row that has just begun goes on with
-/// that. Returns true if it did. `habit` is the number of rows that repeated before, or 0.
+/// Makes a cycle of the last rows of a zone if they repeat and the new row continues the repetition. Returns true in that case. `habit` is
+/// the number of rows per cycle of the last rule, or 0.
 ///
-/// What repeats has come twice; once and a row more if as many rows did so before. It begins where the
-/// tracks of this length do, so that a few like rows amid others are not taken for all.
+/// A repetition must come twice. If the number of rows equals `habit`, once and one more row is enough. It must start with the first tracks
+/// of this length, or a few equal rows among others would pass for a rule.
 pub(super) fn adopt(zone: &mut FoundZone, habit: u64, tolerance: impl Fn(u64) -> f64) -> bool {
     let Some((open, closed)) = zone.rows.split_last() else {
         return false;
@@ -28,11 +28,11 @@ pub(super) fn adopt(zone: &mut FoundZone, habit: u64, tolerance: impl Fn(u64) ->
         let Some(from) = closed.len().checked_sub(needed) else {
             break;
         };
-        // The first row of all may be cut in front, and nothing is known of how it is entered.
+        // The first row of all may be cut in front, and its rotation against the previous track is unknown.
         if from == 0 || !open.begins_like(&closed[closed.len() - cycle], tolerance(open.slots)) {
             continue;
         }
-        // As far to the front as it repeats.
+        // Extend the repetition to the front.
         let mut begin = closed.len() - cycle;
         while begin > 0 && like(&closed[begin - 1], &closed[begin - 1 + cycle]) {
             begin -= 1;

@@ -1,7 +1,7 @@
-//! Asks the buffer of a drive what it holds.
+//! Questions about the contents of a drive's buffer.
 //!
-//! A sector is held if a read of it is answered too soon for the medium. A question that is answered
-//! by the medium fills a segment with what is near, so that each is asked about a place of its own.
+//! A sector is in the buffer if a read of it is answered too soon for the medium. If the medium answers the question, the buffer fills a
+//! segment with sectors near it. Each question therefore has a place of its own.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -10,25 +10,25 @@ use headtime_disk::Layout;
 use headtime_units::{Extent, Lba, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// How long reads take that the buffer answers, in nanoseconds.
+/// Time of reads that the buffer answers, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct HitTime {
     pub middle: f64,
-    /// None takes longer.
+    /// Upper limit of these times.
     pub limit: f64,
 }
 
-/// Reads that are looked at for that.
+/// Number of reads that measure these times.
 const HITS: usize = 60;
 /// Sectors at an end of a track that are left out.
 pub(super) const EDGE: u64 = 4;
-/// Tracks that are looked at until one is good.
+/// Most tracks to try until a suitable track is found.
 const TRIES: usize = 300;
-/// Tracks of which the most common length is taken.
+/// Number of sampled tracks that determine the most common length.
 const LENGTHS: usize = 96;
 
 impl HitTime {
-    /// Reads sectors twice. `None` if the second read is not the faster one.
+    /// Reads sectors twice. `None` if the second read is not faster.
     pub(super) fn measure(
         bench: &mut Bench<'_>,
         turn: f64,
@@ -41,11 +41,11 @@ impl HitTime {
             times.push((again.at - again.sent).as_nanos() as f64);
         }
         let middle = median(&mut times).expect("some");
-        // A read of the medium that follows its sector takes a turn.
+        // The medium answers a second read a turn later.
         if middle > 0.4 * turn {
             return Ok(None);
         }
-        // Processing that varies about nothing is cut off below: only what is above the middle tells.
+        // Noise about zero is cut off below. Only times above the median show the spread.
         times.sort_unstable_by(f64::total_cmp);
         let spread = times[HITS * 9 / 10] - middle;
         Ok(Some(HitTime {
@@ -55,23 +55,23 @@ impl HitTime {
     }
 }
 
-/// A drive whose tracks and whose hits are known.
+/// A drive with known tracks and known hit times.
 pub(super) struct Desk<'b, 'a, 'l> {
     pub bench: &'b mut Bench<'a>,
     pub layout: &'l Layout,
-    /// In nanoseconds.
+    /// Rotation time in nanoseconds.
     pub turn: f64,
     pub hit: HitTime,
-    /// How many the buffer has, once that is known.
+    /// Number of segments of the buffer, once known.
     pub segments: Option<u64>,
-    /// The zone in which tracks are taken.
+    /// Zone that supplies the tracks.
     area: Extent,
-    /// How many sectors those have.
+    /// Most common number of sectors per track in the zone.
     pub per_track: u64,
 }
 
 impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
-    /// Of a layout that has a zone.
+    /// Prepares questions about tracks in the largest zone of a layout.
     pub fn new(
         bench: &'b mut Bench<'a>,
         layout: &'l Layout,
@@ -85,7 +85,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         Desk::in_zone(bench, layout, turn, hit, area)
     }
 
-    /// The same with tracks in a zone of one's own choice.
+    /// Prepares questions about tracks in a given zone.
     pub fn in_zone(
         bench: &'b mut Bench<'a>,
         layout: &'l Layout,
@@ -113,12 +113,12 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         }
     }
 
-    /// A track with neighbours in the zone: so many sectors before it, and the two tracks behind it. `good` says more.
+    /// Random track in the zone with `before` sectors before it and two similar tracks behind it, for which `good` is true.
     pub fn track(&mut self, before: u64, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
         let area = self.area;
         let behind = |extent: Extent| self.layout.track_extent_of(extent.end());
         for round in 0..2 * TRIES {
-            // Where tracks differ by head, no two neighbours are alike.
+            // Where track lengths differ by head, no two neighbours are equal.
             let alike = match round < TRIES {
                 true => self.per_track,
                 false => self.per_track * 8 / 10,
@@ -140,7 +140,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         None
     }
 
-    /// Any track in the zone of which something holds, whatever its length.
+    /// Random track in the zone for which `good` is true, of any length.
     pub fn any_track(&mut self, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
         let area = self.area;
         (0..TRIES).find_map(|_| {
@@ -151,44 +151,44 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         })
     }
 
-    /// An address far away.
+    /// Random address far away from another address.
     pub fn far(&mut self, from: u64) -> u64 {
         let capacity = self.bench.capacity();
         let far = capacity / 8 + self.bench.random.up_to(capacity / 4 * 3);
         (from + far) % capacity
     }
 
-    /// Reads something far away.
+    /// Reads a random sector far away.
     pub fn away(&mut self, from: u64) -> Result<(), ExtractError> {
         let lba = self.far(from);
         self.bench.read(lba, 1).map(|_| ())
     }
 
-    /// Waits for so many turns.
+    /// Pauses for some turns.
     pub fn pause(&mut self, turns: f64) {
         self.bench
             .probe
             .pause(Nanos::from_nanos((turns * self.turn) as u64));
     }
 
-    /// Waits until the head has passed so many sectors, and more.
+    /// Pauses until the head has passed a number of sectors, with a margin.
     pub fn rest(&mut self, sectors: u64) {
         self.pause(1.3 + 1.4 * sectors as f64 / self.per_track as f64);
     }
 
-    /// Returns true if a sector comes from the buffer.
+    /// Returns true if the buffer answers a read of a sector.
     pub fn is_held(&mut self, lba: u64) -> Result<bool, ExtractError> {
         let answer = self.bench.read(lba, 1)?;
         Ok(((answer.at - answer.sent).as_nanos() as f64) < self.hit.limit)
     }
 
-    /// The same with the arm elsewhere, if the buffer has room for that too: then no sector comes soon by chance. Else at
-    /// no angle in particular.
+    /// Returns true if the buffer answers a read of a sector, asked with the arm elsewhere if the buffer has room for another segment. With
+    /// the arm elsewhere no sector comes soon by chance. Else the question comes at a random angle.
     pub fn is_held_from_afar(&mut self, lba: u64) -> Result<bool, ExtractError> {
         let turns = self.bench.random.unit();
         if self.segments.is_some_and(|count| count >= 3) {
             self.away(lba)?;
-            // The least that is read ahead there comes first.
+            // The pause covers the least read-ahead at the far place.
             self.pause(1.0);
         } else {
             self.pause(turns);
@@ -196,7 +196,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         self.is_held(lba)
     }
 
-    /// The answers of so many questions: how many were yes.
+    /// Asks a question `count` times and counts the answers.
     pub fn votes(
         &mut self,
         count: u32,
@@ -209,7 +209,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         Ok(votes)
     }
 
-    /// What two of three answers say.
+    /// Repeats a question until two answers agree, up to six times.
     pub fn likely(
         &mut self,
         mut ask: impl FnMut(&mut Self) -> Result<Option<bool>, ExtractError>,
@@ -224,7 +224,8 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         Ok(None)
     }
 
-    /// The largest number up to `most` for which the answer is yes, if it is yes up to there and no behind, about.
+    /// Largest number up to `most` with the answer yes, if small numbers have the answer yes and large numbers no. Each number is asked
+    /// once.
     pub fn about(
         &mut self,
         most: u64,
@@ -251,7 +252,8 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         Ok(Some(low))
     }
 
-    /// The same, exactly. `None` if the answers contradict each other; `most` if all are yes.
+    /// Largest number up to `most` with the answer yes, confirmed by repeated questions. `None` if the answers contradict each other;
+    /// `most` if all are yes.
     pub fn largest(
         &mut self,
         most: u64,
@@ -277,7 +279,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
     }
 }
 
-/// Answers.
+/// Numbers of answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Votes {
     pub yes: u32,
@@ -290,7 +292,7 @@ impl Votes {
         self.no += u32::from(answer == Some(false));
     }
 
-    /// What all but one in six say, of three at least.
+    /// Answer of at least five in six votes, if there are at least three votes.
     pub fn verdict(self) -> Option<bool> {
         let all = self.yes + self.no;
         match all >= 3 {

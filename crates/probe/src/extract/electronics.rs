@@ -1,6 +1,6 @@
-//! What is inside the drive beside its mechanics: buffer, queue, write cache.
+//! Electronics of a drive: buffer, queue, write cache.
 //!
-//! Needs the layout and the turn. Each [`Electronics::step`] asks a question or two; what was answered is plain data.
+//! Requires the layout and the rotation time. Each [`Electronics::step`] asks one or two questions. The answers are plain data.
 
 use super::ahead::{self, Ahead};
 use super::bench::Bench;
@@ -16,27 +16,27 @@ use crate::{Probe, ProbeError, Switch};
 use headtime_disk::profile::{CacheSpec, ReadAhead, Spec, Trust};
 use serde::{Deserialize, Serialize};
 
-/// What was learned of a drive's buffer, queue and write cache so far.
+/// Results about a drive's buffer, queue and write cache so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Electronics {
-    /// The next question.
+    /// Index of the next question.
     at: usize,
     pub hit: Option<HitTime>,
     pub ahead: Ahead,
     pub segments: Segments,
     pub queueing: Queueing,
     pub write_cache: WriteCache,
-    /// How much answers of the buffer vary, and what its data take.
+    /// Variation of answers from the buffer, and the time of their data.
     pub jitter: Option<Jitter>,
     /// State of each switch that the drive shows, before the probe turned any.
     pub switches: Vec<(Switch, bool)>,
-    /// Why one of them could not be turned after all.
+    /// Reason for a switch that could not be turned.
     #[serde(default)]
     pub not_turned: Option<String>,
     pub told: Told,
 }
 
-/// Keys of the buffer that are asked for.
+/// Keys of the buffer that are learned.
 const BUFFER: [&str; 10] = [
     "cache.segments",
     "cache.segment_sectors",
@@ -68,12 +68,12 @@ fn steps() -> Vec<Step> {
     steps.push(Step::Room);
     steps.extend(queueing::QUESTIONS.map(Step::Queue));
     steps.extend(write_cache::QUESTIONS.map(Step::Written));
-    // The last one, so that it disturbs none of what is learned before.
+    // The jitter question comes last, where it cannot disturb earlier results.
     steps.push(Step::Jitter);
     steps
 }
 
-/// Switches that are on while a question is asked.
+/// Switches that must be on during a question.
 fn needed(step: Step, ground: &Ground<'_>) -> impl Iterator<Item = Switch> {
     let written = matches!(step, Step::Written(_)) && ground.scratch.is_some();
     let written = written.then_some(Switch::WriteCache);
@@ -81,7 +81,7 @@ fn needed(step: Step, ground: &Ground<'_>) -> impl Iterator<Item = Switch> {
 }
 
 impl Electronics {
-    /// The keys that are asked for.
+    /// Keys that are learned.
     pub(super) fn keys() -> impl Iterator<Item = &'static str> {
         BUFFER
             .into_iter()
@@ -91,19 +91,19 @@ impl Electronics {
             .chain(jitter::NOT)
     }
 
-    /// The part of the questions that are answered.
+    /// Share of the questions that are answered.
     pub fn share(&self) -> f64 {
         self.at as f64 / steps().len() as f64
     }
 
-    /// Places that the buffer holds, as far as was seen.
+    /// Number of places that the buffer holds, as measured so far.
     pub(super) fn held_places(&self) -> u64 {
         self.segments.count.unwrap_or(self.segments.least)
     }
 
-    /// Answers the next question. Returns false if none is left.
+    /// Answers the next question. Returns false if no question is left.
     ///
-    /// Switches that are off are on meanwhile, and off again then, also after a failure.
+    /// Switches that are off are turned on for the question and off again, even after a failure.
     pub(super) fn step(
         &mut self,
         bench: &mut Bench<'_>,
@@ -122,7 +122,7 @@ impl Electronics {
                     return Ok(());
                 }
                 match bench.probe.set(which, true) {
-                    // Then that it reads nothing ahead is how the drive is here.
+                    // The drive then counts as a drive without read-ahead.
                     Err(error @ ProbeError::Refused { .. })
                         if which == Switch::LookAhead
                             && bench.probe.switch(which) == Some(false) =>
@@ -151,7 +151,7 @@ impl Electronics {
         Ok(more)
     }
 
-    /// Notes them as they are while none is turned. A step that failed may be made once more.
+    /// Records the state of all switches before any is turned. A failed step may record them again.
     fn see_switches(&mut self, probe: &mut dyn Probe) {
         self.switches.clear();
         self.not_turned = None;
@@ -161,7 +161,7 @@ impl Electronics {
         }
     }
 
-    /// Every key is known, or is not and has a reason.
+    /// Gives a reason for every key that is still unknown.
     fn tell_the_rest(&mut self) {
         for key in jitter::NOT {
             self.told.doubt(key, jitter::WHY_NOT);
@@ -247,7 +247,7 @@ impl Electronics {
         }
     }
 
-    /// Puts what is known into a profile.
+    /// Copies the results to a profile.
     pub(super) fn apply(&self, spec: &mut Spec) {
         for (key, _) in &self.told.known {
             let is_read = self.write_cache.is_read && key == "cache.write_back";
@@ -277,7 +277,7 @@ impl Electronics {
         spec.cache = cache;
     }
 
-    /// What stays unknown, and what can be switched, in lines.
+    /// Lines about unknown keys, switches, and the order of commands.
     pub(super) fn lines(&self) -> String {
         let mut text = String::new();
         for (which, on) in &self.switches {

@@ -1,11 +1,11 @@
-//! Why a drive cannot be learned.
+//! Reasons why a drive cannot be learned.
 
 use super::stalls::Stalls;
 use crate::{Obstacle, ProbeError};
 use headtime_disk::ProfileError;
 use headtime_units::Nanos;
 
-/// Why a drive cannot be learned.
+/// Reasons why a drive cannot be learned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExtractError {
@@ -15,16 +15,16 @@ pub enum ExtractError {
     /// The drive failed a command.
     #[error(transparent)]
     Failed(ProbeError),
-    /// There is no turn.
+    /// No rotation was found.
     #[error(
         "nothing turns: the times at which a sector was read again have no turn in common (agreement {coherence:.2} of 1); \
          an SSD, a disk under load, or one whose firmware moves sectors about"
     )]
     DoesNotTurn {
-        /// How well the times agree with the best turn, 0 to 1.
+        /// Agreement of the times with the best period, 0 to 1.
         coherence: f64,
     },
-    /// Whatever was read comes from a buffer from then on.
+    /// The buffer answers all repeated reads.
     #[error(
         "the buffer still has what was read {places} reads before, so that no place could be read twice from the medium"
     )]
@@ -32,7 +32,7 @@ pub enum ExtractError {
         /// Places that were read in between.
         places: u64,
     },
-    /// It turned, and does no more.
+    /// The phase was lost after the rotation had been found.
     #[error(
         "the phase of the platters was lost: known sectors came at other angles than before; is the disk under load?"
     )]
@@ -47,15 +47,15 @@ pub enum ExtractError {
     /// A sector cannot be read from the medium.
     #[error("sector {lba} does not leave the drive's buffer, whatever else is read")]
     Sticks {
-        /// Which.
+        /// Address of the sector.
         lba: u64,
     },
-    /// It is too small.
+    /// The drive is too small.
     #[error(
         "it has too few sectors to learn anything from, {sectors}; a disk has a million and more"
     )]
     TooSmall {
-        /// What it has.
+        /// Size of the drive.
         sectors: u64,
     },
     /// The tracks follow no rule.
@@ -64,36 +64,36 @@ pub enum ExtractError {
          sectors; a disk that maps its sectors anew (SMR, an array), one under load, or one whose tracks all differ"
     )]
     NoRule {
-        /// Zones that were begun.
+        /// Zones that were started.
         zones: usize,
-        /// Rows of tracks that were begun.
+        /// Rows of tracks that were started.
         rows: u64,
-        /// Tracks that they explain.
+        /// Tracks that these rows explain.
         tracks: u64,
-        /// How far the walk came.
+        /// Sectors that the walk explained.
         lba: u64,
     },
-    /// The tracks follow a rule, if any, by which learning them takes too long.
+    /// The tracks follow no rule, or follow a rule that takes too long to learn.
     #[error(
         "its tracks take too long: after {:.0} min of looking at them {:.1} % of the disk is explained ({rows} rows begin on \
          {tracks} tracks), {}, and the patience is {:.1} h",
         spent.as_secs_f64() / 60.0, 100.0 * share, at_this_pace(*least), hours(*patience)
     )]
     TooSlow {
-        /// How long the tracks were looked at.
+        /// Time that the walk took.
         spent: Nanos,
-        /// The part of the disk that is explained.
+        /// Share of the disk that is explained.
         share: f64,
-        /// Rows of tracks that were begun.
+        /// Rows of tracks that were started.
         rows: u64,
-        /// Tracks that they explain.
+        /// Tracks that these rows explain.
         tracks: u64,
-        /// How long that will take in all, if it goes on as it did.
+        /// Lower estimate of the total time at this pace.
         least: Option<Nanos>,
-        /// How long it may take.
+        /// Time limit.
         patience: Nanos,
     },
-    /// One step of a walk took too long; who walks says what that means.
+    /// A step of a walk took too long; the caller decides what follows.
     #[error("a step over the tracks took too long")]
     GivenUp,
     /// There is no profile yet.

@@ -1,24 +1,24 @@
 //! Cylinders without data between zones.
 //!
-//! Spare tracks, and what a maker left out, stand between zones and have no address. A seek over a
-//! border takes as long as one over so many cylinders more within a zone.
+//! Spare tracks and tracks that a maker left out lie between zones and have no addresses. A seek across a border therefore takes longer
+//! than the count of addressed cylinders suggests.
 
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::seeks::{Target, between};
 use headtime_units::{Cylinder, Head, Track};
 
-/// Seeks within zones that are known before, in cylinders.
+/// Longest seek within a zone, in cylinders, that must be measured before.
 pub(super) const KNOWN: u32 = 100;
-/// The most cylinders that are looked for.
+/// Most cylinders that are looked for.
 const MOST: u32 = 64;
-/// Cylinders on both sides of a border between which seeks are timed.
+/// Distances of the two tracks of a seek from the border, in cylinders.
 const SIDES: [(u32, u32); 4] = [(0, 0), (1, 0), (2, 2), (8, 16)];
-/// Times that differ by less than this, in nanoseconds, tell of no gap.
+/// Largest mean difference of times, in nanoseconds, that needs no gap.
 const EQUAL: f64 = 25_000.0;
 
-/// Cylinders between a zone that ends on one and the next, which begins on another, from seeks over
-/// the border; `seeks` are those within zones. 0 if there are too few to tell.
+/// Number of cylinders between two zones, from seeks across the border. One zone ends on cylinder `end`, the next starts on `begin`.
+/// `seeks` are times within zones. Returns 0 if too few seeks can be timed.
 pub(super) fn measure(
     bench: &mut Bench<'_>,
     target: &Target<'_>,

@@ -1,4 +1,4 @@
-//! Random reads that were not used to learn, predicted and timed.
+//! Hold-out test: random reads that were not used to learn, predicted and timed.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -11,26 +11,26 @@ use headtime_sched::{Head, Op, Positioning};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use serde::{Deserialize, Serialize};
 
-/// How well reads were predicted.
+/// Quality of predictions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
-    /// Reads that were compared.
+    /// Number of reads that were compared.
     pub reads: u64,
-    /// Those that took as long as predicted, within 50, 150 and 300 µs.
+    /// Reads that took the predicted time, within 50, 150 and 300 µs.
     pub within: [u64; 3],
-    /// Those that took a turn more or less than predicted, within 300 µs.
+    /// Reads that took a turn more or a turn less than predicted, within 300 µs.
     pub late: u64,
     pub early: u64,
-    /// Those that came from the buffer.
+    /// Reads that came from the buffer.
     pub hits: u64,
-    /// The sum of the differences of those within 300 µs, in nanoseconds.
+    /// Sum of the deviations of the reads within 300 µs, in nanoseconds.
     pub sum: f64,
 }
 
-/// Predicts reads of a drive whose rotation the bench follows.
+/// Predicts reads of a drive whose rotation the bench tracks.
 pub(super) struct Predictor {
     model: Model,
-    /// The model of the same drive with zero-latency reads.
+    /// Model of the same drive with zero-latency reads.
     as_they_come: Model,
     turn: f64,
 }
@@ -45,17 +45,17 @@ impl Predictor {
         }
     }
 
-    /// Where addresses are.
+    /// Layout of the drive.
     pub fn layout(&self) -> &Layout {
         self.model.layout()
     }
 
-    /// Times of what comes over the bus.
+    /// Bus times of the drive.
     pub fn transfer(&self) -> Transfer {
         Transfer::of(self.model.profile())
     }
 
-    /// The angle at which a sector is answered.
+    /// Angle at which a sector is answered.
     pub fn answered(&self, lba: u64) -> f64 {
         let run = self.layout().run(Lba::new(lba));
         let begins = run.angle(0).turns();
@@ -65,8 +65,7 @@ impl Predictor {
         begins + (1.0 / f64::from(run.sectors_per_track) + behind / self.turn)
     }
 
-    /// How long the head waits for the first sector of a read that is sent at the angle `angle`, in turns, when it was
-    /// left by `before`.
+    /// Turns until the first sector of a read passes the head, for a read that is sent at `angle` behind the read `before`.
     pub fn wait(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
         let (mechanics, overhead) = (self.model.mechanics(), &self.model.profile().overhead);
         let first = self.layout().run(extent.start);
@@ -79,9 +78,9 @@ impl Predictor {
         part(begins - angle - there / turn)
     }
 
-    /// How long a read takes that is sent at the angle `angle`, when the head was left by `before`.
+    /// Time of a read that is sent at `angle` behind the read `before`.
     pub fn time(&self, angle: f64, before: Extent, extent: Extent, zero_latency: bool) -> Nanos {
-        // A time at which the platter of the model is there.
+        // Choose a time at which the model's platter has this angle.
         let turn = self.model.mechanics().turn().as_nanos();
         let sent = Time::from_nanos(8 * turn + (angle * turn as f64) as u64);
         let model = match zero_latency {
@@ -98,7 +97,7 @@ impl Predictor {
 }
 
 impl Held {
-    /// Reads `count` random extents of 8 sectors, and compares.
+    /// Reads `count` random extents of 8 sectors, and compares their times with the predictions.
     pub(super) fn compare(
         &mut self,
         bench: &mut Bench<'_>,
@@ -130,7 +129,7 @@ impl Held {
         Ok(())
     }
 
-    /// Returns how much longer than predicted the read took, in turns.
+    /// Records a read. Returns its deviation from the prediction, in turns.
     fn note(&mut self, took: Nanos, said: Nanos, turn: f64) -> f64 {
         let off = took.as_nanos() as f64 - said.as_nanos() as f64;
         self.reads += 1;
@@ -150,8 +149,8 @@ impl Held {
     }
 }
 
-/// Returns true if the drive takes the sectors of a track as they come: then a whole track takes a
-/// turn, wherever in it the head arrives.
+/// Returns true if the drive reads the sectors of a track in the order in which they pass. A whole track then takes a turn from any angle
+/// of arrival.
 pub(super) fn zero_latency(
     bench: &mut Bench<'_>,
     predictor: &Predictor,
@@ -173,7 +172,7 @@ pub(super) fn zero_latency(
         let answer = bench.read(track.start.get(), length)?;
         let took = answer.at - answer.sent;
         let off = said.map(|said| (took.as_nanos() as f64 - said.as_nanos() as f64).abs());
-        // Where both say the same, nothing is learned.
+        // Equal predictions decide nothing.
         if (off[0] - off[1]).abs() > predictor.turn / 8.0 {
             votes[usize::from(off[1] < off[0])] += 1;
         }
@@ -183,36 +182,36 @@ pub(super) fn zero_latency(
     Ok((all >= 6 && agree).then_some(votes[1] > votes[0]))
 }
 
-/// Reads across the ends of tracks.
+/// Number of reads across the ends of tracks.
 const CROSSINGS: u32 = 16;
-/// The same where the next track is turned by the least.
+/// Number of reads across the ends of tracks with the smallest gaps.
 const LEAST_CROSSINGS: usize = 8;
-/// Tracks that are looked at for one whose next one is on another surface.
+/// Most tracks to try until the next track is on another surface.
 const LOOKED: u32 = 4_096;
-/// Of so many of these one has the least turn of all, most likely.
+/// Number of track ends that most likely include the smallest gap of the disk.
 const COMPARED: u32 = 256;
 
-/// The end of a track whose next one is on another surface.
+/// End of a track before a track on another surface.
 struct End {
-    /// The first address of the next one.
+    /// First address of the next track.
     lba: Lba,
-    /// What passes between, in nanoseconds.
+    /// Rotation time between the two tracks, in nanoseconds.
     gap: f64,
 }
 
-/// How a read across the end of a track came out.
+/// Result of a read across the end of a track.
 #[derive(PartialEq)]
 enum Crossed {
-    /// The head was there in time.
+    /// The head was in time.
     Made,
-    /// It was there a turn later.
+    /// The head was a turn late.
     Missed,
-    /// Neither.
+    /// Any other time.
     Otherwise,
 }
 
-/// How long switching heads takes at most: what passes between the end of a track and where the next one begins, on
-/// another surface, if a drive that reads across it loses no turn. `predictor` has it that it takes no time.
+/// Upper bound of the head switch time. A drive may read from one track to the next, on another surface, without the loss of a turn. Then
+/// the switch fits into the gap between the two tracks. The `predictor` must assume a switch time of zero.
 pub(super) fn crossing(
     bench: &mut Bench<'_>,
     predictor: &Predictor,
@@ -235,8 +234,8 @@ pub(super) fn crossing(
     Ok((made >= CROSSINGS / 2 && missed * 8 <= made).then_some(least))
 }
 
-/// The same where less passes than `most`, which is what passed between tracks that the head was in time for: zones are
-/// turned by as much as their makers had to, so that those that are turned by the least say the most.
+/// Upper bound of the head switch time from the smallest gaps below `most`, a gap that the head is known to make. Zones differ in their
+/// gaps, and the smallest gap gives the best bound.
 pub(super) fn least_crossing(
     bench: &mut Bench<'_>,
     predictor: &Predictor,
@@ -257,14 +256,14 @@ pub(super) fn least_crossing(
     }
 }
 
-/// Any end of a track whose next one is on another surface; `None` if there are few.
+/// Random end of a track before a track on another surface; `None` if such ends are rare.
 fn any_end(random: &mut Random, predictor: &Predictor) -> Option<End> {
     let layout = predictor.layout();
     let room = layout.capacity().get() - 8;
     (0..LOOKED).find_map(|_| {
         let lba = Lba::new(random.up_to(room));
         let end = layout.track_extent_of(lba).end();
-        // Behind the last track there is none.
+        // Nothing follows the last track.
         if end.get() >= room {
             return None;
         }

@@ -1,8 +1,8 @@
-//! How much a drive's processing varies, by reads that its buffer answers.
+//! Variation of a drive's processing time, measured by reads that its buffer answers.
 //!
-//! A read of the medium is answered when its sector has passed: that its processing took longer shows only where it then came a
-//! turn late. An answer from the buffer comes when the command is processed and its data are sent, so that all of what varies
-//! shows. The same reads, of one sector and of many, say what the bus takes for each.
+//! A read of the medium is answered when its sector has passed. Longer processing shows there only if the sector comes a turn late. An
+//! answer from the buffer comes as soon as the command is processed and its data are sent, and shows all of the variation. Reads of one
+//! sector and of many sectors also give the bus time of each sector.
 
 use super::bench::Bench;
 use super::desk::HitTime;
@@ -13,37 +13,38 @@ use headtime_disk::profile::OverheadSpec;
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// The key that is learned.
+/// Key that is learned.
 pub(super) const KEY: &str = "noise.overhead_sd";
-/// Those that are not, and why.
+/// Keys that are not learned, and the reason.
 pub(super) const NOT: [&str; 2] = ["noise.seek_sd", "noise.seek_sd_relative"];
 pub(super) const WHY_NOT: &str = "a seek that varies shows only in whether a sector is caught, together with processing that varies";
-/// Places that are read.
+/// Number of places to read.
 const PLACES: usize = 64;
-/// Long reads at each and reads of one sector, once they are in the buffer.
+/// Long reads per place, and reads of one sector per place once the buffer holds the place.
 const LONGS: usize = 3;
 const AGAIN: usize = 24;
-/// Bytes of the long reads, at most.
+/// Most bytes of a long read.
 const LONG: u64 = 128 << 10;
-/// Long reads are this part of a segment at most, so that what is read ahead behind them takes nothing of it.
+/// Divisor of a segment: long reads take at most `1 / PART` of a segment. Read-ahead behind such a read then evicts none of the read
+/// sectors.
 const PART: u64 = 2;
-/// A quarter of a normal distribution that is narrower than this part of the one above the middle is cut off.
+/// Ratio of the lower to the upper quartile's distance from the median, below which a distribution counts as cut off below.
 const CUT: f64 = 0.7;
-/// How far the quartiles of a normal distribution are from its middle, in deviations.
+/// Distance of a normal distribution's quartiles from its median, in deviations.
 const QUARTILE: f64 = 0.6745;
-/// What a middle is off by, beside what a mean is.
+/// Standard error of a median, relative to the standard error of a mean.
 const OF_MIDDLE: f64 = 1.25;
 
-/// What reads that the buffer answered took. Nanoseconds.
+/// Times of reads that the buffer answered, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Jitter {
-    /// The standard deviation of processing.
+    /// Standard deviation of processing.
     pub deviation: f64,
-    /// Whether none is shorter than its middle: something is fixed, and what varies about nothing comes on top.
+    /// True if no processing time is shorter than the median: a fixed time plus noise about zero that is cut off at zero.
     pub fixed: bool,
-    /// A read of one sector.
+    /// Median time of a read of one sector.
     pub one: f64,
-    /// Of how many the long reads were, and what they took; `None` if they did not all come from the buffer.
+    /// Sectors and median time of the long reads; `None` if the buffer did not answer all of them.
     pub long: Option<(u64, f64)>,
 }
 
@@ -52,8 +53,8 @@ impl Jitter {
         Nanos::from_nanos(libm::round(self.deviation) as u64)
     }
 
-    /// What processing of the medium is, if it is `overhead` as ways tell and that of a hit is `hit`: the same, if they differ by less than
-    /// what varies on top. Ways tell of what is needed as often as not, with seeks that vary, too.
+    /// Processing time of a miss, given the estimate `overhead` from arm movements and the time `hit` of a hit. Returns `hit` if the two
+    /// differ by less than the variation. The estimate from arm movements also contains the variation of seeks.
     pub(super) fn miss(self, overhead: f64, hit: f64) -> f64 {
         match self.fixed && (overhead - hit).abs() < self.deviation {
             true => hit,
@@ -61,8 +62,8 @@ impl Jitter {
         }
     }
 
-    /// Has what is fixed apart from what varies, in times of processing that are both together, unless one of them is shorter than what a hit says is
-    /// fixed.
+    /// Moves the fixed part of all processing times into `per_command`, and leaves the remainders. Changes nothing if a time is shorter
+    /// than the fixed part of a hit by more than the variation.
     pub(super) fn part(self, spec: &mut OverheadSpec) {
         let fixed = spec.read_hit_after_read;
         let rest = |time: Nanos| match time.saturating_sub(fixed) {
@@ -90,13 +91,13 @@ impl Jitter {
         spec.write_hit_after_write = rest(spec.write_hit_after_write);
     }
 
-    /// How far off each sector on the bus is known, in deviations of two middles.
+    /// Uncertainty of the bus time per sector, in nanoseconds: the error of the difference of two medians.
     fn doubt(deviation: f64, count: u64, reads: usize) -> f64 {
         let middle = OF_MIDDLE * deviation / (reads as f64).sqrt();
         core::f64::consts::SQRT_2 * middle / (count - 1) as f64
     }
 
-    /// What is known of the bus, with what these reads say of a sector and of an answer without its data, if both agree.
+    /// Bus times, corrected by these reads if they agree with `transfer`.
     pub(super) fn steady(self, transfer: Transfer) -> Transfer {
         let Some((count, long)) = self.long.filter(|_| transfer.hit > 0.0) else {
             return transfer;
@@ -119,7 +120,7 @@ impl Jitter {
     }
 }
 
-/// Reads places again that the buffer has. `None` if it had too few.
+/// Reads places that the buffer holds. Returns `None` if the buffer held too few of them.
 pub(super) fn measure(
     bench: &mut Bench<'_>,
     hit: HitTime,
@@ -150,7 +151,7 @@ pub(super) fn measure(
     let one = median(&mut ones).expect("some");
     let (deviation, fixed) = deviation(&mut ones, one);
     let long = median(&mut longs).expect("some");
-    // What comes from the medium takes now this, now that.
+    // Times of the medium scatter; times of the buffer do not.
     let far = 3.0 * deviation + 0.02 * long;
     let near = longs.iter().filter(|time| (**time - long).abs() <= far);
     let is_steady = near.count() * 10 >= longs.len() * 9;
@@ -162,9 +163,8 @@ pub(super) fn measure(
     }))
 }
 
-/// The deviation of times about their middle, and whether processing varies about nothing, so that it is cut off below: only what
-/// is above the middle tells. From quartiles, since answers of a real host have a long tail: a few that come late would
-/// make a deviation of squares several times what it is.
+/// Standard deviation of times, and true if they are cut off below because the noise is about zero. Only times above the median give the
+/// deviation. It comes from quartiles, since a few late answers of a real host would multiply a deviation by squares.
 fn deviation(times: &mut [f64], middle: f64) -> (f64, bool) {
     let above = quantile(times, 0.75) - middle;
     let below = middle - quantile(times, 0.25);
@@ -177,7 +177,7 @@ mod tests {
     use crate::Modelled;
     use headtime_disk::profile::by_name;
 
-    /// What a unit of a shipped drive shows, whose processing varies by so many microseconds.
+    /// Result for a unit of a shipped drive whose processing time varies by `micros`.
     fn shown(name: &str, micros: u64, seed: u64) -> Option<Jitter> {
         let noisy = by_name(name).unwrap().with(|spec| {
             spec.noise = Default::default();
@@ -235,7 +235,7 @@ mod tests {
             let is = by_name(name).unwrap().bus.sector(true).as_nanos() as f64;
             for seed in 1..=5 {
                 let found = shown(name, 30, seed).unwrap();
-                // As a first look at it may have it.
+                // A rough first measurement of the bus.
                 let rough = Transfer {
                     sector: is + 400.0,
                     hit: found.one,
@@ -310,7 +310,7 @@ mod tests {
         let mut apart = soon;
         jitter.part(&mut apart);
         assert_eq!(apart, soon);
-        // What ways say of a miss is as near as what varies lets it be.
+        // The estimate of a miss from arm movements is as close as the variation permits.
         assert_eq!(jitter.miss(219e3, 200e3), 200e3);
         assert_eq!(jitter.miss(190e3, 200e3), 200e3);
         assert_eq!(jitter.miss(240e3, 200e3), 240e3);

@@ -1,4 +1,4 @@
-//! Ends a walk over the tracks that gets nowhere.
+//! Early end of a walk over the tracks that makes no progress.
 
 use super::Extraction;
 use super::error::ExtractError;
@@ -6,20 +6,20 @@ use super::patience::longest_step;
 use super::walk::Walked;
 use headtime_units::Nanos;
 
-/// Rows before it is asked how many tracks each has.
+/// Fewest rows for a check of the number of tracks per row.
 const ROWS: u64 = 128;
 
 impl Extraction {
-    /// A walk over the tracks that will take longer is ended.
+    /// Sets the time limit of the walk over the tracks.
     pub fn set_patience(&mut self, patience: Nanos) {
         self.patience = patience;
     }
 
-    /// Notes how far the walk is after so much time of its own.
+    /// Records the progress of the walk after the time `spent`.
     ///
     /// # Errors
     ///
-    /// If its tracks follow no rule, or it will not end within the patience.
+    /// If the tracks follow no rule, or the walk will not end within the patience.
     pub(super) fn judge(&mut self, spent: Nanos) -> Result<(), ExtractError> {
         let upto = self.walked.upto;
         self.pace.note(spent, upto);
@@ -36,7 +36,7 @@ impl Extraction {
         Ok(())
     }
 
-    /// Tracks that follow no rule.
+    /// Error for tracks that follow no rule.
     pub(super) fn no_rule(&self) -> ExtractError {
         let (rows, tracks) = rows_and_tracks(&self.walked);
         ExtractError::NoRule {
@@ -47,7 +47,7 @@ impl Extraction {
         }
     }
 
-    /// A walk that gets nowhere.
+    /// Error for a walk that takes too long.
     pub(super) fn too_slow(&self, spent: Nanos) -> ExtractError {
         let (rows, tracks) = rows_and_tracks(&self.walked);
         let least = self.pace.least(self.capacity);
@@ -57,7 +57,7 @@ impl Extraction {
             rows,
             tracks,
             least: least.filter(|least| least.is_finite()).map(|least| {
-                // Nobody waits longer than that.
+                // A finite limit, longer than any possible wait.
                 Nanos::from_nanos(least.min(1e18) as u64)
             }),
             patience: self.patience,
@@ -65,7 +65,7 @@ impl Extraction {
     }
 }
 
-/// Rows that were measured one by one, and the tracks that are explained by them.
+/// Number of rows that were measured one by one, and number of tracks that they explain.
 fn rows_and_tracks(walked: &Walked) -> (u64, u64) {
     let rows = walked.zones.iter().map(|zone| zone.rows.len() as u64).sum();
     let tracks = walked.zones.iter().map(|zone| {

@@ -1,35 +1,35 @@
-//! What is known of the rotation, once it was found.
+//! Results about the rotation.
 
 use serde::{Deserialize, Serialize};
 
-/// Times that each place is read until its angle is known.
+/// Number of reads of each place that determine its angle.
 pub(super) const ROUNDS: usize = 4;
-/// If more places than this are needed so that each is out of the buffer when its turn comes again, looking twice takes long. So does
-/// reading all of them.
+/// Number of places above which the buffer is large. With more places a second sample takes long, since a place must leave the buffer
+/// first. Reading all places takes long, too.
 pub(super) const MANY: usize = 100;
 
-/// A sector and the angle, in turns, at which it has come.
+/// A sector and the angle of its answers, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     pub lba: u64,
     pub angle: f64,
 }
 
-/// What is known of the rotation.
+/// Results about the rotation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spindle {
-    /// A turn, in nanoseconds.
+    /// Rotation time in nanoseconds.
     pub turn: f64,
-    /// Times of the same sector that were no whole turns apart, as a part of all.
+    /// Share of the times between reads of the same sector that are not whole turns.
     pub astray: f64,
-    /// Places whose angles are known, to find the phase again.
+    /// Places with known angles, which serve to find the phase again.
     pub places: Vec<Mark>,
-    /// The fastest that a miss may be, in nanoseconds: what is faster came from the buffer.
+    /// Shortest time of a miss, in nanoseconds; faster answers come from the buffer.
     pub hit_below: f64,
-    /// How long the drive may read on behind a read before it does anything else, in nanoseconds.
+    /// Longest time that the drive reads on behind a read before any other work, in nanoseconds.
     #[serde(default)]
     pub linger: f64,
-    /// The standard deviation of a single answer, in turns.
+    /// Standard deviation of a single answer, in turns.
     #[serde(default)]
     pub varies: f64,
 }

@@ -1,20 +1,20 @@
-//! What probing finds out about a simulated drive, where that is wanted in place of its profile.
+//! Results of probing a simulated drive, for uses in place of the drive's own profile.
 
 use super::{ExtractError, Extraction, Stage};
 use crate::{Modelled, Probe};
 use headtime_disk::Profile;
 use headtime_units::{Extent, Nanos};
 
-/// Time of the drive's that learning it may take.
+/// Drive time within which a drive must be learned.
 const BUDGET: Nanos = Nanos::from_secs(90 * 60);
 
-/// Why a simulated drive was not learned.
+/// Reasons why a simulated drive was not learned.
 #[derive(Debug, thiserror::Error)]
 pub enum UnlearnedModel {
-    /// It cannot be.
+    /// The drive cannot be learned.
     #[error("{drive} cannot be learned: {source}")]
     Failed { drive: String, source: ExtractError },
-    /// It takes too long.
+    /// Learning takes too long.
     #[error("{drive} is not learned within {budget} of its time: it was still at {stage:?}")]
     TooSlow {
         drive: String,
@@ -23,12 +23,12 @@ pub enum UnlearnedModel {
     },
 }
 
-/// The profile that is learned of a unit of a modelled drive, whose speed and noise are drawn from
-/// `seed`. All of the drive may be written. Takes seconds of processor time: keep it.
+/// Learns the profile of a unit of a modelled drive. Speed and noise of the unit are drawn from `seed`, and all of the drive may be
+/// written. The call takes seconds of processor time, so callers should save the result.
 ///
 /// # Errors
 ///
-/// If the drive cannot be learned, or not within 90 minutes of its time.
+/// If the drive cannot be learned within 90 minutes of its time.
 pub fn profile_of(truth: &Profile, seed: u64) -> Result<Profile, UnlearnedModel> {
     let mut probe = Modelled::new(truth, seed);
     let all = Extent::at(0, truth.geometry.capacity.get());
@@ -37,11 +37,11 @@ pub fn profile_of(truth: &Profile, seed: u64) -> Result<Profile, UnlearnedModel>
     extraction.profile().map_err(failed(&probe))
 }
 
-/// Learns a modelled drive in so much of its time, so that a profile can be made of it.
+/// Learns a modelled drive within `budget` of its time, completely enough for a profile.
 ///
 /// # Errors
 ///
-/// If the drive cannot be learned, or not in that time.
+/// If the drive cannot be learned in that time.
 pub(crate) fn run_model(
     mut extraction: Extraction,
     probe: &mut Modelled,

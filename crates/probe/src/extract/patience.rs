@@ -1,40 +1,40 @@
-//! How long a walk over the tracks is gone on with.
+//! Time limit of the walk over the tracks.
 //!
-//! A walk that gets on is slow here and quick there, and one that does not is slow from its beginning. So what is
-//! explained of the disk in how much time says whether it will end: the mean of all the walk, or of its later half if that
-//! is quicker. Where even that is beyond the patience, this is said after a part of it, and not at its end.
+//! A walk that works is slow on some parts of the disk and quick on others. A walk that fails is slow from its beginning. The progress so
+//! far therefore shows if the walk will end in time. The estimate uses the mean pace of the whole walk or of its later half, whichever is
+//! quicker. If even this estimate exceeds the patience, the walk ends after a part of the patience.
 
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// How long a walk may take, unless somebody says otherwise.
+/// Default limit for a walk.
 pub(super) const PATIENCE: Nanos = Nanos::from_secs(3 * 3_600);
-/// A walk is not judged before this part of the patience, and no step may take longer.
+/// Divisor of the patience. No walk is judged before this part of the patience, and no step may take longer.
 const PART: u64 = 12;
-/// Times at which it is noted how far the walk was, at most.
+/// Most records of the walk's progress.
 const SEEN: usize = 64;
-/// Means over all the walk and over its later half that differ by more than this say nothing of the rest.
+/// Ratio of the estimates by the whole walk and by its later half, above which neither is used.
 const AGREE: f64 = 4.0;
-/// What less of the disk than this took says nothing of the rest.
+/// Share of the disk below which the pace says nothing about the rest.
 const LEAST: f64 = 0.01;
 
-/// How far a walk was when.
+/// Progress of a walk over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Pace {
-    /// Time of the walk, and the address up to which all is explained.
+    /// Time of the walk, and first address that is not yet explained.
     seen: Vec<(Nanos, u64)>,
-    /// When and from where on the walk has gone as it does.
+    /// Time and address at which the current method of the walk started.
     since: Nanos,
     from: u64,
 }
 
 impl Pace {
-    /// When it began to go as it does.
+    /// Time at which the current method of the walk started.
     pub fn since(&self) -> Nanos {
         self.since
     }
 
-    /// From now on the walk goes another way.
+    /// Restarts the record because the walk changes its method.
     pub fn anew(&mut self, spent: Nanos, upto: u64) {
         *self = Pace {
             since: spent,
@@ -43,7 +43,7 @@ impl Pace {
         };
     }
 
-    /// Notes up to where all is explained after so much time of the walk.
+    /// Records the walk's progress at a time.
     pub fn note(&mut self, spent: Nanos, upto: u64) {
         if self.seen.len() == SEEN {
             let mut second = false;
@@ -55,7 +55,7 @@ impl Pace {
         self.seen.push((spent, upto));
     }
 
-    /// Times that the rest takes by the mean of all and by that of the later half, in nanoseconds.
+    /// Estimates of the remaining time, in nanoseconds: by the mean pace of the whole walk, and by its later half.
     fn rest(&self, capacity: u64) -> Option<[f64; 2]> {
         let &(spent, upto) = self.seen.last()?;
         let half = (spent.as_nanos() + self.since.as_nanos()) / 2;
@@ -74,7 +74,7 @@ impl Pace {
         Some([rest(first), rest(before)])
     }
 
-    /// How long the rest of the walk takes, about, in nanoseconds; `None` as long as nothing says.
+    /// Estimate of the remaining time, in nanoseconds; `None` while there is no basis for an estimate.
     pub fn left(&self, capacity: u64) -> Option<f64> {
         let (_, upto) = *self.seen.last()?;
         let [all, late] = self.rest(capacity)?;
@@ -83,7 +83,7 @@ impl Pace {
         (agree && enough).then(|| libm::sqrt(all * late))
     }
 
-    /// How long the whole walk takes at least, if it goes on as it did.
+    /// Lower estimate of the time of the whole walk, in nanoseconds.
     pub fn least(&self, capacity: u64) -> Option<f64> {
         let (spent, _) = *self.seen.last()?;
         let [all, late] = self.rest(capacity)?;
@@ -91,7 +91,7 @@ impl Pace {
     }
 }
 
-/// The time that one step of a walk may take.
+/// Time limit for a single step of a walk.
 pub(super) fn longest_step(patience: Nanos) -> Nanos {
     patience / PART
 }
@@ -117,10 +117,10 @@ mod tests {
         // Slow at first: the later half counts.
         let slow = pace(&[(10, 1), (20, 101)]);
         assert_eq!(minutes(slow.least(1_001)), Some(20.0 + 90.0));
-        // Slow now: all of it counts.
+        // Slow in the end: the whole walk counts.
         let stuck = pace(&[(10, 500), (20, 501)]);
         assert_eq!(minutes(stuck.least(1_001)), Some(20.0 + 20.0));
-        // Not a sector.
+        // No progress at all.
         assert_eq!(pace(&[(20, 0)]).least(1_000), Some(f64::INFINITY));
         assert_eq!(pace(&[]).least(1_000), None);
     }
@@ -131,7 +131,7 @@ mod tests {
             minutes(pace(&[(10, 100), (20, 200)]).left(1_000)),
             Some(80.0)
         );
-        // Now ten times as slow as before; next to nothing explained.
+        // A tenth of the former pace or less, and almost nothing explained.
         assert_eq!(pace(&[(10, 500), (20, 501)]).left(1_000), None);
         assert_eq!(pace(&[(10, 4), (20, 8)]).left(1_000), None);
         assert_eq!(pace(&[]).left(1_000), None);

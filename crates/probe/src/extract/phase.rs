@@ -1,29 +1,28 @@
-//! Where the platters are, and how that is followed by answers that vary.
+//! Phase of the platters, tracked through answers that vary.
 
 use super::known::ROUNDS;
 use super::turns::part;
 use headtime_units::Time;
 
-/// By how much a speed changes in a turn, as a part of itself, squared: by a millionth or so within a second.
+/// Variance of the relative change of speed per turn. The standard deviation within a second is about a millionth.
 const UNSTEADY: f64 = 6e-15;
-/// At first a speed is known as well as two answers so many turns apart tell it.
+/// Distance in turns of two answers whose deviation sets the first uncertainty of the speed.
 const TURNS: f64 = 100.0;
-/// What is off by more than so many deviations is so.
+/// Number of standard deviations beyond which a residual is taken as real.
 const BEYOND: f64 = 5.0;
 
-/// Where the platters are.
+/// Phase of the platters at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Phase {
     pub at: Time,
-    /// In turns.
+    /// Angle in turns.
     pub angle: f64,
-    /// In nanoseconds.
+    /// Rotation time in nanoseconds.
     pub turn: f64,
     pub doubt: Doubt,
 }
 
-/// How well a phase is known: the variance of its angle in turns, of its speed as a part of itself, and what both have in
-/// common.
+/// Uncertainty of a phase: variance of the angle in turns, variance of the relative speed, and their covariance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubt {
     angle: f64,
@@ -32,7 +31,7 @@ pub(super) struct Doubt {
 }
 
 impl Doubt {
-    /// Behind some answers that vary by so much, in turns.
+    /// Uncertainty after a number of answers with the standard deviation `vary`, in turns.
     pub fn after(answers: usize, vary: f64) -> Doubt {
         Doubt {
             angle: of_place(vary) / answers.max(1) as f64,
@@ -41,7 +40,7 @@ impl Doubt {
         }
     }
 
-    /// So many turns later.
+    /// Uncertainty after some more turns.
     fn later(self, turns: f64) -> Doubt {
         let Doubt { angle, both, speed } = self;
         Doubt {
@@ -52,14 +51,14 @@ impl Doubt {
     }
 }
 
-/// The variance of what a known place is off: its angle was seen by answers that vary as much.
+/// Variance of a known place's residual. The stored angle came from answers with the same deviation.
 fn of_place(vary: f64) -> f64 {
     vary * vary * (1.0 + 1.0 / ROUNDS as f64)
 }
 
 impl Phase {
-    /// A known place was off by so much when it was read. Angle and speed follow by as much as they are less well known
-    /// than what answers vary by (a Kalman filter).
+    /// Corrects the phase by the residual `off` of a known place (a Kalman filter). The gains of angle and speed depend on their
+    /// uncertainty relative to the deviation of answers.
     pub fn follow(&mut self, at: Time, off: f64, vary: f64) {
         let turns = (at - self.at).as_nanos() as f64 / self.turn;
         let mut known = self.doubt.later(turns);
@@ -87,7 +86,7 @@ mod tests {
 
     const TURN: f64 = 6e6;
 
-    /// What a phase is off in the mean behind two hundred places, whose answers vary by a deviation of so many turns.
+    /// Mean phase error over two hundred places, for answers with the standard deviation `vary` in turns.
     fn off(vary: f64) -> f64 {
         let mut random = Random::new(3);
         let mut phase = Phase {
@@ -98,7 +97,7 @@ mod tests {
         };
         let mut sum = 0.0;
         for at in 1..=400_u32 {
-            // Each tenth of a second or so; the width of a uniform distribution is that of twelve variances.
+            // A read every tenth of a second. A uniform distribution of width w has the variance w²/12.
             let at = Time::ZERO + headtime_units::Nanos::from_micros(u64::from(at) * 100_003);
             let turns = at.as_nanos() as f64 / TURN;
             let answer = turns + 12_f64.sqrt() * vary * (random.unit() - 0.5);

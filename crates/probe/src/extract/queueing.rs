@@ -1,8 +1,8 @@
-//! How a drive orders the commands that it has.
+//! Order in which a drive serves its commands.
 //!
-//! Several reads are sent at once; the order of the answers shows which it takes first, and when another
-//! command is kept waiting by near ones or by a stream, until when. That the key is the positioning time
-//! shows as in Lumb, Schindler and Ganger (FAST 2002, section 3.2): its choices are those of a model.
+//! The probe sends several reads at once. The order of the answers shows the drive's preference. It also shows for how long nearby commands
+//! or a stream delay another command. A model of positioning time predicts the choices, as in Lumb, Schindler and Ganger (FAST 2002,
+//! section 3.2). Agreement shows that positioning time is the key.
 
 mod flight;
 mod kept;
@@ -22,34 +22,34 @@ use serde::{Deserialize, Serialize};
 pub use leaves::Leaves;
 pub use order::OrderOf;
 
-/// What was found out about the queue. Times are nanoseconds.
+/// Results about the queue. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queueing {
     pub depth: Option<u16>,
-    /// It takes others than the first.
+    /// True if the drive serves commands out of order.
     pub orders: Option<bool>,
-    /// How commands are ordered, by how many the drive had, the fewest first.
+    /// Choices among commands, by the number of commands that the drive had, fewest first.
     pub orders_of: Vec<OrderOf>,
-    /// When the arm leaves for the next command, if that is in the drive already.
+    /// Time at which the arm leaves for the next command, if the drive already has this command.
     pub leaves: Option<Leaves>,
-    /// The arm leaves so late that the head comes just in time, and no sooner than [`Leaves`] says.
+    /// True if the arm leaves as late as the next command permits, but no sooner than [`Leaves`] says.
     #[serde(default)]
     pub just_in_time: bool,
-    /// By how much sooner than single commands show the arm is there then, beside what [`Leaves`] says.
+    /// Gain in arrival time over the prediction from single commands, in addition to [`Leaves`].
     pub sooner: Option<f64>,
-    /// Choices are those of the shortest positioning time.
+    /// True if the drive chooses by the shortest positioning time.
     pub by_position: Option<bool>,
     pub margin: Option<f64>,
-    /// None if a command is never too old.
+    /// Age at which a command is served next; `None` if there is no such age.
     pub age_cap: Option<f64>,
     pub stream_cap: Option<f64>,
     pub hits_pass: Option<bool>,
 }
 
-/// Commands among which one is kept waiting, at most.
+/// Most commands among which another command has to wait.
 const CROWD: u16 = 16;
 
-/// What is known of the buffer already.
+/// Results about the buffer so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Buffered {
     pub hit: Option<HitTime>,
@@ -57,7 +57,7 @@ pub(super) struct Buffered {
     pub reads_ahead: bool,
 }
 
-/// The questions in their order.
+/// Questions in their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum QueueQuestion {
     Leaves,
@@ -129,7 +129,7 @@ impl Queueing {
         }
     }
 
-    /// Puts what is known into a profile.
+    /// Copies the results to a profile.
     pub(super) fn apply(&self, queue: &mut QueueSpec) {
         let Some(depth) = self.depth else { return };
         queue.depth = u32::from(depth).clamp(1, 256);

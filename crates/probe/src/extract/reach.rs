@@ -1,9 +1,8 @@
-//! The least time after which the head can read somewhere else.
+//! Least time after which the head can read at another place.
 //!
-//! A read that is sent when the one before has completed comes to its sector in time, or a turn
-//! later. So a sector that passes just late enough to be caught says how long everything takes but
-//! the wait: processing, and the way. This is the minimum of MTBRC (Worthington et al.) with angles
-//! in place of distances in sectors, which DIXtrac searches for.
+//! A read that is sent after the previous completion reaches its sector in time, or a turn later. A sector that is just caught therefore
+//! shows the total time without rotational delay: processing plus arm movement. This is the minimum of MTBRC (Worthington et al.), which
+//! DIXtrac searches for, with angles instead of distances in sectors.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -11,23 +10,23 @@ use super::turns::part;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos};
 
-/// A sector to come to, and the angle at which it will be answered.
+/// A target sector, and the angle of its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aim {
     pub lba: u64,
     pub answered: f64,
-    /// How much earlier it has begun to pass, in nanoseconds.
+    /// Time from the start of the sector to the answer, in nanoseconds.
     pub lead: f64,
 }
 
-/// Trials in which the result comes nearer by halves, and in which it settles under noise.
+/// Trials of the bisection, checks of its result, and trials of the stochastic search.
 const HALVINGS: u32 = 18;
 const CHECKS: u32 = 4;
 const SETTLING: u32 = 24;
-/// A result that settles farther away than so many first steps is where the search begins again, so often.
+/// Change of the result, in first steps, above which the search restarts; and the most searches.
 const FAR: f64 = 3.0;
 const SEARCHES: u32 = 4;
-/// What is near enough, in nanoseconds.
+/// Target precision in nanoseconds.
 const NEAR: f64 = 6_000.0;
 
 /// A search for the least time between two places.
@@ -36,11 +35,10 @@ pub(super) struct Reach<'b, 'a> {
 }
 
 impl Reach<'_, '_> {
-    /// One trial: the command `source`, then an operation on so many sectors from the one that `aim`
-    /// gives for the angle that passes `guess` nanoseconds later. Returns the time that would have been
-    /// enough; a turn less was not.
+    /// Makes a trial: the command `source`, then an operation on `count` sectors. The first sector comes from `aim`, for the angle that
+    /// passes `guess` nanoseconds later. Returns the time that would have been enough; a turn less was not enough.
     ///
-    /// `None` if the buffer or a disturbance was in the way.
+    /// `None` if the buffer or a disturbance spoiled the trial.
     pub fn trial(
         &mut self,
         source: (Op, Extent),
@@ -60,7 +58,7 @@ impl Reach<'_, '_> {
         let Some(aim) = aim(part(angle + guess / turn)) else {
             return Ok(None);
         };
-        // The wait until the sector begins `guess` after the command is sent.
+        // Wait until the sector starts `guess` after the command is sent.
         let begins = part(aim.answered - aim.lead / turn - angle - guess / turn) * turn;
         if begins < turn / 2.0 {
             self.bench.probe.pause(Nanos::from_nanos(begins as u64));
@@ -75,9 +73,9 @@ impl Reach<'_, '_> {
         Ok((!is_disturbed).then_some(took))
     }
 
-    /// The time that is enough as often as not, from trials at given guesses, near `guess`.
+    /// Searches near `guess` for the time that is enough in half of the trials.
     ///
-    /// A drive that reads a sector again is late by a turn, as if the time had not been enough. Halves then lead astray.
+    /// A drive that retries a sector is a turn late, as if the time had been too short. The retry misleads the bisection.
     pub fn search(
         &mut self,
         guess: f64,
@@ -94,7 +92,7 @@ impl Reach<'_, '_> {
         Ok(Some(found))
     }
 
-    /// The same, once, and true if the result settled where halves had led.
+    /// Makes a single search. Returns the time, and true if the stochastic search stayed near the bisection's result.
     fn search_once(
         &mut self,
         guess: f64,
@@ -119,7 +117,7 @@ impl Reach<'_, '_> {
             if high <= low {
                 break;
             }
-            // As long as only one side is near, go on from it in longer and longer steps.
+            // While only one side is near, the search goes on from there in growing steps.
             at = if high > at + step {
                 step *= 2.0;
                 f64::min(at + step, (low + high) / 2.0)
@@ -150,7 +148,7 @@ impl Reach<'_, '_> {
         if steady {
             return Ok(Some((middle, true)));
         }
-        // Noise: steps toward where half of the trials are in time, ever shorter (Robbins and Monro).
+        // Noise: ever shorter steps toward the time at which half of the trials succeed (Robbins and Monro).
         let width = f64::max(40_000.0, 0.02 * middle);
         let (first, mut sum, mut count) = (middle, 0.0, 0.0);
         for round in 0..SETTLING {

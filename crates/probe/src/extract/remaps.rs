@@ -1,7 +1,7 @@
-//! Sectors whose data is elsewhere: what is known of them, and their places in a profile.
+//! Remapped sectors: facts about them, and their places in a profile.
 //!
-//! What was odd when tracks were walked over, and reads that were held out and came late, are looked at again. All of
-//! the disk is read only if that is asked for ([`super::comb`]).
+//! The probe samples again all sectors that the walk found odd, and all reads of the hold-out test that came late. A scan of the whole disk
+//! is made only on request ([`super::comb`]).
 
 use super::turns::near;
 use headtime_disk::profile::Spec;
@@ -9,102 +9,102 @@ use headtime_disk::{Layout, Profile};
 use headtime_units::{Extent, Lba, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// A sector that is not where it would be.
+/// A sector whose data is at another place.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Remapped {
     pub lba: u64,
-    /// The angle at which it is answered, in turns, as [`super::Mark`]s have it.
+    /// Angle of the answer, in turns, as for [`super::Mark`].
     pub angle: f64,
 }
 
-/// How far a disk was read from its end to its beginning.
+/// Progress of a scan that runs from the end of the disk to its beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CombPlace {
-    /// All from this address on was read.
+    /// Start of the part at the disk's end that was read completely.
     pub from: u64,
-    /// And so many pieces of some tracks in front of it, each of which is cut into so many.
+    /// Number of pieces that were read in front of `from`. Each track of the current block is cut into `of` pieces.
     pub pieces: u64,
     pub of: u64,
-    /// By how many pieces the one read of each track is farther on it than that of the first.
+    /// For each track, the offset of its first piece from the first piece of the first track.
     #[serde(default)]
     pub farther: Vec<u64>,
 }
 
-/// Reading all of a disk.
+/// A scan of the whole disk.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Combing {
     pub at: CombPlace,
-    /// How long it takes, about, as far as that is known.
+    /// Estimated time of the scan, once known.
     #[serde(default)]
     pub takes: Option<Nanos>,
     pub spent: Nanos,
-    /// Why it ended before all was read.
+    /// Reason for an early end.
     #[serde(default)]
     pub ended: Option<String>,
 }
 
-/// Sectors that did not come in time, and may hold one that is elsewhere.
+/// Sectors that came late, and may include a remapped sector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Suspect {
-    /// Its first address, and how many sectors.
+    /// First address and number of sectors.
     pub whole: (u64, u64),
-    /// What is to be looked at, each its first address and how many sectors; the last of them is the next.
+    /// Pieces to sample, each with its first address and number of sectors. The last piece is next.
     pub pieces: Vec<(u64, u64)>,
-    /// It is looked at when so many reads were made, so that the buffer has forgotten it.
+    /// Number of reads after which the suspect is due, because the buffer has then forgotten its sectors.
     pub due: u64,
     pub looks: u64,
-    /// Looks that the buffer answered.
+    /// Samples that the buffer answered.
     pub hits: u64,
-    /// Whether a look since it was last looked at as a whole was late, and how often that led to nothing.
+    /// True if a sample in the current round was late. `rounds` counts rounds that found no remapped sector.
     pub late: bool,
     pub rounds: u64,
-    /// Where the next sector was when it was looked at alone before.
+    /// Angle of the next sector when it was last sampled alone.
     pub seen: Option<f64>,
-    /// Sectors that are where they should be, and that are not.
+    /// Sectors that are in place, and sectors that are remapped.
     pub home: Vec<u64>,
     pub away: Vec<Remapped>,
 }
 
-/// Sectors whose data is elsewhere, as far as they were looked for.
+/// Remapped sectors, and the progress of the search for them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Remaps {
-    /// In the order of addresses.
+    /// Remapped sectors in the order of addresses.
     pub found: Vec<Remapped>,
     /// Sectors that cannot be read, in the order of addresses.
     #[serde(default)]
     pub unreadable: Vec<u64>,
-    /// Late reads for which no single sectors gave a reason.
+    /// Late reads that no single sectors explain.
     pub unclear: u64,
-    /// Reading all of the disk, if that is asked for.
+    /// Scan of the whole disk, if requested.
     pub combing: Option<Combing>,
-    /// In the order in which they are looked at.
+    /// Suspects in the order in which they are sampled.
     pub(super) suspects: Vec<Suspect>,
-    /// Reads until now.
+    /// Reads so far.
     pub(super) reads: u64,
-    /// Reads between two looks at a suspect.
+    /// Reads between two samples of a suspect.
     pub(super) wait: u64,
 }
 
-/// A read that takes longer than predicted by more than this part of a turn is suspect.
+/// Deviation from the predicted time, in turns, above which a read is suspect.
 pub(super) const LATE: f64 = 0.12;
-/// Suspects at a time.
+/// Most suspects at a time.
 pub(super) const MOST_SUSPECTS: usize = 512;
-/// As many spare places of a zone are tried as the place of a sector.
+/// Most spare places of a zone that are tried for a sector.
 const MOST_SPARES: usize = 65_536;
-/// An area with spares of its own is looked for its spares up to so far behind a sector.
+/// Most places behind a sector to search for the spares of its own area.
 const AREA: u64 = 65_536;
-/// More sectors in a row than this are not elsewhere.
+/// Most consecutive sectors that can be remapped.
 const MOST_TOGETHER: u64 = 24;
-/// Places whose angles differ by less than this part of a sector are one.
+/// Difference of angle, in sectors, within which a spare place matches.
 const SAME: f64 = 0.5;
-/// It may take so many times as long as was said, and so much more.
+/// Multiple of the estimated time after which a scan ends, and an additional allowance.
 const PATIENCE: u64 = 3;
 const GRACE: Nanos = Nanos::from_secs(600);
-/// Sectors that are named in a profile which cannot say where they are.
+/// Most sectors that a profile names when it cannot express their places.
 const MOST_NAMED: usize = 32;
 
 impl Remaps {
-    /// Sectors are looked at, again.
+    /// Adds sectors to the suspects, unless they are listed already or the list is full.
     pub(super) fn suspect(&mut self, start: u64, len: u64) {
         let known = |suspect: &Suspect| suspect.whole == (start, len);
         if self.suspects.len() < MOST_SUSPECTS && !self.suspects.iter().any(known) {
@@ -117,32 +117,32 @@ impl Remaps {
         }
     }
 
-    /// Whether all sectors were read.
+    /// Returns true if all sectors were read and no suspects are left.
     pub fn is_complete(&self) -> bool {
         let combing = self.combing.as_ref();
         combing.is_some_and(|combing| combing.at.from == 0) && self.suspects.is_empty()
     }
 
-    /// Whether there is anything left to look at.
+    /// Returns true if anything is left to sample.
     pub(super) fn has_work(&self) -> bool {
         !self.suspects.is_empty() || self.combing.as_ref().is_some_and(Combing::goes_on)
     }
 
-    /// Notes sectors that are elsewhere.
+    /// Adds remapped sectors.
     pub(super) fn note(&mut self, away: Vec<Remapped>) {
         self.found.extend(away);
         self.found.sort_by_key(|remapped| remapped.lba);
         self.found.dedup_by_key(|remapped| remapped.lba);
     }
 
-    /// Notes a sector that cannot be read.
+    /// Adds a sector that cannot be read.
     pub(super) fn cannot_be_read(&mut self, lba: u64) {
         if let Err(place) = self.unreadable.binary_search(&lba) {
             self.unreadable.insert(place, lba);
         }
     }
 
-    /// The same as what stands together.
+    /// Unreadable sectors, joined to extents.
     pub fn unreadable_together(&self) -> Vec<Extent> {
         let together = self.unreadable.chunk_by(|one, next| one + 1 == *next);
         together
@@ -150,8 +150,8 @@ impl Remaps {
             .collect()
     }
 
-    /// Puts them into a profile that has none: each into a spare place of its zone at whose angle it comes. Which of those
-    /// that are at this angle is not known; it is the first. Returns those that fit to no spare place.
+    /// Puts the remapped sectors into a profile without remaps. Each sector gets the first free spare place of its zone with a matching
+    /// angle, since its actual track is unknown. Returns the sectors without a matching spare place.
     pub(super) fn place(
         &self,
         spec: &mut Spec,
@@ -178,7 +178,7 @@ impl Remaps {
             };
             let is_taken = |place: &u64| zone.remaps.iter().any(|(_, to)| to == place);
             let behind = end.saturating_sub(zone.spares + zone.slips.len() as u64 + slots);
-            // Those of its own area, and those at the end of the zone.
+            // Spares of the sector's own area, and spares at the end of the zone.
             let places = (from..end.min(from + AREA)).chain(behind.max(from)..end);
             let to = places
                 .filter(|place| is_spare(*place))
@@ -195,7 +195,7 @@ impl Remaps {
         left
     }
 
-    /// What was looked for and found, in lines for a profile; `left` are those that have no place in it.
+    /// Lines about the search and its results, for a profile. `left` are the sectors without a place in the profile.
     pub(super) fn lines(&self, capacity: u64, left: &[Remapped]) -> String {
         let mut text = match &self.combing {
             None => {
@@ -233,7 +233,7 @@ impl Remaps {
     }
 }
 
-/// "Sector 7", "Sectors 7 to 9".
+/// Name of an extent: "Sector 7", "Sectors 7 to 9".
 fn named(extent: Extent) -> String {
     let last = extent.end().get() - 1;
     match extent.len.get() {
@@ -243,7 +243,7 @@ fn named(extent: Extent) -> String {
 }
 
 impl Suspect {
-    /// Whether the tracks are others than was learned: both ends of many sectors are elsewhere, or many in a row.
+    /// Returns true if the learned tracks are wrong here: both ends of many sectors are out of place, or many sectors in a row.
     pub fn is_other_tracks(&self) -> bool {
         let (start, len) = self.whole;
         let is_away = |lba: u64| self.away.iter().any(|away| away.lba == lba);
@@ -255,7 +255,7 @@ impl Suspect {
 }
 
 impl Combing {
-    /// Of a disk of so many sectors.
+    /// New scan of a disk with `capacity` sectors.
     pub(super) fn of(capacity: u64) -> Combing {
         Combing {
             at: CombPlace {
@@ -270,7 +270,7 @@ impl Combing {
         self.at.from > 0 && self.ended.is_none()
     }
 
-    /// Ends it if it takes far longer than was said.
+    /// Ends the scan if it takes far longer than estimated.
     pub(super) fn give_up_if_slow(&mut self) {
         let takes = self.takes.unwrap_or_default();
         if self.goes_on() && self.spent > takes * PATIENCE + GRACE {
@@ -279,7 +279,7 @@ impl Combing {
         }
     }
 
-    /// The part of the disk that was read.
+    /// Share of the disk that was read.
     pub fn share(&self, capacity: u64) -> f64 {
         1.0 - self.at.from as f64 / capacity.max(1) as f64
     }

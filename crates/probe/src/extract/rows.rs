@@ -1,43 +1,42 @@
-//! Measures a row of tracks of which nothing is known but where it begins.
+//! Measurement of a row of tracks from its first address alone.
 
 use super::error::ExtractError;
 use super::turns::{near, part};
 use super::walk::Walk;
 use super::zone::Row;
 
-/// Angles on a track that differ by less than this part of a turn are the same, at first.
+/// Tolerance for equal angles on a track, in turns, while the rate is still uncertain.
 const SAME: f64 = 2e-3;
-/// A row is tried to be measured beginning with such parts of a track.
+/// Divisors of the known track length for the distance of the first sample. Each divisor is an attempt at a row.
 const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
-/// No drive's tracks have fewer sectors: 17 were those of the first ones for small computers.
+/// Fewest sectors per track of any drive; early drives for small computers had 17.
 const LEAST: u64 = 16;
-/// Tracks of so many sectors are whole.
+/// Length, in sectors, from which a track counts as whole if its end is within two sectors.
 const LONG: u64 = 1_024;
 /// Most sectors at the end of a track that are measured alone.
 const MOST_ALONE: u32 = 4;
-/// A slip on the first track that is measured, at most.
+/// Longest slip on the first track that is measured.
 const MOST_SLIPPED: f64 = 16.0;
 
-/// A track that was measured.
+/// Measurement of a track.
 struct Track {
     /// Sectors that pass in a turn.
     slots: u64,
-    /// A slip on it: before which address, counted from the first, and how many places.
+    /// Slip on the track: the address behind it, counted from the first address, and the number of places.
     slip: Option<(u64, u64)>,
-    /// Addresses up to the next track's first.
+    /// Addresses up to the first address of the next track.
     count: u64,
-    /// Enough of it was seen to know the slots.
+    /// True if enough of the track was seen to know `slots`.
     sure: bool,
 }
 
 impl Walk<'_, '_> {
-    /// Begins a row at an address: finds the length of its tracks, where the next one begins, and how much
-    /// it is turned.
+    /// Starts a row at an address: measures the length of its tracks, the start of the next track, and its skew.
     pub(super) fn row(&mut self, start: u64) -> Result<(), ExtractError> {
         self.row_behind(start, 0)
     }
 
-    /// Begins a row as [`Walk::row`] does. `alone` counts the sectors before it that were measured alone.
+    /// Starts a row as [`Walk::row`] does. `alone` counts the sectors before `start` that were measured alone.
     fn row_behind(&mut self, start: u64, alone: u32) -> Result<(), ExtractError> {
         for first_step in FIRST_STEPS {
             if self.try_row(start, first_step)? {
@@ -45,7 +44,7 @@ impl Walk<'_, '_> {
             }
             self.bench.forget();
         }
-        // The last sectors of a track say nothing of its length. Each counts as a track that is cut.
+        // The last sectors of a track do not show the track's length. Each of these sectors counts as a cut track.
         if let (Some(slots), true) = (self.slots_before(), alone < MOST_ALONE) {
             let angle = self.bench.look_closely(start)?;
             let enter = self.enter(start, angle);
@@ -71,12 +70,11 @@ impl Walk<'_, '_> {
             }
             return self.row_behind(start + 1, alone + 1);
         }
-        // What agrees with nothing is taken as it is: what comes next will say.
+        // No row fits. The measurement is accepted, and later samples will correct the row.
         self.try_row(start, 0).map(|_| ())
     }
 
-    /// The same, once. Returns false, having done nothing, if what was seen does not agree: a late answer, for
-    /// instance.
+    /// Measures a row once. Returns false, and changes nothing, if the samples contradict each other, for example by a late answer.
     fn try_row(&mut self, start: u64, first_step: u64) -> Result<bool, ExtractError> {
         let first = self.bench.look_closely(start)?;
         let enter = self.enter(start, first);
@@ -99,12 +97,12 @@ impl Walk<'_, '_> {
             count,
             sure,
         } = self.track(start, first, first_step.max(2))?;
-        // Of thousands of sectors a rate is not known to one. Such drives have no spares at the end of a track.
+        // The rate of thousands of sectors is not exact to a sector. Drives with such tracks have no spares at the end of a track.
         let slots = match slots >= LONG && slots.abs_diff(count) <= 2 {
             true => count,
             false => slots,
         };
-        // Whole sectors of the medium.
+        // Round to whole physical sectors.
         let grain = self.bench.grain();
         let slots = ((slots + grain / 2) / grain * grain).max(grain);
         let count = match count.abs_diff(slots) < grain {
@@ -127,13 +125,13 @@ impl Walk<'_, '_> {
         let mut upto = next.min(capacity);
         if next < capacity {
             row.skew = near(self.sure(next, slots)? - first);
-            // A slip makes the track shorter by as much.
+            // A slip shortens the track by its places.
             row.data += slip.map_or(0, |(_, count)| count);
             upto = next + 1;
         }
-        // Of a few sectors the rate is not known: at least those that follow each other pass in a turn.
+        // A few sectors do not show the rate. At least the consecutive sectors pass in a turn.
         row.slots = slots.max(row.data.next_multiple_of(grain));
-        // A track that is cut is looked at again where it ends: one late answer cuts none.
+        // The end of a cut track is sampled again, because a single late answer looks like a cut.
         let passed = slip.map_or(0, |(_, count)| count);
         if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {
             let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
@@ -144,7 +142,7 @@ impl Walk<'_, '_> {
                 return Ok(false);
             }
         }
-        // Two places on the track that were not looked at.
+        // Check two other places on the track.
         let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
         for (part, of) in [(5, 7), (3, 11)] {
             let at = count * part / of;
@@ -166,7 +164,7 @@ impl Walk<'_, '_> {
             self.zone().fault(start + at, later + count, 0.0);
         }
         if is_cut {
-            // Of the tracks behind one that is cut it says nothing.
+            // A cut track says nothing about the tracks behind its end.
             self.at.upto = upto;
             self.row(next)?;
         } else {
@@ -175,7 +173,7 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// The angle of an address, read again unless it was read often enough.
+    /// Angle of an address, read again unless it was read often enough.
     fn again(&mut self, lba: u64) -> Result<f64, ExtractError> {
         match self.bench.varies() {
             false => self.bench.look_again(lba),
@@ -183,8 +181,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The angle of the first address of a track. Unless answers come when they should, one behind it says the
-    /// same.
+    /// Angle of a track's first address. Unless answer times are exact, another address on the track must confirm the angle.
     fn sure(&mut self, lba: u64, slots: u64) -> Result<f64, ExtractError> {
         if self.bench.varies() {
             return self.bench.look_closely(lba);
@@ -201,7 +198,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// By how much a track that begins at an address with an angle is turned against the one before it.
+    /// Rotation against the previous track, for a track that starts at an address with an angle.
     pub(super) fn enter(&mut self, start: u64, angle: f64) -> f64 {
         if self.zone().rows.is_empty() {
             return 0.0;
@@ -210,7 +207,7 @@ impl Walk<'_, '_> {
         near(angle - before)
     }
 
-    /// Rows that may come: the one that came so many rows ago as make a cycle, its mirror image, the last.
+    /// Rows to expect next: the row one cycle ago, the mirror image of an earlier row, and the last row.
     pub(super) fn guesses(&mut self) -> Vec<Row> {
         let habit = self.at.habit as usize;
         let zone = self.zone();
@@ -221,20 +218,20 @@ impl Walk<'_, '_> {
         }
         let longest = zone.rows.iter().map(|row| row.tracks).max().unwrap_or(0);
         if longest > 1 {
-            // Outward on the surfaces by which it went inward: the last row, the one before it, ..
+            // Outward on the surfaces that were passed inward: the last row, then the row before, ..
             let slots: Vec<u64> = zone.rows.iter().map(|row| row.slots).collect();
             let turn = (1..n).rev().find(|at| slots[*at] == slots[*at - 1]);
             let mirrored = turn.and_then(|turn| (2 * turn).checked_sub(n + 1));
             guesses.extend(mirrored.map(|at| zone.rows[at]));
         }
         guesses.extend(zone.rows.last());
-        // From long to short, so that what is looked at is not what was read ahead of a look.
+        // From long to short, because read-ahead of one sample must not cover the next sample.
         guesses.sort_by_key(|row| std::cmp::Reverse(row.data));
         guesses.dedup();
         guesses
     }
 
-    /// Returns true if a track that begins at an address is as expected, and so is the one behind it.
+    /// Returns true if the track at an address and the next track match a row.
     fn fits(&mut self, row: &Row, start: u64, first: f64) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let tolerance = self.tolerance_of(row.slots);
@@ -258,11 +255,10 @@ impl Walk<'_, '_> {
         Ok(true)
     }
 
-    /// The track that begins at an address: sectors that pass in a turn, a slip on it, and addresses up to
-    /// the next one's first.
+    /// Measures the track at an address: sectors that pass in a turn, a slip, and addresses up to the next track.
     fn track(&mut self, start: u64, first: f64, first_step: u64) -> Result<Track, ExtractError> {
         let capacity = self.bench.capacity();
-        // Tracks that follow each other are of about the same length, so that the rate is known to a part.
+        // Consecutive tracks have similar lengths, which gives a first rate.
         let known = self.slots_before();
         let (mut reach, mut rate) = (0_u64, 0.0_f64);
         let mut distance = known.map_or(2, |slots| (slots / first_step).max(2));
@@ -276,7 +272,7 @@ impl Walk<'_, '_> {
                     !(0.6..1.5).contains(&(rate / slots as f64)) && distance > 2
                 });
                 if odd || !rate.is_finite() {
-                    // The track ends before, or the time was wrong: from near.
+                    // The track ends before this sample, or the time was wrong: restart close to the first address.
                     if distance <= 2 {
                         bad = Some(distance);
                         break;
@@ -286,7 +282,7 @@ impl Walk<'_, '_> {
                 }
             } else {
                 let off = near(passed - distance as f64 / rate);
-                // What the rate is not yet known to.
+                // Uncertainty of the rate at this distance.
                 let tolerance = self.tolerance_of(rate as u64 + 1);
                 let unsure = tolerance * distance as f64 / reach as f64;
                 if off.abs() > unsure.max(tolerance).min(0.05) {
@@ -315,7 +311,7 @@ impl Walk<'_, '_> {
             });
         };
         let mut low = reach;
-        // A track of which too little was seen is as long as the others.
+        // A track with too few samples is assumed to be as long as the others.
         let seen = reach as f64 > rate / 6.0;
         let slots = match known {
             Some(slots) if !seen => slots,
@@ -326,7 +322,7 @@ impl Walk<'_, '_> {
         let mut slip: Option<(u64, u64)> = None;
         loop {
             let passed = slip.map_or(0, |(_, count)| count);
-            // Most often the track is whole.
+            // Most tracks are whole.
             let whole = slots.saturating_sub(passed);
             if low < whole && whole <= high {
                 for at in [whole, whole - 1] {
@@ -361,7 +357,7 @@ impl Walk<'_, '_> {
             if !is_slip {
                 break;
             }
-            // Behind a slip the track goes on to where it would have ended.
+            // Behind a slip the track continues up to its old end.
             let passed = count as u64;
             let end = slots.saturating_sub(passed);
             let holds = |off: f64| off.abs() < tolerance;

@@ -9,8 +9,8 @@ use headtime_disk::layout::Slot;
 use headtime_sched::Op;
 use headtime_units::{Cylinder, Extent, Head, Track};
 
-/// Distances on which seeks are measured: the table of section 4.2 of the paper on drives of its
-/// time, and beyond 500 cylinders at least twelve of each doubling on larger ones.
+/// Distances for seek measurements: the table of section 4.2 of the paper on drives of its time. Beyond 500 cylinders, larger drives get at
+/// least twelve distances per doubling.
 pub(super) fn distances(cylinders: u32) -> Vec<u32> {
     let mut distances = Vec::new();
     let mut at = 1;
@@ -37,19 +37,19 @@ pub(super) fn distances(cylinders: u32) -> Vec<u32> {
     distances
 }
 
-/// A layout in which places can be aimed at.
+/// A layout for aiming at sectors.
 pub(super) struct Target<'l> {
     pub layout: &'l Layout,
-    /// How much later than it begins a sector is answered, but for its own passing, in nanoseconds.
+    /// Delay of the answer beyond the end of a sector, in nanoseconds.
     pub tail: f64,
     pub cylinders: u32,
     pub heads: u16,
-    /// The first and the last cylinder of each zone.
+    /// First and last cylinder of each zone.
     pub zones: Vec<(u32, u32)>,
 }
 
 impl<'l> Target<'l> {
-    /// To aim at what is answered as it passes.
+    /// Target for sectors that count as answered when they have passed.
     pub fn of(layout: &'l Layout) -> Target<'l> {
         Target {
             layout,
@@ -60,16 +60,16 @@ impl<'l> Target<'l> {
         }
     }
 
-    /// A sector of a track to set out from.
+    /// A sector of a track that can be the start of a movement.
     pub fn source(&self, track: Track) -> Option<u64> {
-        // Early on the track: reading ahead stays on it as long as the next command needs.
+        // The sector is early on the track, which keeps read-ahead on the track until the next command.
         (0..16).find_map(|slot| match self.layout.slot(track, slot)? {
             Slot::Data(lba) => Some(lba.get()),
             _ => None,
         })
     }
 
-    /// The first sector of a track that begins at an angle or behind it.
+    /// First sector of a track that starts at an angle or later.
     pub fn aim(&self, track: Track, turn: f64, angle: f64) -> Option<Aim> {
         let per_track = self.layout.sectors_per_track(track)?;
         let zero = self.layout.slot_angle(track, 0)?.turns();
@@ -90,8 +90,8 @@ impl<'l> Target<'l> {
         })
     }
 
-    /// The least time after which a track can be read after a command; both are chosen anew for each
-    /// trial. `None` if there are none, or the drive does not show it.
+    /// Least time after which a track can be read after a command. Each trial chooses both anew. `None` if there are no such pairs, or if
+    /// the drive does not show the time.
     pub fn least(
         &self,
         bench: &mut Bench<'_>,
@@ -112,7 +112,7 @@ impl<'l> Target<'l> {
         })
     }
 
-    /// The least time from one track to another.
+    /// Least time from one track to another.
     pub fn between_tracks(
         &self,
         bench: &mut Bench<'_>,
@@ -126,7 +126,7 @@ impl<'l> Target<'l> {
         })
     }
 
-    /// The least time over so many cylinders on one surface, processing included.
+    /// Least time of a seek over a distance in cylinders on the same surface, processing included.
     pub fn seek(
         &self,
         bench: &mut Bench<'_>,
@@ -147,8 +147,7 @@ impl<'l> Target<'l> {
         })
     }
 
-    /// The lower of two random cylinders so far apart, if possible of one zone: what stands between zones
-    /// has no address, but takes time.
+    /// Lower of two random cylinders at a distance, if possible in the same zone. Cylinders between zones have no addresses, but take time.
     fn low(&self, random: &mut Random, room: u64, distance: u32) -> u32 {
         let mut low = 0;
         for _ in 0..24 {
@@ -165,7 +164,7 @@ impl<'l> Target<'l> {
         low
     }
 
-    /// The least time to another surface of the same cylinder, processing included.
+    /// Least time to another surface of the same cylinder, processing included.
     pub fn switch(&self, bench: &mut Bench<'_>, guess: f64) -> Result<Option<f64>, ExtractError> {
         if self.heads < 2 {
             return Ok(None);
@@ -184,7 +183,7 @@ impl<'l> Target<'l> {
     }
 }
 
-/// The same distances, some from all over first, so that few of them make a curve.
+/// Reorders distances. A coarse selection from the whole range comes first and already gives a curve.
 pub(super) fn coarse_first(distances: Vec<u32>) -> Vec<u32> {
     let mut order = Vec::with_capacity(distances.len());
     let mut stride = distances.len().next_power_of_two().max(1);
@@ -200,7 +199,7 @@ pub(super) fn coarse_first(distances: Vec<u32>) -> Vec<u32> {
     order
 }
 
-/// What a curve says of a distance between its points; the nearest point beyond them.
+/// Interpolates a curve at a distance. Beyond its points, the nearest point counts.
 pub(super) fn between(points: &[(u32, f64)], distance: u32) -> Option<f64> {
     let next = points.partition_point(|(other, _)| *other < distance);
     match (

@@ -1,35 +1,34 @@
-//! How many segments a buffer has.
+//! Number of segments of a buffer.
 //!
-//! Reads of different places, and then the same backward: as many come from the buffer as it has segments
-//! (DIXtrac; Worthington et al., SIGMETRICS 1995, ask forward for the first alone). What comes from the buffer changes
-//! nothing in it, so that one miss ends the count.
+//! Different places are read, and then read again in reverse order. The number of hits is the number of segments (DIXtrac; Worthington et
+//! al., SIGMETRICS 1995, ask forward for the first place alone). Hits do not change the buffer, so the first miss ends the count.
 
 use super::desk::Desk;
 use super::error::ExtractError;
 use super::told::Told;
 use serde::{Deserialize, Serialize};
 
-/// What was found out about segments.
+/// Results about segments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Segments {
-    /// Places that the buffer holds at a time, if little is read of each.
+    /// Number of places that the buffer holds at a time, if little is read of each.
     pub count: Option<u64>,
-    /// The fewest that it has, where they cannot be counted.
+    /// Lower bound of the number, if the segments cannot be counted.
     pub least: u64,
-    /// How many it holds that are full.
+    /// Number of full segments that the buffer holds.
     pub full: Option<u64>,
-    /// Sectors that all hold together, if they are fewer than fit.
+    /// Total sectors of all segments, if less than the sum of their sizes.
     pub room: Option<u64>,
 }
 
-/// Places are at least so far apart.
+/// Least distance between places, in sectors.
 const APART: u64 = 65_536;
-/// More segments are not counted.
+/// Most segments that are counted.
 const MOST: u64 = 2_048;
 
 impl Segments {
-    /// How many of so many places, each read with so many sectors, the buffer holds in the end; `behind` asks for the
-    /// sector behind.
+    /// Reads places with the given lengths, and counts the places that the buffer holds afterwards. With `behind`, the question is about
+    /// the sector behind each read.
     fn held(
         desk: &mut Desk<'_, '_, '_>,
         lengths: &[u64],
@@ -57,7 +56,7 @@ impl Segments {
             }
             held += 1;
             if held == 1 {
-                // A second read on its track may have begun to read on there.
+                // A second read on a track may have started read-ahead there.
                 desk.rest(0);
             }
         }
@@ -80,7 +79,7 @@ impl Segments {
             }
             let held = Segments::held(desk, &vec![1; next as usize], false)?;
             if held == next {
-                // All of them: there are as many or more.
+                // The buffer holds all places, so there may be more segments.
                 if next >= most {
                     self.least = next;
                     told.doubt(key, format!("{next} or more"));
@@ -113,7 +112,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Whether segments share a room that not all of them can fill, and how large it is.
+    /// Finds out if segments share a room that is too small for all when full, and measures the room.
     pub(super) fn room(
         &mut self,
         desk: &mut Desk<'_, '_, '_>,
@@ -129,7 +128,7 @@ impl Segments {
         let full = |desk: &mut Desk<'_, '_, '_>, count: u64, behind: bool| {
             Segments::held(desk, &vec![segment; count as usize], behind)
         };
-        // Data that were read ahead may have taken the place of those that were asked for.
+        // Read-ahead may have replaced the requested sectors.
         let mut stays = [false; 2];
         for (stays, behind) in stays.iter_mut().zip([false, true]) {
             let few = count.min(3);
@@ -140,7 +139,7 @@ impl Segments {
             told.doubt(key, "nothing stays of a segment that was filled");
             return Ok(());
         }
-        // Most buffers hold all, and a few of many are enough to see that others do not.
+        // Most buffers hold all full segments. For the others a few segments are enough to see a shortage.
         let (mut held, mut tried) = (0, count.min(8));
         loop {
             held = full(desk, tried, behind)?.max(held);
@@ -161,7 +160,7 @@ impl Segments {
             told.doubt(key, "how many full segments the buffer holds varies");
             return Ok(());
         }
-        // Full segments and a part of one: the first goes when there is no room for that part.
+        // Read full segments and a partial one. The first segment is evicted if the partial one does not fit.
         let (mut low, mut high) = (0, segment);
         let near = (segment / 16).max(1);
         while high - low > near {

@@ -1,41 +1,42 @@
-//! Looks that are several reads, where single answers vary too much to tell a sector from the next.
+//! Samples of several reads, for drives whose single answers vary too much to distinguish neighbouring sectors.
 
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::turns::{LATE, mean, near, part};
 
-/// A look is as many reads as make their mean as exact as this, in sectors: four such deviations are a third of a sector.
+/// Target deviation of a sample's mean, in sectors: four such deviations are about a third of a sector. The number of reads follows.
 const EXACT: f64 = 0.35 / 4.0;
-/// Reads of a look, at most.
+/// Most reads per sample.
 const MOST: f64 = 15.0;
-/// A sector is where it is expected, or is not, if its reads are on one side of the tolerance by so many deviations of their mean.
+/// Number of standard deviations between a mean and the tolerance that decides a comparison.
 const SURE: f64 = 1.5;
-/// Reads in vain, at most, among those of a look.
+/// Reads in vain that a sample may have, beyond twice its planned number of reads.
 const IN_VAIN: usize = 4;
 
 impl Bench<'_> {
-    /// Returns true if a look is as many reads as are needed, since answers vary. Under a large buffer it is one ([`Bench::is_coarse`]).
+    /// Returns true if a sample consists of several reads because answers vary. With a large buffer a sample is a single read
+    /// ([`Bench::is_coarse`]).
     pub fn varies(&self) -> bool {
         self.weighs
     }
 
-    /// Reads of a look on tracks as they are expected, at most.
+    /// Most reads per sample for tracks of the expected length.
     fn reads_of_look(&self) -> usize {
         let vary = self.vary * self.slots as f64;
         libm::ceil((vary / EXACT) * (vary / EXACT)).clamp(1.0, MOST) as usize
     }
 
-    /// What a look is off in the mean, in turns.
+    /// Mean deviation of a sample, in turns.
     pub(super) fn look_noise(&self) -> f64 {
         match self.vary > 0.0 {
             true if self.weighs => self.vary / (self.reads_of_look() as f64).sqrt(),
-            // With what the phase is off.
+            // Includes the error of the phase.
             true => 1.4 * self.vary,
             false => self.noise,
         }
     }
 
-    /// Reads a sector once more. What it is taken to be at follows from all its reads.
+    /// Reads a sector once more, and updates the sector's angle from all reads.
     fn look_once_more(&mut self, lba: u64) -> Result<(), ExtractError> {
         let angle = self.angle(lba)?;
         let seen = self.seen.entry(lba).or_default();
@@ -47,7 +48,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// How many reads of a sector agree with what it is taken to be at.
+    /// Number of reads of a sector that agree with the sector's angle.
     fn agreed(&self, lba: u64) -> usize {
         let (Some(seen), Some(angle)) = (self.seen.get(&lba), self.noted(lba)) else {
             return 0;
@@ -56,10 +57,10 @@ impl Bench<'_> {
         seen.iter().filter(agrees).count()
     }
 
-    /// The angle of a sector, as exact as it is needed where nothing is expected.
+    /// Angle of a sector with full precision, where no angle is expected.
     pub(super) fn look_closely(&mut self, lba: u64) -> Result<f64, ExtractError> {
         if self.varies() {
-            // One alone may be late.
+            // A single read may be late.
             let needed = self.reads_of_look().max(2);
             for _ in 0..2 * needed + IN_VAIN {
                 if self.agreed(lba) >= needed {
@@ -71,8 +72,8 @@ impl Bench<'_> {
         self.look(lba)
     }
 
-    /// How far a sector is from where it is expected, read until that is less or more than a tolerance beyond doubt: most
-    /// often one or two reads say so.
+    /// Deviation of a sector from its expected angle. The sector is read until the deviation is clearly below or above the tolerance,
+    /// usually once or twice.
     pub(super) fn look_against(
         &mut self,
         lba: u64,
@@ -85,7 +86,7 @@ impl Bench<'_> {
                 let (agreed, noted) = (self.agreed(lba), self.noted(lba));
                 if let Some(angle) = noted.filter(|_| agreed > 0) {
                     let off = near(angle - expected).abs();
-                    // One that is elsewhere may be late.
+                    // A read at an unexpected angle may be late.
                     let least = if off < tolerance { 1 } else { 2 };
                     let doubt = SURE * self.vary / (agreed as f64).sqrt();
                     if agreed >= least && (agreed >= reads || (off - tolerance).abs() > doubt) {

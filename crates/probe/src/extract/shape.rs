@@ -1,48 +1,47 @@
-//! What the rows of tracks say of surfaces, groups and spares.
+//! Surfaces, groups and spares, as far as rows of tracks show.
 //!
-//! On an old drive a row is the tracks of a cylinder, then the arm steps. On a new one it is the tracks
-//! that the arm passes on a surface, or, if those of the next surface are turned by as much, of all
-//! surfaces of a group. Which of these a row is, seeks say ([`super::surfaces`]), unless what repeats
-//! says it: rows of other lengths on other heads, or every so many rows a larger turn.
+//! On an old drive a row is the tracks of a cylinder, and then the arm steps. On a new drive a row is the tracks that the arm passes along
+//! a surface. If all surfaces of a group have the same skew, their tracks form a single row. Usually seeks decide which kind a row is
+//! ([`super::surfaces`]). Sometimes the repetition decides: rows of other lengths on other heads, or a larger skew at regular intervals.
 
 use super::zone::{FoundZone, Row};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// How tracks are spread over the surfaces.
+/// Distribution of tracks over the surfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Tracks in a row; 0 if all tracks are turned by the same.
+    /// Tracks in a row; 0 if all tracks have the same skew.
     pub row: u64,
-    /// Surfaces.
+    /// Number of surfaces.
     pub heads: u64,
-    /// Tracks on a surface before the next one's turn; 1 if all of a cylinder come first.
+    /// Consecutive tracks on a surface before the next surface; 1 if addresses fill a cylinder first.
     pub group: u64,
-    /// Every other cylinder runs backward.
+    /// True if every other cylinder runs backward.
     pub backward: bool,
-    /// Where spares are.
+    /// Location of spares.
     pub spared: Spared,
 }
 
 impl Shape {
-    /// Returns true if the order of surfaces was seen, or there is none: groups of tracks, or cylinders of which every other one runs backward. Where all
-    /// run forward, steps between cylinders take as long either way.
+    /// Returns true if the order of surfaces was seen, or if there is only one surface. Groups of tracks and alternating cylinders are
+    /// visible. If all cylinders run forward, steps between cylinders take the same time either way.
     pub(super) fn shows_order(self) -> bool {
         self.heads == 1 || self.group > 1 || self.backward
     }
 }
 
-/// Where spare places are that addresses pass over.
+/// Location of the spare places that addresses skip.
 ///
-/// In a text it is one word; that of a range has its cylinders behind it: `range-12`.
+/// The text form is a word. The word for a range includes its number of cylinders: `range-12`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spared {
-    /// Nowhere within a zone.
+    /// No spares within a zone.
     ZoneEnd,
     TrackEnd,
     CylinderEnd,
     CylinderFront,
-    /// At the end of so many cylinders each.
+    /// At the end of each range of this number of cylinders.
     Range(u32),
 }
 
@@ -52,7 +51,7 @@ const WORDS: [(&str, Spared); 4] = [
     ("cylinder-end", Spared::CylinderEnd),
     ("cylinder-front", Spared::CylinderFront),
 ];
-/// What the word of a range begins with.
+/// Prefix of the word for a range.
 const RANGE: &str = "range-";
 
 impl Serialize for Spared {
@@ -81,21 +80,20 @@ impl<'de> Deserialize<'de> for Spared {
     }
 }
 
-/// What rows alone say.
+/// Conclusions from rows alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// Everything.
+    /// The complete shape.
     Known(Shape),
-    /// Rows of so many tracks.
+    /// Rows of this number of tracks.
     Rows(u64),
-    /// Nothing: each track is turned by as much.
+    /// No rows: all tracks have the same skew.
     Even,
 }
 
-/// What the rows that repeat on most of the disk say.
+/// Conclusions from the rule that holds on most of the disk.
 pub(super) fn pattern(zones: &[FoundZone]) -> Pattern {
-    // Cycles of as many rows, the longest of as many tracks, count together: where in itself a cycle begins is
-    // chance.
+    // Cycles with the same number of rows and the same longest row count together, because the start of a cycle is arbitrary.
     let mut sectors: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let key = |zone: &FoundZone| {
         let cycle = zone.rows[zone.once()..].iter();
@@ -134,8 +132,7 @@ fn of_cycle(cycle: &[Row]) -> Pattern {
         }
         [row] if short => known(row.tracks, 1, Spared::TrackEnd),
         _ if short => {
-            // The first or the last track of a cylinder is short. Behind a short one at the end the turn is the
-            // longer one.
+            // The first or the last track of a cylinder is short. Behind a short track at the end, the larger skew follows.
             let all: u64 = cycle.iter().map(|row| row.tracks).sum();
             let at = cycle
                 .iter()
@@ -163,7 +160,7 @@ fn of_cycle(cycle: &[Row]) -> Pattern {
         [_, _, _, ..] if cycle.iter().filter(|row| row.tracks < most).count() == 1 => {
             known(most, 1, Spared::Range(cycle.len() as u32))
         }
-        // Every so many rows another turn: the next group.
+        // A larger skew at regular intervals marks the next group.
         _ => {
             let merged =
                 cycle.iter().filter(|row| row.tracks == most).count() == 1 && cycle.len() > 1;
@@ -245,7 +242,7 @@ mod tests {
 
     #[test]
     fn spares_in_a_state_are_the_words_that_they_were_and_others_are_refused() {
-        // As states had them before ranges could be written.
+        // Words of states from before ranges existed.
         for (text, spared) in WORDS {
             assert_eq!(from_text(&format!("word = \"{text}\"")), Ok(spared));
         }

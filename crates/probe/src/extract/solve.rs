@@ -1,64 +1,65 @@
-//! Solves together what a row of tracks is, from looks on different tracks.
+//! Solves all parameters of a row of tracks from samples on different tracks.
 //!
-//! A row whose first track begins at address `b` and angle `z`, with tracks of `L` sectors each turned by
-//! `s` against the one before, has address `x` at
+//! Suppose that a row starts at address `b` and angle `z`. Each of its tracks has `L` sectors and is rotated by `s` against the previous
+//! track. Then the angle of address `x` is
 //!
 //! ```text
 //! z + k s + (x - b)/L  turns,   k = floor((x - b)/L)
 //! ```
 //!
-//! Two looks on one track would tell `L`, but a large buffer has what passed while the drive waited for the
-//! first. On tracks of their own, each look says something of `z`, `s` and `L` together. `L` is a whole
-//! number near that of the row before, so each one is tried: with it, the looks must lie on a line over `k`.
+//! Two samples on one track would give `L`. But a large buffer holds everything that passed while the drive waited for the first sample.
+//! Samples on separate tracks constrain `z`, `s` and `L` together. `L` is an integer near the previous row's length, so all candidates are
+//! tried. For the right one, the samples lie on a line over `k`.
 
 use super::turns::near;
 use super::zone::Row;
 
-/// Where a sector was seen.
+/// Address and angle of a sampled sector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Glance {
     pub lba: u64,
-    /// In turns.
+    /// Angle in turns.
     pub angle: f64,
 }
 
-/// A row that has all looks where they were.
+/// A row that explains all samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Solved {
     pub slots: u64,
     pub skew: f64,
-    /// The row begins at one of these addresses, both included.
+    /// Range of addresses, both included, in which the row starts.
     pub start: (u64, u64),
-    /// The angle of the first of them, if the row begins there.
+    /// Angle of the first address in the range, if the row starts there.
     zero: f64,
-    /// The largest difference of a look, in turns.
+    /// Largest deviation of a sample, in turns.
     pub off: f64,
-    /// The sum of the squares of all differences.
+    /// Sum of the squares of all deviations.
     squares: f64,
-    /// Tracks between the first look and the last.
+    /// Tracks between the first sample and the last.
     pub tracks: u64,
 }
 
-/// Looks at least that say something: three unknowns, and one look that could contradict.
+/// Fewest samples that can contradict a row: three unknowns and one more sample.
 const LEAST: usize = 4;
-/// Looks at most.
+/// Most samples in use.
 const MOST: usize = 32;
-/// Skews are the same up to this part of a turn: those of one row that begins some tracks before or behind.
+/// Largest difference between equal skews, in turns. Rows with equal skews may differ in their start by whole tracks.
 const SAME: f64 = 1e-9;
-/// The same where answers vary: twice the logarithm of how much likelier it is.
+/// Difference in squared deviations, in units of the noise variance, from which a row is clearly less likely. Twice the logarithm of the
+/// likelihood ratio.
 const LIKELIER: f64 = 25.0;
-/// A look that is off by more deviations is not of the row.
+/// Deviations of a sample above which no row explains it.
 const FAR: f64 = 4.5;
-/// A length is told from the next one if its looks are this much better.
+/// Ratio of the largest deviations from which the better length is certain.
 const CLEARLY: f64 = 4.0;
 
 impl Solved {
-    /// Where a track begins, if the row begins at an address.
+    /// Angle of the row's first address, if the row starts at `start`.
     pub fn zero(&self, start: u64) -> f64 {
         self.zero + start.abs_diff(self.start.0) as f64 / self.slots as f64
     }
 
-    /// A row like a known one that begins at an address, and has a look where it was.
+    /// A copy of a known row that starts at an address and agrees with a sample.
     pub fn of(row: &Row, start: u64, look: Glance) -> Solved {
         let mut solved = Solved {
             slots: row.slots,
@@ -73,7 +74,7 @@ impl Solved {
         solved
     }
 
-    /// The same as its angles were before the first address at which it may begin moved on.
+    /// Corrects `zero` after the first possible start moved on from `before`.
     pub fn moved(self, before: u64) -> Solved {
         let slots = self.start.0.abs_diff(before) as f64 / self.slots as f64;
         Solved {
@@ -82,7 +83,7 @@ impl Solved {
         }
     }
 
-    /// The same if it begins at an address that may be some whole tracks before or behind those at which it may.
+    /// This row, started at an address that may lie whole tracks outside the range.
     pub fn again_at(self, start: u64) -> Solved {
         let (first, slots) = (self.start.0 as i64, self.slots as i64);
         let within = first + (start as i64 - first).rem_euclid(slots);
@@ -94,7 +95,7 @@ impl Solved {
         moved.again(start)
     }
 
-    /// The same row as it is if it begins at another address with the angle that it has at its first.
+    /// This row, moved to another start. The new start gets the angle of the old start.
     pub fn again_from(self, start: u64) -> Solved {
         Solved {
             start: (start, start),
@@ -102,7 +103,7 @@ impl Solved {
         }
     }
 
-    /// The same if it begins some whole tracks before or behind.
+    /// This row with its start moved by whole tracks.
     pub fn again(self, start: u64) -> Solved {
         let tracks = Solved::track(start, self.start.0, self.slots);
         Solved {
@@ -112,12 +113,12 @@ impl Solved {
         }
     }
 
-    /// Tracks from the first one to that of an address, if the row begins at another one.
+    /// Number of the track of `lba`, counted from the row's start.
     fn track(lba: u64, start: u64, slots: u64) -> i64 {
         (lba as i64 - start as i64).div_euclid(slots as i64)
     }
 
-    /// Returns true if it may begin as far before as where a look was, on its first track or on one before that.
+    /// Returns true if the row may reach back to a sample, on its first track or on one track before.
     pub fn goes_back_to(&self, look: Glance, tolerance: f64) -> bool {
         let back = (look.lba as f64 - self.start.0 as f64) / self.slots as f64;
         let off = near(look.angle - self.zero - back);
@@ -126,7 +127,7 @@ impl Solved {
             .any(|off| off.abs() < tolerance)
     }
 
-    /// The angle of an address, if the row begins at `start`.
+    /// Angle of an address, if the row starts at `start`.
     pub fn angle(&self, lba: u64, start: u64) -> f64 {
         let track = Solved::track(lba, start, self.slots) as f64;
         let slot = (lba as f64 - self.start.0 as f64) / self.slots as f64;
@@ -134,8 +135,8 @@ impl Solved {
     }
 }
 
-/// All rows that have each look within `tolerance` turns of where it was: tracks are of one of `lengths`
-/// sectors, and the row begins at one of the addresses `start`, both included. The best is the first.
+/// All rows that explain each sample within `tolerance` turns, best first. Track lengths come from `lengths`, and the row starts in the
+/// range `start`, both ends included.
 pub(super) fn solve(
     looks: &[Glance],
     lengths: std::ops::RangeInclusive<u64>,
@@ -179,12 +180,12 @@ pub(super) fn solve(
     fits
 }
 
-/// The best fit, if looks tell it from all others: those with tracks of another length, or that begin
-/// elsewhere. `noise` is what a look may be off, in turns.
+/// The best fit, if the samples exclude all others: rows with another length or another start. `noise` is the usual deviation of a sample,
+/// in turns.
 pub(super) fn only(fits: &[Solved], noise: f64) -> Option<Solved> {
     let (best, others) = fits.split_first()?;
     let limit = CLEARLY * f64::max(best.off, noise);
-    // Whole tracks before or behind it is the same row, of which the range of addresses may cut a part.
+    // A row that starts whole tracks earlier or later is the same row. The range of addresses may cut part of it.
     let same = |other: &&Solved| other.slots == best.slots && (other.skew - best.skew).abs() < SAME;
     let told = others.iter().all(|other| other.off > limit || same(&other));
     let all = others.iter().filter(same).chain([best]);
@@ -192,7 +193,7 @@ pub(super) fn only(fits: &[Solved], noise: f64) -> Option<Solved> {
     widest.filter(|_| told).copied()
 }
 
-/// The same where each look is off by a normal deviation of `noise` turns: the others are less likely by far.
+/// The best fit where samples deviate normally by `noise` turns, if all other fits are far less likely.
 pub(super) fn likeliest(fits: &[Solved], noise: f64) -> Option<Solved> {
     let best = fits
         .iter()
@@ -214,12 +215,12 @@ pub(super) fn likeliest(fits: &[Solved], noise: f64) -> Option<Solved> {
     widest.filter(|_| told).copied()
 }
 
-/// Ranges of addresses at which the row may begin, within each of which all looks are as many tracks on.
+/// Ranges of start addresses. Within a range, each sample keeps its track number.
 fn starts(looks: &[Glance], slots: u64, (first, last): (u64, u64)) -> Vec<(u64, u64)> {
     let mut cuts: Vec<u64> = looks
         .iter()
         .flat_map(|look| {
-            // Behind a track's first address at this look the row begins on the track behind.
+            // A start behind this address puts the sample on the previous track.
             let behind = look.lba + 1;
             let back = (behind - first - 1) / slots;
             let cut = behind - back * slots;
@@ -233,10 +234,10 @@ fn starts(looks: &[Glance], slots: u64, (first, last): (u64, u64)) -> Vec<(u64, 
     begins.zip(ends).collect()
 }
 
-/// The line on which angles lie over tracks: the angle of track 0, what each track adds, and the largest
-/// difference. `None` if one is beyond the tolerance. Points are in the order of tracks.
+/// Fits a line through angles over track numbers. Returns the angle of track 0, the slope, the largest deviation, and the sum of squares.
+/// `None` if a deviation exceeds the tolerance. Points are in the order of tracks.
 fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64, f64)> {
-    // From tracks next to each other the turn is known; farther ones make it exact.
+    // Neighbouring tracks give a first slope; farther tracks make it exact.
     let pair = points
         .windows(2)
         .position(|pair| pair[1].0 - pair[0].0 == 1.0)?;
@@ -246,7 +247,7 @@ fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64, f64
     let mut whole = [0.0; MOST];
     let (mut before, mut behind) = (pair, pair + 1);
     for _ in 0..points.len() {
-        // The nearest that is left.
+        // Continue with the nearest remaining point.
         let is_behind = match (before.checked_sub(1), points.get(behind)) {
             (Some(before), Some(behind)) => behind.0 - origin <= origin - points[before].0,
             (_, behind) => behind.is_some(),
@@ -301,7 +302,7 @@ mod tests {
     use super::*;
     use crate::random::Random;
 
-    /// A row that begins at address 70,000.
+    /// A row that starts at address 70,000.
     #[derive(Clone, Copy)]
     struct Truth {
         slots: u64,
@@ -326,7 +327,7 @@ mod tests {
             }
         }
 
-        /// Looks at so many tracks from one on, each anywhere on a track.
+        /// Samples at random places of `count` tracks, starting with track `first`.
         fn looks(&self, first: u64, count: u64, random: &mut Random) -> Vec<Glance> {
             let tracks = first..first + count;
             let at = |track: u64| START + track * self.slots;
@@ -407,7 +408,7 @@ mod tests {
         let found = solve(&looks, 4_200..=5_900, 1, (low, high), limit);
         let best = only(&found, 1e-7).expect("one row");
         assert_eq!(best.slots, TRUTH.slots);
-        // Some whole tracks before or behind, too.
+        // The start is ambiguous by whole tracks.
         let first = best.start.0 as i64 - START as i64;
         let last = best.start.1 as i64 - START as i64;
         let slots = TRUTH.slots as i64;
@@ -423,7 +424,7 @@ mod tests {
         }
     }
 
-    /// Looks of a drive with 4 KiB sectors behind addresses of 512 bytes.
+    /// Samples of a drive with 4 KiB sectors behind addresses of 512 bytes.
     #[test]
     fn answers_that_vary_by_two_fifths_of_a_sector_of_the_medium_tell_a_row() {
         let sigma = 0.4 * 8.0 / 12_f64.sqrt() / TRUTH.slots as f64;
@@ -440,7 +441,7 @@ mod tests {
                 assert_eq!(best.slots, TRUTH.slots, "seed {seed}");
                 told += 1;
             }
-            // One that is late by a sector and a half is none of the row, though the limit is wide.
+            // A sample that is late by a sector and a half excludes the row, although the limit is wide.
             let limit = |slots: u64| 16.0 / slots as f64;
             looks[5].angle += 12.0 / TRUTH.slots as f64;
             let found = solve(&looks, 4_200..=5_900, 8, (START, START), limit);

@@ -1,10 +1,9 @@
-//! How fast the platters turn, and where in a turn some places are.
+//! Rotation time of the platters, and the angles of some places.
 //!
-//! A sector is read when it passes. So the times at which one sector was read, each time from the
-//! medium, differ by whole turns, however long the arm was on its way. The turn is the longest time
-//! of which all these differences are multiples (the paper's references take one sector and a cache
-//! that is off; here there are many places, so that those in between drive a sector out of the
-//! cache, and hits are told by their time).
+//! A sector can be read only when it passes the head. Two reads of the same sector from the medium therefore differ by whole turns, however
+//! long the arm moved in between. The turn is the longest time that divides all these differences. The paper's references read one sector
+//! with the cache off. Here many places are read: the reads in between evict a sector from the cache, and hits are recognized by their
+//! time.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -13,21 +12,20 @@ use super::turns::{median, near, part};
 use crate::period::{COHERENT, FASTEST, coherence, period};
 use headtime_units::Time;
 
-/// Places at first, and the most that are tried if the buffer holds so many.
+/// Number of places at first, and the most places for a large buffer.
 const PLACES: u64 = 64;
 const MOST_PLACES: u64 = 4_096;
-/// Reads before one, and as many behind it, that are off by the same.
+/// Number of reads on each side of a read that determine the local drift.
 const BESIDE: usize = 8;
 const STRAIGHTENINGS: usize = 6;
-/// How far half of a normal distribution is from its middle at most, in deviations.
+/// Distance of a normal distribution's quartiles from its median, in deviations.
 const QUARTILE: f64 = 0.6745;
 
-/// Finds the turn and the angles of some places.
+/// Finds the rotation time and the angles of some places.
 ///
 /// # Errors
 ///
-/// If no time is found of which the differences are multiples: then nothing turns, or other
-/// commands disturb.
+/// If no time divides the differences. Then nothing turns, or other commands disturb the probe.
 pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
     let hit_below = hit_time(bench)?;
     let mut count = PLACES.min(bench.capacity() / 2).max(1);
@@ -35,7 +33,7 @@ pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
     loop {
         let samples = rounds(bench, count, hit_below)?;
         let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
-        // Places must be out of the buffer when their turn comes again, or they are none to find the phase by.
+        // Places must have left the buffer before they are read again. Otherwise they cannot serve to find the phase.
         let few_hits = seen as u64 * 10 > count * ROUNDS as u64 * 9;
         if let Some((spindle, coherence)) = fit(&samples, hit_below) {
             best = f64::max(best, coherence);
@@ -43,8 +41,8 @@ pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
                 && spindle.places.len() >= 8
                 && (few_hits || count >= MOST_PLACES)
             {
-                // A sector that is just being read ahead comes when the command has been processed,
-                // later than a hit. What takes an eighth of a turn comes from the medium.
+                // A sector that is being read ahead comes as soon as the command is processed, later than a hit. A read that takes an
+                // eighth of a turn comes from the medium.
                 let hit_below = hit_below.max(spindle.turn / 8.0);
                 let linger = linger(bench, &spindle, hit_below)?;
                 return Ok(Spindle {
@@ -54,8 +52,7 @@ pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
                 });
             }
         }
-        // Only what came from the buffer is a reason to take more places.
-        // Where not even what was never read takes longer there is no medium behind.
+        // Only buffer hits are a reason to take more places. If even new places are as fast as hits, there is no medium.
         if few_hits || (seen as u64) * 4 < count {
             break;
         }
@@ -67,7 +64,7 @@ pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
     Err(ExtractError::DoesNotTurn { coherence: best })
 }
 
-/// A time that reads from the buffer stay below and reads from the medium do not.
+/// Time limit between reads from the buffer and reads from the medium, in nanoseconds.
 fn hit_time(bench: &mut Bench<'_>) -> Result<f64, ExtractError> {
     let mut times = Vec::new();
     for _ in 0..12 {
@@ -77,7 +74,7 @@ fn hit_time(bench: &mut Bench<'_>) -> Result<f64, ExtractError> {
         times.push((again.at - again.sent).as_nanos() as f64);
     }
     let hit = median(&mut times).expect("twelve");
-    // Without a buffer, reading again takes a turn.
+    // Without a buffer the second read takes a turn.
     Ok(if hit < FASTEST {
         hit * 1.25 + 60e3
     } else {
@@ -85,8 +82,8 @@ fn hit_time(bench: &mut Bench<'_>) -> Result<f64, ExtractError> {
     })
 }
 
-/// How long a drive reads on behind a read before it answers from the buffer, at most: what a sector takes
-/// that is in the buffer, when one elsewhere was read after it. 0 if less than what a hit may take.
+/// Longest time, in nanoseconds, that a drive reads on behind a read before it answers from the buffer. Measured with a sector that the
+/// buffer holds, after another sector was read elsewhere. 0 if this is no longer than a hit.
 fn linger(bench: &mut Bench<'_>, spindle: &Spindle, hit_below: f64) -> Result<f64, ExtractError> {
     let mut longest = 0.0;
     for _ in 0..16 {
@@ -95,7 +92,7 @@ fn linger(bench: &mut Bench<'_>, spindle: &Spindle, hit_below: f64) -> Result<f6
         bench.read(other, 1)?;
         let again = bench.read(one, 1)?;
         let took = (again.at - again.sent).as_nanos() as f64;
-        // What takes longer may come from the medium.
+        // A longer time may come from the medium.
         if took < spindle.turn * 0.6 {
             longest = f64::max(longest, took);
         }
@@ -103,7 +100,7 @@ fn linger(bench: &mut Bench<'_>, spindle: &Spindle, hit_below: f64) -> Result<f6
     Ok(if longest < hit_below { 0.0 } else { longest })
 }
 
-/// When each of `count` places was read in some rounds in random order.
+/// Times at which each of `count` places was read, over some rounds in random order.
 fn rounds(
     bench: &mut Bench<'_>,
     count: u64,
@@ -131,7 +128,7 @@ fn rounds(
     Ok(places)
 }
 
-/// The turn, the angles of the places, and how well the times agree.
+/// Rotation time, angles of the places, and coherence of the times.
 fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
     let mut gaps: Vec<f64> = Vec::new();
     for (_, times) in samples {
@@ -180,23 +177,23 @@ fn fit(samples: &[(u64, Vec<Time>)], hit_below: f64) -> Option<(Spindle, f64)> {
     Some((spindle, coherence(turn, gaps)))
 }
 
-/// A place that was seen.
+/// A timed read of a place.
 struct Seen {
     place: usize,
     at: f64,
-    /// How far from the first time, in turns.
+    /// Deviation from the place's first time, in turns.
     off: f64,
 }
 
-/// What is left of an answer when angle and turns are taken off.
+/// Residual of an answer after subtracting its angle and whole turns.
 struct Left {
     at: f64,
     place: usize,
     off: f64,
 }
 
-/// Takes off what reads before and behind are off by, too, and what each place is off by then: over the time that it takes to
-/// read so many places the speed may go another way than the curve.
+/// Removes slow drift from residuals: the median of the neighbouring reads, then the mean of each place. While many places are read, the
+/// speed may change in ways that the fitted curve does not follow.
 fn straighten(lefts: &mut [Left], places: usize) {
     for _ in 0..STRAIGHTENINGS {
         let offs: Vec<f64> = lefts.iter().map(|left| left.off).collect();
@@ -214,10 +211,9 @@ fn straighten(lefts: &mut [Left], places: usize) {
     }
 }
 
-/// The angles of places against their first times, the turn at the end, and the deviation of a single answer, of a spindle whose speed
-/// changes smoothly meanwhile: least squares, by turns for the angles and for a cubic curve of the
-/// phase over the time. Each place was seen at several times in random order, so that the two do
-/// not stand for each other.
+/// Fits a spindle whose speed changes smoothly. Returns the angles of places against their first times, the turn at the end, and the
+/// standard deviation of a single answer. Alternating least squares fit the angles and a cubic curve of the phase over time. Each place is
+/// read at several times in random order, which keeps the two apart.
 fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
     let mut offsets = vec![0.0; places];
     let begin = seen
@@ -229,7 +225,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
     if half <= 0.0 {
         return (offsets, turn, 0.0);
     }
-    // Polynomials of Legendre, which hardly depend on each other.
+    // Legendre polynomials, which are nearly independent of each other.
     let shapes = |at: f64| {
         let u = (at - begin) / half - 1.0;
         [u, (3.0 * u * u - 1.0) / 2.0, (5.0 * u * u - 3.0) * u / 2.0]
@@ -262,7 +258,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
             curve[shape] += up / down;
         }
     }
-    // Turns and their curve make the phase: its slope at the end is the speed there.
+    // The phase is the sum of turns and curve. Its slope at the end is the speed there.
     let slope = (curve[0] + 3.0 * curve[1] + 6.0 * curve[2]) / half;
     let mut lefts: Vec<Left> = seen
         .iter()
@@ -276,7 +272,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
     if places > MANY {
         straighten(&mut lefts, places);
     }
-    // From one read to the next, so that a curve of another shape is none of it, and the middle one, since a few answers come late.
+    // Differences between consecutive reads cancel an error in the curve's shape. The median ignores the few late answers.
     let steps = lefts
         .windows(2)
         .map(|pair| (pair[1].off - pair[0].off).abs());
@@ -293,8 +289,8 @@ mod tests {
 
     const TURN: f64 = 8_333_333.0;
 
-    /// What answers vary by, in turns, as found from four rounds over places: they do by a deviation of so many turns, while the
-    /// speed goes up and down by 100 ppm in so many seconds.
+    /// Standard deviation of answers, in turns, as measured from four rounds over places. The true value is `deviation`, and the speed
+    /// wanders by 100 ppm with the given period in seconds.
     fn varies(deviation: f64, period: f64) -> f64 {
         const PLACES: usize = 256;
         let mut random = Random::new(7);
@@ -313,7 +309,7 @@ mod tests {
                 let wave = std::f64::consts::TAU * at / 1e9 / period;
                 let wander = 100e-6 * period * 1e9 / std::f64::consts::TAU / TURN * wave.sin();
                 let late = if read % 300 == 0 { 0.01 } else { 0.0 };
-                // The width of a uniform distribution is that of twelve variances.
+                // A uniform distribution of width w has the variance w²/12.
                 let varies = deviation * 12_f64.sqrt() * (random.unit() - 0.5);
                 let angle = angles[place] + wander + varies + late;
                 let first = *firsts[place].get_or_insert(angle);

@@ -1,4 +1,4 @@
-//! What is done in each stage.
+//! Work of each stage.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -10,11 +10,11 @@ use crate::Switch;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_units::{Cylinder, Extent, Nanos, Time};
 
-/// Time of the drive's that a step takes, about.
+/// Approximate drive time of a step.
 const STEP: Nanos = Nanos::from_millis(5_000);
-/// Borders of more zones than this are not looked at.
+/// Most zones for which the gaps between zones are measured.
 const MOST_BORDERS: usize = 128;
-/// More zones than this within one part in a thousand of the disk are no zones.
+/// Most zones of a drive. More zones mean that there is no rule.
 const MOST_ZONES: usize = 1_024;
 
 impl Extraction {
@@ -55,7 +55,7 @@ impl Extraction {
                 let free = profile.with(|spec| spec.seek.head_switch = Nanos::ZERO)?;
                 let predictor = holdout::Predictor::new(&free, bench.turn());
                 self.crossing = holdout::crossing(bench, &predictor)?;
-                // What writes have shown may be less than any bound.
+                // The head switch from writes may be below any upper bound.
                 if let Some(most) = self
                     .crossing
                     .filter(|most| self.apart().head_switch >= *most)
@@ -108,13 +108,13 @@ impl Extraction {
             Stage::Remaps => self.comb(bench, until)?,
             Stage::Done => {}
         }
-        // The turn as it was followed is the better one for the next step. A look or two adds nothing to it.
+        // The tracked rotation time is better for the next step. A few reads do not improve it.
         let turn = bench.turn();
         let is_long = self.remaps.combing.is_some();
         if let Some(spindle) = self.spindle.as_mut().filter(|_| !looks_again || is_long) {
             spindle.turn = turn;
         }
-        // Reading all sectors takes a day.
+        // A scan of all sectors takes a day.
         if !looks_again {
             self.turns.push((self.spent, turn));
         }
@@ -151,7 +151,7 @@ impl Extraction {
         self.ask_whether_it_stays(bench, spent)
     }
 
-    /// Measures short seeks, and with them how many cylinders stand between zones.
+    /// Measures short seeks, and with them the number of cylinders between zones.
     fn gap(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let layout = Layout::new(&profile);
@@ -166,12 +166,12 @@ impl Extraction {
                 return Ok(());
             }
             let distance = short[self.short];
-            // What cannot be timed now is tried once more among all.
+            // A distance that cannot be timed now gets another attempt among all seeks.
             self.short += 1;
             let guess = self.seeks.last().map_or(1_500_000.0, |(_, time)| *time);
             self.time(bench, &target, distance, guess)?;
         }
-        // Of surfaces and groups the cylinders are not that exact.
+        // If addresses run along surfaces, cylinders are not exact enough.
         let zones = &profile.layout.zones;
         if self.shape.is_some_and(|shape| shape.group == 1) && zones.len() <= MOST_BORDERS {
             while self.gaps.len() < zones.len() {
@@ -210,7 +210,7 @@ impl Extraction {
         Ok(())
     }
 
-    /// Times seeks over a distance, unless that was done.
+    /// Times seeks over a distance, unless this was done before.
     fn time(
         &mut self,
         bench: &mut Bench<'_>,
@@ -231,7 +231,7 @@ impl Extraction {
         Ok(())
     }
 
-    /// Times writes, without the write cache if it can be turned off, and turns it on again.
+    /// Times writes with the write cache off, if it can be turned off, and turns it on again.
     fn write(&mut self, bench: &mut Bench<'_>) -> Result<(), ExtractError> {
         if let Some((first, count)) = self.scratch {
             let profile = self.draft()?;
@@ -252,8 +252,7 @@ impl Extraction {
         Ok(())
     }
 
-    /// Sectors that did not fit when tracks were walked over are looked at again, with those on the same sector of the
-    /// medium.
+    /// Adds the odd sectors of the walk to the suspects, each with all sectors of its physical sector.
     fn suspect_what_was_odd(&mut self, unit: u64) {
         let mut odd: Vec<u64> = self
             .walked
@@ -267,7 +266,7 @@ impl Extraction {
         }
     }
 
-    /// Says how long it takes to read all sectors, unless that has begun.
+    /// Estimates the time of the scan of all sectors, unless the scan has started.
     fn say_how_long(&mut self, predictor: &holdout::Predictor, turn: f64) {
         let taken = self.zero_latency.unwrap_or(false);
         let buffer = (self.sector_bytes, self.electronics.held_places());
@@ -278,7 +277,7 @@ impl Extraction {
         }
     }
 
-    /// Looks for sectors whose data is elsewhere.
+    /// Searches for sectors whose data is elsewhere.
     fn comb(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
         let profile = self.draft()?;
         let predictor = holdout::Predictor::new(&profile, bench.turn());

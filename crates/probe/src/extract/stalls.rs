@@ -4,7 +4,7 @@ use crate::Obstacle;
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-/// Answers that took too long for any movement: how many of how many, and the longest.
+/// Answers that took too long for any movement: their number, the number of all answers, and the longest time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Stalls {
     pub count: u64,
@@ -12,9 +12,9 @@ pub struct Stalls {
     pub longest: Nanos,
 }
 
-/// One stall is a disk that starts, a few in an hour a disk that calibrates itself.
+/// Fewest stalls that count. One stall is a disk that spins up, and a few in an hour are calibrations.
 const STALLS_MIN: u64 = 3;
-/// A disk that stalls oftener than once in so many commands is one that can't be learned.
+/// Number of commands per stall below which a disk cannot be learned.
 const STALLS_PART: u64 = 1_000;
 
 impl Stalls {

@@ -1,8 +1,7 @@
-//! Drives that stay on a track behind a second read of it in a row: they read on there before they do anything else.
+//! Test for drives that stay on a track: after a second consecutive read on a track they read on before any other work.
 //!
-//! What is read next is late by as much as the track has left, so that no rule fits to looks on it. If something else is read
-//! in between, it is as other drives are. That takes a read more, so that it is only done
-//! where a walk gets on slowly and the drive is such a one.
+//! The next read is late by the rest of the track, and no rule fits its time. A read elsewhere in between restores normal behaviour, at the
+//! cost of one more read. The test is therefore made only if a walk is slow.
 
 use super::Extraction;
 use super::bench::Bench;
@@ -11,23 +10,24 @@ use super::turns::near;
 use super::walk::Walked;
 use headtime_units::Nanos;
 
-/// The walk is so old before it is asked whether it gets on.
+/// Time of the walk before its pace is judged.
 const EARLY: Nanos = Nanos::from_secs(180);
-/// It gets on slowly if it would take this part of the patience.
+/// Divisor of the patience: a walk is slow if its estimated time exceeds this part.
 const SLOW: f64 = 3.0;
-/// Places at which three sectors are read in a row.
+/// Number of places with three consecutive reads.
 const PLACES: u64 = 32;
-/// How far apart in sectors of 512 bytes: on most drives three of one of these are on a track, and not in the buffer.
+/// Distances between the three sectors, in units of 512 bytes. On most drives at least one distance keeps all three on a track and out of
+/// the buffer.
 const APART: [u64; 3] = [40, 150, 500];
-/// So many of the last ones have to come from the medium.
+/// Fewest last reads that must come from the medium.
 const LEAST: u64 = 8;
-/// One that is this part of a turn from where it is alone was late.
+/// Deviation of the last read from its angle alone, in turns, that counts as late.
 const LATE: f64 = 0.02;
-/// One in so many that are late is no accident.
+/// Divisor: a larger share of late reads than `1 / PART` is no accident.
 const PART: u64 = 5;
 
 impl Extraction {
-    /// Asks once, if the walk that has taken so long gets on slowly, whether the drive stays on tracks.
+    /// Tests once if the drive stays on tracks, provided that the walk is old enough and slow.
     pub(super) fn ask_whether_it_stays(
         &mut self,
         bench: &mut Bench<'_>,
@@ -41,7 +41,7 @@ impl Extraction {
         }
         self.walked.asked = true;
         if !self.walked.stays && stays_on_tracks(bench)? {
-            // What was found until then is wrong.
+            // All earlier results of the walk are wrong.
             self.walked = Walked {
                 stays: true,
                 asked: true,
@@ -54,7 +54,7 @@ impl Extraction {
     }
 }
 
-/// Whether reads behind two of the same track come at another angle than they do alone.
+/// Returns true if the third of three consecutive reads on a track comes at another angle than alone.
 fn stays_on_tracks(bench: &mut Bench<'_>) -> Result<bool, ExtractError> {
     let sectors = 512.0 / f64::from(bench.probe.sector_bytes().max(512));
     let unit = bench.unit();

@@ -1,27 +1,27 @@
-//! The rows of all found zones as one sequence, from which tracks are taken.
+//! All rows of the found zones as a single sequence of strips.
 
 use super::turns::{near, part};
 use super::zone::{FoundZone, Row};
 use std::ops::Range;
 
-/// Places that are slipped in the middle of a track, at most.
+/// Most consecutive slipped places in the middle of a track.
 const MOST_SLIPPED: u64 = 24;
 
-/// Tracks in the order of addresses, each turned against the one before by the same.
+/// Consecutive tracks in the order of addresses, each rotated against the previous track by the same skew.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Strip {
     pub row: Row,
-    /// The first address.
+    /// First address.
     pub start: u64,
-    /// The address behind the last.
+    /// Address behind the last.
     pub end: u64,
-    /// The angle of the first place.
+    /// Angle of the first place.
     pub angle: f64,
-    /// Slipped places, counted from the first.
+    /// Slipped places, counted from the first place.
     pub slips: Vec<u64>,
 }
 
-/// All strips of a drive; those that go on as the one before did are one with it.
+/// All strips of a drive. A strip that continues the previous strip is joined to it.
 pub(super) fn strips(found: &[FoundZone], tolerance: f64, cuts: bool) -> Vec<Strip> {
     let mut strips: Vec<Strip> = Vec::new();
     for zone in found {
@@ -30,14 +30,14 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64, cuts: bool) -> Vec<Str
         let mut later = 0;
         let mut turned = 0.0;
         let mut begin = zone.start;
-        // Places that are slipped and were not passed yet: what a fault slips may go on over a strip's end.
+        // Slipped places that are still ahead: the slips of a fault may continue beyond the end of a strip.
         let mut slipped = 0..0;
         for (index, &(row, place, angle)) in flat.iter().enumerate() {
             let behind = place + row.tracks * row.data;
             let mut slips = Vec::new();
             let mut turn = turned;
             take(&mut slipped, place..behind, &mut slips);
-            // The first address behind the last slip.
+            // First address behind the last slip.
             let mut passed = begin;
             while let Some(fault) = faults.peek() {
                 let first = fault.at.saturating_sub(zone.start) + later.min(fault.places);
@@ -78,7 +78,7 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64, cuts: bool) -> Vec<Str
             }
             match strips.last_mut() {
                 Some(last) if last.goes_on(&strip, tolerance) => last.join(&strip),
-                // Two parts of a track, which something cut that was none of the drive's, or a slip.
+                // Two parts of a track, separated by a slip or by a false border.
                 Some(last) if last.slips_to(&strip, tolerance).is_some() => {
                     let between = last.slips_to(&strip, tolerance).unwrap_or(0);
                     last.end = strip.end;
@@ -100,11 +100,11 @@ pub(super) fn strips(found: &[FoundZone], tolerance: f64, cuts: bool) -> Vec<Str
     strips
 }
 
-/// Moves the slipped places among those of a strip to its slips, counted from its first.
+/// Moves the slipped places within a strip to the list of its slips, counted from its first place.
 fn take(slipped: &mut Range<u64>, places: Range<u64>, slips: &mut Vec<u64>) {
     let end = slipped.end.min(places.end);
     let first = slipped.start.max(places.start);
-    // Where a fault takes places back, those were passed before.
+    // If a fault takes places back, these places were passed before.
     let next = slips.last().map_or(0, |last| last + 1);
     slips.extend(
         (first..end)
@@ -115,7 +115,7 @@ fn take(slipped: &mut Range<u64>, places: Range<u64>, slips: &mut Vec<u64>) {
 }
 
 impl Strip {
-    /// Where its last track begins.
+    /// Angle of the last track's first place.
     pub fn last_angle(&self) -> f64 {
         self.angle + self.row.skew * (self.row.tracks - 1) as f64
     }
@@ -134,7 +134,7 @@ impl Strip {
             }
     }
 
-    /// If this is the front and `next` the rest of one track: how many places are slipped between them.
+    /// Number of slipped places between `self` and `next`, if these are the front and the rest of the same track.
     fn slips_to(&self, next: &Strip, tolerance: f64) -> Option<u64> {
         let (one, other) = (&self.row, &next.row);
         if (one.tracks, other.tracks, other.slots) != (1, 1, one.slots) {
@@ -147,8 +147,8 @@ impl Strip {
             .then_some(between)
     }
 
-    /// Returns true, and moves the addresses of this cut track to `next`, if `next` begins with the rest of the same track. Two rules that
-    /// begin a track at one angle hide the border: the walk then finds the border a few sectors late.
+    /// Returns true, and moves the addresses of this cut track to `next`, if `next` starts with the rest of the same track. Two rules that
+    /// start a track at the same angle hide the border. The walk then finds the border a few sectors late.
     fn gives_back(&self, next: &mut Strip) -> bool {
         let (one, other) = (self.row, next.row);
         let count = other.slots.saturating_sub(other.data);
@@ -178,7 +178,7 @@ impl Strip {
             .extend(next.slips.iter().map(|slip| slip + places));
     }
 
-    /// The front part of so many tracks, and the rest.
+    /// Splits off the first `tracks` tracks. Returns them and the rest.
     pub fn split(&self, tracks: u64) -> (Strip, Option<Strip>) {
         if tracks >= self.row.tracks {
             return (self.clone(), None);
@@ -212,13 +212,13 @@ mod tests {
     use super::super::zone::Fault;
     use super::*;
 
-    /// Tracks of ten places from address 1,000 on, in rows of so many.
+    /// Rows of tracks with ten places each, from address 1,000 on.
     fn zone(tracks: &[u64], faults: &[(u64, u64)]) -> FoundZone {
         let row = |tracks: &u64| Row {
             tracks: *tracks,
             slots: 10,
             data: 10,
-            // Each row is turned by another part, so that none goes on as the one before did.
+            // The angles between rows differ, so no row continues another.
             enter: 0.1 * *tracks as f64,
             skew: 0.05,
         };
@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn places_that_are_slipped_over_the_end_of_a_row_are_of_the_next_one_from_there_on() {
-        // The last two places of the first row, all of the second and one of the third.
+        // The last two places of the first row, all of the second row, and one of the third row.
         let zone = zone(&[2, 1, 3], &[(1_018, 13)]);
         let expected = [
             (1_000, 1_018, vec![18, 19]),
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn what_is_slipped_behind_an_address_that_was_taken_back_is_no_slip_of_a_row_passed_before() {
-        // The second fault takes places back into the first row, the third one slips some there.
+        // The second fault takes places back into the first row, and the third fault slips some of them.
         let zone = zone(
             &[2, 1, 3],
             &[(1_015, 8), (1_016, 0), (1_017, 6), (1_040, 6)],

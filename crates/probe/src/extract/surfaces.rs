@@ -1,10 +1,9 @@
-//! How many surfaces there are, and how long addresses stay on one.
+//! Number of surfaces, and number of consecutive tracks on a surface.
 //!
-//! Rows of tracks repeat after a cylinder of an old drive, and on a new one after a surface's tracks in a
-//! group of cylinders, or after the group. In a group, addresses run along a surface and back on the next
-//! one. So two surfaces' worth of tracks on, the arm is where it began: the way there is a switch of heads,
-//! while every other far track of the group needs a seek (Wong: the minima of the seek time count the
-//! surfaces).
+//! On an old drive rows of tracks repeat after each cylinder. On a new drive they repeat after the tracks of a surface in a group of
+//! cylinders, or after the whole group. In a group, addresses run along a surface and back on the next surface. After two surfaces the arm
+//! is back at its start, and the movement there is only a head switch. Every other far track of the group needs a seek (Wong: the minima of
+//! the seek time count the surfaces).
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -15,17 +14,17 @@ use super::zone::FoundZone;
 use headtime_sched::Op;
 use headtime_units::Extent;
 
-/// The most surfaces that are looked for.
+/// Most surfaces that are looked for.
 const MOST_HEADS: u64 = 32;
-/// Fewer tracks on a surface than this are the surfaces of a cylinder.
+/// Fewest consecutive tracks on a surface of a group. Shorter rows are the surfaces of a cylinder.
 const LEAST_GROUP: u64 = 8;
-/// Drives with shorter tracks, in sectors of 512 bytes, are of a time when addresses went through all heads of a
+/// Fewest sectors per track, in units of 512 bytes, for addresses that run along surfaces. Older drives pass through all heads of a
 /// cylinder first (Wong: until about 2000).
 const LEAST_BY_SURFACE: u64 = 600;
-/// Times that differ by less than this, in nanoseconds, may be equal.
+/// Difference of times, in nanoseconds, that counts as equal.
 const EQUAL: f64 = 120_000.0;
 
-/// Finds the shape of a drive whose tracks are known.
+/// Finds the shape of a drive with known tracks.
 pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape, ExtractError> {
     let row = match pattern(zones) {
         Pattern::Known(shape) if shape.group > 1 => return Ok(shape),
@@ -50,7 +49,7 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
         return ways.cylinders(of(row, 1));
     }
     if row < 2 * LEAST_GROUP {
-        // A group of a surface's tracks is at least that; on a cylinder every track is a switch away.
+        // A group has at least this number of tracks on a surface. In a cylinder every track is a head switch away.
         let far = ways.least(row, row - 1)?;
         let near = ways.least(row, 1)?;
         if row < LEAST_GROUP || !is_longer(far, near) {
@@ -63,7 +62,7 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
             return ways.cylinders(of(row, 1));
         }
     }
-    // A row on each surface: the arm is back where it began at the end of the second one.
+    // Each row is on a surface of its own: the arm is back at its start at the end of the second row.
     let last = ways.least(row, row - 1)?;
     let back = ways.first(row, 2 * row - 1)?;
     if is_longer(last, back) {
@@ -81,15 +80,15 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
         }
         return Ok(of(heads, row));
     }
-    // All surfaces of a group in a row. From the longest stay on a surface down; equal times are those of its
-    // multiples, so that the shortest of them counts.
+    // All surfaces of a group form a single row. Candidates go from the longest stay on a surface down. Multiples of the true stay have
+    // equal times, so the shortest candidate counts.
     let mut best: Option<(f64, u64)> = None;
     for heads in 1..=MOST_HEADS {
         let group = row / heads;
         if !row.is_multiple_of(heads) || group < LEAST_GROUP {
             continue;
         }
-        // With one surface nothing comes back.
+        // With a single surface the arm never comes back.
         let there = if heads == 1 { group / 2 } else { 2 * group - 1 };
         let Some(time) = ways.least(row, there)? else {
             continue;
@@ -101,7 +100,7 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
     let Some((back, heads)) = best.filter(|(_, heads)| *heads > 1) else {
         return Ok(of(1, row));
     };
-    // With one surface nothing comes back: then a nearer track is nearer in time, too.
+    // With a single surface the arm never comes back, and a nearer track then takes less time.
     let group = row / heads;
     let near = ways.least(row, group - 1)?;
     let heads = match is_longer(near, Some(back)) {
@@ -115,15 +114,15 @@ fn is_longer(one: Option<f64>, other: Option<f64>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one > other + EQUAL)
 }
 
-/// Least times from one track to another that is so many tracks behind it.
+/// Least times between tracks at a distance in tracks.
 struct Ways<'w, 'a> {
     bench: &'w mut Bench<'a>,
     zones: &'w [FoundZone],
 }
 
 impl Ways<'_, '_> {
-    /// Whether every other cylinder runs backward, if that shows: then the step to the next cylinder takes no
-    /// switch of heads, which is seen if a switch takes longer than the step.
+    /// Sets `backward` if every other cylinder runs backward. Then the step to the next cylinder needs no head switch, which shows if a
+    /// head switch takes longer than the step.
     fn cylinders(&mut self, shape: Shape) -> Result<Shape, ExtractError> {
         let heads = shape.heads;
         if heads < 2 || shape.spared != Spared::ZoneEnd {
@@ -135,15 +134,15 @@ impl Ways<'_, '_> {
         Ok(Shape { backward, ..shape })
     }
 
-    /// From the first track of a row to one that comes `there` tracks later.
+    /// Least time from the first track of a row to the track `there` tracks later.
     fn least(&mut self, row: u64, there: u64) -> Result<Option<f64>, ExtractError> {
         self.between(row, 0, there)
     }
 
-    /// From a track of a row, counted from 0, to one that comes `there` tracks later.
+    /// Least time from track `from` of a row, counted from 0, to the track `there` tracks later.
     fn between(&mut self, row: u64, from: u64, there: u64) -> Result<Option<f64>, ExtractError> {
         let zones = self.zones;
-        // Rows that repeat, with room behind them.
+        // Rows that repeat, with enough room behind them.
         let rows = |zone: &FoundZone| -> Option<(u64, u64, u64)> {
             let first: u64 = zone.rows[..zone.once()]
                 .iter()
@@ -169,8 +168,7 @@ impl Ways<'_, '_> {
         )
     }
 
-    /// From the first track where tracks begin to have another length, which begins a group, to one that comes
-    /// `there` tracks later.
+    /// Least time from the first track of a group to the track `there` tracks later. A change of track length marks such a first track.
     fn first(&mut self, row: u64, there: u64) -> Result<Option<f64>, ExtractError> {
         let mut begins: Vec<(&FoundZone, u64)> = Vec::new();
         for zone in self.zones {
@@ -194,7 +192,7 @@ impl Ways<'_, '_> {
         self.way(move |random| begins[random.up_to(last) as usize], there)
     }
 
-    /// From a track whose first place `from` draws.
+    /// Least time from a track whose first place `from` draws.
     fn way<'z>(
         &mut self,
         from: impl Fn(&mut crate::random::Random) -> (&'z FoundZone, u64),
@@ -204,7 +202,7 @@ impl Ways<'_, '_> {
         Reach { bench: self.bench }.search(1_500_000.0, |reach, guess| {
             let (zone, first) = from(&mut reach.bench.random);
             let row = zone.rows[zone.spot(first).row];
-            // Anywhere on the track, so that the buffer does not have it.
+            // A random place on the track, which the buffer probably does not hold.
             let source = first + reach.bench.random.up_to(row.data - 1);
             let Some(source) = zone.address(source) else {
                 return Ok(None);

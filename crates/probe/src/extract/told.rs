@@ -1,13 +1,13 @@
-//! What was learned of the keys of a profile, and why others could not be.
+//! Learned keys of a profile, and reasons for the missing keys.
 
 use serde::{Deserialize, Serialize};
 
-/// Keys that are known, and keys that are not.
+/// Known keys and unknown keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Told {
-    /// A key, and how far its value can be relied on, 0 to 1.
+    /// Known keys with the confidence in their values, 0 to 1.
     pub known: Vec<(String, f64)>,
-    /// A key that keeps the format's default, and the reason.
+    /// Keys that retain the format's default, with the reasons.
     pub unknown: Vec<(String, String)>,
 }
 

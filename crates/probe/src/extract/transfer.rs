@@ -1,4 +1,4 @@
-//! How data come over the bus: how fast, from when on, and what an answer from the buffer costs.
+//! Transfer over the bus: speed, start, and the cost of an answer from the buffer.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -7,38 +7,38 @@ use headtime_disk::{Layout, Profile};
 use headtime_units::{Extent, Lba};
 use serde::{Deserialize, Serialize};
 
-/// What reads of several sizes show. Times are nanoseconds.
+/// Results of reads of several sizes. Times are nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// Each sector.
+    /// Time per sector.
     pub sector: f64,
-    /// An answer from the buffer, without its data; 0 if nothing ever came from there.
+    /// Time of an answer from the buffer, without its data; 0 if the buffer never answers.
     pub hit: f64,
-    /// The part of a read that has passed when the drive asks for the bus; 0 for its first sector.
+    /// Share of a read that has passed when the drive requests the bus; 0 if the drive requests the bus with the first sector.
     #[serde(default)]
     pub water: f64,
-    /// From then until the bus is there.
+    /// Time from this request until the bus is available.
     #[serde(default)]
     pub reconnect: f64,
 }
 
 /// Sectors of the long reads from the buffer.
 pub(super) const MANY: u64 = 17;
-/// Reads of each kind that have to come from there.
+/// Fewest reads of each kind that must come from the buffer.
 pub(super) const LEAST: usize = 30;
-/// Sectors of the reads from the medium, those of which the last ones pass within a turn.
+/// Sectors of the reads from the medium. Reads that would take more than half a turn are skipped.
 const SIZES: [u64; 6] = [2, 3, 5, 8, 16, 32];
-/// Reads of each size, in each of the first and the last zone.
+/// Reads of each size, both in the first zone and in the last zone.
 const READS: usize = 9;
-/// What reads of several sizes may be off without another reason, in nanoseconds, beside a part of a sector.
+/// Deviation of reads of several sizes, in nanoseconds, that needs no explanation. A tenth of a sector is allowed as well.
 const STEADY: f64 = 15e3;
-/// Parts of a read that are tried, and steps of the time until the bus is there.
+/// Number of shares to try, and steps of the time until the bus is available.
 const PARTS: u32 = 16;
 const STEP: f64 = 5e3;
 const STEPS: u32 = 80;
 
 impl Transfer {
-    /// What a profile says of it.
+    /// Bus times of a profile.
     pub(super) fn of(profile: &Profile) -> Transfer {
         let (spec, bus) = (&profile.overhead, &profile.bus);
         let reconnect = spec.first_reselect + spec.data_preparation + bus.arbitration;
@@ -50,12 +50,12 @@ impl Transfer {
         }
     }
 
-    /// Sectors of a read of `count` that have passed when the drive asks for the bus.
+    /// Number of sectors of a read of `count` that have passed when the drive requests the bus.
     pub(super) fn waits_for(self, count: u64) -> u64 {
         ((count as f64 * self.water) as u64).max(1)
     }
 
-    /// How long after the answer of its first sector alone a read of `count` is answered, if one passes every `slot`.
+    /// Time from the answer to the first sector alone to the answer to a read of `count`, with a sector every `slot` nanoseconds.
     fn later(self, count: u64, slot: f64) -> f64 {
         let sent = (self.waits_for(count) - 1) as f64 * slot + count as f64 * self.sector;
         let passed = (count - 1) as f64 * slot + self.sector - self.reconnect;
@@ -63,7 +63,7 @@ impl Transfer {
     }
 }
 
-/// Reads that are in the buffer, of one sector and of several.
+/// Times reads of one sector and of several sectors that the buffer holds.
 pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer, ExtractError> {
     let mut hits = |count: u64| -> Result<Option<f64>, ExtractError> {
         let mut times = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer,
             bench.read(lba, count)?;
             let again = bench.read(lba, count)?;
             let time = (again.at - again.sent).as_nanos() as f64;
-            // More data may take longer than what a hit may.
+            // More data may take longer than the limit for a hit.
             if time < hit_below + count as f64 * 250e3 {
                 times.push(time);
             }
@@ -96,19 +96,19 @@ pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer,
     })
 }
 
-/// Reads of one size in one zone.
+/// Result for reads of one size in a zone.
 struct OfSize {
     count: u64,
     slot: f64,
-    /// How long after its first sector alone such a read is answered.
+    /// Time from the answer to the first sector alone to the answer to the read.
     later: f64,
 }
 
-/// From when on the bus takes what has passed.
+/// Finds out when the drive requests the bus.
 ///
-/// `draft` has the angles at which single sectors are answered. Where a read of several is answered later than the last of
-/// them has passed and gone over the bus, the drive has asked for the bus late; sooner, and what it costs to get it is
-/// hidden behind the sectors that still pass (DiskSim's water mark and reselection).
+/// `draft` gives the angles at which single sectors are answered. A read of several sectors may be answered later than its last sector has
+/// passed and crossed the bus. Then the drive has requested the bus late. If the answer comes sooner, the cost of getting the bus is hidden
+/// behind the sectors that still pass (DiskSim's water mark and reselection).
 pub(super) fn begins(
     bench: &mut Bench<'_>,
     transfer: Transfer,
@@ -134,7 +134,7 @@ pub(super) fn begins(
     if seen.is_empty() || worst(transfer) <= enough {
         return Ok(transfer);
     }
-    // What does not show is zero, so that the time until the bus is there comes last.
+    // Parameters that do not show are zero. The time until the bus is available is therefore the outer loop.
     for step in 0..=STEPS {
         let tried = (0..=PARTS).map(|water| Transfer {
             water: f64::from(water) / f64::from(PARTS),
@@ -149,7 +149,7 @@ pub(super) fn begins(
     Ok(transfer)
 }
 
-/// Reads of one size; `None` if no track of the zone is long enough, or they take now this, now that.
+/// Reads of one size. `None` if no track of the zone is long enough, or if the times scatter.
 fn sized(
     bench: &mut Bench<'_>,
     transfer: Transfer,
@@ -166,7 +166,7 @@ fn sized(
         let run = layout.run(Lba::new(lba));
         slot = turn / f64::from(run.sectors_per_track);
         let all = count as f64 * (slot + transfer.sector);
-        // A head that comes in the midst of the sectors may take those first.
+        // A head that arrives in the middle of the sectors may read those first.
         if u64::from(run.len) < count || all > 0.5 * turn {
             continue;
         }

@@ -1,53 +1,53 @@
-//! What came of it: which keys of the profile are learned and how surely, which are not and why, and
-//! whether the whole predicts reads that were not used to learn it.
+//! Result of an extraction: learned keys with their confidence, missing keys with the reason, and the quality of predictions for reads that
+//! were not used to learn.
 
 use super::electronics::Electronics;
 use super::holdout::Held;
 use super::{Extraction, Stage};
 
-/// What is known of a key of the profile.
+/// A key of the profile, and its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub key: &'static str,
     pub known: Known,
 }
 
-/// Whether a key was learned.
+/// State of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Known {
-    /// With this confidence, 0 to 1.
+    /// Learned, with this confidence, 0 to 1.
     Learned(f64),
-    /// But no read that was not used to learn it was held against it.
+    /// Learned, but not yet checked by reads outside the training set.
     Unchecked,
-    /// Its value in the profile, if there is one, is assumed. Why.
+    /// Not learned, for this reason. If the profile has a value, the value is assumed.
     Not(String),
 }
 
-/// What a profile is good for, by reads that were not used to learn it.
+/// Usefulness of a profile, judged by reads that were not used to learn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Worth {
     /// There is no profile.
     Nothing,
-    /// Less than half of the reads took what it says.
+    /// Less than half of the reads took the predicted time.
     Wrong,
-    /// It was not held against enough reads.
+    /// Too few reads were compared with the profile.
     Unchecked,
-    /// Most reads took what it says, but fewer than a scheduler by position lives on.
+    /// Most reads took the predicted time, but too few for a scheduler by position.
     Rough,
-    /// Reads take what it says.
+    /// Reads take the predicted time.
     Predicts,
 }
 
-/// What came of an extraction.
+/// Result of an extraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     pub findings: Vec<Finding>,
     pub worth: Worth,
 }
 
-/// Reads below which a share says little.
+/// Fewest reads that make a share meaningful.
 const ENOUGH: u64 = 200;
-/// Shares of reads that were within 300 us, below which a profile is wrong, and rough.
+/// Shares of reads within 300 us, below which a profile is wrong or rough.
 const WRONG: f64 = 0.5;
 const ROUGH: f64 = 0.9;
 
@@ -57,7 +57,7 @@ impl Held {
         self.reads.saturating_sub(self.hits)
     }
 
-    /// The part of them that took as long as predicted, within 50, 150 and 300 us.
+    /// Shares of these reads that took the predicted time, within 50, 150 and 300 us.
     pub fn shares(&self) -> [f64; 3] {
         let compared = self.compared().max(1) as f64;
         self.within.map(|within| within as f64 / compared)
@@ -65,7 +65,7 @@ impl Held {
 }
 
 impl Verdict {
-    /// Those that are not learned, and why.
+    /// Keys that are not learned, with the reasons.
     pub fn missing(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.findings
             .iter()
@@ -77,13 +77,13 @@ impl Verdict {
 }
 
 impl Extraction {
-    /// What came of it so far.
+    /// Result of the extraction so far.
     pub fn verdict(&self) -> Verdict {
         let learned = self.confidence();
         let finding = |key: &'static str, stage: Stage, why: &str| {
             let confidence = learned.iter().find(|(known, _)| known == key);
             let known = match confidence {
-                // What nothing speaks for is an assumption.
+                // A key without evidence is an assumption.
                 Some(&(_, confidence)) if confidence > 0.0 => Known::Learned(confidence),
                 _ if self.held.reads == 0 && self.has_whole(key) => Known::Unchecked,
                 _ if self.stage <= stage => Known::Not("not looked at yet".to_owned()),
@@ -104,7 +104,7 @@ impl Extraction {
         };
         let mut findings = vec![
             finding("rotation", Stage::Rotation, "nothing turns"),
-            // Both are checked by reads that were held out.
+            // Both keys are checked by the hold-out reads.
             finding("layout.zones", Stage::HoldOut, "no read came as predicted"),
             finding("geometry.heads", Stage::Surfaces, "no rule was found"),
             finding("layout.order", Stage::Surfaces, order),
@@ -137,7 +137,7 @@ impl Extraction {
         }
     }
 
-    /// Whether it has all of what only the hold-out tells the worth of.
+    /// Returns true if a key has its value already, and only the hold-out reads can confirm this value.
     fn has_whole(&self, key: &str) -> bool {
         match key {
             "layout.zones" => self.stage > Stage::Tracks,
@@ -201,7 +201,7 @@ mod tests {
         let why = not(&verdict, "seek.write_settle").unwrap();
         assert_eq!(why, "nothing may be written without a scratch range");
         assert_eq!(not(&verdict, "seek.read"), None);
-        // The profile says so, too.
+        // The profile has the same marks.
         let profile = extraction.profile().unwrap();
         let again = Profile::from_toml("learned", &profile.to_toml()).unwrap();
         assert_eq!(again.layout, profile.layout);
@@ -212,12 +212,12 @@ mod tests {
             let is_learned = !matches!(finding.known, Known::Not(_));
             assert_eq!(*mark != Trust::Assumed, is_learned, "{finding:?}");
         }
-        // Reads alone give a bound.
+        // Reads alone give an upper bound.
         assert_eq!(of("seek.head_switch").unwrap().1, Trust::Derived);
         assert_eq!(of("seek").unwrap().1, Trust::Learned);
         let order = not(&verdict, "layout.order").unwrap();
         assert!(order.contains("cylinder-first is assumed"), "{order}");
-        // The same profile, had the reads come otherwise.
+        // Other results of the hold-out reads for this profile.
         for (within, worth) in [(4_499, Worth::Rough), (2_499, Worth::Wrong)] {
             extraction.held = Held {
                 reads: 5_010,

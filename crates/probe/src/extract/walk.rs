@@ -1,8 +1,8 @@
 //! Walk over all addresses: predicts angles, doubles its steps, and measures anew where a prediction fails.
 //!
-//! Tracks are found by their skews (Wong; see also DIG, which asks for the skew of each track). The walk predicts the angle of a sector. As
-//! long as the predictions hold, each step is twice as long as the last. If a prediction fails, a search finds the first address that is
-//! not where the rule expects:
+//! Tracks are found by their skews (Wong; see also DIG, which asks for the skew of each track). The walk predicts the angle of a sector.
+//! While the predictions hold, each step is twice as long as the last. If a prediction fails, a search finds the first address that is not
+//! where the rule expects:
 //!
 //! * a *slip*: the sectors from there on lie some sectors later than expected;
 //! * a *turn*: a new row starts there, on the next cylinder or surface, whose first track has a different skew;
@@ -32,7 +32,7 @@ pub struct Walked {
     pub(super) habit: u64,
     /// Sectors whose angle fits neither the rule before them nor the rule behind them.
     pub odd: Vec<u64>,
-    /// True if the drive reads on before it serves another command, once two consecutive reads were on the same track.
+    /// True if two consecutive reads on the same track make the drive read on before any other work.
     #[serde(default)]
     pub(super) stays: bool,
     /// True if [`super::staying`] has determined `stays`.
@@ -60,7 +60,7 @@ const CHANCE_PARTS: [u64; 4] = [3, 8, 13, 23];
 const LESS: f64 = 0.65;
 /// Deviation, in sectors, below which a sample of several reads agrees with the prediction.
 const HALF: f64 = 0.5;
-/// Most samples of a sector before the last one is accepted without a second one that agrees.
+/// Most samples of a sector whose samples all disagree; the last sample then counts.
 const MOST_LOOKS: usize = 6;
 
 /// A walk in progress.
@@ -150,15 +150,15 @@ impl Walk<'_, '_> {
         self.at.zones.last_mut().expect("begun")
     }
 
-    /// Next address to look at near the expected end of the current row: the last address of the row, or the first behind it. The row is
-    /// assumed to be as long as its counterpart in the cycle before.
+    /// Next address to look at near the expected end of the current row: the last address of the row, or the next row's first. The row is
+    /// assumed to be as long as its counterpart one cycle earlier.
     fn row_end(&mut self, good: u64) -> Option<u64> {
         let left = self.left_of_row(good)?;
         Some(good + if left > 1 { left - 1 } else { 1 })
     }
 
-    /// Places from an address up to the end of its row, 0 at the end. The row is assumed to be as long as its counterpart in the cycle
-    /// before. Returns `None` within a rule.
+    /// Places from an address up to the end of its row, and 0 behind the row. The row is assumed to be as long as its counterpart one cycle
+    /// earlier. Returns `None` within a rule, and behind that end.
     pub(super) fn left_of_row(&mut self, good: u64) -> Option<u64> {
         let habit = self.at.habit as usize;
         let zone = self.zone();
@@ -192,8 +192,8 @@ impl Walk<'_, '_> {
         self.bench.look(lba)
     }
 
-    /// Deviation of an address from its expected angle, in turns. A large deviation is checked by another read, if possible of a neighbour
-    /// that is not in the buffer, because a single late answer also looks like another angle.
+    /// Deviation of an address from its expected angle, in turns. A single late answer also looks like another angle. A large deviation is
+    /// therefore checked by another read, if possible of a neighbour that is not in the buffer.
     fn off(&mut self, lba: u64) -> Result<f64, ExtractError> {
         let expected = self.zone().angle_of(lba);
         let tolerance = self.tolerance_at(lba);
@@ -230,8 +230,8 @@ impl Walk<'_, '_> {
         Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
-    /// Returns true if two addresses behind `good` have the expected angle: `lba`, and another some way before it. A single address may
-    /// agree by chance, and then its neighbours agree, too.
+    /// Returns true if two addresses behind `good` have the expected angle: `lba` itself, and a random address some distance below. A
+    /// single address may agree by chance, and then its neighbours agree, too.
     fn holds_to(&mut self, good: u64, lba: u64) -> Result<bool, ExtractError> {
         let off = self.off(lba)?;
         if off.abs() >= self.tolerance_at(lba) {
@@ -365,8 +365,8 @@ impl Walk<'_, '_> {
         Ok(None)
     }
 
-    /// Returns the first address behind the remapped sector at `high`, if the addresses behind it have their expected angles. A physical
-    /// sector that is remapped takes all of its addresses with it.
+    /// Returns the first address behind the remapped sector at `high`, if the addresses from there on have their expected angles. A
+    /// physical sector that is remapped takes all of its addresses with it.
     fn goes_on_behind(&mut self, high: u64) -> Result<Option<u64>, ExtractError> {
         // Sample behind the largest physical sector. A new row has nothing at the expected angle there.
         if !self.all_hold(&[high + 9])? {
@@ -467,9 +467,9 @@ impl Walk<'_, '_> {
         Ok(false)
     }
 
-    /// Returns true if the medium continues where a track should end, behind an address with an assumed slip before it. Then no place was
-    /// slipped: a cut track ended, and the next track starts, by chance, at the angle of the missing rest. This can happen only before a
-    /// rule is known, on a drive whose tracks are cut within a rule.
+    /// Returns true if the medium continues at `next`, where the track with the assumed slip should end. Then no place was slipped: a cut
+    /// track ended, and the next track starts, by chance, at the angle of the missing rest. This can happen only before a rule is known, on
+    /// a drive whose tracks are cut within a rule.
     fn goes_straight_on(&mut self, behind: u64, next: u64) -> Result<bool, ExtractError> {
         let has_areas = |zone: &FoundZone| zone.area(zone.end - 1).is_some();
         let may_be_cut = self.zone().cycle == 0 && self.at.zones.iter().any(has_areas);
@@ -512,7 +512,7 @@ impl Walk<'_, '_> {
         let expected = if spot.track == 0 { row.enter } else { row.skew };
         let goes_on = near(expected + off - row.data as f64 / row.slots as f64).abs();
         if goes_on < self.tolerance_of(row.slots) {
-            // The medium continues: this track is longer than the tracks before it.
+            // The medium continues: this track is longer than the earlier tracks.
             let begin = first - row.data.min(first - self.zone().start);
             if begin == self.zone().start || spot.track == 0 {
                 return Ok(false);

@@ -1,7 +1,7 @@
-//! What a drive does with written data that it has answered already.
+//! Treatment of written data that the drive has answered already.
 //!
-//! Only sectors of the scratch range are written. A write is fast if it is answered before the arm can
-//! have come there from far away (DIXtrac). Where the arm is shows in the time of a read far from the scratch range.
+//! Only sectors of the scratch range are written. A write is fast if its answer comes before the arm can have arrived from far away
+//! (DIXtrac). The time of a read far from the scratch range shows the position of the arm.
 
 mod pad;
 
@@ -15,11 +15,11 @@ pub(super) use pad::Reads;
 use pad::{Pad, VOTES};
 use serde::{Deserialize, Serialize};
 
-/// What was found out about written data. Times are nanoseconds.
+/// Results about written data. Times are nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WriteCache {
     pub write_back: Option<WriteBack>,
-    /// Small writes far from each other that it takes at a time, and sectors.
+    /// Small scattered writes that the cache takes at a time, and sectors.
     pub runs: Option<u64>,
     pub room: Option<u64>,
     pub destage: Option<Destage>,
@@ -28,12 +28,12 @@ pub struct WriteCache {
     pub age: Option<f64>,
     pub serves_reads: Option<bool>,
     pub dedicated: Option<bool>,
-    /// No write was timed. The drive says whether its write cache is on; how it uses the cache is assumed.
+    /// True if no write was timed. The drive reports the state of its write cache, and the use of the cache is assumed.
     #[serde(default)]
     pub is_read: bool,
 }
 
-/// The questions in their order.
+/// Questions in their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum WriteQuestion {
     Kind,
@@ -68,9 +68,9 @@ pub(super) const KEYS: [&str; 9] = [
 /// Sectors of buffer for each run of dirty data, and idle nanoseconds before the drive writes them. Both are assumed.
 const SECTORS_A_RUN: u64 = 128;
 const IDLE: f64 = 50e6;
-/// Nothing idles for longer before it destages.
+/// Longest destage delay that the search covers, in nanoseconds.
 const LONGEST_DELAY: f64 = 400e6;
-/// No data become older than this.
+/// Longest age of dirty data that the search covers, in nanoseconds.
 const LONGEST_AGE: f64 = 4_600e6;
 
 impl WriteCache {
@@ -99,7 +99,7 @@ impl WriteCache {
         }
         let unit = ground.unit;
         let capacity = bench.capacity();
-        // The end of the disk that is farther away.
+        // Use the end of the disk that is farther from the scratch range.
         let size = (capacity / 400).max(2);
         let far = match scratch.start.get() > capacity - scratch.end().get() {
             true => Extent::at(0, size),
@@ -108,7 +108,7 @@ impl WriteCache {
         let track = |lba: u64| ground.layout.run(Lba::new(lba)).track;
         let ends = [scratch.start.get(), scratch.end().get() - 1];
         let way = ends.map(|end| ground.way(track(far.start.get()), track(end)));
-        // A scratch range that is the whole disk has a part far from there.
+        // If the scratch range is the whole disk, a half of it is far away.
         let middle = scratch.start.get() + scratch.len.get() / 2;
         let scratch = match way[0].min(way[1]) < 3e6 {
             true if far.start.get() == 0 => Extent::at(middle, scratch.end().get() - middle),
@@ -145,9 +145,9 @@ impl WriteCache {
 
     /// Takes the state of the write cache from the drive, where no write can be timed.
     ///
-    /// A drive with its cache on may answer any write from its buffer, or only writes in sequence. Drives whose addresses go along
-    /// surfaces are of a time when drives answered any. The other keys are assumed as for a datasheet.
-    /// "Off" counts for nothing: the kernel says "off" of disks behind USB without asking them.
+    /// A drive with its cache on may answer any write from its buffer, or only sequential writes. Drives whose addresses run along surfaces
+    /// are recent enough to answer any write. The other keys are assumed as for a datasheet. The state "off" is ignored, because the kernel
+    /// reports "off" for disks behind USB without asking them.
     fn read(&mut self, reads: Reads, ground: &Ground<'_>, told: &mut Told) {
         if reads.cached != Some(true) || ground.layout.group_cylinders() == 1 {
             return;
@@ -173,7 +173,7 @@ impl WriteCache {
         }
         pad.flush()?;
         times.sort_unstable_by(f64::total_cmp);
-        // The arm alone takes longer than that, the way of the data included.
+        // The arm alone takes longer than this limit, even with the transfer of the data.
         let limit = pad.way * 0.9;
         let fast = times.iter().filter(|time| **time < limit).count();
         let kind = match (fast, times.len() - fast) {
@@ -236,7 +236,7 @@ impl WriteCache {
             return Ok(());
         };
         let by_segment = (small - large).abs() <= 1.0 + 0.1 * large && small <= segments as f64;
-        // The last one fitted in part.
+        // The last write fitted in part.
         let sectors = (large + 0.5) * len as f64;
         self.room = Some(sectors as u64);
         if by_segment {
@@ -324,7 +324,7 @@ impl WriteCache {
             told.doubt(key, "it has no meaning, or is not known to have one");
             return Ok(());
         }
-        // There and back, against a turn and a short way.
+        // A movement there and back must exceed a turn plus a short movement.
         let limit = pad.ground.turn + pad.reads.hit.middle + 0.75 * pad.way;
         if 1.8 * pad.way < limit {
             told.doubt(key, "no place is far enough from the scratch range");
@@ -333,7 +333,7 @@ impl WriteCache {
         let mut seen: Vec<f64> = Vec::new();
         for _ in 0..3 {
             pad.flush()?;
-            // What goes for its age may take a turn of some length, in which all goes.
+            // Destaging by age may start a period in which all dirty data go. The pause lets this period end.
             pad.pause(2_500e6);
             let [far, place] = [pad.far_place(), pad.place()];
             pad.read(far)?;
@@ -388,11 +388,11 @@ impl WriteCache {
             pad.flush()?;
             let [far, place] = [pad.far_place(), pad.place()];
             pad.write(place, pad.unit)?;
-            // The arm has gone there and comes back.
+            // The arm has gone to the scratch range and comes back.
             pad.pause(idle + 3.0 * pad.ground.turn + 2.0 * pad.way);
             pad.read(far)?;
             pad.pause(pad.ground.turn);
-            // After a write a hit may take another time.
+            // A hit after a write may take a different time.
             held += usize::from(pad.read(place)? < pad.way * 0.9);
         }
         pad.flush()?;
@@ -430,7 +430,7 @@ impl WriteCache {
             let begin = pad.bench.random.up_to(apart - 1);
             let mut first = None;
             for index in 0..count {
-                // Back and forth, so that no read continues another.
+                // Alternate between both ends, so no read continues another.
                 let at = if index % 2 == 0 {
                     index / 2
                 } else {
@@ -459,7 +459,7 @@ impl WriteCache {
             }
         }
         if self.dedicated == Some(true) && self.serves_reads == Some(false) {
-            // Reads do not look there.
+            // Reads do not look in the dedicated segment.
             self.serves_reads = None;
             told.doubt(
                 "cache.read_hits_on_write_data",
@@ -470,10 +470,10 @@ impl WriteCache {
         Ok(())
     }
 
-    /// Puts what is known into a profile.
+    /// Copies the results to a profile.
     pub(super) fn apply(&self, cache: &mut CacheSpec) {
         if self.dedicated == Some(true) {
-            // It is beside those that were counted.
+            // The dedicated segment is in addition to the counted segments.
             cache.dedicated_write_segment = true;
             cache.segments = (cache.segments + 1).min(65_535);
         }
@@ -484,7 +484,7 @@ impl WriteCache {
         let nanos = |time: f64| Nanos::from_nanos(time.max(0.0) as u64);
         let most = match cache.room_sectors {
             0 => u64::from(cache.segments),
-            // Reads have a segment beside what is dirty.
+            // Reads need a segment in addition to dirty data.
             room => u64::from(room / cache.segment_sectors)
                 .saturating_sub(1)
                 .max(1),

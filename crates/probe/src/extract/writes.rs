@@ -1,7 +1,7 @@
-//! What writes take: processing, settling, and the head switch that reads hide.
+//! Times of writes: processing, settling, and the head switch that reads hide.
 //!
-//! Only sectors of the scratch range are written, and only if the drive answers writes when they are on
-//! the medium: then an answer comes at the angle of its sector, as with reads.
+//! Only sectors of the scratch range are written. The drive must answer writes when they are on the medium. Then an answer comes at the
+//! angle of its sector, as for reads.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -12,43 +12,43 @@ use headtime_sched::Op;
 use headtime_units::{Cylinder, Extent, Head, Lba, Track};
 use serde::{Deserialize, Serialize};
 
-/// Writes at so many sectors show how many of them the write cache takes.
+/// Fewest sectors of a scratch range that can show the number of writes in the write cache.
 pub(super) const SECTORS_MIN: u64 = 4_096;
-/// Of so much there are tracks enough to write to and to read from, though a buffer holds what was read: with a
-/// half of it the least time of a write is found on all shipped drives, with a quarter not.
+/// Size of a scratch range with enough tracks for writes and reads, even with a buffer that holds earlier reads. Half of this size is
+/// enough on all shipped drives; a quarter is not.
 pub(super) const BYTES_MIN: u64 = 256 << 20;
 
-/// Least times of writes, in nanoseconds. Each counts to where the first sector begins.
+/// Least times of writes, in nanoseconds, up to the start of the first sector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Writes {
-    /// Sectors that are written at a time: those of a sector of the medium.
+    /// Sectors per write: the sectors of a physical sector.
     pub unit: u64,
-    /// How much later than it has passed the last of them is answered.
+    /// Delay from the end of the last sector to the answer.
     pub tail: f64,
-    /// On the track of the read before, and of the write before.
+    /// On the track of the previous read, and on the track of the previous write.
     pub after_read: Option<f64>,
     pub after_write: Option<f64>,
     /// To another surface of the cylinder, after a read.
     pub switch: Option<f64>,
     /// By distance, after a read.
     pub seeks: Vec<(u32, f64)>,
-    /// A read after a write, by distance.
+    /// Distance and time of a read after a write.
     pub read_after: Option<(u32, f64)>,
 }
 
-/// Where writes may go, and when they are answered.
+/// Range for writes, and the delay of their answers.
 struct Scratch<'t, 'l> {
     target: &'t Target<'l>,
     range: Extent,
     low: u32,
     high: u32,
     unit: u64,
-    /// How much later than it has passed the last sector is answered, in nanoseconds.
+    /// Delay from the end of the last sector to the answer, in nanoseconds.
     tail: f64,
 }
 
 impl Scratch<'_, '_> {
-    /// A track all of which may be written.
+    /// Random track that lies within the range.
     fn track(&self, random: &mut crate::random::Random) -> Option<Track> {
         (0..32).find_map(|_| {
             let cylinder = self.low + random.up_to(u64::from(self.high - self.low)) as u32;
@@ -65,7 +65,7 @@ impl Scratch<'_, '_> {
         })
     }
 
-    /// Where to write on a track so that the first sector begins at an angle or soon behind it.
+    /// Address on a track whose sector starts at `angle` or soon after.
     fn aim(&self, track: Track, turn: f64, angle: f64) -> Option<Aim> {
         let per_track = f64::from(self.target.layout.sectors_per_track(track)?);
         let mut aim = self.target.aim(track, turn, angle)?;
@@ -82,14 +82,14 @@ impl Scratch<'_, '_> {
     }
 }
 
-/// Distances over which writes are compared with reads.
+/// Distances at which writes are compared with reads.
 fn distances(cylinders: u32) -> impl Iterator<Item = u32> {
     (0..)
         .map(|power| 1 << power)
         .take_while(move |distance| *distance < cylinders * 3 / 4)
 }
 
-/// Measures writes in `range`. `None` if the drive answers them before they are on the medium.
+/// Measures writes in `range`. `None` if the drive answers writes before they are on the medium.
 pub(super) fn measure(
     bench: &mut Bench<'_>,
     target: &Target<'_>,
@@ -124,7 +124,7 @@ pub(super) fn measure(
     writes.after_read = least(bench, &scratch, guess, Op::Read, |_, to| Some(to))?;
     let turn = bench.turn();
     if unit == 1 && writes.after_read.is_none_or(|time| time > 0.8 * turn) {
-        // A sector of the medium that is written in part is read first.
+        // A physical sector that is written in part must be read first.
         return measure(bench, target, range, reads, 8);
     }
     writes.after_write = least(bench, &scratch, guess, Op::Write, |_, to| Some(to))?;
@@ -161,7 +161,7 @@ pub(super) fn measure(
     Ok(Some(writes))
 }
 
-/// The track on the same surface so many cylinders away.
+/// Track on the same surface at a distance in cylinders.
 fn beside(track: Track, distance: u32, cylinders: u32) -> Option<Track> {
     let at = track.cylinder.0;
     let cylinder = match at.checked_sub(distance) {
@@ -174,7 +174,7 @@ fn beside(track: Track, distance: u32, cylinders: u32) -> Option<Track> {
     })
 }
 
-/// The least time from a track that `from` gives for a scratch track to a write on that.
+/// Least time of a write on a scratch track, after a command on the track that `from` returns.
 fn least(
     bench: &mut Bench<'_>,
     scratch: &Scratch<'_, '_>,
@@ -213,8 +213,7 @@ fn least(
     })
 }
 
-/// How long after its sectors have passed a write is answered; `None` if that has nothing to do with
-/// the angle.
+/// Delay from the end of a write's sectors to its answer, in nanoseconds. `None` if the answer does not depend on the angle.
 fn tail(bench: &mut Bench<'_>, scratch: &Scratch<'_, '_>) -> Result<Option<f64>, ExtractError> {
     let turn = bench.turn();
     let mut late = Vec::new();

@@ -1,26 +1,26 @@
-//! Zones as they were found: rows of tracks, which repeat, and where sectors are expected by them.
+//! Zones as found by the walk: repeating rows of tracks, and the expected places of sectors.
 
 use super::turns::{near, part};
 use serde::{Deserialize, Serialize};
 
-/// Tracks of one length that follow each other in the order of addresses, each turned against the one
-/// before it by the same: those of a cylinder, or those that the arm passes along a surface.
+/// Consecutive tracks of the same length, each rotated against the previous track by the same skew. A row covers the tracks of a cylinder,
+/// or the tracks that the arm passes along a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// How many; 0 as long as the row goes on.
+    /// Number of tracks; 0 while the end of the row is unknown.
     pub tracks: u64,
     /// Sectors that pass in a turn.
     pub slots: u64,
-    /// Places on a track that have an address, or had one before they went bad.
+    /// Places on a track that have an address, or had an address before they went bad.
     pub data: u64,
-    /// By how much the first track is turned against the last one of the row before it.
+    /// Rotation of the first track against the last track of the previous row, in turns.
     pub enter: f64,
-    /// By how much each further track is turned against the one before it.
+    /// Rotation of each further track against the previous track, in turns.
     pub skew: f64,
 }
 
 impl Row {
-    /// Returns true if it is like another one, for turns that are known to a tolerance.
+    /// Returns true if both rows are equal, with angles within a tolerance.
     pub fn is_like(&self, other: &Row, tolerance: f64) -> bool {
         let turned = |one: f64, other: f64| near(one - other).abs() < tolerance;
         self.tracks == other.tracks
@@ -28,98 +28,98 @@ impl Row {
             && (self.tracks == 1 || turned(self.skew, other.skew))
     }
 
-    /// Returns true if its first track is like that of another one.
+    /// Returns true if both rows start with equal tracks.
     pub fn begins_like(&self, other: &Row, tolerance: f64) -> bool {
         let same = (self.slots, self.data) == (other.slots, other.data);
         same && near(self.enter - other.enter).abs() < tolerance
     }
 
-    /// By how much its last track is turned against the last one of the row before it.
+    /// Rotation of the last track against the last track of the previous row.
     fn turned(&self) -> f64 {
         self.enter + self.skew * self.tracks.saturating_sub(1) as f64
     }
 }
 
-/// From an address on, places or angles are others.
+/// Change of places or angles from an address on.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The first address behind it.
+    /// First address behind the change.
     pub at: u64,
-    /// Places that addresses from there on are later, in all.
+    /// Total shift of the addresses from there on, in places.
     pub places: u64,
-    /// Turns that tracks from there on are turned by, in all.
+    /// Extra rotation of the tracks from there on, in turns, in total.
     pub turned: f64,
 }
 
 /// Addresses on rows of tracks that repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FoundZone {
-    /// The first address, which is place 0.
+    /// First address, which is place 0.
     pub start: u64,
-    /// The address behind the last, once it is known.
+    /// Address behind the last, once known.
     pub end: u64,
-    /// The angle of place 0.
+    /// Angle of place 0.
     pub angle: f64,
     pub rows: Vec<Row>,
-    /// The last so many rows repeat from there on; with 0 the last row goes on.
+    /// Number of last rows that repeat from there on. With 0 the last row continues.
     pub cycle: u64,
     pub faults: Vec<Fault>,
 }
 
-/// Addresses that share spare places behind the last of them, on the rows of a rule.
+/// Addresses that share the spare places behind them, in rows of a rule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Area {
-    /// The first address, and that of the next area.
+    /// First address of this area, and first address of the next area.
     pub begin: u64,
     pub end: u64,
-    /// What faults before it have come to.
+    /// Totals of the faults before the area.
     places: u64,
     turned: f64,
-    /// Sectors that pass in a turn on its last track.
+    /// Sectors that pass in a turn on the area's last track.
     slots: u64,
 }
 
 impl Area {
-    /// Its addresses, at least one.
+    /// Number of addresses, at least one.
     pub fn len(&self) -> u64 {
         self.end.saturating_sub(self.begin).max(1)
     }
 
-    /// Whether its spares can take what is moved where places are so many later in all: not where they were taken back
-    /// within it.
+    /// Returns true if the spares can take addresses that are later by `places` in total. False if fewer than before the area: then the
+    /// shift was taken back within the area.
     pub fn has_room_for(&self, places: u64) -> bool {
         places >= self.places
     }
 }
 
-/// Where a place is.
+/// Position of a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spot {
-    /// The row, and how often the cycle has come before.
+    /// Row, and number of complete cycles before this row.
     pub row: usize,
     pub times: u64,
-    /// The track in the row, and the place on it.
+    /// Track within the row, and place on the track.
     pub track: u64,
     pub slot: u64,
-    /// Where the track's first place is.
+    /// Angle of the track's first place.
     pub zero: f64,
-    /// Tracks since the cycle, or without one the last row, began.
+    /// Tracks since the start of the cycle, or, without a cycle, of the last row.
     pub passed: u64,
 }
 
 impl FoundZone {
-    /// The place of an address, and how much its track is turned by faults.
+    /// Place of an address, and extra rotation of its track by faults.
     pub fn place(&self, lba: u64) -> (u64, f64) {
         let (places, turned) = self.fault_of(lba);
         (lba - self.start + places, turned)
     }
 
-    /// Sectors on its longest tracks; 0 before one was found.
+    /// Sectors on the longest tracks; 0 before a row is found.
     pub fn sectors_per_track(&self) -> u64 {
         self.rows.iter().map(|row| row.slots).max().unwrap_or(0)
     }
 
-    /// Places that no address has, as far as addresses behind them are later for it.
+    /// Number of places without an address, counted by the shifts that they caused.
     pub fn slipped(&self) -> u64 {
         let before = [0]
             .into_iter()
@@ -178,7 +178,7 @@ impl FoundZone {
         unreachable!("a zone has rows")
     }
 
-    /// The spot of an address, turned by faults.
+    /// Position of an address, including rotation by faults.
     pub(super) fn spot_of(&self, lba: u64) -> Spot {
         let (place, turned) = self.place(lba);
         let spot = self.spot(place);
@@ -188,18 +188,18 @@ impl FoundZone {
         }
     }
 
-    /// The row of an address.
+    /// Row of an address.
     pub(super) fn row_of(&self, lba: u64) -> &Row {
         &self.rows[self.spot(self.place(lba).0).row]
     }
 
-    /// The angle of an address.
+    /// Angle of an address.
     pub fn angle_of(&self, lba: u64) -> f64 {
         let spot = self.spot_of(lba);
         part(spot.zero + spot.slot as f64 / self.rows[spot.row].slots as f64)
     }
 
-    /// The address of a place; `None` of a slipped one, and one outside the zone.
+    /// Address of a place; `None` for a slipped place or a place outside the zone.
     pub(super) fn address(&self, place: u64) -> Option<u64> {
         let mut later = 0;
         for fault in &self.faults {
@@ -207,7 +207,7 @@ impl FoundZone {
             if place >= first {
                 later = fault.places;
             } else if place >= fault.at - self.start + later {
-                // Between what the address before the fault has and what that behind it has.
+                // The place lies between the places of the two addresses around a fault.
                 return None;
             } else {
                 break;
@@ -217,7 +217,7 @@ impl FoundZone {
         (lba < self.end).then_some(lba)
     }
 
-    /// From an address on, places are so many later in all, and tracks turned by so much more.
+    /// Shifts all addresses from `at` on by `places` in total, and rotates their tracks further by `turn`.
     pub(super) fn fault(&mut self, at: u64, places: u64, turn: f64) {
         self.faults.retain(|fault| fault.at <= at);
         let turned = self.faults.last().map_or(0.0, |fault| fault.turned) + turn;
@@ -227,7 +227,7 @@ impl FoundZone {
         }
     }
 
-    /// By how many places faults have made an address later.
+    /// Shift of an address by faults, in places.
     pub(super) fn later(&self, lba: u64) -> u64 {
         self.fault_of(lba).0
     }
@@ -239,13 +239,12 @@ impl FoundZone {
         last.map_or((0, 0.0), |fault| (fault.places, fault.turned))
     }
 
-    /// The area with spares of its own in which an address is, if the rule has such: each ends with a track that is
-    /// cut.
+    /// Spare area of an address; `None` if the rule has no such areas. Each area ends with a cut track.
     pub(super) fn area(&self, lba: u64) -> Option<Area> {
         let (before, cycle) = self.rows.split_at(self.once());
         let whole = cycle.iter().map(|row| row.data).max()?;
         let is_cut = |row: &Row| row.data < whole;
-        // A track that is cut in front is turned by what it lacks.
+        // A track that is cut in front is rotated by the missing part.
         let ends = |at: usize| {
             let last = &cycle[(at + cycle.len() - 1) % cycle.len()];
             let same = near(cycle[at].enter - last.skew).abs() < 0.35 / last.slots as f64;
@@ -263,7 +262,7 @@ impl FoundZone {
             let (places, turned) = fault.map_or((0, 0.0), |fault| (fault.places, fault.turned));
             let place = lba - self.start + places;
             let passed = place.checked_sub(once)?;
-            // Ends of areas around the place, counted from where the rule begins.
+            // Ends of the areas around the place, counted from the start of the rule.
             let rule = passed / each * each;
             let mut at = rule;
             let (mut begin, mut end, mut slots) = (None, None, 0);
@@ -288,21 +287,21 @@ impl FoundZone {
                 slots,
             };
             match fault {
-                // It is one of the area's own.
+                // The fault belongs to this area.
                 Some(fault) if fault.at > area.begin => index -= 1,
                 _ => return Some(area),
             }
         }
     }
 
-    /// From an address on, places are so many later in all, up to the end of its area, whose spares take what is
-    /// moved there: the next one begins where it would have.
+    /// Shifts the addresses from `at` on to a total of `places`, up to the end of their area. The spares of the area take the last
+    /// addresses, and the next area starts in its old place.
     pub(super) fn slip_in(&mut self, area: Area, at: u64, places: u64) {
         self.faults.retain(|fault| fault.at < at);
         let (before, turned) = (area.places, area.turned);
         self.faults.push(Fault { at, places, turned });
         let moved = places.saturating_sub(before);
-        // The last ones have the spares behind the track that is cut.
+        // The last addresses use the spares behind the cut track.
         let spare = Fault {
             at: area.end.saturating_sub(moved).max(at),
             places: before,
@@ -316,7 +315,7 @@ impl FoundZone {
         self.faults.extend([spare, next]);
     }
 
-    /// The tracks turn by `off` too little over those that passed since the cycle, or the row, began.
+    /// Spreads a deviation `off` evenly over the skews of the `passed` tracks since the start of the cycle or the row.
     pub(super) fn refine(&mut self, passed: u64, off: f64) {
         let each = off / passed as f64;
         let once = self.once();
@@ -332,9 +331,8 @@ impl FoundZone {
         }
     }
 
-    /// Ends it before an address, on which no rule holds any more: what repeated stands row by row, and the
-    /// last row ends. Returns false, having done nothing but to set the end, if that would be more than so
-    /// many rows.
+    /// Ends the zone's rule before an address: cycles are written out as single rows, and the last row ends. Returns false if this makes
+    /// more than `most` rows. Then only the zone's end is set.
     pub(super) fn break_at(&mut self, lba: u64, most: u64) -> bool {
         self.faults.retain(|fault| fault.at <= lba);
         let (place, _) = self.place(lba - 1);
@@ -376,8 +374,8 @@ impl FoundZone {
         true
     }
 
-    /// All rows, what repeats written out, up to its end: each with its first place and the angle of that. With `cuts`, the track on which
-    /// the zone ends is a row of its own.
+    /// All rows up to the zone's end, with cycles written out. Each row comes with its first place and the angle of this place. With
+    /// `cuts`, an incomplete last track is a row of its own.
     pub(super) fn flat(&self, cuts: bool) -> Vec<(Row, u64, f64)> {
         let mut flat = Vec::new();
         let last = self.place(self.end - 1).0 + 1;
@@ -431,7 +429,7 @@ impl FoundZone {
 mod tests {
     use super::*;
 
-    /// Areas of 27 addresses: two tracks of ten, and one of ten that has seven and three spares.
+    /// Areas of 27 addresses: two tracks of ten places, and a third track with seven addresses and three spares.
     fn with_areas() -> FoundZone {
         let row = |tracks, data, enter| Row {
             tracks,
@@ -461,12 +459,12 @@ mod tests {
         assert_eq!(bounds(&zone, 1_000), (1_000, 1_027));
         assert_eq!(bounds(&zone, 1_026), (1_000, 1_027));
         assert_eq!(bounds(&zone, 1_027), (1_027, 1_054));
-        // Wherever the rule begins in itself.
+        // The start of the rule does not matter.
         zone.rows.rotate_left(1);
         zone.rows.insert(0, zone.rows[1]);
         assert_eq!(bounds(&zone, 1_020), (1_020, 1_027));
         assert_eq!(bounds(&zone, 1_027), (1_027, 1_054));
-        // A track that is cut in front, and a row that is whole, have none behind them.
+        // There are no spares behind a track that is cut in front, and none behind a whole row.
         zone.rows = vec![
             zone.rows[0],
             Row {
@@ -493,7 +491,7 @@ mod tests {
                     false => 0,
                 };
                 let cut = 1_054 - 7;
-                // On the track that is cut places go on to its spares.
+                // On the cut track, places continue into the spares.
                 let expected = match lba + later {
                     place if is_moved && place >= cut => {
                         part(plain.angle_of(cut) + (place - cut) as f64 / 10.0)

@@ -1,7 +1,6 @@
-//! From rows of tracks in the order of addresses to the zones of a profile.
+//! Conversion of rows of tracks, in the order of addresses, to the zones of a profile.
 //!
-//! A zone is taken as long as what it says of its tracks (their length, and how they are turned) is what was
-//! found; where it is not, the next one begins.
+//! A zone continues while the tracks match its parameters (track length and skews). The next zone starts at the first mismatch.
 
 use super::shape::{Shape, Spared};
 use super::strips::{Strip, strips};
@@ -9,18 +8,17 @@ use super::turns::{near, part};
 use super::zone::FoundZone;
 use headtime_disk::profile::{Skew, Zone};
 
-/// Angles that differ by less than this part of a sector are the same.
+/// Difference of equal angles, in sectors, at most.
 const SAME: f64 = 0.3;
-/// The same of tracks of thousands of sectors.
+/// Difference of equal angles, in sectors, at most, on tracks of thousands of sectors.
 const SAME_OF_MANY: f64 = 0.45;
-/// Slips before a track that turn it, at most.
+/// Most slips before a track that rotate the track.
 const MOST_TURNED: f64 = 64.0;
 
-/// The zones of a profile: as [`Shape`] has it, angles being those at which sectors begin.
+/// Zones of a profile with the given [`Shape`]. Angles in zones are the starts of sectors.
 ///
-/// `gaps` are the cylinders without data before each, as far as known.
-/// `late` is how much later, in turns of a track of so many sectors, a sector is answered than it
-/// begins.
+/// `gaps` are the known cylinders without data before each zone. `late` maps a track length to the delay from the start of a sector to its
+/// answer, in turns.
 pub(super) fn zones(
     found: &[FoundZone],
     shape: Shape,
@@ -38,7 +36,7 @@ pub(super) fn zones(
     };
     let mut zones: Vec<Zone> = Vec::new();
     let mut cylinder = 0_u32;
-    // Tracks of no zone since the last one.
+    // Tracks outside of zones since the last zone.
     let mut between = 0;
     while taken.peek().is_some() {
         let tracks = taken.tracks;
@@ -46,20 +44,20 @@ pub(super) fn zones(
             1 => by_cylinder(&mut taken, shape),
             _ => by_surface(&mut taken, shape, (same, coarse > 0.0), &late),
         };
-        // Tracks of which each place is slipped are no zone, but the arm passes them.
+        // Tracks without any address form no zone, but the arm passes them.
         if addresses == 0 {
             between += taken.tracks - tracks;
             continue;
         }
         let gap = gaps.get(zones.len()).copied().unwrap_or(0);
         let cylinders = zone.last_cylinder + 1;
-        // A zone begins with a cylinder, wherever on its last one the zone before ends: only whole ones are between.
+        // A zone starts with a cylinder, even if the previous zone ends within its last cylinder. Only whole cylinders count as between.
         let whole = std::mem::take(&mut between) / shape.heads;
         zone.first_cylinder = cylinder + whole as u32 + gap;
         zone.last_cylinder = zone.first_cylinder + cylinders - 1;
         cylinder = zone.last_cylinder + 1;
         if let Skew::Turns(offset) = zone.offset {
-            // All heads alike: of tracks by head the first's.
+            // The delay is the same for all heads. With track lengths by head, the first head's length counts.
             let first = zone
                 .by_head
                 .first()
@@ -72,13 +70,13 @@ pub(super) fn zones(
     zones
 }
 
-/// Strips of which some were taken.
+/// A queue of strips of tracks.
 struct Taken<'s> {
     strips: &'s [Strip],
     next: usize,
-    /// What is left of the strip before the next.
+    /// Rest of the last strip that was taken in part.
     rest: Option<Strip>,
-    /// Tracks that were taken.
+    /// Number of tracks taken so far.
     tracks: u64,
 }
 
@@ -87,7 +85,7 @@ impl Taken<'_> {
         self.rest.as_ref().or_else(|| self.strips.get(self.next))
     }
 
-    /// The strip behind that.
+    /// Strip behind the next strip.
     fn second(&self) -> Option<&Strip> {
         match self.rest {
             Some(_) => self.strips.get(self.next),
@@ -95,7 +93,7 @@ impl Taken<'_> {
         }
     }
 
-    /// Up to so many tracks of the next strip.
+    /// Takes up to `tracks` tracks of the next strip.
     fn take(&mut self, tracks: u64) -> Option<Strip> {
         let strip = self.peek()?.clone();
         if self.rest.take().is_none() {
@@ -108,11 +106,11 @@ impl Taken<'_> {
     }
 }
 
-/// What a zone has of its strips so far.
+/// Addresses and slips of a zone so far.
 struct Filled {
     start: u64,
     end: u64,
-    /// Places that are slipped, as a zone counts them.
+    /// Slipped places, counted as a zone counts them.
     slips: Vec<u64>,
 }
 
@@ -125,7 +123,7 @@ impl Filled {
         }
     }
 
-    /// Takes a strip whose first place is `base` in the zone; tracks have `data` places of `slots`.
+    /// Adds a strip whose first place is `base` in the zone. Its tracks have `row.data` places with data and `row.slots` places in all.
     fn add(&mut self, strip: &Strip, base: u64) {
         let (data, slots) = (strip.row.data, strip.row.slots);
         self.end = strip.end;
@@ -142,13 +140,14 @@ fn turns(angle: f64) -> Skew {
     Skew::Turns(part(angle))
 }
 
-/// A zone on whose cylinders addresses go through all heads first, and how many it has. The cylinders count from 0.
+/// Builds a zone whose addresses pass through all heads of a cylinder before the next cylinder. Returns the zone, with cylinders counted
+/// from 0, and its number of addresses.
 fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
     let slots = first.row.slots;
     let same = |strip: &&Strip| strip.row.slots == slots;
-    // How tracks are turned: as the first long row says; and rows, as the first that follow each other say.
+    // The first long row gives the track skew, and the first consecutive rows give the cylinder skew.
     let ahead: Vec<&Strip> = (taken.rest.iter())
         .chain(&taken.strips[taken.next..])
         .take(3 * heads as usize + 24)
@@ -158,7 +157,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let skew = skew
         .max_by_key(|strip| strip.row.tracks)
         .map(|strip| strip.row.skew);
-    // From the first place of one cylinder to that of the next.
+    // Start of each strip: number of tracks before the strip, and angle of its first place.
     let begins: Vec<(u64, f64, &Strip)> = {
         let mut tracks = 0;
         let begin = |strip: &&Strip| {
@@ -172,7 +171,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             .map(|((at, angle), strip)| (at, angle, *strip))
             .collect()
     };
-    // Tracks of the first cylinder that come before the zone: those of later cylinders begin where turns differ.
+    // Number of tracks that are missing at the front of the first cylinder. Later cylinders start where the skew changes.
     let missing = match (&begins[..], skew) {
         ([(0, _, one), (at, ..), (next, ..), ..], Some(_))
             if *at < heads
@@ -185,14 +184,14 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
         _ => 0,
     };
     let track_skew = skew.unwrap_or(0.0);
-    // The angle that a cylinder's first track has more than the last one of the cylinder before.
+    // Rotations of the first track of each cylinder against the last track of the previous cylinder.
     let mut steps: Vec<f64> = begins
         .windows(2)
         .filter(|pair| (missing + pair[1].0) % heads == 0)
         .map(|pair| near(pair[1].1 - pair[0].1 - track_skew * (pair[1].0 - pair[0].0 - 1) as f64))
         .collect();
     if shape.spared == Spared::CylinderFront {
-        // The first track of a cylinder is short in front.
+        // The first track of a cylinder is short at its front.
         steps = begins
             .windows(3)
             .filter(|three| (three[2].0 - three[0].0) == heads && three[0].2.row.data < slots)
@@ -201,7 +200,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     }
     let step = super::turns::median(&mut steps).unwrap_or(track_skew);
     let short = slots - first.row.data;
-    // The first track is short in front if the next one is turned against where it would have begun.
+    // The first track is short at its front if the next track is rotated accordingly.
     let is_front = match (shape.spared, &begins[..]) {
         (Spared::CylinderFront, _) => short > 0,
         (Spared::ZoneEnd, [(_, angle, _), (1, next, _), ..]) => {
@@ -220,7 +219,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     let mut track = missing;
     let mut spared = 0;
     let mut turned = 0;
-    // Places of the last track up to its last address, and how many each range has behind that.
+    // Places of the last track up to its last address, and the number of places behind the last address of each range.
     let mut last_data = slots;
     let mut behind: Vec<f64> = Vec::new();
     let mut turns_seen: Vec<(u64, u64)> = Vec::new();
@@ -229,7 +228,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             break;
         }
         if let Spared::Range(range) = shape.spared {
-            // The last tracks of a range may be spares as a whole.
+            // The last tracks of a range may consist of spares only.
             let each = u64::from(range) * heads;
             let end = track.next_multiple_of(each);
             let is_at = |track| near(strip.angle - expected(track)).abs() * (slots as f64) < SAME;
@@ -260,7 +259,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             turns_seen.push((track, more as u64));
             turned += more as u64;
         }
-        // By chance a zone may begin as if the one before it went on: each cylinder is looked at.
+        // A new zone may, by chance, start as a continuation of the old zone. Each cylinder is therefore checked separately.
         let tracks = match near(step - track_skew).abs() * (slots as f64) < SAME {
             true => strip.row.tracks,
             false => strip.row.tracks.min(heads - track % heads),
@@ -270,12 +269,12 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
         track += tracks;
         last_data = strip.row.data;
         if matches!(shape.spared, Spared::ZoneEnd) && strip.row.data + front < slots {
-            // A track that is cut is the last one.
+            // A cut track is the last track of the zone.
             break;
         }
         match shape.spared {
             Spared::ZoneEnd => {}
-            // Where the drive ends, a track may be cut anywhere.
+            // At the end of the drive a track may be cut anywhere.
             _ if taken.peek().is_some() => spared = spared.max(slots - strip.row.data),
             _ => {}
         }
@@ -305,13 +304,13 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
                 reserved = left;
             }
             let areas = areas.max(1);
-            // Each area has as many, so that their number says it; the drive may end before the last zone does.
+            // All areas have the same number of spares. The drive may end before its last zone does.
             let spares = match super::turns::median(&mut behind) {
                 Some(spares) => spares as u64,
                 None if is_last => spared,
                 None => left / areas,
             };
-            // Behind a whole first track nothing is in front: what is left is behind the areas.
+            // If the first track is whole, nothing is reserved in front, and all remaining places are behind the areas.
             let spares = match first_slot == 0 && !is_last {
                 true => spares.max(left / areas),
                 false => spares,
@@ -343,7 +342,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
     (zone, addresses)
 }
 
-/// Places of an area with spares of its own, if there are such, and the number of areas of so many cylinders.
+/// Places per spare area, and a function from a number of cylinders to the number of areas. `None` if the zone has its spares at the end.
 #[allow(clippy::type_complexity)]
 fn area(shape: Shape, slots: u64) -> Option<(u64, Box<dyn Fn(u64) -> u64>)> {
     let heads = shape.heads;
@@ -363,8 +362,8 @@ fn area(shape: Shape, slots: u64) -> Option<(u64, Box<dyn Fn(u64) -> u64>)> {
     }
 }
 
-/// Slips as far as areas of so many places have spares for them, and those that turned tracks without being
-/// seen, which are put among the spares before.
+/// Slips that the spares of their areas can take. Adds the slips that rotated tracks unseen, among the spares of the areas before these
+/// tracks.
 fn fitting(
     slips: &[u64],
     turned: &[(u64, u64)],
@@ -384,7 +383,7 @@ fn fitting(
             fitting.push(*slip);
         }
     }
-    // Slips that were seen have turned what is behind them.
+    // Visible slips account for part of the rotation behind them.
     let mut known = 0;
     let mut at = 0;
     fitting.sort_unstable();
@@ -410,8 +409,8 @@ fn fitting(
     fitting
 }
 
-/// A zone whose addresses go along a surface of a group of cylinders, then back on the next one, and how many it has. The
-/// cylinders count from 0.
+/// Builds a zone whose addresses pass along a surface of a group of cylinders, then back on the next surface. Returns the zone, with
+/// cylinders counted from 0, and its number of addresses.
 fn by_surface(
     taken: &mut Taken<'_>,
     shape: Shape,
@@ -420,14 +419,14 @@ fn by_surface(
 ) -> (Zone, u64) {
     let heads = shape.heads;
     let first = taken.peek().expect("looked").clone();
-    // All surfaces of a group are one row where they are turned by as much.
+    // All surfaces of a group form a single row if all steps have the same skew.
     let merged = shape.row == shape.group * heads && heads > 1;
     let mut group = match merged {
         true => first.row.tracks.div_ceil(heads),
         false => first.row.tracks,
     };
     let mut missing = 0;
-    // Of the first group of the drive some may be kept back.
+    // The drive may reserve the first tracks of its first group.
     if let (0, Some(second)) = (first.start, taken.second())
         && second.row.slots == first.row.slots
         && second.row.tracks > first.row.tracks
@@ -447,7 +446,7 @@ fn by_surface(
     let mut last: Option<Strip> = None;
     'groups: loop {
         let mut length = group;
-        // Every other group is gone through from the last surface to the first.
+        // Every other group runs from the last surface to the first.
         let is_forward = groups % 2 == 0;
         for surface in 0..heads {
             let head = match is_forward {
@@ -458,7 +457,7 @@ fn by_surface(
             let Some(strip) = taken.peek() else {
                 break 'groups;
             };
-            // What is short is the rest; at the front of a group it says how long that is.
+            // A short group is the remainder of the zone. The strip at its front gives its length.
             if surface == 0 && groups > 0 {
                 let here = if merged {
                     strip.row.tracks.div_ceil(heads)
@@ -474,7 +473,7 @@ fn by_surface(
                 break 'groups;
             }
             if let Some(last) = &last {
-                // On longer tracks a sector is answered sooner behind its begin.
+                // On longer tracks the answer comes sooner after the start of a sector.
                 let later = late(slots) - late(last.row.slots);
                 let turned = near(strip.angle - last.last_angle() - later);
                 let way = match surface {
@@ -496,7 +495,7 @@ fn by_surface(
             } else if surface == 0 {
                 groups += 1;
             }
-            // Along the surface. A track that is cut is the zone's last.
+            // Take the tracks along the surface. A cut track is the last track of the zone.
             let wanted = match (groups, surface) {
                 (1, 0) => length - missing.min(length),
                 _ => length,
@@ -542,7 +541,7 @@ fn by_surface(
     let per_cylinder: u64 = by_head.iter().sum();
     let addresses = filled.end - filled.start;
     let needed = missing * first.row.slots + addresses + filled.slips.len() as u64;
-    // What was taken has room, whatever was not understood.
+    // The zone needs room for all its addresses, even where the layout was not understood.
     let cylinders = (groups * group + rest)
         .max(1)
         .max(needed.div_ceil(per_cylinder));
@@ -578,7 +577,7 @@ fn by_surface(
     (zone, addresses)
 }
 
-/// What comes between a track and the next.
+/// Kind of step from a track to the next track.
 #[derive(Clone, Copy)]
 enum Way {
     Track,
@@ -586,13 +585,13 @@ enum Way {
     Group,
 }
 
-/// How tracks of a zone are turned, as far as was seen.
+/// Skews of a zone's tracks, by kind of step.
 #[derive(Default)]
 struct Skews {
-    /// All that was seen, each less the first.
+    /// All measured skews, minus the first skew of each kind.
     seen: [Vec<f64>; 3],
     first: [f64; 3],
-    /// How often each was passed, and how much later sectors are answered at the end for the lengths of tracks.
+    /// Number of steps of each kind, and the total change of the answer delay by track lengths, in turns.
     passed: [u64; 3],
     later: f64,
 }
@@ -614,21 +613,21 @@ impl Skews {
         seen.push(near(turned - self.first[way as usize]));
     }
 
-    /// The middle one: that of what repeats, which is known better than what the rule was found by.
+    /// Median skew of a kind of step. Many repetitions make it more exact than the rows that first showed the rule.
     fn known(&mut self, way: Way) -> Option<f64> {
         let middle = super::turns::median(&mut self.seen[way as usize]);
         middle.map(|middle| self.first[way as usize] + middle)
     }
 
-    /// What each cylinder is turned more than a middle one, so that all tracks together are turned by so much: where answers
-    /// vary the middle ones would run away over thousands of tracks.
+    /// Correction of the cylinder skew that makes all steps together rotate by `turned`. Where answers vary, the errors of the medians
+    /// would add up over thousands of tracks.
     fn drift(&self, skews: [f64; 3], turned: f64) -> f64 {
         let of = |(skew, passed): (f64, u64)| skew * passed as f64;
         let said: f64 = skews.into_iter().zip(self.passed).map(of).sum();
         near(turned - said - self.later) / self.passed[Way::Cylinder as usize].max(1) as f64
     }
 
-    /// Of a track on another head, a cylinder, a group.
+    /// Skews to the next head, the next cylinder, and the next group.
     fn turns(&mut self) -> [f64; 3] {
         let [track, cylinder, group] =
             [Way::Track, Way::Cylinder, Way::Group].map(|way| self.known(way));
@@ -653,7 +652,7 @@ mod tests {
             later: 0.01,
             ..Skews::default()
         };
-        // Each cylinder is turned by a ten-millionth more than the middle one.
+        // The rotation per cylinder exceeds the median by a ten-millionth of a turn.
         let turned = 3.0 * 0.1 + 70_000.0 * (0.02 + 1e-7) + 0.3 + 0.01;
         let more = skews.drift([0.1, 0.02, 0.3], part(turned));
         assert!((more - 1e-7).abs() < 1e-12, "{more}");
@@ -663,7 +662,7 @@ mod tests {
 
     #[test]
     fn tracks_of_which_each_place_is_slipped_are_no_zone() {
-        // The last two places of the first row are slipped, all of the second, and one of the third.
+        // The slipped places: the last two of the first row, all of the second row, and one of the third row.
         let row = |(tracks, slots): (u64, u64)| Row {
             tracks,
             slots,
@@ -701,7 +700,7 @@ mod tests {
         let each: Vec<u64> = zones.iter().map(addresses).collect();
         assert!(each.iter().all(|addresses| *addresses > 0), "{each:?}");
         assert_eq!(each.iter().sum::<u64>(), 47);
-        // Two cylinders, the slipped one, and three.
+        // Two cylinders, then the slipped cylinder, then three.
         let cylinders: Vec<(u32, u32)> = zones
             .iter()
             .map(|zone| (zone.first_cylinder, zone.last_cylinder))

@@ -1,8 +1,8 @@
-//! What was learned, as other programs take it: what is measured, and what is predicted from that.
+//! Results in the formats of other programs, separated into measurements and predictions.
 
 use super::{Quick, RandomReads};
 
-/// What other programs are told.
+/// Values for other programs.
 struct Emitted<'a> {
     deepest: &'a RandomReads,
     fastest: f64,
@@ -10,7 +10,7 @@ struct Emitted<'a> {
     small: f64,
 }
 
-/// Says how many commands there were at a time.
+/// Text for the number of commands at a time.
 fn at_a_time(depth: u16) -> String {
     match depth {
         1 => "one at a time".to_owned(),
@@ -29,10 +29,9 @@ impl Quick {
         })
     }
 
-    /// Two keys of Ceph's mClock scheduler for an OSD on this disk, as a section of ceph.conf. `None` if what
-    /// they rest on is not known.
+    /// Two keys of Ceph's mClock scheduler for an OSD on this disk, as a section of ceph.conf. `None` if the necessary results are missing.
     ///
-    /// Ceph takes the first for random writes of 4 KiB in a second, the second for bytes a second.
+    /// Ceph takes the first for random writes of 4 KiB in a second, and the second for bytes a second.
     pub fn to_ceph(&self) -> Option<String> {
         let told = self.told()?;
         let (iops, depth) = (told.deepest.iops, at_a_time(told.deepest.depth));
@@ -55,8 +54,8 @@ impl Quick {
         ))
     }
 
-    /// A line for the kernel's `io.cost.model`, and what to say of it: the kernel takes no comments. `device`
-    /// is the block device's `MAJ:MIN`. `None` if what it rests on is not known.
+    /// A line for the kernel's `io.cost.model`, and remarks about the line, since the kernel takes no comments. `device` is the block
+    /// device's `MAJ:MIN`. `None` if the necessary results are missing.
     pub fn to_iocost(&self, device: &str) -> Option<(String, Vec<String>)> {
         let told = self.told()?;
         let (bps, random, small) = (told.fastest, told.deepest.iops, told.small);

@@ -1,16 +1,16 @@
-//! What is found out of a disk, and what stands in the way.
+//! Results of a quick measurement, and obstacles to it.
 
 use crate::ProbeError;
 use headtime_units::{Lba, Nanos};
 
-/// Why a disk cannot be learned, or not all of it.
+/// Reasons for an incomplete measurement of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// It has too few sectors to have an arm that moves.
+    /// The disk has too few sectors to have an arm that moves.
     #[error("it has {bytes} bytes; a disk of less than 16 MiB is none that has to seek")]
     TooSmall {
-        /// Its size.
+        /// Size of the disk.
         bytes: u64,
     },
     /// Times between reads of one place have no period.
@@ -21,10 +21,10 @@ pub enum Obstacle {
     NoRotation {
         /// Reads of places that had been read before.
         reads: u64,
-        /// Their mean time.
+        /// Mean time of these reads.
         mean: Nanos,
     },
-    /// Reads of places that were read before come from the buffer.
+    /// The buffer answers reads of places that were read before.
     #[error(
         "the buffer still has what was read {places} reads before, so that no place could be read twice \
          from the medium"
@@ -33,7 +33,7 @@ pub enum Obstacle {
         /// Places that were read in between.
         places: u64,
     },
-    /// Reads behind the same movement differ by more than a turn.
+    /// Reads after the same movement differ by more than a turn.
     #[error(
         "{percent} % of the reads took over a turn longer than others behind the same movement: something \
          else uses the disk; stop it, and try again"
@@ -53,11 +53,11 @@ pub enum Obstacle {
         reads: u64,
         longest: Nanos,
     },
-    /// The time is over, and no part got enough reads.
+    /// Time is over, and no part got enough reads.
     #[error("{reads} reads took {took}; that is too slow to learn anything in this time")]
     Slow {
         reads: u64,
-        /// All of them.
+        /// Total time of these reads.
         took: Nanos,
     },
     /// A command failed.
@@ -66,7 +66,7 @@ pub enum Obstacle {
 }
 
 impl Obstacle {
-    /// A read that takes so long, alone in the drive, stalled.
+    /// Shortest time of a stalled read, alone in the drive.
     pub const STALL: Nanos = Nanos::from_millis(250);
 }
 
@@ -76,16 +76,16 @@ impl From<ProbeError> for Obstacle {
     }
 }
 
-/// How fast it turns.
+/// Rotation speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rotation {
     /// Time of a turn, in ns.
     pub turn_ns: f64,
     /// Standard error, as a share of the turn.
     pub error: f64,
-    /// Part of the reads from the medium that come whole turns after others of their place, up to a tenth of one.
+    /// Share of the reads from the medium that are whole turns apart from other reads of their place, within a tenth of a turn.
     pub agree: f64,
-    /// Reads that it rests on.
+    /// Number of reads in the result.
     pub reads: u64,
 }
 
@@ -99,7 +99,7 @@ impl Rotation {
 /// Sequential bandwidth at a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
-    /// Where.
+    /// Address of the place.
     pub place: Lba,
     pub bytes_per_second: f64,
 }
@@ -115,21 +115,21 @@ pub struct RandomReads {
     pub iops: f64,
     /// Mean time of an answer.
     pub mean: Nanos,
-    /// The time that 99 % of the answers stay below.
+    /// 99th percentile of the answer times.
     pub most: Nanos,
 }
 
-/// How far it is.
+/// Progress of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// What is being measured.
+    /// Subject of the current measurement.
     pub part: &'static str,
-    /// Of the time that it may take, 0 to 1.
+    /// Share of the time limit that has passed, 0 to 1.
     pub done: f64,
 }
 
-/// A read of this size is one that databases and file systems make, and costs little beside its positioning.
+/// Size of a read, in bytes. Databases and file systems make reads of this size, and the transfer takes little time beside the positioning.
 pub const READ_BYTES: u64 = 4096;
 
-/// The most commands at a time.
+/// Most commands at a time.
 pub(super) const DEPTH_MAX: u16 = 32;

@@ -1,17 +1,17 @@
-//! A probe that counts, and says how far it is.
+//! A probe that counts commands and reports progress.
 
 use super::found::{Obstacle, Progress, READ_BYTES};
 use crate::{Answer, Layer, Probe, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 
-/// So many stalls are no accident.
+/// Fewest stalls that cannot be an accident.
 const STALLS_MIN: u64 = 3;
 
-/// Stalls of more than this part of the reads are no exceptions.
+/// Divisor of the reads: more stalls than this part are no exceptions.
 const STALLS_PART: u64 = 5;
 
-/// A probe with a time to keep.
+/// A probe with a time limit.
 pub(super) struct Meter<'a> {
     probe: &'a mut dyn Probe,
     watch: &'a mut dyn FnMut(Progress),
@@ -20,11 +20,11 @@ pub(super) struct Meter<'a> {
     time: Nanos,
     in_drive: u64,
     reads: u64,
-    /// Small reads that were alone in the drive, and how many of them stalled.
+    /// Number of small reads that were alone in the drive, and number of stalls among them.
     alone: u64,
     stalls: u64,
     longest: Nanos,
-    /// Whether the command sent last is such a read.
+    /// True if the last command was a small read alone in the drive.
     is_alone: bool,
 }
 
@@ -61,12 +61,12 @@ impl<'a> Meter<'a> {
         self.probe.now() - self.begun
     }
 
-    /// Of the time for all.
+    /// Time left of the total.
     pub(super) fn left(&mut self) -> Nanos {
         self.time.saturating_sub(self.elapsed())
     }
 
-    /// An obstacle if reads that were alone in the drive stalled every now and then.
+    /// Fails with an obstacle if reads that were alone in the drive stalled occasionally.
     pub(super) fn check_stalls(&self) -> Result<(), Obstacle> {
         if self.stalls < STALLS_MIN || self.stalls > self.alone / STALLS_PART {
             return Ok(());

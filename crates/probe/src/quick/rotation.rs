@@ -1,4 +1,4 @@
-//! The time of a turn, from reads of the same places.
+//! Rotation time, from reads of the same places.
 
 use super::found::{Obstacle, READ_BYTES, Rotation};
 use super::meter::Meter;
@@ -7,39 +7,38 @@ use crate::period::{COHERENT, SLOWEST, period};
 use crate::random::Random;
 use headtime_units::{Extent, Nanos};
 
-/// Places at first.
+/// Number of places at first.
 const PLACES_MIN: usize = 16;
-/// The most places: more than a buffer has segments.
+/// Most places; more than a buffer has segments.
 const PLACES_MAX: usize = 1024;
 
-/// Rounds over all places: at least, where time allows, and at most.
+/// Fewest and most rounds over all places.
 const ROUNDS_MIN: usize = 6;
 const ROUNDS_MAX: usize = 24;
 
-/// Pauses decouple the times of constant answers. So many reads have them.
+/// Number of reads with a pause. Pauses decouple the times of constant answers.
 const PAUSES: usize = 512;
 const PAUSE_MAX: u64 = 12_000_000;
 
-/// With fewer times between reads it is not looked for.
+/// Fewest times between reads for a search.
 const GAPS_MIN: usize = 32;
 
-/// A read that comes so far from where it is expected, in turns, is none of the medium.
+/// Least deviation from the expected angle, in turns, of reads that do not count.
 const ASTRAY: f64 = 0.1;
 
-/// A read of a place that was read before came from the buffer if it took less than this part of what the
-/// first reads take.
+/// Divisor: a later read of a place is a hit if it takes less than this part of the median first read.
 const HIT_PART: u64 = 8;
 
-/// With more hits than this, more places are read in between.
+/// Share of hits above which more places are read.
 const HITS_MAX: f64 = 0.3;
 
-/// A read is late if it takes so much longer than the shortest behind the same movement, in turns; a
-/// disk that is alone is late for a missed settle at most.
+/// Excess over the shortest read after the same movement, in turns, that makes a read late. A disk without other load is at most a missed
+/// settle late.
 const LATE: f64 = 1.2;
-/// The part of the reads that may be late on a disk that is alone.
+/// Share of late reads that a disk without other load may have.
 const LATE_MAX: f64 = 0.08;
 
-/// A place, and each read of it.
+/// A place and all reads of it.
 struct Place {
     extent: Extent,
     reads: Vec<Read>,
@@ -47,15 +46,15 @@ struct Place {
 
 #[derive(Clone, Copy)]
 struct Read {
-    /// When it was answered, in ns.
+    /// Time of the answer, in ns.
     at: u64,
-    /// How long that took.
+    /// Service time in ns.
     took: u64,
-    /// How long the read before took, where that is of the same place each time.
+    /// Service time of the previous read, if the same place always precedes this one.
     before: Option<u64>,
 }
 
-/// Finds the time of a turn within `time`.
+/// Finds the rotation time within `time`.
 pub(super) fn find(
     meter: &mut Meter<'_>,
     time: Nanos,
@@ -67,7 +66,7 @@ pub(super) fn find(
         extent: Extent::at(random.up_to(last) * sectors, sectors),
         reads: Vec::new(),
     };
-    // It may have to spin up.
+    // The first read may include a spin-up.
     let first = draw(random);
     let began = meter.elapsed();
     meter.read(first.extent)?;
@@ -79,7 +78,7 @@ pub(super) fn find(
         places.resize_with(wanted, || draw(random));
         for round in 0..ROUNDS_MAX {
             let used = meter.elapsed().saturating_sub(began);
-            // The next takes as long as those before.
+            // The next round takes about as long as each previous round.
             let next = used.as_nanos() / (round as u64).max(1);
             let over = used.as_nanos() + next > time.as_nanos();
             if round >= ROUNDS_MIN && over {
@@ -104,8 +103,8 @@ pub(super) fn find(
     judge(&places, meter)
 }
 
-/// Reads every place once: in their order, or in a random one. Were it always the same order, all times
-/// between two reads of a place would be about as long, and other periods would fit nearly as well.
+/// Reads every place once, in order or in random order. A constant order would make all times between reads of a place nearly equal, and
+/// other periods would fit nearly as well.
 fn visit(
     meter: &mut Meter<'_>,
     places: &mut [Place],
@@ -118,7 +117,7 @@ fn visit(
             order.swap(last, random.up_to(last as u64) as usize);
         }
     }
-    // Behind the first there is no movement that comes again.
+    // The first read follows no repeated movement.
     let mut before = None;
     for (number, place) in order.into_iter().enumerate() {
         if number < PAUSES {
@@ -136,7 +135,7 @@ fn visit(
     Ok(())
 }
 
-/// What takes less is from the buffer.
+/// Time limit for hits, in ns.
 fn hit_below(places: &[Place]) -> u64 {
     let mut first: Vec<u64> = places
         .iter()
@@ -190,8 +189,8 @@ fn judge(places: &[Place], meter: &mut Meter<'_>) -> Result<Rotation, Obstacle> 
     Ok(measure(&read, found.turn))
 }
 
-/// Part of the reads that took over a turn longer than the shortest of the same place. The place before is
-/// the same each time, and so is the movement.
+/// Share of reads that took over a turn longer than the shortest read of the same place. The previous place is always the same, and
+/// therefore the movement, too.
 fn share_of_late(places: &[Place], below: u64, turn: f64) -> f64 {
     let (mut late, mut all) = (0, 0);
     for place in places {
@@ -210,7 +209,7 @@ fn share_of_late(places: &[Place], below: u64, turn: f64) -> f64 {
     late as f64 / all.max(1) as f64
 }
 
-/// The times between any two reads of a place.
+/// Times between any two reads of a place.
 fn gaps(read: &[Vec<u64>]) -> Vec<f64> {
     let mut gaps = Vec::new();
     for times in read {
@@ -221,14 +220,14 @@ fn gaps(read: &[Vec<u64>]) -> Vec<f64> {
     gaps
 }
 
-/// The turn and its error, by least squares over the reads of each place. Each place has an angle of its own, so that the
-/// reads of one place tell as much as there are more of them than one.
+/// Rotation time and its error, by least squares over the reads of each place. The angle of each place is unknown. A place therefore
+/// contributes one fact less than its number of reads.
 fn measure(read: &[Vec<u64>], turn: f64) -> Rotation {
     let (mut products, mut squares, mut left) = (0.0, 0.0, 0.0);
     let (mut agree, mut all, mut places) = (0_u64, 0_u64, 0_u64);
     for times in read.iter().filter(|times| times.len() > 1) {
         all += times.len() as u64;
-        // The read that most of the others agree with says where the place is.
+        // The reference is the read that agrees with the most others.
         let off = |from: u64, time: u64| {
             let turns = (time as f64 - from as f64) / turn;
             turns - libm::round(turns)
@@ -242,7 +241,7 @@ fn measure(read: &[Vec<u64>], turn: f64) -> Rotation {
         if near(from).count() < 2 {
             continue;
         }
-        // The turns of each read since that one, and by how much it is later than they take.
+        // Whole turns of each read since the reference, and its lateness.
         let seen = || {
             near(from).map(|time| {
                 let turns = libm::round((*time as f64 - from as f64) / turn);
@@ -262,7 +261,7 @@ fn measure(read: &[Vec<u64>], turn: f64) -> Rotation {
         places += 1;
     }
     let more = products / squares;
-    // What is left when the turn is longer by that much.
+    // Residual after the correction of the turn.
     let left = (left - more * products).max(0.0);
     let free = agree.saturating_sub(places + 1).max(1);
     Rotation {

@@ -26,14 +26,14 @@ fn noisy(name: &str) -> Profile {
     profile.with(|spec| spec.noise = noise).unwrap()
 }
 
-/// What a toy makes of a drive's answers.
+/// Defects that a test adds to a drive's answers.
 #[derive(Clone, Copy)]
 enum Trouble {
-    /// Another client reads at random too, and each command waits for one of its own.
+    /// Another client reads at random, and each command may wait for a read of this client.
     Load,
-    /// One answer of so many comes a second late.
+    /// An answer comes a second late, once per this number of commands.
     Stalls(u64),
-    /// Nothing is read from this command on.
+    /// All commands from this number on fail.
     Fails(u64),
 }
 
@@ -170,11 +170,11 @@ impl Probe for Memory {
     }
 }
 
-/// A drive behind a cache that keeps all that was ever read.
+/// A drive behind a cache that retains all data that was ever read.
 struct Cached {
     drive: Modelled,
     kept: BTreeSet<u64>,
-    /// Commands that it answers by itself.
+    /// Commands that the cache answers itself.
     hits: Vec<(u16, Time)>,
 }
 
@@ -257,7 +257,7 @@ fn shipped_drives_are_learned_in_two_minutes() {
         let truth = probe.drive().turn().as_nanos() as f64;
         let off = (rotation.turn_ns / truth - 1.0).abs();
         assert!(off < 5e-6, "{name}: {off} off");
-        // As fast as the arm reads on, or as the bus.
+        // The limit is the speed of sequential reading or the bus.
         let (layout, mechanics) = (Layout::new(&profile), Mechanics::new(&profile));
         let bus = profile.bus.sector(true);
         for rate in quick.rates.iter().step_by(quick.rates.len() / 8) {
@@ -276,7 +276,7 @@ fn shipped_drives_are_learned_in_two_minutes() {
             let bytes = sectors * sector_bytes;
             let truth = bytes as f64 / takes.as_secs_f64();
             let share = rate.bytes_per_second / truth;
-            // A slow bus is not busy while the drive takes the next command.
+            // A slow bus idles while the drive takes the next command.
             let least = if takes > bus * sectors { 0.95 } else { 0.88 };
             assert!(
                 (least..1.05).contains(&share),
@@ -313,7 +313,7 @@ fn the_turn_is_found_in_spite_of_noise_with_any_seed() {
 
 #[test]
 fn the_turn_is_within_5_ppm_and_its_error_covers_the_miss_on_every_shipped_drive() {
-    // A buffer of hundreds of places leaves only gaps of about as many turns: one turn more or less fits nearly as well.
+    // A buffer of hundreds of places leaves only gaps with similar numbers of turns. One turn more or less fits nearly as well.
     let mut profiles: Vec<Profile> = shipped().iter().map(|shipped| shipped.profile()).collect();
     profiles.push(by_name("nearline-20tb-4kn").unwrap());
     let names: Vec<&str> = profiles.iter().map(|profile| &*profile.name).collect();

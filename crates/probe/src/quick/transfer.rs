@@ -1,4 +1,4 @@
-//! Bandwidth and rates: how much, and how many, in a second.
+//! Bandwidth and rates per second.
 
 use super::found::{DEPTH_MAX, Obstacle, READ_BYTES, RandomReads, Rate};
 use super::meter::Meter;
@@ -9,22 +9,22 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// Size of a read of a stream.
 const CHUNK_BYTES: u64 = 128 << 10;
-/// Two at a time, so that the drive has the next when one ends.
+/// Reads of a stream in the drive at a time: the drive already has the next read when a read ends.
 const CHUNKS_DEPTH: u16 = 2;
-/// How long a stream is measured: two dozen turns.
+/// Time to measure a stream: two dozen turns.
 const STREAM: Nanos = Nanos::from_millis(200);
 const CHUNKS_MIN: u64 = 16;
 
-/// Places at first, and at most.
+/// Number of places at first, and the most places.
 const PLACES: u64 = 16;
 const PLACES_MAX: usize = 128;
 
-/// Neighbours that differ by less are in one zone, as far as this can tell.
+/// Relative difference below which neighbours count as the same zone.
 const ALIKE: f64 = 0.01;
 
-/// Answers at the deepest that a rate needs.
+/// Fewest answers at full depth for a rate.
 const ANSWERS_MIN: u64 = 16;
-/// With so many it is known, also where a clock stands still.
+/// Number of answers that is enough for any rate, even if the clock stands still.
 const ANSWERS_MAX: u64 = 1 << 18;
 
 /// Sequential bandwidth over the disk: evenly at first, then between neighbours that differ most.
@@ -36,7 +36,7 @@ pub(super) fn rates(
     let end = meter.elapsed() + time;
     let capacity = meter.capacity().get();
     let chunk = CHUNK_BYTES.div_ceil(u64::from(meter.sector_bytes()));
-    // Each begins far enough from the end, and from the next.
+    // Each stream starts far enough from the end and from the next stream.
     let span = capacity / (2 * PLACES);
     let chunk = chunk.min(span / 16).max(1);
     for place in 0..=PLACES {
@@ -62,7 +62,7 @@ pub(super) fn rates(
     Ok(())
 }
 
-/// The bandwidth of a stream from `start` on, over `span` at most.
+/// Bandwidth of a stream that starts at `start` and reads at most `span` sectors.
 fn stream(meter: &mut Meter<'_>, start: u64, chunk: u64, span: u64) -> Result<Rate, Obstacle> {
     let per = READ_BYTES.div_ceil(u64::from(meter.sector_bytes()));
     let start = start / per * per;
@@ -81,11 +81,11 @@ fn stream(meter: &mut Meter<'_>, start: u64, chunk: u64, span: u64) -> Result<Ra
     })
 }
 
-/// Sequential reads of 4 KiB, in a second, at the outermost tracks.
+/// Sequential reads of 4 KiB in a second, at the outermost tracks.
 pub(super) fn small(meter: &mut Meter<'_>, time: Nanos) -> Result<f64, Obstacle> {
     let sectors = READ_BYTES.div_ceil(u64::from(meter.sector_bytes()));
     let capacity = meter.capacity().get();
-    // Behind what has been read there.
+    // Behind the sectors that were read there before.
     let mut next = capacity / 64 / sectors * sectors;
     let depth = meter.depth().min(DEPTH_MAX);
     let flow = run(meter, depth, sectors, time, ANSWERS_MIN, |_| {
@@ -122,9 +122,9 @@ pub(super) fn random(
     })
 }
 
-/// Answers one after another.
+/// A series of answers.
 struct Flow {
-    /// How long each answer took that is counted.
+    /// Service times of the answers that count.
     times: Vec<Nanos>,
     from: Time,
     until: Time,
@@ -138,8 +138,8 @@ impl Flow {
     }
 }
 
-/// Keeps `depth` reads in the drive for `time`, and until there are `least` answers, or `place` has no more.
-/// What was sent before the drive had that many does not count.
+/// Holds `depth` reads in the drive for `time`, and until there are `least` answers or `place` has no more. Reads that were sent before the
+/// drive had `depth` reads do not count.
 fn run(
     meter: &mut Meter<'_>,
     depth: u16,
@@ -171,13 +171,13 @@ fn run(
     let mut ending = false;
     let mut failed = None;
     while in_drive > 0 {
-        // The extent is that of a tag which is known only now: which failed is said by the answer.
+        // The answer itself tells which extent failed, because the tag is known only now.
         let answer = meter.answer()?;
         in_drive -= 1;
         let tag = usize::from(answer.tag);
         let extent = extents[tag].take().expect("an answer to a command");
         if let Some(source) = answer.failure {
-            // Others are under way.
+            // Other commands are still in the drive.
             failed.get_or_insert(crate::ProbeError::Failed {
                 op: Op::Read,
                 extent,

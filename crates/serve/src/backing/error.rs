@@ -6,89 +6,89 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a missing or empty file is not made into a disk.
+/// Reason why a missing or empty file is not made into a disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MakeError {
-    /// Nobody has asked for it.
+    /// The file is missing, and the user has not asked for a new one.
     #[error("{} is not there{hint}", path.shown())]
     Missing {
         path: PathBuf,
-        /// What would make it.
+        /// Hint how the user can have the file made.
         hint: Hint,
     },
-    /// It is there, and nothing is in it: a file that is about to be made, or was left so.
+    /// The file exists and is empty: another server is making the file, or has left it empty.
     #[error("{} is empty; with create = true it becomes a file of {wanted}", path.shown())]
     Empty {
         path: PathBuf,
-        /// Its size then.
+        /// Size of the file if it were made.
         wanted: Bytes,
     },
-    /// It would be where the kernel and its helpers have theirs.
+    /// The file would be under a folder of the kernel and its helpers.
     #[error("{} is not there, and no file is made under {root}{}", path.shown(), within(folder))]
     Forbidden {
         path: PathBuf,
-        /// Which of those places it is.
+        /// The folder: `/dev`, `/proc` or `/sys`.
         root: &'static str,
-        /// The folder's own name, if the path leads there by another.
+        /// Real path of the file's folder, if the path leads there by another name.
         folder: Option<PathBuf>,
     },
-    /// It would be made behind a symbolic link, where nobody has asked for it.
+    /// The name is a symbolic link without a target. No file is made at the target, since the user has not named it.
     #[error(
         "{} is a link to {}, which is not there; no file is made behind a link",
         path.shown(), to.shown()
     )]
     Link {
         path: PathBuf,
-        /// Where it leads.
+        /// Target of the link.
         to: PathBuf,
     },
-    /// The path ends like that of a folder.
+    /// The path ends like a folder's path.
     #[error("{} is no name for a file", path.shown())]
     Name { path: PathBuf },
-    /// The folder that it would be in is not to be had.
+    /// The folder of the file cannot be opened.
     #[error("{}: {error}", folder.shown())]
     Folder { folder: PathBuf, error: io::Error },
-    /// The process may not have files so large.
+    /// The file would exceed the process's limit on file sizes.
     #[error(
         "{} would have {wanted} bytes, more than the {limit} that this process may write to a file (ulimit -f)",
         path.shown()
     )]
     Limit {
         path: PathBuf,
-        /// Bytes that it would have.
+        /// Size of the file if it were made.
         wanted: u64,
-        /// Bytes that it may have.
+        /// Limit of the process.
         limit: u64,
     },
-    /// The file system has no files so large.
+    /// The file would exceed the largest file of its file system.
     #[error("{} would have {wanted} bytes, more than its file system allows", path.shown())]
     TooLarge {
         path: PathBuf,
-        /// Bytes that it would have.
+        /// Size of the file if it were made.
         wanted: u64,
     },
-    /// Others make and remove it all the time.
+    /// Other processes make and remove the file all the time.
     #[error("{} is replaced or removed again and again by somebody else", path.shown())]
     Unsteady { path: PathBuf },
-    /// The kernel refuses something else.
+    /// Another system call failed.
     #[error("{}: {doing}: {error}", path.shown())]
     Io {
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         doing: &'static str,
         error: io::Error,
     },
 }
 
-/// What the user can do so that a missing file is made.
+/// Hint how the user can have a missing file made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// To ask for it; so large it would be.
+    /// Ask for the file, which would have this size.
     Create(Bytes),
-    /// To ask for it and to say how large.
+    /// Ask for the file and give its size.
     SizeAndCreate,
-    /// Nothing: it would only be read.
+    /// No hint, because the file would only be read.
     None,
 }
 
@@ -111,14 +111,13 @@ fn within(folder: &Option<PathBuf>) -> String {
     }
 }
 
-/// What other programs have done to a disk's file.
+/// Change that other programs have made to a disk's file.
 ///
-/// Later writes cannot be reached by opening the path, unless the file was [moved](Lost::Moved) and
-/// is found again.
+/// Later writes do not appear at the path, unless the file was [moved](Lost::Moved) and is moved back.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Lost {
-    /// It has no name any more, and is gone when the disk stops.
+    /// The file has no name any more, and vanishes when the disk stops.
     #[error("{} was deleted", path.shown())]
     Deleted { path: PathBuf },
     /// The name now leads to another file or device.
@@ -127,20 +126,20 @@ pub enum Lost {
         /// The file or device.
         path: PathBuf,
     },
-    /// Its name leads nowhere, but it has another.
+    /// The name leads to no file, and the file has another name.
     #[error("{} was moved: the file that is served has another name", path.shown())]
     Moved { path: PathBuf },
-    /// Somebody has made it shorter; a block device without its medium has no bytes.
+    /// Another program has made the file shorter, or the block device has lost its medium and has no bytes.
     #[error("{} has {found} bytes, {served} were served", path.shown())]
     Truncated {
         /// The file or device.
         path: PathBuf,
-        /// Its bytes now.
+        /// Present size in bytes.
         found: u64,
         /// The bytes that the disk was started with.
         served: u64,
     },
-    /// The kernel does not tell.
+    /// The kernel does not report the state of the file.
     #[error(
         "{}: whether it is still there cannot be found out: {}",
         path.shown(), io::Error::from_raw_os_error(*errno)
@@ -154,7 +153,7 @@ pub enum Lost {
 }
 
 impl Lost {
-    /// Returns true if acknowledged data are gone, or will not be found at the path.
+    /// Returns true if acknowledged data are lost, or will not be found at the path.
     pub fn is_loss(&self) -> bool {
         match self {
             Lost::Deleted { .. } | Lost::Replaced { .. } | Lost::Truncated { .. } => true,

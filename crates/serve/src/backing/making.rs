@@ -13,36 +13,36 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a file gets its name.
+/// Method by which a file gets its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It is made without one (`O_TMPFILE`) and linked to it when it is whole: nobody ever sees it empty or
-    /// unlocked, and a process that is killed before leaves nothing.
+    /// The file is made without a name (`O_TMPFILE`) and linked to its name when it is complete. No process ever sees
+    /// an empty or unlocked file under the name, and a process that is killed before the link leaves nothing.
     #[default]
     Unnamed,
-    /// It has it from the beginning, and is empty until it is locked. Also where a file system's links lead
-    /// to files of their own, as those of many file systems in user space do.
+    /// The file has its name from the beginning, and is empty until it is locked. Used where `O_TMPFILE` is not
+    /// supported, and where a link leads to a file of its own, as in many file systems in user space.
     Named,
 }
 
-/// A file that was just made, for its owner alone, open for reading and writing. It is removed
-/// unless it is published.
+/// A new file, accessible to its owner alone and open for reading and writing. The file is removed unless it is
+/// published.
 pub(crate) struct New<'place> {
     place: &'place Place,
     file: Arc<OwnedFd>,
     way: Way,
     is_published: bool,
-    /// Whether it is locked, for this process alone; not every file system has locks.
+    /// Result of locking the file exclusively. Not every file system has locks.
     pub locked: Result<(), Errno>,
 }
 
 impl<'place> New<'place> {
-    /// An empty file. `None` if there is something of its name. What cannot be had in one way is tried in
-    /// the other.
+    /// Makes an empty file. Returns `None` if the name exists. If a file cannot be made without a name, `way` changes
+    /// and the file is made under its name.
     ///
     /// # Errors
     ///
-    /// If there is no file to be had in the folder.
+    /// If no file can be made in the folder.
     pub fn file_in(place: &'place Place, way: &mut Way) -> Result<Option<New<'place>>, MakeError> {
         let made = |file: OwnedFd, way: Way| New {
             place,
@@ -56,8 +56,8 @@ impl<'place> New<'place> {
         if *way == Way::Unnamed {
             match openat(&place.folder, ".", flags | OFlags::TMPFILE, mode) {
                 Ok(file) => return Ok(Some(made(file, *way))),
-                // Kernels and file systems say in various ways that they cannot. If it was something
-                // else, the other way fails by it too, and says so.
+                // Kernels and file systems report a lack of support by various errors. If the error had another cause,
+                // the second way fails by the same cause and reports it.
                 Err(_) => *way = Way::Named,
             }
         }
@@ -65,7 +65,7 @@ impl<'place> New<'place> {
         match openat(&place.folder, &place.name, flags, mode) {
             Ok(file) => {
                 let new = made(file, *way);
-                // Somebody else may have been quicker to lock it, and has it then.
+                // Another server may have locked the file first, and serves it then.
                 let is_ours = new.locked != Err(Errno::WOULDBLOCK) && new.has_its_name();
                 Ok(is_ours.then_some(new))
             }
@@ -84,8 +84,8 @@ impl<'place> New<'place> {
         matches!((found, fstat(&self.file)), (Ok(found), Ok(ours)) if same_file(&found, &ours))
     }
 
-    /// Gives the file its name, if it does not have it. `false` if there is something of that name, or if it
-    /// takes another `way`: then everything has to be looked at again.
+    /// Gives the file its name, if it does not have it yet. Returns false if the name exists, or if the file has to be
+    /// made by another `way`. The caller then has to examine everything again.
     pub fn publish(mut self, way: &mut Way) -> bool {
         self.is_published = self.way == Way::Named || self.link(way);
         self.is_published
@@ -96,15 +96,15 @@ impl<'place> New<'place> {
         let by_handle = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let linked = linkat(CWD, by_handle, folder, name, AtFlags::SYMLINK_FOLLOW);
         let linked = match linked {
-            // Without /proc there is a way that old kernels have for root alone.
+            // Without /proc, the file can be linked by its descriptor, which old kernels allow only to root.
             Err(Errno::NOENT) => linkat(&self.file, "", folder, name, AtFlags::EMPTY_PATH),
             linked => linked,
         };
         match linked {
-            // A server of files that was asked twice has done it the first time.
+            // A file server that got the request twice has made the link the first time.
             Ok(()) | Err(Errno::EXIST) if self.has_its_name() => true,
             Err(Errno::EXIST) => false,
-            // What is there now, if anything, is whole, and whoever locks it has it.
+            // If a file has the name now, the file is complete, and the server that locks it first serves it.
             Ok(()) | Err(_) => {
                 *way = Way::Named;
                 false
@@ -118,17 +118,17 @@ impl Drop for New<'_> {
         let is_left = self.way == Way::Named && !self.is_published && self.locked.is_ok();
         let holds_nothing = || fstat(&self.file).is_ok_and(|ours| ours.st_blocks == 0);
         if is_left && self.has_its_name() && holds_nothing() {
-            // Nothing is lost if it stays.
+            // A failure is harmless, as the file is empty.
             let _ = unlinkat(&self.place.folder, &self.place.name, AtFlags::empty());
         }
     }
 }
 
-/// Sets the size of a file, with holes, and syncs it.
+/// Sets the size of a file, without allocating blocks, and syncs the file.
 ///
 /// # Errors
 ///
-/// If it cannot be so large.
+/// If the file cannot have this size.
 pub(crate) fn set_size(path: &Path, file: &OwnedFd, bytes: u64) -> Result<(), MakeError> {
     may_have_size(path, bytes)?;
     match ftruncate(file, bytes).and_then(|()| fsync(file)) {
@@ -141,12 +141,12 @@ pub(crate) fn set_size(path: &Path, file: &OwnedFd, bytes: u64) -> Result<(), Ma
     }
 }
 
-/// Checks that this process may make so large a file. Beyond its limit the kernel does not refuse:
-/// it ends the process.
+/// Checks that this process may make a file of this size. Beyond the limit the kernel ends the process instead of
+/// returning an error.
 ///
 /// # Errors
 ///
-/// If not.
+/// If the size is above the process's limit.
 pub(crate) fn may_have_size(path: &Path, bytes: u64) -> Result<(), MakeError> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < bytes => Err(MakeError::Limit {

@@ -13,29 +13,29 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Folders under which no file is made: a disk's name that was mistyped would become one.
+/// Folders under which no file is made. Otherwise a mistyped device name would create a file there.
 const FORBIDDEN: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 /// linux/magic.h, which rustix does not have.
 const SYSFS_MAGIC: FsWord = 0x6265_6572;
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// A folder in which a file may be made, and the file's name in it. It stays the same folder if its
-/// path changes.
+/// A folder in which a file may be made, and the file's name in the folder. The value refers to the same folder even if
+/// the folder's path changes.
 pub(crate) struct Place {
     pub path: PathBuf,
     pub name: OsString,
-    /// Good for finding things in it, not for reading it.
+    /// Handle of the folder (`O_PATH`), for looking up names but not for listing them.
     pub folder: OwnedFd,
     folder_path: PathBuf,
 }
 
 impl Place {
-    /// Where a file would be made.
+    /// Returns the place in which a file would be made.
     ///
     /// # Errors
     ///
-    /// If it could not be, or must not be there.
+    /// If no file can or may be made there.
     pub fn of(path: &Path) -> Result<Place, MakeError> {
         let (folder_path, name) = split(path).ok_or_else(|| MakeError::Name {
             path: path.to_owned(),
@@ -74,7 +74,7 @@ impl Place {
         })
     }
 
-    /// The folder without links.
+    /// Returns the path of the folder without symbolic links.
     fn real_folder(&self) -> PathBuf {
         let link = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
         match readlink(link, Vec::new()) {
@@ -90,7 +90,7 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// If not.
+    /// If permissions deny it.
     pub fn may_write(&self) -> Result<(), MakeError> {
         let access = Access::WRITE_OK | Access::EXEC_OK;
         accessat(&self.folder, ".", access, AtFlags::EACCESS).map_err(|errno| MakeError::Folder {
@@ -100,11 +100,11 @@ impl Place {
     }
 }
 
-/// Sees to it that a file that was given its name still has it after a crash of the machine.
+/// Syncs the name of a new file, so that the file still has the name after a crash of the machine.
 ///
 /// # Errors
 ///
-/// If that cannot be.
+/// If the folder cannot be opened or synced.
 pub(crate) fn keep_name(path: &Path) -> Result<(), MakeError> {
     let (folder, _) = split(path).ok_or_else(|| MakeError::Name {
         path: path.to_owned(),
@@ -117,8 +117,8 @@ pub(crate) fn keep_name(path: &Path) -> Result<(), MakeError> {
     })
 }
 
-/// Like [`keep_name`], for a file that existed: a server that was killed may have made it and had
-/// no time to sync its name. A failure is logged and does not stop the server.
+/// Syncs the name of an existing file, like [`keep_name`]. A server may have made the file and been killed before it
+/// could sync the name. A failure is logged and does not stop the server.
 pub(crate) fn keep_found_name(path: &Path) {
     let real = fs::canonicalize(path);
     if let Err(error) = keep_name(real.as_deref().unwrap_or(path)) {
@@ -127,15 +127,15 @@ pub(crate) fn keep_found_name(path: &Path) {
     }
 }
 
-/// Checks that a missing file may be made that is surely wanted: a log, not a disk. It may be
-/// behind links that lead nowhere yet.
+/// Checks that a missing file may be made which the user surely wants, such as a log. Unlike a disk's file, the file
+/// may be the target of symbolic links.
 ///
 /// # Errors
 ///
-/// If it would be under `/dev`, `/proc` or `/sys`, or its folder cannot be had.
+/// If the file would be under `/dev`, `/proc` or `/sys`, or if its folder cannot be opened.
 pub fn may_make(path: &Path) -> Result<(), MakeError> {
     let mut path = path.to_owned();
-    // As many links as the kernel follows.
+    // The kernel follows at most 40 links.
     for _ in 0..40 {
         let to = match Place::of(&path) {
             Err(MakeError::Link { to, .. }) => to,
@@ -151,8 +151,8 @@ pub fn may_make(path: &Path) -> Result<(), MakeError> {
     })
 }
 
-/// The folder and the name of a file. As the kernel takes them: `Path` would overlook a last `/` or `.`,
-/// which make it a folder's.
+/// Splits a path into folder and file name as the kernel does. `Path` would ignore a last `/` or `.`, which make the
+/// path a folder's.
 fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     let bytes = path.as_os_str().as_bytes();
     let (folder, name) = match bytes.iter().rposition(|byte| *byte == b'/') {
@@ -169,17 +169,17 @@ fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     })
 }
 
-/// Under which of the folders that are not for files this one is.
+/// Returns the forbidden folder that contains `folder`, if there is one.
 fn forbidden(real: &Path, folder: &OwnedFd) -> Option<&'static str> {
     let root = FORBIDDEN.into_iter().find(|root| real.starts_with(root));
     if root.is_some() {
         return root;
     }
-    // They may be mounted elsewhere as well.
+    // The forbidden file systems may be mounted at other places as well.
     match fstatfs(folder).ok()?.f_type {
         PROC_SUPER_MAGIC => Some("/proc"),
         SYSFS_MAGIC => Some("/sys"),
-        // The kernel says of both devtmpfs and tmpfs that it is tmpfs.
+        // The kernel reports devtmpfs as tmpfs.
         TMPFS_MAGIC => {
             let device = fstat(folder).ok()?.st_dev;
             let is_dev = stat("/dev").is_ok_and(|dev| dev.st_dev == device);

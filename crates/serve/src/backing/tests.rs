@@ -1,4 +1,4 @@
-//! Names and files, one at a time; servers that race for them are in the tests of what opens them.
+//! Tests of names and files with one server at a time. Racing servers are in the tests of the modules that open files.
 
 use super::*;
 use headtime_testkit::Folder;
@@ -20,7 +20,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A file that is made as disks' are.
+/// Makes a file as for a disk.
 fn make(path: &Path, mut way: Way) -> Claim {
     let place = Place::of(path).expect("a place");
     let new = New::file_in(&place, &mut way).expect("may be made");
@@ -68,7 +68,7 @@ fn what_is_second_or_is_not_published_leaves_nothing() {
         drop(new().expect("nothing is there"));
         assert_eq!(names(&folder), [""; 0], "{way:?}");
         let first = match way {
-            // The second is quicker with its name.
+            // The second file gets the name first.
             Way::Unnamed => {
                 let first = new().expect("nothing is there");
                 let second = make(&path, way);
@@ -86,7 +86,7 @@ fn what_is_second_or_is_not_published_leaves_nothing() {
     }
 }
 
-/// What takes its place, or is written by who asks for no lock, is nobody's to remove.
+/// A file that takes the new file's place, or that another program has written to without a lock, is not removed.
 #[test]
 fn what_is_not_published_goes_only_if_it_is_what_was_made() {
     let folder = Folder::new();
@@ -143,7 +143,7 @@ fn a_file_of_which_the_name_is_taken_away_is_lost() {
     file.set_len(BYTES).expect("grows");
     assert_eq!(claim.check(), Ok(()));
 
-    // By a link to it, it is there as well as by its name.
+    // The claim also holds if a link at the name leads to the file.
     fs::rename(&path, &other).expect("moves");
     symlink(&other, &path).expect("links");
     assert_eq!(claim.check(), Ok(()));
@@ -169,7 +169,7 @@ fn a_file_is_removed_by_who_made_it_while_it_is_empty_and_named() {
     let made = || Arc::new(make(&path, Way::Unnamed));
     assert!(removed(&made()));
 
-    // Somebody has removed it, and another server has made one there.
+    // The file was removed, and another server has made a new file at the path.
     let first = made();
     fs::remove_file(&path).expect("is there");
     assert!(!path.exists());
@@ -177,7 +177,7 @@ fn a_file_is_removed_by_who_made_it_while_it_is_empty_and_named() {
     let second = made();
     assert!(!removed(&first), "it is another's");
     assert_eq!(second.check(), Ok(()));
-    // It was moved, and there is a link to it.
+    // The file was moved, and a link at the path leads to it.
     fs::rename(&path, &other).expect("moves");
     symlink(&other, &path).expect("links");
     assert!(!removed(&second), "that is no name of its own");
@@ -190,14 +190,14 @@ fn a_file_is_removed_by_who_made_it_while_it_is_empty_and_named() {
     file.set_len(0).expect("shrinks");
     assert!(removed(&second));
 
-    // Without the device nobody has it locked.
+    // Once the device is dropped, the file is no longer locked.
     let third = made();
     let weak = Made::among([&third]);
     drop(third);
     weak.remove();
     assert!(path.exists());
 
-    // What was there is not removed, nor what could not be locked.
+    // A file that existed before is not removed. A file that could not be locked is not removed either.
     let file = Arc::new(OwnedFd::from(File::open(&path).expect("opens")));
     for claim in [
         Claim::found(&path, Arc::clone(&file), BYTES),
@@ -222,7 +222,7 @@ fn a_lock_on_a_file_without_its_name_is_worth_nothing() {
     let file = open();
     fs::remove_file(&path).expect("is there");
     assert_eq!(still_named(&path, &file), Ok(false));
-    // Not if it is one of its names that is left.
+    // The name counts as lost even if the file has another name left.
     fs::write(&path, "three").expect("writes");
     let file = open();
     linkat(CWD, &path, CWD, folder.join("link"), AtFlags::empty()).expect("links");
@@ -248,7 +248,7 @@ fn nothing_is_made_where_the_kernel_has_its_files() {
             refusal(format!("/{root}/sdz")),
             format!("/{root}/sdz is not there, and no file is made under /{root}")
         );
-        // By whatever way it leads there.
+        // A path through a symbolic link is refused, too.
         symlink(format!("/{root}"), folder.join(root)).expect("links");
         assert_eq!(
             refusal(folder.join(root).join("sdz")),
@@ -270,12 +270,12 @@ fn nothing_is_made_where_the_kernel_has_its_files() {
         );
     }
     assert!(refusal("/proc/self/sdz").contains("no file is made under /proc"));
-    // A folder that only begins like one of them is another.
+    // A folder whose name only begins like a forbidden folder is allowed.
     fs::create_dir(folder.join("devices")).expect("is made");
     assert!(Place::of(&folder.join("devices/sdz")).is_ok());
 }
 
-/// Mounted with a folder, and unmounted with it.
+/// A file system mounted on a folder, and unmounted when dropped.
 struct Mount(Folder);
 
 impl Mount {
@@ -314,7 +314,7 @@ fn nothing_is_made_in_the_kernels_file_systems_wherever_they_are_mounted() {
             "{refused}"
         );
     }
-    // What is said to be tmpfs is not always /dev's.
+    // A tmpfs other than /dev is allowed.
     if let Some(mount) = Mount::new(&["-t", "tmpfs", "tmpfs"]) {
         let path = mount.0.join("file");
         let claim = make(&path, Way::Unnamed);

@@ -3,7 +3,7 @@
 use crate::request::Cut;
 use headtime_units::{Bytes, Extent, Lba, Sectors};
 
-/// Bytes of a disk, one behind the other, that a client sees as 0 up to their number.
+/// Consecutive bytes of a disk that a client addresses from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     first: u64,
@@ -36,12 +36,12 @@ impl Addresses {
         }
     }
 
-    /// The part from byte `start` up to byte `end` of a whole disk, made of whole sectors. A part that ends with the disk
-    /// has the disk's last sector as it is.
+    /// Returns the part of a whole disk from byte `start` up to byte `end`. The part consists of whole sectors. Only
+    /// the disk's last sector may be short.
     ///
     /// # Errors
     ///
-    /// If these are not sectors of the disk.
+    /// If the bytes are not whole sectors of the disk.
     pub fn part(self, start: u64, end: u64) -> Result<Addresses, PartError> {
         let sector = u64::from(self.sector_bytes);
         if end > self.end {
@@ -76,8 +76,9 @@ impl Addresses {
         self.first + offset
     }
 
-    /// The sectors of the disk that bytes `offset` to `offset + len` lie on, and the cut of these sectors. The bytes are at
-    /// least one, and within [`Addresses::bytes`]. Behind the end of the disk there is nothing to keep.
+    /// Returns the sectors of the disk that contain bytes `offset` to `offset + len`, and the cut of these sectors.
+    /// `len` is at least 1, and the bytes lie within [`Addresses::bytes`]. If the bytes end with the disk, the cut has
+    /// no tail, since there is nothing to preserve after the disk's end.
     pub fn span(self, offset: u64, len: u64) -> (Extent, Cut) {
         let sector = u64::from(self.sector_bytes);
         let (start, end) = (self.on_disk(offset), self.on_disk(offset) + len);

@@ -1,4 +1,4 @@
-//! The log of a disk's events and decisions on its way to a file.
+//! Writes the log of a disk's events and decisions to a file.
 
 use headtime_engine::log::{Sink, Writer};
 use std::io::{self, ErrorKind, Write};
@@ -6,11 +6,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Writes a log on a thread of its own. If that is slower than the disk, the disk waits for it: a log
-/// with gaps could not be replayed. If nothing gets written for long, the log ends and the disk goes
-/// on.
+/// Writes a log on a thread of its own. If the log is slower than the disk, the disk waits, because a log with gaps
+/// could not be replayed. If nothing gets written for long, the log ends and the disk goes on.
 pub(super) struct LogThread {
-    /// None once it has ended.
+    /// Channel to the log's thread; `None` once the log has ended.
     pieces: Option<SyncSender<String>>,
     written: Receiver<String>,
     thread: Option<JoinHandle<io::Result<()>>>,
@@ -19,10 +18,10 @@ pub(super) struct LogThread {
 }
 
 impl LogThread {
-    /// So many pieces may wait to be written.
+    /// Number of pieces that may wait to be written.
     const AHEAD: usize = 64;
-    /// How long the disk waits for a piece to be written. A file system may be slow, but a pipe that
-    /// nobody reads, or a file on a disk that waits for this one, would be waited for for ever.
+    /// Longest time for which the disk waits for a piece to be written. A slow file system needs patience. The bound is
+    /// for a pipe without a reader, and for a file on a disk that itself waits for this disk.
     const PATIENCE: Duration = Duration::from_secs(10);
 
     pub fn start(sink: Box<dyn Write + Send>) -> io::Result<LogThread> {
@@ -57,7 +56,7 @@ impl LogThread {
         })
     }
 
-    /// What has been handed on is written if that can be yet; nothing follows it.
+    /// Ends the log. Pieces that were handed on may still be written, but no piece follows them.
     fn give_up(&mut self) {
         tracing::error!("the log ends here: {}", self.stuck());
         self.given_up = true;
@@ -76,14 +75,14 @@ impl LogThread {
     ///
     /// # Errors
     ///
-    /// If it could not be written, or is not being written: then its thread is left behind.
+    /// If the log could not be written. If writing makes no progress, the log's thread is left running.
     pub fn finish(mut self) -> io::Result<()> {
         self.pieces = None;
         while !self.given_up {
             match self.written.recv_timeout(self.patience) {
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) => self.give_up(),
-                // It has ended, or is about to: what follows takes no time.
+                // The thread has ended or is about to end, so the join below takes no time.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -104,7 +103,8 @@ impl Sink for LogThread {
         let mut spare = self.written.try_recv().ok();
         let mut sent = pieces.try_send(std::mem::take(piece));
         while let Err(TrySendError::Full(piece)) = sent {
-            // Room comes when a piece has been written, or has been before and not been noticed.
+            // The queue has room once a piece has been written. The piece may also have been written before and not
+            // been noticed.
             match self.written.recv_timeout(self.patience) {
                 Ok(written) => {
                     spare = Some(written);
@@ -114,7 +114,7 @@ impl Sink for LogThread {
                     self.give_up();
                     break;
                 }
-                // Its thread has panicked, which shows in the end.
+                // The log's thread has panicked. The panic is reported when the log is finished.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -131,7 +131,8 @@ mod tests {
     /// Longer than any test.
     const AGES: Duration = Duration::from_secs(3600);
 
-    /// Takes so much at a time as it is told to; waits for that, and fails when nobody is left to tell.
+    /// Sink that takes the number of bytes that the test sends. Waits for each number, and fails once the test has
+    /// dropped the sender.
     struct Told {
         told: Receiver<usize>,
         taken: Arc<Mutex<Vec<u8>>>,
@@ -161,7 +162,7 @@ mod tests {
         (log, tell, taken)
     }
 
-    /// Writes more than can wait, a number in each piece.
+    /// Hands on one piece for each number of the range.
     fn fill(log: &mut LogThread, pieces: std::ops::Range<usize>) {
         for number in pieces {
             let mut piece = format!("{number} ");
@@ -191,7 +192,7 @@ mod tests {
     fn a_log_that_is_taken_in_bits_is_waited_for_and_whole() {
         let (mut log, tell, taken) = log(AGES);
         let slow = std::thread::spawn(move || {
-            // Until it has ended.
+            // Sending fails once the log's thread has ended.
             while tell.send(3).is_ok() {
                 std::thread::yield_now();
             }
@@ -214,17 +215,17 @@ mod tests {
         assert_eq!(log.finish().unwrap_err().kind(), ErrorKind::Other);
     }
 
-    /// What was handed on before it was given up on is written if it can be; what follows would leave a
-    /// gap.
+    /// Pieces that were handed on before the log was given up on are written if possible. Later pieces are dropped, as
+    /// they would leave a gap.
     #[test]
     fn a_log_that_was_given_up_on_has_no_gap() {
         let (mut log, tell, taken) = log(Duration::from_millis(20));
         fill(&mut log, 0..10 * LogThread::AHEAD);
-        // The thread may have come to its end before the last of them.
+        // The thread may end before it has received every number.
         while tell.send(usize::MAX).is_ok() {
             std::thread::yield_now();
         }
-        // The thread ends when it has taken the last of them.
+        // The thread ends when it has taken the last piece.
         let thread = log.thread.take().unwrap();
         thread.join().unwrap().unwrap();
         let taken = String::from_utf8(taken.lock().unwrap().clone()).unwrap();
@@ -232,7 +233,7 @@ mod tests {
         (0..10 * LogThread::AHEAD).for_each(|number| whole.push_str(&format!("{number} ")));
         assert!(whole.starts_with(&taken), "{taken}");
         let numbers = taken.split_terminator(' ').count();
-        // One more if the thread has taken the first off the queue before that was full.
+        // There is one piece more if the thread took the first piece off the queue before the queue was full.
         assert!(
             (LogThread::AHEAD..=LogThread::AHEAD + 1).contains(&numbers),
             "{taken}"

@@ -1,4 +1,4 @@
-//! How a disk is to be run, and why it cannot be started.
+//! Options of a disk, and the reasons why a disk cannot be started.
 
 use crate::device::Device;
 use crate::goals::feed::Feed;
@@ -11,68 +11,70 @@ use headtime_units::Nanos;
 use std::fmt;
 use std::io;
 
-/// Makes a scheduler for each lane, on the thread that they will live on.
+/// Makes a scheduler for a lane. Called on the disk's thread, on which the scheduler runs.
 pub type BuildScheduler = Box<dyn FnMut() -> Box<dyn Scheduler> + Send>;
 
-/// Makes the gate of a member and the schedulers of its lanes after the first, on the thread that they will live on.
+/// Makes the gate of a member and the schedulers of the gate's lanes after the first. Called on the disk's thread.
 pub type BuildGate = Box<dyn FnMut(Member) -> Gated + Send>;
 
-/// Makes the job in the background of a member, if it has one, on the thread that the job will live on.
+/// Makes the background job of a member, if the member has one. Called on the disk's thread.
 pub type BuildJob = Box<dyn FnMut(Member) -> Option<Box<dyn Background>> + Send>;
 
-/// Makes a job in the background, on the thread that it will live on.
+/// Makes a background job. Called on the disk's thread.
 pub type MakeJob = Box<dyn FnOnce() -> Box<dyn Background> + Send>;
 
-/// The devices of a volume, one for each member, and where its sectors lie.
+/// The devices of a volume, one for each member, and the map of the volume's sectors.
 pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
 
-/// The devices of a disk, and where its sectors lie if it has several.
+/// The devices of a disk, and the map of the disk's sectors if it has several devices.
 pub(super) type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
-/// How a disk is to be run.
+/// Options of a disk.
 pub struct Options {
-    /// Its name, for messages.
+    /// Name of the disk, for messages.
     pub name: String,
-    /// The time, the same for all disks of a server.
+    /// Clock, the same for all disks of a server.
     pub clock: Clock,
-    /// Depth and merging, in bytes: whoever does not open the device does not know its sectors.
+    /// Depth and merging. Lengths are in bytes, because the sector size is known only once the device is open.
     pub engine: EngineSpec,
-    /// The text of the scheduler, and how it is made.
+    /// Text and builder of the scheduler. In a volume, the first member's.
     pub scheduler: (String, BuildScheduler),
-    /// The gate of each member in place of the one that `engine` names.
+    /// Builder of each member's gate. If `None`, each member gets the gate named by `engine`.
     pub gate: Option<BuildGate>,
-    /// Who asks for what goes with staged requests, for each member. A request of such a job is at most as large as a
-    /// buffer ([`BUFFER_BYTES_MAX`](crate::buffer::BUFFER_BYTES_MAX)).
+    /// Builder of each member's background job, whose requests go along with staged requests. A request of the job is
+    /// at most as large as a buffer ([`BUFFER_BYTES_MAX`](crate::buffer::BUFFER_BYTES_MAX)).
     pub background: Option<BuildJob>,
-    /// Coordinator of the members of a volume; none if `None`.
+    /// Coordinator of the members of a volume.
     pub conductor: Option<Box<dyn Conductor + Send>>,
-    /// Receives a note of each request and of its end; none if `None`.
+    /// Feed that is notified of each request, except for real-time requests, and of its end.
     pub feed: Option<Feed>,
-    /// When to give up on a command; never if `None`.
+    /// Time after which a command is given up on; `None` to wait without a bound.
     pub timeout: Option<Nanos>,
-    /// How many exports there are, 1 or more: origins of requests are numbered below this, which
+    /// Number of exports, 1 or more. The export number of each request must be lower, which
     /// [`Disk::submit`](super::Disk::submit) asserts.
     pub exports: u16,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
-    /// What the log says of the run before it begins. A setting `sector_bytes` becomes the device's.
+    /// Settings of the run, for the beginning of the log. The value of `sector_bytes` is replaced by the device's.
     pub log_settings: Vec<(String, String)>,
-    /// Requests that front ends may hand over before the disk's thread has taken them.
+    /// Length of the queue, in requests that the disk's thread has not taken yet.
     pub queue: usize,
-    /// Requests that may be unfinished before no more are taken from the queue, 1 or more.
+    /// Largest number of unfinished requests, 1 or more. At this number, the thread takes no more requests from the
+    /// queue.
     pub unfinished: usize,
-    /// Whether the thread asks to be put ahead of ordinary ones, if its device lives in model time.
+    /// True if the thread asks for real-time priority when a device lives in model time.
     pub real_time: bool,
-    /// Assumed drive, to estimate where the arm's time goes. For a volume it is the first member's drive. There is no
-    /// estimate if `None`, or if the device itself knows.
+    /// Assumed drive, to estimate how the arm spends its time. For a volume, the first member's drive. There is no
+    /// estimate if this is `None`, or if the device itself reports the arm's time.
     pub estimate: Option<Profile>,
-    /// Whether to check the promises of the engines all along; slow, and a broken one ends the thread.
+    /// True to check the promises of the engines after every event. The check is slow, and a broken promise ends the
+    /// thread.
     pub audit: bool,
 }
 
 impl Options {
-    /// A queue of 1024 before 4096 unfinished requests, one export, nothing in the background,
-    /// no timeout, no log, no estimate.
+    /// Options with a queue of 1024 requests, 4096 unfinished requests and one export. There is no background job, no
+    /// timeout, no log and no estimate.
     pub fn new(name: &str, clock: Clock, scheduler: (String, BuildScheduler)) -> Options {
         Options {
             name: name.to_owned(),
@@ -96,9 +98,9 @@ impl Options {
     }
 }
 
-/// How a member of a volume is to be run, after the first.
+/// Options of each member of a volume after the first.
 pub struct MemberOptions {
-    /// The text of the scheduler, and how it is made.
+    /// Text and builder of the member's scheduler.
     pub scheduler: (String, BuildScheduler),
     /// As [`Options::estimate`], for the member's device.
     pub estimate: Option<Profile>,
@@ -110,11 +112,11 @@ impl fmt::Debug for Options {
     }
 }
 
-/// Why a disk cannot be started.
+/// Reason why a disk cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The engine refuses its configuration.
+    /// The engine refuses the configuration.
     #[error("disk {name}: {error}")]
     Config {
         /// The disk.
@@ -137,9 +139,9 @@ pub enum StartError {
     Depth {
         /// The disk.
         name: String,
-        /// The engine's.
+        /// Depth of the engine.
         depth: u32,
-        /// The device's.
+        /// Depth of the device.
         device: u32,
     },
     /// The device cannot be opened.
@@ -150,7 +152,8 @@ pub enum StartError {
         /// The device's reason.
         error: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The devices of a volume differ in what all of them must have alike.
+    /// The number of devices or of schedulers differs from the number of the map's members, the devices' sector sizes
+    /// differ, or a device's last sector is short.
     #[error(
         "disk {name}: a volume of {members} members needs as many devices and schedulers, and devices whose sectors are of one size"
     )]

@@ -1,4 +1,4 @@
-//! What the handle of a disk and its thread share.
+//! State that the handle of a disk shares with the disk's thread.
 
 use super::cause::NotCleared;
 use super::options::{BuildScheduler, MakeJob};
@@ -18,29 +18,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Notify, oneshot};
 
-/// What can be told a disk beside requests.
+/// Order to a disk's thread, in contrast to a request.
 pub(super) enum Order {
-    /// One of the loop around the engines, which is made on the thread.
+    /// Gives an order to the loop around the engines. The order is made on the disk's thread.
     Core(Box<dyn FnOnce() -> engine::Order + Send>),
-    /// Another scheduler for all lanes.
+    /// Swaps the scheduler of a member, in all lanes.
     Scheduler(Member, String, BuildScheduler),
-    /// Another gate, by its text.
+    /// Swaps the gate of a member. The text names the gate in reports.
     Gate(Member, String, Box<dyn FnOnce() -> Box<dyn Gate> + Send>),
-    /// Another gate, by its name, which fits the engine.
+    /// Puts the named gate in force, which is known to fit the engine.
     NamedGate(Member, GateSpec),
-    /// What is in a lane into another one, if there are these lanes.
+    /// Moves the requests of the first lane to the second, if the member has both lanes.
     Drain(Member, Lane, Lane),
-    /// For the devices of these members, at the same time.
+    /// Controls the devices of these members at the same time.
     Device(
         Range<u16>,
         Control,
         oneshot::Sender<Result<Sectors, ControlError>>,
     ),
-    /// Another job in the background, in place of the one that did.
+    /// Replaces the background job of a member.
     Job(Member, MakeJob),
-    /// The job of a member ends.
+    /// Ends the background job of a member.
     EndJob(Member),
-    /// Jobs are to be asked again.
+    /// Asks the background jobs again whether they have requests.
     AskJobs,
     ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
@@ -56,37 +56,37 @@ pub(super) struct Shared {
     pub bytes: u64,
     pub allocation: Option<Arc<dyn Allocation>>,
     pub discards_to_zeroes: bool,
-    /// Files that were made for it.
+    /// Files that were made for the disk.
     pub made: Vec<Made>,
     pub exports: u16,
-    /// What each engine may do.
+    /// Configuration of each engine.
     pub config: Config,
-    /// Sectors of the device of each member.
+    /// Capacity of each member's device.
     pub members: Vec<Sectors>,
     pub queue: ArrayQueue<Submission>,
-    /// Room in the queue, after it was full.
+    /// Notifies front ends that a full queue has room again.
     pub room: Notify,
     pub was_full: AtomicBool,
     pub orders: Mutex<Vec<Order>>,
     pub ordered: AtomicBool,
-    /// The thread sleeps, or is about to: it has to be rung for.
+    /// True if the thread sleeps or is about to sleep. A front end then has to ring the doorbell.
     pub asleep: AtomicBool,
     pub doorbell: OwnedFd,
-    /// No more requests are taken.
+    /// True once no more requests are taken.
     pub stopped: AtomicBool,
-    /// The thread has ended: whatever still comes has to be answered by who brings it.
+    /// True once the thread has ended. A front end that submits a request then has to answer the request itself.
     pub closed: AtomicBool,
-    /// Writes are refused because something failed.
+    /// True if writes are refused because of a failure.
     pub failed: AtomicBool,
-    /// Files that were made for it have been removed again.
+    /// True if the server has removed the files that were made for the disk.
     pub given_up: AtomicBool,
-    /// The thread has ended by a bug.
+    /// True if a bug has ended the thread.
     pub broken: AtomicBool,
     pub thread: Mutex<Option<std::thread::JoinHandle<io::Result<()>>>>,
 }
 
 impl Shared {
-    /// The thread ends: nobody is to wait for it any more.
+    /// Marks the disk as stopped, drops the orders and answers the requests in the queue. Called when the thread ends.
     pub fn close(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         let mut orders = lock(&self.orders);
@@ -97,7 +97,7 @@ impl Shared {
         self.room.notify_waiters();
     }
 
-    /// Answers the requests that the thread has not taken before it ended.
+    /// Answers the requests that the ended thread has left in the queue.
     pub fn turn_away(&self) {
         let kind = match self.broken.load(Ordering::SeqCst) {
             true => Kind::Device,
@@ -114,7 +114,8 @@ impl Shared {
     }
 }
 
-/// A lock that a panic elsewhere does not spoil: what it guards is whole between statements.
+/// Locks a mutex even if another thread panicked while holding it. The guarded data are consistent after every
+/// statement.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! The thread of a disk: the engine's loop in real time.
 //!
-//! Whatever is due next is handled at the time at which it was due, as in simulation. For a device in model time
-//! that is what keeps lateness from adding up, as the next command starts when the one before ended and not when
-//! this thread noticed.
+//! The thread handles each event at the time at which the event was due, as in simulation. With a device in model time,
+//! lateness therefore does not add up. The next command starts when the one before ended, and not when the thread
+//! noticed the end.
 
 mod bug;
 mod latch;
@@ -27,22 +27,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
-/// How long before a precise wake the thread stops sleeping and spins, with and without being ahead
-/// of ordinary threads: a sleeper that has to compete is woken later.
+/// Time before a precise wake at which the thread stops sleeping and spins: with real-time priority, and without. A
+/// thread that has to compete for the processor is woken later.
 const SPIN_REAL_TIME: Nanos = Nanos::from_micros(150);
 const SPIN: Nanos = Nanos::from_micros(300);
 
-/// Completions of one round after which whoever gets them is woken, so that the first need not wait
-/// for the last.
+/// Completions of one round after which the front ends are woken. Without this bound the first client would wait for
+/// the last.
 const ROUND: u32 = 32;
 
-/// After so many events it is looked for orders, though there may be more events.
+/// Number of events after which the thread looks for orders, even if more events are due.
 const ORDERS_EVERY: u32 = 1024;
 
-/// For so many events one reading of the clock says what is due: reading it costs a tenth of what an event does.
+/// Number of events that are handled by one reading of the clock. A reading costs a tenth of an event.
 const CLOCK_EVERY: u32 = 8;
 
-/// Events reach the thread that writes the log after this time at most, or when they fill a piece. A killed server loses no more events.
+/// Longest time until events reach the thread that writes the log. Events that fill a piece go at once. A killed server
+/// loses only the events of this time.
 const LOG_EVERY: Nanos = Nanos::from_millis(5);
 
 pub(super) fn main<E>(
@@ -58,7 +59,7 @@ where
     match Thread::start(options, others, open, doorbell) {
         Ok(mut thread) => {
             let shared = Arc::clone(&thread.live.shared);
-            // Whoever started it waits for it.
+            // The starter of the disk waits for this message.
             let _ = started.send(Ok(Arc::clone(&shared)));
             let _closing = Closing(shared);
             thread.run_to_the_end()
@@ -70,7 +71,7 @@ where
     }
 }
 
-/// Sees to it that nobody waits for a thread that has ended, however it did.
+/// Closes the disk when the thread ends for any reason, so that no client waits for an ended thread.
 struct Closing(Arc<Shared>);
 
 impl Drop for Closing {
@@ -82,33 +83,33 @@ impl Drop for Closing {
 struct Thread {
     core: Core<LogThread>,
     live: Live,
-    /// By member.
+    /// Schedulers and gates in force, by member.
     chosen: Vec<Chosen>,
     log_flushed: Time,
     steps: u32,
     spin: Nanos,
 }
 
-/// What a member has in force: the texts that name it, and how more schedulers are made.
+/// Scheduler and gate in force at a member: the texts that name them, and a builder of more schedulers.
 struct Chosen {
     scheduler: String,
     build: BuildScheduler,
     gate: String,
-    /// Waits of schedulers that were swapped out.
+    /// Waits of the schedulers that were swapped out.
     waits_before: WaitStats,
 }
 
-/// What came of looking for the next thing that is due.
+/// Result of looking for the next event that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Done,
-    /// It is due after the reading of the clock.
+    /// The next event is due after the reading of the clock.
     Later,
-    /// Nothing is due at any time that is known.
+    /// No next event is known.
     Nothing,
 }
 
-/// Who asks for the flush that ends a disk: no front end.
+/// Client of the flush that ends a disk. Ignores the completion, since no front end has asked for that flush.
 #[derive(Debug)]
 struct Nobody;
 
@@ -121,7 +122,7 @@ impl Thread {
         let (mut real, mut events) = (self.live.clock.now(), 0);
         loop {
             self.steps = self.steps.wrapping_add(1);
-            // Whoever keeps the thread busy must not keep it from being told to stop.
+            // Clients that keep the thread busy must not keep an order to stop from the thread.
             let looks = !self.steps.is_multiple_of(ORDERS_EVERY);
             let mut step = match looks && events < CLOCK_EVERY {
                 true => self.step(real),
@@ -164,7 +165,7 @@ impl Thread {
         }
     }
 
-    /// Handles the next thing that is due by `real`.
+    /// Handles the next event that is due by `real`.
     fn step(&mut self, real: Time) -> Progress {
         let Thread { core, live, .. } = self;
         live.fetch();
@@ -209,29 +210,29 @@ impl Thread {
     }
 
     fn end(&mut self, flushed: Result<(), Failure>) -> io::Result<()> {
-        // Data that are lost matter more than a log that is.
+        // The result of the flush is reported first, because lost data matter more than a lost log.
         let log = self.core.take_log();
         let log = log.map_or(Ok(()), |log| log.finish().finish());
         flushed.map_err(io::Error::other)?;
         log.map_err(|error| io::Error::new(error.kind(), format!("the log: {error}")))
     }
 
-    /// Waits for the next thing.
+    /// Waits for the next event.
     fn rest(&mut self, real: Time) {
         let mut until = Time::NEVER;
         if let Some(log) = self.core.log()
             && log.has_news()
         {
             until = self.log_flushed + LOG_EVERY;
-            // Nobody watches the clock for it.
+            // The log is not worth spinning for, so it is flushed at once if its time is that near.
             if until <= real + self.spin {
                 log.flush();
                 self.log_flushed = real;
                 until = Time::NEVER;
             }
         }
-        // A request may have come after the clock was read, and nobody rings for it again. A device in real time may
-        // name a time too at which to poll it.
+        // A request may have arrived after the clock was read, and its front end does not ring again. A device in real
+        // time may also name a time at which to poll it.
         let due = self.core.due(&self.live).at();
         let stations = self.live.stations.iter();
         let named = stations.filter_map(|station| station.device.next_event());
@@ -240,7 +241,7 @@ impl Thread {
         }
         let live = &self.live;
         if until != Time::NEVER && until <= real + self.spin {
-            // Near enough to watch the clock, and the queue.
+            // The time is too near for a sleep, so the thread watches the clock and the queue.
             while live.clock.now() < until && !live.has_next() {
                 std::hint::spin_loop();
             }
@@ -256,7 +257,7 @@ impl Thread {
             let stations = live.stations.iter();
             let ready = stations.filter_map(|station| station.device.ready_fd());
             let mut ready = ready.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // Interrupted or not, what is due is looked for.
+            // After an interrupted sleep the thread looks for due events as after any other, so the error is ignored.
             let sleep = |fds: &mut [PollFd<'_>]| {
                 let _ = rustix::event::poll(fds, timeout.as_ref());
                 !fds[0].revents().is_empty()
@@ -271,8 +272,8 @@ impl Thread {
                 }
             };
         }
-        // Whoever has to ring does so after having said it: the sound may come late, and a doorbell
-        // that is not read lets nobody sleep.
+        // A front end clears `asleep` and rings afterwards, so the ring may come after this thread has woken. A
+        // doorbell that has not been read would end every later sleep at once.
         rings |= !shared.asleep.swap(false, Ordering::SeqCst);
         if rings {
             let mut rung = [0; 8];
@@ -281,7 +282,8 @@ impl Thread {
     }
 }
 
-/// A disk's engine is not audited, unless a test wants it to be. Then what it finds is a bug.
+/// Panics if an audit found a broken promise of an engine, which is a bug. Engines are audited only with
+/// [`Options::audit`].
 fn kept(promises: Result<(), Broken>) {
     if let Err(broken) = promises {
         panic!("{broken}");

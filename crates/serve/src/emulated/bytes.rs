@@ -8,7 +8,7 @@ use headtime_sched::Op;
 use headtime_units::{Lba, Sectors};
 
 impl Emulated {
-    /// Puts the bytes of a write into the store, and what they replace where it can be had back.
+    /// Puts the bytes of a write into the store, and retains the bytes that they replace.
     pub(super) fn put(&mut self, parts: &Parts) -> Result<(), Failure> {
         let sector = self.geometry.sector_bytes;
         for part in parts {
@@ -31,8 +31,8 @@ impl Emulated {
         Ok(())
     }
 
-    /// Undoes a write: puts back what it replaced, up to the sector from which on it had not
-    /// replaced anything. There may be no space for the sectors behind.
+    /// Undoes a write by restoring the bytes that it replaced. If the write stopped early, `until` is the first sector
+    /// that it did not change. The later sectors are left alone, because the store may have no space for them.
     pub(super) fn take_back(&mut self, parts: &Parts, until: Option<Lba>) {
         let sector = self.geometry.sector_bytes;
         for part in parts.iter().filter(|part| part.has_bytes()) {
@@ -43,15 +43,14 @@ impl Emulated {
                 let old = &old[..old.len().min(there as usize)];
                 let offset = lba.get() * u64::from(sector);
                 if let Err(WriteError { errno, .. }) = self.store.write(offset, old) {
-                    // The write failed, or was given up on: as far as anybody was told, it may have
-                    // happened.
+                    // The write failed or was given up on. Its client has to expect that the write may have happened.
                     tracing::warn!(sector = %lba, "a write could not be taken back: {errno}");
                 }
             });
         }
     }
 
-    /// Does what remains to be done with the store when a command completes.
+    /// Applies a completed command to the store: fills the buffers of a read, and discards or zeroes sectors.
     pub(super) fn settle(&mut self, op: Op, parts: &mut Parts) -> Result<(), Failure> {
         let sector = self.geometry.sector_bytes;
         for part in parts {

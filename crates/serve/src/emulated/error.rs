@@ -1,22 +1,22 @@
-//! Why a drive cannot be emulated.
+//! Reasons why a drive cannot be emulated.
 
 use crate::backing::MakeError;
 use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a drive cannot be emulated.
+/// Reasons why a drive cannot be emulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EmulateError {
-    /// The size is not that of whole sectors, or none.
+    /// The size is 0 or not a multiple of the sector size.
     #[error("a size of {size} bytes is not a whole number of sectors of {sector_bytes} bytes")]
     Size {
         size: u64,
         /// The drive's.
         sector_bytes: u32,
     },
-    /// The drive is smaller.
+    /// The drive is smaller than the size.
     #[error("a size of {size} bytes is more than the {capacity} bytes of drive {drive}")]
     Capacity {
         size: u64,
@@ -24,47 +24,47 @@ pub enum EmulateError {
         capacity: u64,
         drive: String,
     },
-    /// The kernel gives no memory.
+    /// The kernel refuses memory for the store.
     #[error("no memory for a store: {0}")]
     Memory(io::Error),
     /// A file of the store cannot be opened.
     #[error("{}: {error}", path.shown())]
     File { path: PathBuf, error: io::Error },
-    /// It is something else.
+    /// The path leads to something other than a regular file.
     #[error("{} is not a regular file", path.shown())]
     NotAFile { path: PathBuf },
-    /// Somebody else has it open as a store.
+    /// Another server has the file open.
     #[error("{} is in use by another server", path.shown())]
     Locked { path: PathBuf },
-    /// It is used for something else beside.
+    /// The file has another use, such as a loop device or a mount.
     #[error("{} is in use: {what}", path.shown())]
     InUse {
         path: PathBuf,
         what: crate::file::Use,
     },
-    /// It was made for another size.
+    /// The file was made for a store of another size.
     #[error("{} is a store of {found} bytes, not of {wanted}", path.shown())]
     OtherSize {
         path: PathBuf,
-        /// Its size, bytes.
+        /// Size of the file in bytes.
         found: u64,
-        /// What it would have, bytes.
+        /// Size that the file should have, in bytes.
         wanted: u64,
     },
-    /// There is one file more than the size needs.
+    /// There are more files than the size needs.
     #[error("{} belongs to a larger store; this one ends before it", path.shown())]
     Beyond { path: PathBuf },
-    /// Some of its files are there, and not all.
+    /// Some files of the store exist, but not all.
     #[error(
         "{} is there, but {}, which belongs to it, is not", holds.shown(), missing.shown()
     )]
     InPart {
-        /// One that is there.
+        /// A file that exists.
         holds: PathBuf,
-        /// One that is not, or is empty.
+        /// A file that is missing or empty.
         missing: PathBuf,
     },
-    /// Its files are not there, and are not made.
+    /// The files of the store are missing and cannot be made.
     #[error(transparent)]
     Make(#[from] MakeError),
     /// The file system has no locks.
@@ -74,10 +74,10 @@ pub enum EmulateError {
     )]
     NoLock {
         path: PathBuf,
-        /// What it says.
+        /// Error of locking the file.
         error: io::Error,
     },
-    /// There is no thread to be had.
+    /// The kernel refuses a thread.
     #[error("no thread for a store: {0}")]
     Thread(io::Error),
 }

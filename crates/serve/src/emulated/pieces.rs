@@ -1,9 +1,9 @@
-//! Finds or makes the files of a store, all of them or none.
+//! Finds or makes the files of a store. Either all of the files are made or none is.
 //!
-//! The first file is the lock of all: a server without it touches none of the others. If there are
-//! several, the first is made empty and gets its size after the others exist. So a store whose
-//! first file has its size is whole. If a killed server leaves a store half made, the next server
-//! that may make it completes it.
+//! The lock of the first file protects all files: a server without that lock touches no other file. If there are
+//! several files, the first is made empty and gets its size after the others exist. A store whose first file has its
+//! size is therefore complete. If a killed server leaves a store half made, the next server that may make the store
+//! completes it.
 
 use super::EmulateError;
 use crate::backing::{
@@ -18,33 +18,33 @@ use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The files of a store as they should be.
+/// Required files of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pieces<'a> {
-    /// The first one's; the others are beside it: `PATH.1` and so on.
+    /// Path of the first file. The other files are `PATH.1` and so on.
     pub path: &'a Path,
-    /// Of all together.
+    /// Bytes of all files together.
     pub bytes: u64,
-    /// Of every file but the last.
+    /// Bytes of every file but the last.
     pub file_bytes: u64,
-    /// Whether they are made if none is there.
+    /// True if the files are made when there is no store yet.
     pub create: bool,
 }
 
-/// What there is of a piece.
+/// State of an existing file.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     bytes: u64,
-    /// Whether anything was ever written to it.
+    /// True if the file has allocated blocks, so that it may hold data.
     holds: bool,
 }
 
-/// What the pieces that are there come to.
+/// Judgement of the existing files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// A store.
+    /// The files are a complete store.
     Whole,
-    /// None yet, and nothing that making one would spoil.
+    /// There is no store yet, and making the store destroys no data.
     ToMake,
 }
 
@@ -64,7 +64,7 @@ impl Pieces<'_> {
         starts.map(move |start| file_bytes.min(bytes - start))
     }
 
-    /// The files and their bytes.
+    /// Paths of the files, each with its size in bytes.
     fn all(&self) -> impl Iterator<Item = (PathBuf, u64)> {
         let lengths = Pieces::lengths(self.bytes, self.file_bytes);
         let numbered = (0..).zip(lengths);
@@ -103,7 +103,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// What there is, unlocked.
+    /// Returns the state of each file, without locking the files.
     fn look_at_all(&self) -> Result<Vec<Option<Found>>, EmulateError> {
         let one = |(path, _): (PathBuf, u64)| match stat(&path) {
             Ok(stat) => refuse_used(&path, &stat).map(|()| Some(Found::of(&stat))),
@@ -113,7 +113,7 @@ impl Pieces<'_> {
         self.all().map(one).collect()
     }
 
-    /// What the pieces come to.
+    /// Judges the files by their states.
     fn judge(&self, found: &[Option<Found>]) -> Result<Verdict, EmulateError> {
         for ((path, bytes), found) in self.all().zip(found) {
             if let Some(Found { bytes: found, .. }) = *found
@@ -143,7 +143,7 @@ impl Pieces<'_> {
                 None => Ok(Verdict::Whole),
             };
         }
-        // What was left half made has its size and holds nothing.
+        // A killed server that left the store half made has left files with a size but without data.
         let is_anothers = |found: &Option<Found>| {
             found.is_some_and(|found| found.bytes > 0 && (found.holds || !self.create))
         };
@@ -158,7 +158,8 @@ impl Pieces<'_> {
                 Err(MakeError::Empty { path, wanted }.into())
             }
             _ => {
-                // What is wrong with where it would be helps more than how to have it made there.
+                // If the place itself is unusable, its error helps the user more than the hint how to make a store
+                // there.
                 Place::of(self.path)?;
                 let path = self.path.to_owned();
                 let hint = Hint::Create(Bytes(self.bytes));
@@ -167,12 +168,12 @@ impl Pieces<'_> {
         }
     }
 
-    /// Opens the files for this process alone, or makes them.
+    /// Opens and locks the files for this process alone, or makes the files.
     ///
     /// # Errors
     ///
-    /// If they are no store, are in use, or are not there and not made. What was made for this is gone
-    /// again then.
+    /// If the files are no store, are in use, or are missing and cannot be made. Files that were made by this call are
+    /// removed again.
     pub fn open(&self) -> Result<Vec<Arc<Claim>>, EmulateError> {
         self.open_by(Way::default())
     }
@@ -184,7 +185,7 @@ impl Pieces<'_> {
             if matches!(is_open, Ok(true)) {
                 return Ok(claims.into_iter().flatten().collect());
             }
-            // The first one first: without it, what is left of the others is no store.
+            // The first file is removed first, because the others are no store without it.
             for claim in claims.into_iter().flatten() {
                 claim.remove();
             }
@@ -194,7 +195,8 @@ impl Pieces<'_> {
         Err(MakeError::Unsteady { path }.into())
     }
 
-    /// `false` if somebody else came between, and everything has to be looked at again.
+    /// Opens or makes the files. Returns false if another process interfered, so that all files have to be examined
+    /// again.
     fn open_into(
         &self,
         claims: &mut [Option<Arc<Claim>>],
@@ -204,7 +206,7 @@ impl Pieces<'_> {
         for (number, (path, bytes)) in self.all().enumerate() {
             match open_piece(&path, bytes, OFlags::RDWR)? {
                 OpenedPiece::Missing if number == 0 => {
-                    // What is wrong shows before anything is made.
+                    // Errors have to show before any file is made.
                     self.judge(&self.look_at_all()?)?;
                     let size = if claims.len() == 1 { bytes } else { 0 };
                     claims[0] = make(&path, size, bytes, way)?;
@@ -219,7 +221,7 @@ impl Pieces<'_> {
                 OpenedPiece::Missing => {}
                 OpenedPiece::Renamed => return Ok(false),
                 OpenedPiece::Found(claim) => {
-                    // Only now nobody changes it.
+                    // The state is read under the lock, since no other server changes the file from now on.
                     let stat = fstat(claim.file()).map_err(|errno| failed(&path, errno))?;
                     found[number] = Some(Found::of(&stat));
                     claims[number] = Some(Arc::new(claim));
@@ -254,7 +256,7 @@ impl Pieces<'_> {
             }
         }
         keep_name(self.path)?;
-        // From now on it is whole.
+        // The size of the first file makes the store complete.
         if let (Some(first), Some((path, bytes))) = (&claims[0], self.all().next()) {
             set_size(&path, first.file(), bytes)?;
         }
@@ -262,15 +264,15 @@ impl Pieces<'_> {
     }
 }
 
-/// Makes a piece of `size` bytes that is to have `bytes` in the end. `None` if somebody else has been
-/// quicker.
+/// Makes a file of `size` bytes that is to have `bytes` in the end. Returns `None` if another process has made the file
+/// first.
 fn make(
     path: &Path,
     size: u64,
     bytes: u64,
     way: &mut Way,
 ) -> Result<Option<Arc<Claim>>, EmulateError> {
-    // Also for what gets its size only when there are others.
+    // The final size is checked now, even if the file gets it later.
     may_have_size(path, bytes)?;
     let place = Place::of(path)?;
     let Some(new) = New::file_in(&place, way)? else {
@@ -283,16 +285,16 @@ fn make(
     Ok(published.then(|| Arc::new(Claim::made(path, file, bytes, true))))
 }
 
-/// What comes of looking for a piece.
+/// Result of opening a file of a store.
 enum OpenedPiece {
     Missing,
-    /// It is there, and locked.
+    /// The file exists and is locked.
     Found(Claim),
-    /// It lost its name before it was locked.
+    /// The name led to another file, or to none, by the time of the lock.
     Renamed,
 }
 
-/// Opens a piece for this process alone.
+/// Opens and locks a file for this process alone.
 fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<OpenedPiece, EmulateError> {
     let flags = access | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = match open(path, flags, Mode::empty()) {
@@ -326,8 +328,8 @@ fn open_piece(path: &Path, bytes: u64, access: OFlags) -> Result<OpenedPiece, Em
     )))
 }
 
-/// Refuses a file that a loop device or a mount uses, since a store would be written beneath them,
-/// and anything that is not a regular file.
+/// Refuses a path to anything but a regular file. Also refuses a file that a loop device or a mount uses, since the
+/// store would be written beneath that device or mount.
 fn refuse_used(path: &Path, stat: &Stat) -> Result<(), EmulateError> {
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(not_a_file(path));

@@ -1,18 +1,18 @@
-//! A table from the numbers of blocks to their places, without an order. It does not allocate once
-//! it has its size. The library's maps do not fit: a tree allocates its nodes, and the workspace
-//! forbids hashed maps, whose order differs from run to run.
+//! An unordered table from block numbers to their places in a vector. The table does not allocate once it has its size.
+//! The standard library's maps do not fit. A tree allocates its nodes, and the workspace forbids hash maps, whose order
+//! differs from run to run.
 
-/// Numbers and places, by open addressing with linear probing (Knuth, The Art of Computer
-/// Programming, vol. 3, 6.4, algorithms L and R).
+/// Hash table from numbers to places, by open addressing with linear probing (Knuth, The Art of Computer Programming,
+/// vol. 3, 6.4, algorithms L and R).
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// Number and place; a power of two of them, or none. At most half are taken.
+    /// Cells with number and place. The number of cells is 0 or a power of two. At most half are taken.
     cells: Vec<Option<(u64, u32)>>,
     taken: usize,
 }
 
 impl Places {
-    /// The place that a number has.
+    /// Returns the place of a number.
     pub fn get(&self, number: u64) -> Option<u32> {
         if self.cells.is_empty() {
             return None;
@@ -20,7 +20,7 @@ impl Places {
         self.cells[self.find(number)].map(|(_, place)| place)
     }
 
-    /// Gives a number a place, or another one.
+    /// Sets or changes the place of a number.
     pub fn set(&mut self, number: u64, place: u32) {
         if 2 * (self.taken + 1) > self.cells.len() {
             let larger = (2 * self.cells.len()).max(64);
@@ -35,7 +35,7 @@ impl Places {
         self.cells[at] = Some((number, place));
     }
 
-    /// A number has no place any more.
+    /// Removes a number.
     pub fn remove(&mut self, number: u64) {
         if self.cells.is_empty() {
             return;
@@ -45,7 +45,7 @@ impl Places {
             return;
         }
         self.taken -= 1;
-        // What was put further on because this was taken moves up.
+        // Entries that were put further on because this cell was taken move up.
         let mask = self.cells.len() - 1;
         let mut at = hole;
         loop {
@@ -61,20 +61,20 @@ impl Places {
         }
     }
 
-    /// No number has a place.
+    /// Removes all numbers.
     pub fn clear(&mut self) {
         self.cells.fill(None);
         self.taken = 0;
     }
 
-    /// The cell that a number is looked for in first: the upper bits of its product with an odd
-    /// number near the golden section of 2^64 (Knuth, 6.4).
+    /// Returns the first cell in which a number is looked for. The cell is the upper bits of the number's product with
+    /// an odd number near the golden section of 2^64 (Knuth, 6.4).
     fn home(&self, number: u64) -> usize {
         let bits = self.cells.len().trailing_zeros();
         (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits)) as usize
     }
 
-    /// The cell of a number, or the empty one that it would be put into.
+    /// Returns the cell of a number, or the empty cell for a number that is not in the table.
     fn find(&self, number: u64) -> usize {
         let mask = self.cells.len() - 1;
         let mut at = self.home(number);
@@ -96,7 +96,7 @@ mod tests {
         fn places_are_found_as_in_a_map(steps in prop::collection::vec((0..3u8, 0..90u64, any::<u32>()), 0..600)) {
             let (mut places, mut map) = (Places::default(), BTreeMap::new());
             for (what, number, place) in steps {
-                // Some that begin at the same cell, and all over the range.
+                // Some numbers begin at the same cell, and the numbers are spread over the range.
                 let number = number % 9 + (number / 9) * (u64::MAX / 10);
                 match what {
                     0 | 1 => {

@@ -1,4 +1,4 @@
-//! Cuts the power of an emulated drive, and restores it.
+//! Switches the power of an emulated drive off and on.
 
 use super::{Emulated, InFlight, Ready};
 use crate::device::{ControlError, Done};
@@ -7,12 +7,12 @@ use headtime_engine::DriveTag;
 use headtime_sched::Op;
 use headtime_units::{Nanos, Sectors, Time};
 
-/// A power cut waits no longer for what it has taken back to be synced.
+/// Longest time for which a power cut waits until the restored data are synced.
 const CUT_SYNC_MAX: Nanos = Nanos::from_secs(30);
 
 impl Emulated {
-    /// Cuts the power. Returns how many sectors of completed writes are lost. A write that has
-    /// completed in the model and was not polled yet counts too, although no client was told of it.
+    /// Cuts the power. Returns the number of lost sectors of completed writes. A write that has completed in the model
+    /// but was not polled yet counts, too, although no client knows of its completion.
     pub(super) fn power_cut(&mut self, now: Time) -> Result<Sectors, ControlError> {
         if !self.has_power {
             return Err(ControlError::PowerIsOff);
@@ -21,8 +21,8 @@ impl Emulated {
         self.has_power = false;
         self.drive.power_cycle(now);
         self.account(now);
-        // Whoever has not been told that a command is done is told that it is not: its data may be
-        // gone, or what it read taken back.
+        // Commands whose completions were not handed out fail. The data of a write may be lost, and a read may have
+        // returned data that the power cut takes back.
         let offline = Err(Failure::new(Kind::Offline));
         for ready in &mut self.ready {
             ready.done.at = now;

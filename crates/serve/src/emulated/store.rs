@@ -1,8 +1,8 @@
-//! The bytes of an emulated drive: memory, or sparse files.
+//! The store of an emulated drive's bytes, in memory or in sparse files.
 //!
-//! A store is a raw image and nothing else, so that other tools can open it: `losetup`, `fsck`,
-//! `cmp`. It is recognised by its size. A volume of more than [`FILE_BYTES_MAX`] takes several
-//! files, `PATH`, `PATH.1` and so on. Only the last is shorter.
+//! A store is a raw image without a header, so that other tools can open the store: `losetup`, `fsck`, `cmp`. The size
+//! identifies a store. A volume of more than [`FILE_BYTES_MAX`] takes several files, `PATH`, `PATH.1` and so on. Only
+//! the last is shorter.
 
 use super::EmulateError;
 use super::pieces::Pieces;
@@ -16,37 +16,37 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-/// The most bytes of one file: 8 TiB, half of what ext4 takes with blocks of 4 KiB.
+/// Largest size of one file: 8 TiB, half the limit of ext4 with blocks of 4 KiB.
 pub const FILE_BYTES_MAX: u64 = 8 << 40;
 
-/// What is written at a time where zeroes have to be written out.
+/// Zeroes for one write, where a file system cannot make holes.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
-/// Sparse bytes. The disk's thread, the syncing thread, and queries of what is allocated share
-/// them. Only the disk's thread changes them.
+/// Sparse bytes. The disk's thread, the syncing thread and queries of the allocation status share the store. Only the
+/// disk's thread changes it.
 #[derive(Debug)]
 pub(super) struct Store {
     files: Vec<Arc<OwnedFd>>,
     /// Bytes of every file but the last.
     file_bytes: u64,
     bytes: u64,
-    /// By what names the files go; none if they are in memory.
+    /// Claims on the files and their names. Empty for a store in memory.
     claims: Vec<Arc<Claim>>,
-    /// A sync does not end while a test holds this.
+    /// Lock with which a test keeps a sync from ending.
     #[cfg(test)]
     pub held: std::sync::Mutex<()>,
 }
 
-/// A write that did not reach its end.
+/// A write that was not completed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WriteError {
     /// Bytes that were written.
     pub written: u64,
-    /// Why no more.
+    /// Error that ended the write.
     pub errno: Errno,
 }
 
-/// Turns what the system said into why a command failed.
+/// Converts an error of the kernel to the failure of a command.
 pub(super) fn failure(errno: Errno) -> Failure {
     let kind = match errno {
         Errno::NOSPC | Errno::DQUOT => Kind::NoSpace,
@@ -78,7 +78,7 @@ impl Store {
         })
     }
 
-    /// A store in files. Makes them if they are missing and `create` is set.
+    /// A store in files. Makes the files if they are missing and `create` is set.
     pub fn file(pieces: &Pieces<'_>) -> Result<Store, EmulateError> {
         let claims = pieces.open()?;
         Ok(Store {
@@ -91,17 +91,17 @@ impl Store {
         })
     }
 
-    /// The files that were not there before it was opened.
+    /// The files that were made when the store was opened.
     pub fn made(&self) -> Made {
         Made::among(&self.claims)
     }
 
-    /// Checks that its files are where they were, and as long.
+    /// Checks that the files still have their names and sizes.
     pub fn check(&self) -> Result<(), Lost> {
         self.claims.iter().try_for_each(|claim| claim.check())
     }
 
-    /// A store of which nothing can be synced.
+    /// A store whose syncs fail.
     #[cfg(test)]
     pub fn broken() -> Store {
         let (pipe, _) = rustix::pipe::pipe().expect("there are pipes");
@@ -114,12 +114,12 @@ impl Store {
         }
     }
 
-    /// Returns true if it is gone with the process, so that there is nothing to sync.
+    /// Returns true if the store ends with the process. Such a store needs no sync.
     pub fn in_memory(&self) -> bool {
         self.claims.is_empty()
     }
 
-    /// The files that bytes lie in: file, offset in it, length.
+    /// Returns the file, the offset in the file and the length of each stretch of the bytes.
     fn spans(&self, offset: u64, len: u64) -> impl Iterator<Item = (&OwnedFd, u64, u64)> {
         let end = offset + len;
         assert!(end <= self.bytes, "bytes {offset}+{len} of {}", self.bytes);
@@ -135,7 +135,7 @@ impl Store {
         })
     }
 
-    /// Fills `buffer` from `offset` on.
+    /// Fills `buffer` with the bytes from `offset` on.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
         let mut rest = buffer;
         for (file, mut from, len) in self.spans(offset, rest.len() as u64) {
@@ -143,7 +143,7 @@ impl Store {
             rest = behind;
             while !piece.is_empty() {
                 match pread(file, &mut *piece, from) {
-                    // Somebody has made the file shorter.
+                    // Another program has made the file shorter.
                     Ok(0) => return Err(Errno::IO),
                     Ok(read) => {
                         piece = &mut piece[read..];
@@ -180,7 +180,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes bytes zero, and gives back their space.
+    /// Zeroes bytes and frees their space.
     pub fn punch(&self, offset: u64, len: u64) -> Result<(), Errno> {
         for (file, from, len) in self.spans(offset, len) {
             let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -192,7 +192,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes bytes zero, and takes space for them: what is written there later finds it.
+    /// Zeroes bytes and allocates their space, so that later writes there do not run out of space.
     pub fn zero(&self, offset: u64, len: u64) -> Result<(), Errno> {
         self.punch(offset, len)?;
         for (file, from, len) in self.spans(offset, len) {
@@ -204,7 +204,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns when everything written is on the medium that the store lies on.
+    /// Syncs all files. Returns when every written byte is on the medium under the store.
     pub fn sync(&self) -> Result<(), Errno> {
         #[cfg(test)]
         drop(self.held.lock());
@@ -302,7 +302,7 @@ mod tests {
         });
     }
 
-    /// An answer is about one piece; who wants to know more asks again.
+    /// An answer covers at most one file, so the caller asks again for the rest.
     #[test]
     fn what_is_allocated_in_pieces_and_at_their_ends() {
         both(3 << 20, 1 << 20, |store| {
@@ -324,7 +324,7 @@ mod tests {
         });
     }
 
-    /// What it has lost cannot be read: it must not be said to be zeroes.
+    /// The lost bytes cannot be read, so the store must not report them as a hole of zeroes.
     #[test]
     fn a_store_that_somebody_has_made_shorter_is_no_hole_beyond_its_end() {
         let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! Syncs a store on a thread of its own, so that the disk's thread goes on in model time meanwhile.
+//! Syncs a store on a thread of its own, while the disk's thread goes on in model time.
 
 use super::store::Store;
 use headtime_linux::clock::{Clock, timespec};
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Whoever drops a [`Syncer`] waits no longer for a sync that does not end.
+/// Longest wait for the last sync when a [`Syncer`] is dropped.
 const LAST_LOOK: Nanos = Nanos::from_secs(1);
 
-/// Names a sync that was asked for.
+/// Number of a requested sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket(u64);
 
-/// A thread that syncs. One sync serves all that were asked for during the sync before it.
+/// Thread that syncs a store. One sync serves all requests that came during the previous sync.
 #[derive(Debug)]
 pub(super) struct Syncer {
     shared: Arc<SyncShared>,
@@ -30,20 +30,20 @@ pub(super) struct Syncer {
 struct SyncShared {
     orders: Mutex<Orders>,
     ordered: Condvar,
-    /// The last ticket that is done.
+    /// Last ticket whose sync is over.
     done: AtomicU64,
-    /// Readable after something was done.
+    /// Event counter that becomes readable when a sync is over.
     ready: OwnedFd,
-    /// It has been made so, and was not read since.
+    /// True if `ready` was made readable and has not been read since.
     rung: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Orders {
-    /// The last ticket.
+    /// Last ticket that was handed out.
     wanted: u64,
     ends: bool,
-    /// Syncs that failed: the first and the last ticket that each was for.
+    /// Failed syncs, each with its first ticket, its last ticket and its error.
     failed: VecDeque<(u64, u64, Errno)>,
 }
 
@@ -67,7 +67,7 @@ impl Syncer {
         })
     }
 
-    /// Asks for everything that has been written to be synced.
+    /// Requests a sync of everything written so far.
     pub fn ask(&self) -> Ticket {
         let mut orders = self.shared.orders();
         orders.wanted += 1;
@@ -82,7 +82,7 @@ impl Syncer {
         self.shared.done.load(Ordering::Acquire) >= ticket.0
     }
 
-    /// The result of a finished sync. Ask in the order of the tickets.
+    /// Returns the result of a finished sync. Callers ask in the order of the tickets.
     pub fn result(&self, Ticket(ticket): Ticket) -> Result<(), Errno> {
         let failed = &mut self.shared.orders().failed;
         while failed.front().is_some_and(|(_, last, _)| *last < ticket) {
@@ -94,11 +94,11 @@ impl Syncer {
         }
     }
 
-    /// Syncs, and waits for the end, but not longer than `most`.
+    /// Syncs the store and waits for the end, at most for `most`.
     ///
     /// # Errors
     ///
-    /// What the kernel says, or `ETIMEDOUT`.
+    /// If the sync fails, or with `ETIMEDOUT` if it does not end in time.
     pub fn sync(&self, most: Nanos) -> Result<(), Errno> {
         let ticket = self.ask();
         match self.wait(ticket, most) {
@@ -107,7 +107,7 @@ impl Syncer {
         }
     }
 
-    /// Returns true if a sync is over before the time is.
+    /// Waits for a sync for at most `most`. Returns true if the sync is over.
     fn wait(&self, ticket: Ticket, most: Nanos) -> bool {
         let clock = Clock::start();
         let end = Time::ZERO + most;
@@ -121,12 +121,12 @@ impl Syncer {
                 return false;
             }
             let ready = PollFd::from_borrowed_fd(self.ready_fd(), PollFlags::IN);
-            // Interrupted or not, it is looked again.
+            // The loop checks the ticket again even after an interrupted poll, so the error is ignored.
             let _ = poll(&mut [ready], Some(&timespec(end - now)));
         }
     }
 
-    /// Readable when something is done.
+    /// File descriptor that becomes readable when a sync is over.
     pub fn ready_fd(&self) -> BorrowedFd<'_> {
         self.shared.ready.as_fd()
     }
@@ -141,7 +141,7 @@ impl Syncer {
 }
 
 impl SyncShared {
-    /// Nothing that holds it can panic half-way.
+    /// Locks the orders. No holder of the lock can panic half-way, so a poisoned lock is whole.
     fn orders(&self) -> MutexGuard<'_, Orders> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +165,7 @@ impl SyncShared {
             }
             done = wanted;
             self.done.store(done, Ordering::Release);
-            // It can only fail by being full, and then it is readable.
+            // The write can fail only if the counter is full. The counter is readable already then.
             let _ = rustix::io::write(&self.ready, &1u64.to_ne_bytes());
             self.rung.store(true, Ordering::Release);
         }
@@ -185,7 +185,7 @@ impl Drop for Syncer {
             return;
         }
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say.
+            // The thread returns no result.
             let _ = thread.join();
         }
     }
@@ -223,7 +223,7 @@ mod tests {
             wait(&syncer, ticket);
             assert_eq!(syncer.result(ticket), Ok(()));
         }
-        // The last ring may come after what it is for was seen to be done.
+        // The last ring may come after the test has seen that the sync is done.
         let last = syncer.ask();
         wait(&syncer, last);
         while rings(&syncer) {
@@ -269,7 +269,7 @@ mod tests {
         assert!(clock.now() >= Time::ZERO + LAST_LOOK);
         assert_eq!(shared.done.load(Ordering::Acquire), 0);
         drop(held);
-        // It ends on its own.
+        // The thread ends on its own.
         while Arc::strong_count(&store) > 1 {
             std::thread::yield_now();
         }

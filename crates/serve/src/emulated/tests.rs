@@ -1,4 +1,4 @@
-//! What cannot be brought about from outside: a store whose syncs do not end.
+//! Tests of a store whose syncs do not end, which cannot be arranged from outside.
 
 use super::*;
 use crate::buffer::Pool;
@@ -11,7 +11,7 @@ use headtime_units::Extent;
 
 const SECTORS: u64 = 1 << 11;
 
-/// A drive over a memory store that has to be synced all the same.
+/// A drive over a store in memory that is synced like files.
 fn emulate() -> Emulated {
     let profile = by_name("wd5000aaks").expect("it is shipped");
     let mut device = open(EmulatedOptions {
@@ -48,7 +48,7 @@ fn flush(device: &mut Emulated, tag: u32) {
     device.submit(device.now, &request, vec![part]);
 }
 
-/// Lets the model do what it has to do.
+/// Advances the model until it has no more events. Returns the completed commands.
 fn come_to_rest(device: &mut Emulated) -> Vec<Done> {
     let mut all = Vec::new();
     while let Some(at) = device.next_event() {
@@ -57,7 +57,7 @@ fn come_to_rest(device: &mut Emulated) -> Vec<Done> {
     all
 }
 
-/// Until the syncs that were asked for are over.
+/// Waits until all requested syncs are over.
 fn settle(device: &mut Emulated) -> Vec<Done> {
     let mut all = Vec::new();
     while device.unsynced() > 0 {
@@ -85,7 +85,7 @@ fn a_sync_that_does_not_end_is_given_up_on() {
         "once"
     );
     assert_eq!(device.abandoned(), 1);
-    // Its tag is free, and of another command the sync is waited for as before.
+    // The tag can be used again. The device still waits for the sync of another command.
     flush(&mut device, 2);
     come_to_rest(&mut device);
     drop(held);
@@ -127,7 +127,7 @@ fn a_power_cut_leaves_to_the_kernel_what_was_given_up_on() {
     write(&mut device, 1, Flags::FUA);
     come_to_rest(&mut device);
     drop(held);
-    // The cut syncs what it takes back, behind the one that hung.
+    // The cut syncs the restored data after the sync that hung.
     let lost = device.control(now, &Control::PowerCut);
     assert_eq!(lost, Ok(Sectors::ZERO));
     let now = device.now;

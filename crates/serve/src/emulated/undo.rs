@@ -1,8 +1,7 @@
-//! Keeps what a power cut must restore.
+//! Retains the data that a power cut must restore.
 //!
-//! The store holds what was written last. The medium of a real drive holds older data as long as
-//! the new data wait in the drive's buffer. This module keeps these older bytes. At most three
-//! versions of a sector matter:
+//! The store holds the data that were written last. The medium of a real drive holds older data while the new data wait
+//! in the drive's buffer. This module retains these older data. At most three versions of a sector matter:
 //!
 //! ```text
 //!           old ──────────► earlier ──────────► new
@@ -10,21 +9,21 @@
 //!                       in the buffer       write is in the drive
 //! ```
 //!
-//! When the model says that the arm has written a sector while a write of it is still in the drive,
-//! the arm may have written the earlier data. So `earlier` is kept while there is such a write
+//! The model may report that the arm has written a sector while another write of the sector is still in the drive. The
+//! arm may then have written the earlier data. `earlier` is therefore retained while such a write is in the drive
 //! (`shadow`), and then becomes `old`. At all other times there is only `old`.
 //!
-//! When zeroes and discards complete, they have changed the store for good, and nothing is kept of
-//! them. The arm still writes them later, perhaps while a newer write waits in the drive. That
-//! write may be aborted. So what it replaced is kept until it completes (`landed`).
+//! Zeroes and discards change the store for good when they complete, and no older data are retained for them. The arm
+//! still writes them later, perhaps while a newer write waits in the drive. The newer write may be aborted. The data
+//! that the newer write replaced are therefore retained until that write completes (`landed`).
 
 use super::places::Places;
 use headtime_units::{Extent, Lba, Sectors};
 
-/// Bytes are kept in blocks of so many, aligned: the usual request is one or more of them.
+/// Bytes of a block. Older data are retained in aligned blocks, since the usual request covers whole blocks.
 const BLOCK: usize = 4096;
 
-/// Blocks kept for later rather than given back.
+/// Largest number of unused blocks that are retained instead of freed.
 const SPARE: usize = 4096;
 
 type Bytes = Box<[u8; BLOCK]>;
@@ -34,39 +33,39 @@ type Bits = u8;
 
 #[derive(Debug)]
 struct Block {
-    /// Its first sector is this many blocks from the start of the disk.
+    /// Number of the block, counted from the start of the disk.
     number: u64,
     old: Bytes,
-    /// Of which sectors there is an old version: what is in the store is not on the medium.
+    /// Sectors with an old version in `old`. The store's data of these sectors are not on the medium.
     held: Bits,
-    /// Sectors of writes in the drive.
+    /// Sectors with a write in the drive.
     flying: Bits,
     earlier: Option<Bytes>,
-    /// Of which sectors there is an earlier version; they are among `held` and `flying`.
+    /// Sectors with an earlier version in `earlier`. A subset of `held` and of `flying`.
     shadow: Bits,
-    /// Sectors that the arm has written under a write in the drive that had no earlier version:
-    /// `old` is what they were before it. They are among `flying`, and not among `held`.
+    /// Sectors that the arm wrote while a write without an earlier version was in the drive. `old` has the data that
+    /// this write replaced. A subset of `flying` without sectors of `held`.
     landed: Bits,
 }
 
-/// Older versions of sectors, by block. Does not allocate in steady state; an ordered map would,
-/// with every few writes.
+/// Older versions of sectors, by block. The structure does not allocate in steady state, whereas an ordered map would
+/// allocate with every few writes.
 #[derive(Debug)]
 pub(super) struct Undo {
     sector: usize,
-    /// In no order that means anything, and without gaps.
+    /// Blocks with older versions, in arbitrary order and without gaps.
     blocks: Vec<Block>,
-    /// Where a block is among them.
+    /// Index in `blocks` of each block, by the block's number.
     places: Places,
     spare: Vec<Bytes>,
 }
 
 impl Undo {
-    /// Nothing is held.
+    /// A structure without older versions.
     ///
     /// # Panics
     ///
-    /// If sectors are not of 512 to 4096 bytes, a power of two.
+    /// If `sector_bytes` is not a power of two from 512 to 4096.
     pub fn new(sector_bytes: u32) -> Undo {
         let sector = sector_bytes as usize;
         assert!((512..=BLOCK).contains(&sector) && sector.is_power_of_two());
@@ -78,7 +77,7 @@ impl Undo {
         }
     }
 
-    /// Bytes of memory that older versions take.
+    /// Bytes of memory for the older versions.
     pub fn bytes(&self) -> usize {
         let blocks = self.blocks.iter();
         blocks
@@ -86,8 +85,8 @@ impl Undo {
             .sum()
     }
 
-    /// The number of sectors whose last completed write is not on the medium: the acknowledged data
-    /// that a power cut would lose.
+    /// Number of sectors whose last completed write is not on the medium. A power cut would lose these acknowledged
+    /// data.
     pub fn at_stake(&self) -> Sectors {
         let blocks = self.blocks.iter();
         let sectors = blocks
@@ -100,7 +99,7 @@ impl Undo {
         (BLOCK / self.sector) as u64
     }
 
-    /// The blocks that an extent touches, and which of their sectors it has.
+    /// Returns the blocks that an extent touches, each with the extent's sectors in the block.
     fn parts(&self, extent: Extent) -> impl Iterator<Item = (u64, Bits)> + use<> {
         let per = self.per_block();
         let (start, end) = (extent.start.get(), extent.end().get());
@@ -111,7 +110,7 @@ impl Undo {
         })
     }
 
-    /// A write of `extent` goes to the drive. `before` is what the store holds there.
+    /// Notes that a write of `extent` goes to the drive. `before` is the store's data that the write replaces.
     pub fn begin(&mut self, extent: Extent, before: &[u8]) {
         let per = self.per_block();
         for (number, bits) in self.parts(extent) {
@@ -157,7 +156,7 @@ impl Undo {
         }
     }
 
-    /// The arm has written sectors.
+    /// Notes that the arm has written sectors.
     pub fn on_medium(&mut self, extent: Extent) {
         let sector = self.sector;
         self.each(extent, |block, bits| {
@@ -171,7 +170,7 @@ impl Undo {
         });
     }
 
-    /// A write of `extent` has completed.
+    /// Notes that a write of `extent` has completed.
     pub fn completed(&mut self, extent: Extent) {
         self.each(extent, |block, bits| {
             block.flying &= !bits;
@@ -180,8 +179,8 @@ impl Undo {
         });
     }
 
-    /// A write of `extent` is cancelled: `restore` puts back what was there before. Leaves sectors
-    /// of no write in the drive alone.
+    /// Cancels a write of `extent`. `restore` puts the replaced data back. Sectors without a write in the drive are
+    /// left alone.
     pub fn undone(&mut self, extent: Extent, mut restore: impl FnMut(Lba, &[u8])) {
         let (sector, per) = (self.sector, self.per_block());
         for (number, bits) in self.parts(extent) {
@@ -215,7 +214,7 @@ impl Undo {
         self.each(extent, |_, _| {});
     }
 
-    /// The store's sectors of `extent` are final: forgets what they replaced.
+    /// Forgets the older versions of `extent`, because the store's sectors are final.
     pub fn forget(&mut self, extent: Extent) {
         self.each(extent, |block, bits| {
             block.held &= !bits;
@@ -224,7 +223,7 @@ impl Undo {
         });
     }
 
-    /// A flush has completed: everything acknowledged is on the medium.
+    /// Notes that a flush has completed, so that all acknowledged data are on the medium.
     pub fn flushed(&mut self) {
         let sector = self.sector;
         self.each(everything(), |block, _| {
@@ -236,8 +235,8 @@ impl Undo {
         });
     }
 
-    /// The power fails: `restore` puts back what is on the medium, in order of address. Nothing is
-    /// held after that, and no write is in the drive.
+    /// Cuts the power. `restore` puts the medium's data back into the store, in order of address. Afterwards there are
+    /// no older versions and no writes in the drive.
     pub fn power_cut(&mut self, mut restore: impl FnMut(Lba, &[u8])) {
         let (sector, per) = (self.sector, self.per_block());
         self.blocks.sort_unstable_by_key(|block| block.number);
@@ -247,7 +246,7 @@ impl Undo {
                 restore(start, &block.old[from * sector..to * sector]);
             });
         }
-        // Their places are no longer theirs.
+        // Sorting has changed the places of the blocks.
         self.places.clear();
         for mut block in self.blocks.drain(..) {
             if let Some(earlier) = block.earlier.take() {
@@ -257,8 +256,7 @@ impl Undo {
         }
     }
 
-    /// Calls a function with every block that an extent touches, and drops what is no longer
-    /// needed.
+    /// Calls a function for every block that an extent touches, and frees memory that is no longer needed.
     fn each(&mut self, extent: Extent, mut act: impl FnMut(&mut Block, Bits)) {
         let per = self.per_block();
         let (start, end) = (extent.start.get(), extent.end().get());
@@ -271,7 +269,7 @@ impl Undo {
             act(block, bits(from, to));
             undo.tidy(place);
         };
-        // An extent can be far larger than what is kept, and the other way round.
+        // Either the extent or the set of blocks can be far larger. The smaller of the two is walked.
         if numbers.end.saturating_sub(numbers.start) < self.blocks.len() as u64 {
             for number in numbers {
                 if let Some(place) = self.places.get(number) {
@@ -279,7 +277,7 @@ impl Undo {
                 }
             }
         } else {
-            // From the end, as the last one takes the place of one that goes.
+            // The walk begins at the end, because the last block takes the place of a removed block.
             for place in (0..self.blocks.len()).rev() {
                 if numbers.contains(&self.blocks[place].number) {
                     visit(self, place);
@@ -288,7 +286,7 @@ impl Undo {
         }
     }
 
-    /// Frees what a block does not need any more, and the block itself if it holds nothing.
+    /// Frees the memory that a block does not need any more, and the block itself if it holds no data.
     fn tidy(&mut self, place: usize) {
         let block = &mut self.blocks[place];
         if block.shadow == 0
@@ -351,7 +349,7 @@ fn copy(which: Bits, sector: usize, from: &Bytes, to: &mut Bytes) {
     source.copy(which, to);
 }
 
-/// Runs of sectors: from, up to.
+/// Calls a function for each run of sectors, with the run's first sector and its end.
 fn each_run(mut which: Bits, mut act: impl FnMut(usize, usize)) {
     while which != 0 {
         let from = which.trailing_zeros();
@@ -480,7 +478,7 @@ mod tests {
         assert_eq!(image.store, vec![0; 80]);
     }
 
-    /// What the arm has written was something that is not kept, such as zeroes.
+    /// The arm has written data without a retained version, such as zeroes.
     #[test]
     fn a_write_that_did_not_happen_after_the_arm_was_there() {
         let mut image = Image::new();

@@ -1,4 +1,4 @@
-//! A simulated drive, which knows where its arm is, as the truth.
+//! Tests of the estimate against a simulated drive, which knows its arm's position.
 
 use super::*;
 use headtime_disk::drive::{Command as DriveCommand, Drive};
@@ -8,18 +8,18 @@ use proptest::prelude::*;
 
 const RANDOM: u64 = 11;
 
-/// Shares of the time by part, in truth and estimated, with what cannot be seen put where the
-/// estimate has it.
+/// True and estimated shares of the time, by part. Parts that are not visible from outside are counted as in the
+/// estimate.
 #[derive(Debug)]
 struct Shares {
     truth: [f64; 8],
     estimate: [f64; 8],
-    /// Part of the true idle time: the arm reads ahead although a command is in the drive.
+    /// Share of the true idle time in which the arm reads ahead although a command is in the drive.
     ahead: f64,
 }
 
 impl Shares {
-    /// Moves reading ahead with a command in the drive from idle time to rotation, where the estimate has it.
+    /// Moves the time of reading ahead with a command in the drive from idle time to rotation, as in the estimate.
     fn with_waits_read(mut self) -> Shares {
         self.truth[2] += self.ahead;
         self.truth[7] -= self.ahead;
@@ -39,8 +39,8 @@ impl Shares {
     }
 }
 
-/// Keeps `depth` commands in a drive for `commands` in all, each `think` after one has completed, and
-/// estimates from a belief.
+/// Runs `commands` commands on a drive, `depth` at a time, each `think` after a completion. Estimates with the assumed
+/// profile `belief`.
 fn run(
     drive: &Profile,
     belief: &Profile,
@@ -55,7 +55,7 @@ fn run(
     let mut now = Time::ZERO;
     let mut free: Vec<u32> = (0..depth as u32).rev().collect();
     let mut left = commands;
-    // Read ahead before a command came to an empty drive, and with commands there.
+    // Time of reading ahead: before a command came to an empty drive, and with commands in the drive.
     let (mut before, mut ahead) = (Nanos::ZERO, Nanos::ZERO);
     loop {
         if free.len() == depth {
@@ -113,7 +113,7 @@ fn quiet(name: &str) -> Profile {
     by_name(name).expect("it is shipped")
 }
 
-/// Anywhere on the disk, on multiples of its length.
+/// Requests anywhere on the disk, at multiples of their length.
 fn anywhere(
     profile: &Profile,
     op: Op,
@@ -136,8 +136,8 @@ fn random_reads_one_at_a_time() {
         let shares = run(&profile, &profile, 1, 2000, Nanos::ZERO, reads).with_waits_read();
         shares.check(&[Part::Seek, Part::Switch, Part::Transfer], 0.005);
         shares.check(&[Part::Rotation, Part::Overhead], 0.02);
-        // On one cylinder and those next to it, the seek is not what takes the time. There are more sectors than a
-        // buffer whose segments share room comes to hold, else no arm would move.
+        // On a few neighbouring cylinders the seek takes only little of the time. The requests spread over more sectors
+        // than a buffer with shared segments can hold. Otherwise the arm would not move.
         let places = 20_000.max(u64::from(profile.cache.room_sectors) / 4);
         let shares = run(&profile, &profile, 1, 2000, Nanos::ZERO, |random| {
             (Op::Read, Extent::at(random.below(places) * 8, 8))
@@ -180,7 +180,7 @@ fn sequential_reads_are_transfer() {
                 (Op::Read, Extent::at(at - 128, 128))
             });
             shares.check(&[Part::Seek, Part::Switch], 0.05);
-            // A turn that is lost while the buffer covers it in part looks like transfer.
+            // A lost turn that the buffer covers in part looks like transfer.
             shares.check(&[Part::Rotation], 0.1);
             let data = |shares: &[f64; 8]| shares[3] + shares[4] + shares[7];
             assert!((data(&shares.truth) - data(&shares.estimate)).abs() < 0.1);
@@ -193,7 +193,7 @@ fn writes_that_complete_in_the_buffer_do_not_move_the_arm() {
     let profile = quiet("wd5000aaks");
     let writes = anywhere(&profile, Op::Write, 8);
     let shares = run(&profile, &profile, 1, 500, Nanos::from_millis(200), writes);
-    // What is destaged is idle time in both, see `run`; commands are processed beside that.
+    // Destaging is idle time in both accounts, see `run`. Commands are processed meanwhile.
     shares.check(&[Part::Overhead, Part::Idle], 0.002);
     assert_eq!(shares.estimate[..4], [0.0; 4]);
     assert!(shares.estimate[4] > 0.0);
@@ -201,12 +201,12 @@ fn writes_that_complete_in_the_buffer_do_not_move_the_arm() {
 
 #[test]
 fn writes_to_the_medium_are_accesses() {
-    // This one has no write-back.
+    // This drive has no write-back.
     let profile = quiet("hp-c2247a");
     let writes = anywhere(&profile, Op::Write, 8);
     let shares = run(&profile, &profile, 1, 2000, Nanos::ZERO, writes);
     shares.check(&PARTS, 0.02);
-    // A full buffer makes them wait for others, which the arm goes for.
+    // With a full buffer the writes wait for the arm to write other data.
     let profile = quiet("wd5000aaks");
     let writes = anywhere(&profile, Op::Write, 8);
     let shares = run(&profile, &profile, 1, 2000, Nanos::ZERO, writes);
@@ -289,7 +289,7 @@ fn a_device_that_hangs_shows_after_a_second() {
     estimate.gave_up(at(31_000_000), DriveTag(0));
     let account = estimate.account(at(31_000_000));
     assert_eq!(account.get(Part::Overhead), Nanos::from_secs(31));
-    // Neither of these is there.
+    // The device has no commands with these tags.
     estimate.gave_up(at(31_000_000), DriveTag(0));
     estimate.completed(at(31_000_000), DriveTag(77));
     assert_eq!(account, estimate.account(at(31_000_000)));
@@ -361,7 +361,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     let step = prop_oneof![
         6 => (tag.clone(), op, 0_u64..1 << 31, 1_u64..3000, any::<bool>())
             .prop_map(|(tag, op, at, len, near)| {
-                // Reads that go on need addresses that meet.
+                // Reads that continue the last read need adjacent addresses.
                 let (at, len) = if near { (at % 8 * 64, 64) } else { (at, len) };
                 Step::Issue(tag, op, at, len, near && len % 2 == 1)
             }),
@@ -386,8 +386,8 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
 }
 
 proptest! {
-    /// Whatever happens, in whatever order: the parts sum to the time that is known, which is `now` if
-    /// the device is empty and at most a second before it else, and no part ever gets less.
+    /// After any sequence of events the parts sum to the known time, and no part decreases. The known time is `now` if
+    /// the device is empty, otherwise at most a second earlier.
     #[test]
     fn parts_sum_to_the_time(steps in steps()) {
         let mut estimate = new();

@@ -6,20 +6,21 @@ use rustix::io::Errno;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// How often to ask again when the file changes between two questions: soon there is an answer.
+/// Number of attempts if the file changes between two calls. Usually one of them succeeds.
 const TRIES: usize = 8;
 
-/// A file that knows where its data and its holes are, as `lseek` tells.
+/// A file that reports its data and its holes, as `lseek` does.
 pub(crate) trait Sparse {
-    /// The first byte of data from `from` on. `NXIO`: there is none, or the file ends before.
+    /// Returns the first byte of data from `from` on. Fails with `NXIO` if there are no data up to the file's end.
     fn data(&self, from: u64) -> Result<u64, Errno>;
-    /// The first byte of a hole from `from` on; at the latest the file's end. `NXIO`: the file ends before.
+    /// Returns the first byte of a hole from `from` on, at the latest the file's end. Fails with `NXIO` if the file
+    /// ends before `from`.
     fn hole(&self, from: u64) -> Result<u64, Errno>;
-    /// The file's length.
+    /// Returns the file's length.
     fn end(&self) -> Result<u64, Errno>;
 }
 
-/// Asking moves the position, so nobody else may use that.
+/// The calls move the descriptor's position, so the descriptor must have no other user.
 impl Sparse for OwnedFd {
     fn data(&self, from: u64) -> Result<u64, Errno> {
         seek(self, SeekFrom::Data(from))
@@ -34,12 +35,12 @@ impl Sparse for OwnedFd {
     }
 }
 
-/// What [`Allocation::status`] says of one file.
+/// Returns the [`Allocation::status`] of one file.
 ///
-/// Reports possible data as allocated, since that only costs a needless copy: if the file system
-/// does not know, or the file changes faster than it can be asked. The same holds beyond the end of
-/// a file that another program has truncated: reading there fails, and a program that copies the
-/// disk must see that.
+/// Bytes that may be data are reported as allocated, since an error in this direction only costs a needless copy. This
+/// concerns file systems that do not know, and files that change faster than they can be asked. It also concerns the
+/// bytes beyond the end of a file that another program has truncated. A program that copies the disk must try to read
+/// these bytes and see the error.
 pub(crate) fn status(file: &impl Sparse, offset: u64, len: u64) -> io::Result<(bool, u64)> {
     if len == 0 {
         return Ok((false, 0));
@@ -55,7 +56,7 @@ pub(crate) fn status(file: &impl Sparse, offset: u64, len: u64) -> io::Result<(b
     Ok((true, len))
 }
 
-/// Asks once; `None` if the answers do not fit together, as the file has changed meanwhile.
+/// Asks once. Returns `None` if the answers contradict each other because the file has changed meanwhile.
 fn ask(file: &impl Sparse, offset: u64, len: u64) -> Result<Option<(bool, u64)>, Errno> {
     let end = file.end()?;
     if end <= offset {
@@ -64,7 +65,7 @@ fn ask(file: &impl Sparse, offset: u64, len: u64) -> Result<Option<(bool, u64)>,
     let data = match file.data(offset) {
         Ok(data) => data,
         Err(Errno::NXIO) => {
-            // A hole up to the end. If the file has grown since, there may be data beyond the earlier end.
+            // There is a hole up to the end. If the file has grown since, there may be data beyond the earlier end.
             let end = end.min(file.end()?);
             return Ok((end > offset).then(|| (false, len.min(end - offset))));
         }
@@ -75,7 +76,7 @@ fn ask(file: &impl Sparse, offset: u64, len: u64) -> Result<Option<(bool, u64)>,
     }
     match file.hole(offset) {
         Ok(hole) if hole > offset => Ok(Some((true, len.min(hole - offset)))),
-        // A hole has come, or the file has become shorter.
+        // A hole was punched, or the file has become shorter.
         Ok(_) | Err(Errno::NXIO) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -84,7 +85,7 @@ fn ask(file: &impl Sparse, offset: u64, len: u64) -> Result<Option<(bool, u64)>,
 /// A regular file as a whole.
 #[derive(Debug)]
 pub(super) struct Holes {
-    /// A descriptor of its own.
+    /// Descriptor without other users.
     pub file: OwnedFd,
 }
 

@@ -1,4 +1,4 @@
-//! Why a file cannot be a disk.
+//! Errors of opening a file as a disk.
 
 use super::safety::Use;
 use crate::backing::MakeError;
@@ -7,19 +7,19 @@ use headtime_linux::shown::PathShown as _;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a file or a block device cannot be opened as a disk.
+/// Reason why a file or a block device cannot be opened as a disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The kernel refuses something.
+    /// A system call failed.
     #[error("{}: {doing}: {error}", .path.shown())]
     Io {
         path: PathBuf,
-        /// What was tried.
+        /// Action that failed.
         doing: &'static str,
         error: io::Error,
     },
-    /// It is not there, and is not made.
+    /// The file is missing and cannot be made.
     #[error(transparent)]
     Make(#[from] MakeError),
     /// The file system has no locks.
@@ -30,29 +30,29 @@ pub enum OpenError {
     )]
     NoLock {
         path: PathBuf,
-        /// What it says.
+        /// Error of locking the file.
         error: io::Error,
     },
-    /// It is not something that a disk can be made of.
+    /// The path leads to neither a regular file nor a block device.
     #[error("{} is {is}; allowed is a regular file or a block device", .path.shown())]
     Kind { path: PathBuf, is: &'static str },
-    /// The file system does no direct I/O.
+    /// The file system does not support direct I/O.
     #[error(
         "{}: its file system does no direct I/O; with `direct = false` the data go through the page cache",
         .path.shown()
     )]
     NoDirect { path: PathBuf },
-    /// Another program has it locked, a server most likely, and both would write it.
+    /// Another program, most likely a server, has locked the file, and both would write to it.
     #[error("{} is in use: another program has locked it", .path.shown())]
     Locked { path: PathBuf },
-    /// It is used for something else, and writing to it would do damage.
+    /// The file or device has another use, and writing would do damage.
     #[error("{} is in use: {what}; `force` opens it all the same", .path.shown())]
     InUse {
         /// The file or device.
         path: PathBuf,
         what: Use,
     },
-    /// The kernel does not tell whether it is used for something else.
+    /// The kernel does not report whether the file or device has another use.
     #[error(
         "{}: whether it is in use cannot be found out: {error}; `force` opens it all the same",
         .path.shown()
@@ -62,10 +62,10 @@ pub enum OpenError {
         path: PathBuf,
         error: io::Error,
     },
-    /// It is empty.
+    /// The file or device is empty.
     #[error("{} has 0 bytes; a disk has at least 1", .path.shown())]
     Nothing { path: PathBuf },
-    /// It exists, and is not as large as it should be.
+    /// The file exists and has another size than asked for.
     #[error("{} exists and has {bytes} bytes, not {asked}", .path.shown())]
     OtherSize {
         path: PathBuf,
@@ -73,7 +73,7 @@ pub enum OpenError {
         /// The size that was asked for.
         asked: u64,
     },
-    /// Its sectors are of a size that disks do not have.
+    /// The sector size is not a power of two from 512 to 4096 bytes.
     #[error("{} has sectors of {bytes} bytes; allowed is 512 to 4096", .path.shown())]
     Sector {
         /// The file or device.
@@ -84,7 +84,7 @@ pub enum OpenError {
     /// The depth is out of range.
     #[error("depth {0} is out of range; allowed is 1 to 256")]
     Depth(u32),
-    /// It is a disk of an array, which writing to it alone would spoil.
+    /// The file is a disk of an array, which writing to this disk alone would spoil.
     #[error(
         "{} is disk {index} of the array {set}: serve the array, or this disk with `read_only`; `force` opens it all the same",
         .path.shown()
@@ -95,7 +95,7 @@ pub enum OpenError {
         index: u32,
         set: SetId,
     },
-    /// It is no disk of an array.
+    /// The file is no disk of an array.
     #[error("{}: {error}", .path.shown())]
     Header { path: PathBuf, error: HeaderError },
     #[error(

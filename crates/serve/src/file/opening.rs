@@ -21,30 +21,30 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a file is to be opened.
+/// Options of opening a file.
 #[derive(Clone, Debug)]
 pub struct FileOptions {
     /// The file or block device. Symbolic links are followed.
     pub path: PathBuf,
-    /// Whether it is only read. Others may then use it.
+    /// True if the file is only read. Other programs may then use the file.
     pub read_only: bool,
-    /// Whether the data go past the page cache.
+    /// True if the data bypass the page cache (direct I/O).
     pub direct: bool,
-    /// Whether it is opened even if it is in use, see [`Use`].
+    /// True if the file is opened even if it is in use, see [`Use`].
     pub force: bool,
-    /// The size in bytes that it must have.
+    /// Size in bytes that the file must have.
     pub size: Option<u64>,
-    /// Whether it is made, of holes, if it is not there; takes [`FileOptions::size`]. Never under `/dev`,
-    /// `/proc` or `/sys`, and never to be only read.
+    /// True if a missing file is made, without allocated blocks, with [`FileOptions::size`] bytes. No file is made
+    /// under `/dev`, `/proc` or `/sys`, or if the file is only read.
     pub create: bool,
-    /// Commands that the kernel gets at a time, 1 to 256.
+    /// Number of commands that the kernel gets at a time, 1 to 256.
     pub depth: u32,
     /// True for a disk of an array. The file begins with a [`Header`](crate::header::Header), and the disk follows.
     pub member: bool,
 }
 
 impl FileOptions {
-    /// Direct, to be written, 32 deep, neither forced nor created.
+    /// Options of a file for writing by direct I/O, with depth 32 and without `force` and `create`.
     pub fn new(path: impl Into<PathBuf>) -> FileOptions {
         FileOptions {
             path: path.into(),
@@ -59,12 +59,12 @@ impl FileOptions {
     }
 }
 
-/// How a file is opened.
+/// Circumstances of opening a file.
 pub(crate) struct Opening<'a> {
-    /// What tells whether it is used otherwise.
+    /// Source of information on other uses of the file.
     pub machine: &'a Machine,
-    /// Whether it can then be written to. A check before writing opens for reading only and makes
-    /// nothing, but is refused whatever a writer is refused.
+    /// True if the file is opened for writing. A check before writing opens the file for reading only and makes no
+    /// file. The check fails wherever opening for writing would fail.
     pub for_writing: bool,
 }
 
@@ -75,11 +75,11 @@ impl Opening<'_> {
     }
 }
 
-/// A file that may be used.
+/// An open file that may be used.
 pub(crate) struct Opened {
     pub claim: Claim,
     pub geometry: Geometry,
-    /// Bytes of the file; fewer than the sectors have if the last sector is not whole.
+    /// Bytes of the file; fewer than the sectors hold if the last sector is not whole.
     pub bytes: u64,
     pub is_block_device: bool,
 }
@@ -87,8 +87,7 @@ pub(crate) struct Opened {
 /// The largest depth, the engine's.
 const DEPTH_MAX: u32 = 256;
 
-/// Opens a file after checking what it is, or makes it. Removes a file that it has made and cannot
-/// use.
+/// Opens a file after checking its kind and uses, or makes the file. Removes a file that was made and cannot be used.
 pub(crate) fn open_checked(
     options: &FileOptions,
     opening: &Opening<'_>,
@@ -107,7 +106,7 @@ fn open_by(
     for _ in 0..TRIES_MAX {
         let opened = match handle(&options.path)? {
             Some(handle) => open_found(options, opening, &handle)?,
-            // It was there a moment ago.
+            // The file existed a moment ago.
             None if opening.looks(options) => {
                 place(options)?;
                 break;
@@ -122,9 +121,8 @@ fn open_by(
     Err(MakeError::Unsteady { path }.into())
 }
 
-/// Opens what is behind a path, if anything, only to examine it: this does not wait for the other
-/// end of a pipe, for example. From here on this descriptor names the file, whatever happens to the
-/// path.
+/// Opens a path only to examine it, which does not wait for the other end of a pipe, for example. Returns `None` if the
+/// path does not exist. From here on the descriptor names the file, even if the path changes.
 fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
     match open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
         Ok(handle) => Ok(Some(handle)),
@@ -133,7 +131,7 @@ fn handle(path: &Path) -> Result<Option<OwnedFd>, OpenError> {
     }
 }
 
-/// Opens a file that exists. `None` if it has meanwhile lost its name.
+/// Opens a file that exists. Returns `None` if the file has meanwhile lost its name.
 fn open_found(
     options: &FileOptions,
     opening: &Opening<'_>,
@@ -165,7 +163,7 @@ fn open_found(
         flags |= OFlags::DIRECT;
     }
     if is_block_device && !options.read_only && !options.force {
-        // Nobody else may mount it, or build on it, from now on.
+        // From now on no other program may mount the device or build on it.
         flags |= OFlags::EXCL;
     }
     let by_handle = format!("/proc/self/fd/{}", handle.as_raw_fd());
@@ -191,7 +189,7 @@ fn open_found(
         let is_empty = fstat(&file).map_err(looking)?.st_size == 0;
         match (is_empty, opening.for_writing) {
             (true, true) => {
-                // Somebody else may be making it.
+                // Another server may be making the file.
                 locked.map_err(|error| unlocked(path, error))?;
                 set_size(path, &file, bytes)?;
                 keep_name(path)?;
@@ -209,7 +207,7 @@ fn open_found(
     }))
 }
 
-/// Makes a file of holes and syncs its name. `None` if another program was faster.
+/// Makes a file without allocated blocks and syncs its name. Returns `None` if another program was faster.
 fn make(
     options: &FileOptions,
     machine: &Machine,
@@ -232,7 +230,7 @@ fn make(
         })?;
     }
     let stat = fstat(&file).map_err(told)?;
-    // What is wrong with it shows before it is a disk.
+    // Errors have to show before the file gets its name.
     let (geometry, _) = geometry(options, machine, &file, &stat, false)?;
     set_size(path, &file, bytes)?;
     if !new.publish(way) {
@@ -248,9 +246,9 @@ fn make(
     }))
 }
 
-/// Where a file would be made, and how large, if one may be.
+/// Returns the place and the size of a file to be made, if a file may be made.
 fn place(options: &FileOptions) -> Result<(Place, u64), OpenError> {
-    // What is wrong with where it would be helps more than how to have it made there.
+    // If the place itself is unusable, its error helps the user more than the hint how to make a file there.
     let place = Place::of(&options.path)?;
     let hint = match (options.read_only, options.size) {
         _ if options.member => Hint::None,
@@ -263,8 +261,8 @@ fn place(options: &FileOptions) -> Result<(Place, u64), OpenError> {
     Err(MakeError::Missing { path, hint }.into())
 }
 
-/// Checks that a missing file could be made, as far as possible without making it. Returns its
-/// size.
+/// Checks that a missing file could be made, as far as possible without making it. Returns the size of the file, or
+/// `None` if the file exists.
 pub(super) fn could_make(options: &FileOptions) -> Result<Option<u64>, OpenError> {
     if handle(&options.path)?.is_some() {
         return Ok(None);
@@ -337,9 +335,8 @@ fn refuse_used(
     }
 }
 
-/// Checks that the file may be used without a lock, which only `force` allows. If another server
-/// holds the lock, even `force` does not allow it unless the file is only read: two servers would
-/// write it.
+/// Checks that the file may be used without a lock, which only `force` allows. If another server holds the lock,
+/// `force` allows only reading, because two servers would write to the file otherwise.
 fn may_be_unlocked(options: &FileOptions, locked: Result<(), Errno>) -> Result<(), OpenError> {
     let path = &options.path;
     match locked {
@@ -379,7 +376,7 @@ fn geometry(
         (bytes, sector, discards)
     } else {
         let bytes = match (fstat(file).map_err(measure)?.st_size, options.size) {
-            // It is to become a disk.
+            // The empty file is to become a disk.
             (0, Some(bytes)) if options.create && !options.read_only => bytes,
             (0, Some(bytes)) if !options.read_only => {
                 let (path, wanted) = (path.to_owned(), Bytes(bytes));
@@ -423,7 +420,7 @@ fn geometry(
     Ok((geometry, bytes))
 }
 
-/// What addresses and lengths of direct I/O to a regular file must be multiples of.
+/// Returns the alignment of offsets and lengths of direct I/O to a regular file.
 fn direct_alignment(path: &Path, file: &OwnedFd) -> Result<u32, OpenError> {
     let asked = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     if let Ok(told) = asked
@@ -436,7 +433,7 @@ fn direct_alignment(path: &Path, file: &OwnedFd) -> Result<u32, OpenError> {
             align => Ok(align.max(512)),
         };
     }
-    // Many file systems do not tell, but they refuse.
+    // Many file systems do not report the alignment, but refuse an unaligned read.
     let mut buffer = Pool::keeping(0).take(512);
     match rustix::io::pread(file, &mut buffer[..], 512) {
         Ok(_) => Ok(512),
@@ -445,18 +442,18 @@ fn direct_alignment(path: &Path, file: &OwnedFd) -> Result<u32, OpenError> {
     }
 }
 
-/// Returns true if the file system can give back what lies in the middle of a file: it is asked to do
-/// so behind the end, where there is nothing.
+/// Returns true if the file system can punch holes in a file. Tries this beyond the file's end, where there are no
+/// data.
 fn can_punch(file: &OwnedFd, bytes: u64) -> bool {
     let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(file, mode, bytes, 4096).is_ok()
 }
 
-/// Returns true if a block device forgets what it is told to.
+/// Returns true if a block device supports discards.
 fn device_discards(machine: &Machine, device: u64) -> bool {
     let most = |dir: &Path| fs::read_to_string(dir.join("queue/discard_max_bytes"));
     let text = machine.directory(device).and_then(|dir| match most(&dir) {
-        // A partition has its disk's queue.
+        // A partition has no queue of its own, but uses the disk's queue.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             dir.parent().map_or(Err(error), most)
         }
@@ -465,7 +462,7 @@ fn device_discards(machine: &Machine, device: u64) -> bool {
     text.is_ok_and(|text| text.trim().parse().is_ok_and(|most: u64| most > 0))
 }
 
-/// Opens a path again without direct I/O, for questions of allocation and writes of less than a sector.
+/// Opens a file again without direct I/O, for queries of the allocation and for writes of less than a sector.
 pub(super) fn again(file: &OwnedFd, how: OFlags) -> io::Result<OwnedFd> {
     let by_handle = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = how | OFlags::CLOEXEC | OFlags::NOCTTY;
@@ -500,7 +497,7 @@ mod tests {
         open_by(options, &opening, Way::Named)
     }
 
-    /// Where a file cannot be made without its name. The other way is tested by what is opened.
+    /// Tests a file system on which a file cannot be made without its name. Other tests make files the other way.
     #[test]
     fn of_servers_that_start_at_once_one_has_the_file_that_is_empty_at_first() {
         std::thread::scope(|scope| {
@@ -556,7 +553,7 @@ mod tests {
         let error = open_named(&asked).err().expect("another makes it");
         assert!(matches!(error, OpenError::Locked { .. }), "{error}");
         assert_eq!(other.metadata().expect("is open").len(), 0);
-        // Nor is one that is whole, unless it is only read.
+        // A complete file is refused as well, unless it is only read.
         other.set_len(BYTES).expect("grows");
         let error = open_named(&asked).err().expect("another writes it");
         assert!(matches!(error, OpenError::Locked { .. }), "{error}");
@@ -579,7 +576,7 @@ mod tests {
         let error = open_named(&odd).err().expect("it has no bytes");
         assert!(matches!(error, OpenError::Nothing { .. }), "{error}");
         assert!(!asked.path.exists());
-        // What was there stays as it was.
+        // A file that existed before stays as it was.
         fs::write(&asked.path, "").expect("writes");
         open_named(&odd).err().expect("it has no bytes");
         assert_eq!(fs::metadata(&asked.path).expect("is there").len(), 0);

@@ -1,7 +1,7 @@
 //! The io_uring of a file: the only module that shares memory with the kernel.
 //!
-//! A slot of the ring owns the data of one command from submission to the kernel until its
-//! completion, and returns them only then. So the code above needs no unsafe of its own.
+//! A slot of the ring owns the data of one command from the submission to the kernel until the completion. Only then
+//! does the slot return the data. The code above this module therefore needs no unsafe code.
 
 #![allow(
     unsafe_code,
@@ -19,77 +19,78 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Pieces of memory in one call; the kernel takes no more (`UIO_MAXIOV`).
+/// Largest number of pieces of memory that the kernel takes in one call (`UIO_MAXIOV`).
 const PIECES_MAX: usize = 1024;
 
-/// So many zero bytes are there to be written; longer runs name them several times.
+/// Size of the buffer of zero bytes for writes. Longer runs of zeroes name the buffer several times.
 const ZEROES: usize = 1 << 20;
 
-/// How often a ring that is dropped looks whether the kernel is done, and for how long each time.
+/// Number of times that a dropped ring waits for the kernel, and the length of each wait.
 const LAST_LOOKS: u32 = 20;
 const LAST_LOOK: Duration = Duration::from_millis(50);
 
-/// When the kernel has no memory for more commands, it is asked again after so long.
+/// Pause before the next submission if the kernel has no memory for more commands.
 const SHORT_OF_MEMORY: Duration = Duration::from_millis(1);
 
-/// Marks the end of a cancellation, of which nothing is to be learnt: the command ends on its own.
+/// Marks the completion of a cancellation, which is ignored because the cancelled command has its own completion.
 const CANCELLATION: u64 = u64::MAX;
 
-/// What the kernel is to do for a slot.
+/// Call that the kernel makes for a slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RingAction {
-    /// Read into the buffers from byte `skip` of them on.
+    /// Read into the buffers, from byte `skip` of the buffers on.
     Read { offset: u64, skip: u64 },
-    /// Write the buffers, or zeroes where a part has them, from byte `skip` on.
+    /// Write the buffers, or zeroes for parts of zeroes, from byte `skip` on.
     Write {
         offset: u64,
         skip: u64,
         /// Bytes at the end that the file has no room for.
         missing: u64,
-        /// Complete only when it is on stable storage.
+        /// True if the write completes only when its data are on stable storage.
         durable: bool,
     },
-    /// Change what is allocated: a mode of `fallocate`.
+    /// Change the allocation by a mode of `fallocate`.
     Allocate { mode: i32, offset: u64, len: u64 },
-    /// Bring everything to stable storage.
+    /// Bring all data to stable storage.
     Sync,
 }
 
 /// The data of one command.
 struct Transfer {
     parts: Parts,
-    /// What the kernel is given of them.
+    /// Memory of the parts, as the kernel gets it.
     pieces: Vec<libc::iovec>,
-    /// The kernel's name for what is under way, if anything is.
+    /// Identifier of the call that the kernel is making; `None` if there is no such call.
     name: Option<u64>,
 }
 
-/// A ring before one file.
+/// A ring for calls on one file.
 pub(super) struct Ring {
     ring: IoUring,
     slots: Vec<Transfer>,
     zeroes: Buffer,
-    /// Commands with the kernel.
+    /// Number of calls that the kernel has not completed.
     out: usize,
     serial: u64,
-    /// Whether anything waits to be handed to the kernel.
+    /// True if calls wait to be handed to the kernel.
     collected: bool,
     sector_bytes: u64,
-    /// Open as long as the ring is.
+    /// Keeps the file open as long as the ring.
     _file: Arc<OwnedFd>,
     /// Keeps the file open without direct I/O, for writes of less than a sector.
     _part: Option<OwnedFd>,
 }
 
 impl Ring {
-    /// Makes a ring of `slots` slots. `part` is the file again, if less than a sector can be written that way only.
+    /// Makes a ring of `slots` slots. `part` is a second descriptor of the file without direct I/O, if writes of less
+    /// than a sector need one.
     pub fn new(
         file: Arc<OwnedFd>,
         part: Option<OwnedFd>,
         slots: u16,
         sector_bytes: u32,
     ) -> io::Result<Ring> {
-        // Each slot may end and be cancelled before anybody looks.
+        // Each slot may have two completions that have not been read: of its call, and of the cancellation.
         let completions = (2 * u32::from(slots)).next_power_of_two();
         let ring = IoUring::builder()
             .setup_cqsize(completions)
@@ -105,7 +106,7 @@ impl Ring {
         Ok(Ring {
             ring,
             slots: (0..slots).map(|_| slot()).collect(),
-            // Nobody wrote to what a new pool hands out.
+            // The buffers of a new pool contain zeroes.
             zeroes: Pool::keeping(0).take(ZEROES),
             out: 0,
             serial: 0,
@@ -116,7 +117,7 @@ impl Ring {
         })
     }
 
-    /// Readable when [`Ring::next`] has something to return.
+    /// File descriptor that becomes readable when [`Ring::next`] has a completion to return.
     pub fn ready(&self) -> BorrowedFd<'_> {
         // SAFETY: the descriptor is open as long as the ring, which is borrowed.
         unsafe { BorrowedFd::borrow_raw(self.ring.as_raw_fd()) }
@@ -139,7 +140,7 @@ impl Ring {
         std::mem::take(&mut slot.parts)
     }
 
-    /// Collects something to be done for a slot; [`Ring::submit`] hands it over.
+    /// Collects a call for a slot. [`Ring::submit`] hands the call to the kernel.
     pub fn start(&mut self, index: u16, action: RingAction) {
         self.serial += 1;
         let name = self.serial << 16 | u64::from(index);
@@ -183,8 +184,7 @@ impl Ring {
         self.push(&entry.user_data(name));
     }
 
-    /// Asks the kernel to cancel its work for a slot. The completion of the slot shows whether it
-    /// has.
+    /// Asks the kernel to cancel the call of a slot. The completion of the call shows the outcome.
     pub fn cancel(&mut self, slot: u16) {
         if let Some(name) = self.slots[usize::from(slot)].name {
             let entry = opcode::AsyncCancel::new(name).build();
@@ -192,8 +192,8 @@ impl Ring {
         }
     }
 
-    /// The next slot that the kernel has completed, and its result: bytes, or the negative of an
-    /// error's number.
+    /// Returns the next slot whose call the kernel has completed, with the call's result: the number of bytes, or the
+    /// negative number of an error.
     pub fn next(&mut self) -> Option<(u16, i32)> {
         loop {
             let entry = self.ring.completion().next()?;
@@ -224,7 +224,7 @@ impl Ring {
                 Ok(_) if self.ring.submission().is_empty() => return,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // The kernel is short of memory. What it was not given cannot be taken back either.
+                // The kernel is short of memory. Calls in the ring cannot be taken back, so the thread has to wait.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY)) => {
                     if waits == 0 {
                         tracing::warn!("the kernel takes no commands for now: {error}");
@@ -239,28 +239,28 @@ impl Ring {
 
     fn push(&mut self, entry: &squeue::Entry) {
         self.collected = true;
-        // SAFETY: what the entry names is valid until the kernel is done with it. The file is owned
-        // by the ring. The pieces and the buffers that they name are owned by the slot, whose
-        // `name` is set until its completion is seen, and nothing is done to either meanwhile; the
-        // zeroes are owned by the ring. When the ring is dropped before that, they are leaked.
+        // SAFETY: all memory and files that the entry names are valid until the kernel has completed the entry. The
+        // ring owns the file and the zeroes. The slot owns the pieces and the buffers that they name. The slot's `name`
+        // is set until the completion is seen, and until then neither pieces nor buffers are changed. If the ring is
+        // dropped before that, slots and zeroes are leaked.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
-            // No room left to collect.
+            // The submission queue is full.
             self.submit();
             self.collected = true;
         }
     }
 }
 
-/// Waits until one of these is readable, or so much time has passed.
+/// Waits until one of the descriptors is readable, at most for `span`.
 fn wait(fds: &mut [PollFd<'_>], span: Duration) {
     let span = Timespec::try_from(span).ok();
-    // Interrupted or not, whoever waits looks again.
+    // Callers check the completions again even after an interrupted wait, so the error is ignored.
     let _ = rustix::event::poll(fds, span.as_ref());
 }
 
 impl Transfer {
-    /// Leaves bytes at the end of the parts out of the memory that is named from byte `skip` on. Returns false if the
-    /// end is not among them.
+    /// Leaves the last `missing` bytes of the parts out of `pieces`, which begin at byte `skip`. Returns false if the
+    /// pieces do not reach the end of the parts.
     fn leave_out(&mut self, skip: u64, missing: u64, sector_bytes: u64) -> bool {
         let parts = self.parts.iter();
         let all: u64 = parts
@@ -274,7 +274,8 @@ impl Transfer {
         ends
     }
 
-    /// Names the memory of the parts from byte `skip` on, as much as the kernel takes in one call.
+    /// Fills `pieces` with the memory of the parts from byte `skip` on, up to the number that the kernel takes in one
+    /// call.
     fn fill(&mut self, mut skip: u64, sector_bytes: u64, zeroes: Option<&Buffer>) {
         self.pieces.clear();
         for part in &mut self.parts {
@@ -298,7 +299,7 @@ impl Transfer {
                     while left > 0 && self.pieces.len() < PIECES_MAX {
                         let piece = left.min(zeroes.len());
                         self.pieces.push(libc::iovec {
-                            // The kernel only reads what is written.
+                            // The kernel only reads the memory of a write.
                             iov_base: zeroes.as_ptr().cast_mut().cast(),
                             iov_len: piece,
                         });
@@ -316,7 +317,7 @@ impl Transfer {
 }
 
 impl Drop for Ring {
-    /// Waits for the kernel to let go of the data, but not for ever: what it then still has is
+    /// Waits for a limited time until the kernel has released the data. Data that the kernel still has are leaked and
     /// never used again.
     fn drop(&mut self) {
         for slot in 0..self.slots.len() {
@@ -326,8 +327,8 @@ impl Drop for Ring {
         for _ in 0..LAST_LOOKS {
             while self.next().is_some() {}
             if self.out == 0 {
-                // A ring ends some time after it was closed, and would keep the file open until
-                // then. If this fails, that is all.
+                // The kernel frees a ring some time after it was closed, and would keep the file open until then. If
+                // unregistering fails, the file only stays open that long.
                 let _ = self.ring.submitter().unregister_files();
                 return;
             }

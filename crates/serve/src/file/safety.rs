@@ -1,5 +1,5 @@
-//! Finds out who else uses a file or block device. A disk does not write to what is mounted,
-//! swapped to, held by another driver, partitioned or behind a loop device.
+//! Finds other uses of a file or block device. A disk does not write to a file or device that is mounted, partitioned,
+//! a swap area, held by another driver, or behind a loop device.
 
 use headtime_linux::mounts::{self, Mount};
 use headtime_linux::shown::{PathShown as _, one_line};
@@ -9,32 +9,33 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How a file or block device is used.
+/// Use of a file or block device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Use {
-    /// It, or a partition of it, is mounted.
+    /// The file, the device or one of its partitions is mounted.
     Mounted {
         /// The device or file.
         what: String,
         at: PathBuf,
     },
-    /// It, or a partition of it, is swapped to.
+    /// The file, the device or one of its partitions is a swap area.
     Swap {
         /// The device or file.
         what: String,
     },
-    /// Another driver (device mapper, RAID, bcache) has built on it, or on a partition of it.
+    /// Another driver (device mapper, RAID, bcache) has built a device on this device, its disk or one of its
+    /// partitions.
     Held {
         what: String,
-        /// What was built.
+        /// Device that was built.
         by: String,
     },
-    /// It has partitions.
+    /// The device has partitions.
     Partitioned { first: String, count: usize },
-    /// A loop device shows it.
+    /// The file is behind a loop device.
     Loop { device: String },
-    /// Another program has it locked or opened for itself alone.
+    /// Another program has locked the file, or opened the device exclusively.
     Claimed,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for Use {
     }
 }
 
-/// Where the kernel tells of itself.
+/// Folders in which the kernel reports its state.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub sys: PathBuf,
@@ -103,7 +104,7 @@ impl Node {
     }
 }
 
-/// The names in a directory, in order; none if it does not exist.
+/// Returns the names in a directory, in order. A missing directory has no names.
 fn names(dir: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -133,11 +134,11 @@ impl Machine {
         fs::canonicalize(self.sys.join("dev/block").join(number))
     }
 
-    /// How a block device is used, if at all.
+    /// Returns the use of a block device, if there is one.
     ///
     /// # Errors
     ///
-    /// If the kernel does not tell.
+    /// If the kernel does not report the uses.
     pub fn use_of_device(&self, device: u64) -> io::Result<Option<Use>> {
         let whole = Node::new(self.directory(device)?)?;
         let mut partitions = Vec::new();
@@ -147,7 +148,7 @@ impl Machine {
                 partitions.push(Node::new(dir)?);
             }
         }
-        // What was built on a disk has its partitions too.
+        // A device that was built on a whole disk also uses the disk's partitions.
         let parent = match (whole.dir.join("partition").exists(), whole.dir.parent()) {
             (true, Some(parent)) => Some(Node::new(parent.to_owned())?),
             _ => None,
@@ -184,7 +185,8 @@ impl Machine {
 
     fn mount_of(&self, nodes: &[&Node]) -> io::Result<Option<Use>> {
         for mount in self.mounts()? {
-            // A file system of several devices has a number of its own, and names one of them.
+            // A file system on several devices has a device number of its own, and names one of its devices as the
+            // source.
             let source = match mount.source.starts_with("/dev") {
                 true => stat(&mount.source).ok().filter(is_block_device),
                 false => None,
@@ -207,11 +209,11 @@ impl Machine {
         Ok(None)
     }
 
-    /// What is swapped to.
+    /// Paths of all swap areas.
     fn swaps(&self) -> io::Result<Vec<PathBuf>> {
         let text = match fs::read_to_string(self.proc.join("swaps")) {
             Ok(text) => text,
-            // A kernel without swapping has none.
+            // A kernel without swapping has no such file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
@@ -222,11 +224,11 @@ impl Machine {
         Ok(text.lines().skip(1).filter_map(first).collect())
     }
 
-    /// How a regular file is used, if at all.
+    /// Returns the use of a regular file, if there is one.
     ///
     /// # Errors
     ///
-    /// If the kernel does not tell.
+    /// If the kernel does not report the uses.
     pub fn use_of_file(&self, path: &Path, file: &Stat) -> io::Result<Option<Use>> {
         let same = |other: &Path| {
             stat(other)
@@ -235,7 +237,7 @@ impl Machine {
         let block = self.sys.join("block");
         for device in names(&block)? {
             let backing = block.join(&device).join("loop/backing_file");
-            // Only a loop device in use has one.
+            // Only a loop device in use has a backing file.
             let Ok(backing) = fs::read_to_string(backing) else {
                 continue;
             };
@@ -247,8 +249,8 @@ impl Machine {
         if self.swaps()?.iter().any(|swap| same(swap)) {
             return Ok(Some(Use::Swap { what: what() }));
         }
-        // The one file system that is mounted from a file without a loop device. Others' sources
-        // may be names of servers, which are not to be looked up.
+        // Only this file system can be mounted from a file without a loop device. The sources of other file systems may
+        // be names of servers, which must not be looked up.
         for mount in self.mounts()? {
             if mount.kind == "erofs" && same(&mount.source) {
                 return Ok(Some(Use::Mounted {
@@ -266,7 +268,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// What a kernel might tell: files in a directory.
+    /// A directory of files such as a kernel provides.
     struct Told(PathBuf);
 
     impl Told {
@@ -333,7 +335,7 @@ mod tests {
         assert_eq!(told.found("8:16").as_deref(), Some(held));
         assert_eq!(told.found("8:18").as_deref(), Some(held));
         assert_eq!(told.found("8:17"), None);
-        // Whoever has the disk has its partitions.
+        // A device built on the disk also holds the disk's partitions.
         told.file("sys/devices/sdx/holders/md0", "");
         assert_eq!(told.found("8:17").as_deref(), Some("sdx is held by md0"));
     }

@@ -1,7 +1,7 @@
 //! A server whose windows a coordinator of several servers plans.
 //!
-//! While a coordinator asks, programs take no goals of the server itself. If the coordinator falls silent for three periods, the server is on
-//! its own again. By then the gates have repeated the last plan, and share.
+//! While a coordinator asks, programs take no goals of the server itself. If the coordinator is silent for three
+//! periods, the server plans for itself again. By then the gates have repeated the last plan, and share.
 
 use super::exchange::{About, Question, ServerAnswer};
 use super::feed::Note;
@@ -94,7 +94,7 @@ impl super::Goals {
         })
     }
 
-    /// Disks and programs, if a coordinator may plan for them.
+    /// Returns the disks and programs, if a coordinator may plan for them.
     fn about(&self) -> Result<About, RefusedGoal> {
         let options = &self.options;
         let programs = options.programs.iter();

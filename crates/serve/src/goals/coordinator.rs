@@ -30,7 +30,7 @@ pub struct ServerStatus {
     pub name: String,
     /// True if the last question was answered and the server obeys.
     pub joined: bool,
-    /// Why the server has not joined.
+    /// Problem with the server: the reason why it has not joined, or a clock that is not known precisely enough.
     pub why: Option<String>,
     /// Time of the server less the time of the coordinator, in nanoseconds, and the largest error.
     pub offset: Option<(i64, Nanos)>,
@@ -40,10 +40,10 @@ pub struct ServerStatus {
     pub unseen: u64,
 }
 
-/// Why a server did not answer as expected.
+/// Reason why a server did not answer as expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// Nobody answers. The session may go on.
+    /// The server does not answer. The session may continue later.
     Silent(String),
     /// The server refuses, or answers something else. A new session has to start.
     Refused(String),
@@ -100,12 +100,12 @@ pub struct Coordinator {
     moment: Time,
 }
 
-/// Checks that servers can have one plan.
+/// Checks that one plan fits all servers.
 ///
 /// # Errors
 ///
-/// If no windows can be planned for a server, if it has another gate than the first, or other programs than the coordinator, or if
-/// there are too many disks. The text names the server.
+/// If no windows can be planned for a server, or if there are too many disks. Also if a server has another gate than
+/// the first server, or other programs than the coordinator. The text names the server.
 pub fn check_alike(servers: &[(String, About)], programs: &[String]) -> Result<(), String> {
     let mut disks = 0;
     for (name, about) in servers {
@@ -197,7 +197,7 @@ impl Coordinator {
         Arc::clone(&self.goals)
     }
 
-    /// The next question to a server. Ask when the last one was answered or given up.
+    /// Returns the next question to a server. Called once the last question was answered or given up.
     pub fn question(&mut self, server: usize) -> Question {
         self.questions += 1;
         let remote = &mut self.servers[server];
@@ -292,7 +292,7 @@ impl Coordinator {
         }
     }
 
-    /// Adds an order. Orders that it replaces, and windows that are long over, are in force no longer.
+    /// Adds an order. Removes the orders that it replaces, and windows that ended more than a period ago.
     fn order(&mut self, order: GateOrder) {
         let oldest = Time::ZERO + self.moment.saturating_since(Time::ZERO + self.period);
         self.orders.retain(|(_, other)| match (*other, order) {
@@ -324,7 +324,7 @@ impl Coordinator {
 }
 
 impl ServerSession {
-    /// An order in the server's time; `None` for a window before its clock started.
+    /// Converts an order to the server's time. Returns `None` for a window before the server's clock started.
     fn there(&self, order: &GateOrder) -> Option<GateOrder> {
         match *order {
             GateOrder::Keep { lane, until } => {
@@ -359,7 +359,8 @@ impl RemoteServer {
         }
     }
 
-    /// Ends the session. Requests that are not over will not be heard of: they end now, without bytes.
+    /// Ends the session. No note of the ends of outstanding requests will follow, so these requests end now, without
+    /// bytes.
     fn leave(&mut self) {
         self.session = None;
         let at = self.notes.back().map_or(self.known, |(_, note)| note.at);
@@ -370,7 +371,8 @@ impl RemoteServer {
         }
     }
 
-    /// Says that windows may begin too early or late here, if they may.
+    /// Returns a message if the server's clock is not known precisely enough, so that windows may begin too early or
+    /// late.
     fn imprecise(&self, guard: Nanos) -> Option<String> {
         let error = self.session.as_ref()?.offset.error();
         (error > guard).then(|| {
@@ -383,7 +385,7 @@ impl RemoteServer {
     /// Takes an answer.
     fn take(&mut self, answer: ServerAnswer, new: Offset, received: Time) -> Result<(), String> {
         if let Some(about) = &answer.started {
-            // The server has no session of ours: it was started again, or has given up.
+            // The server has no session of this coordinator, because the server was restarted or has given up.
             self.leave();
             if *about != self.about {
                 return Err("its disks, gate or programs are not those from the start of the coordinator; start the coordinator again".to_owned());

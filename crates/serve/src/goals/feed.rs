@@ -1,6 +1,7 @@
-//! Requests of a disk, as the disk's thread notes them for whoever plans.
+//! Notes of a disk's requests, from the disk's thread to the planner.
 //!
-//! The thread never waits and never allocates. A request that there is no room for stays unknown with its end, and is counted.
+//! The thread never waits and never allocates. If there is no room for a request, neither the request nor its end is
+//! noted, and the request is counted.
 
 use crossbeam_queue::ArrayQueue;
 use headtime_sched::Op;
@@ -8,13 +9,13 @@ use headtime_units::{Extent, Lba, Sectors, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Notes that a disk's thread can make before they are taken: 20 ms at 800,000 requests a second.
+/// Largest number of notes that wait to be taken: 20 ms at 800,000 requests a second.
 const NOTES_MAX: usize = 1 << 15;
 
-/// Bytes of the sectors in notes, whatever the disk's sectors are.
+/// Bytes of a sector in notes, for any sector size of the disk.
 pub const SECTOR_BYTES: u32 = 512;
 
-/// What happened to a request.
+/// Event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The request arrived at the disk.
@@ -31,34 +32,34 @@ pub enum What {
     },
 }
 
-/// Something that happened to a request.
+/// Note of an event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Time of the disk's thread. Ascends within a disk.
     pub at: Time,
     /// Number of the program; 0 if none is known.
     pub program: u16,
-    /// What happened.
+    /// The event.
     pub what: What,
 }
 
-/// The end of a disk's thread.
+/// Sending end, for a disk's thread.
 #[derive(Debug)]
 pub struct Feed {
     notes: Arc<ArrayQueue<Note>>,
     unseen: Arc<AtomicU64>,
-    /// Requests that were noted and are not over. There is room for their ends.
+    /// Number of noted requests that are not over. There is room for the notes of their ends.
     noted: usize,
 }
 
-/// The end of whoever plans.
+/// Receiving end, for the planner.
 #[derive(Debug)]
 pub struct Notes {
     notes: Arc<ArrayQueue<Note>>,
     unseen: Arc<AtomicU64>,
 }
 
-/// Both ends.
+/// Makes both ends.
 pub fn feed() -> (Feed, Notes) {
     feed_of(NOTES_MAX)
 }
@@ -75,7 +76,8 @@ fn feed_of(notes_max: usize) -> (Feed, Notes) {
 }
 
 impl Feed {
-    /// Notes a request that arrives. Returns false if there is no room: then [`Feed::done`] must not be called for the request.
+    /// Notes a request that arrives. Returns false if there is no room. In this case [`Feed::done`] must not be called
+    /// for the request.
     pub fn asked(
         &mut self,
         at: Time,
@@ -118,7 +120,7 @@ impl Notes {
         (0..self.notes.len()).map_while(|_| self.notes.pop())
     }
 
-    /// Requests so far that there was no room for.
+    /// Number of requests so far for which there was no room.
     pub fn unseen(&self) -> u64 {
         self.unseen.load(Ordering::Relaxed)
     }

@@ -1,8 +1,8 @@
 //! Difference of two clocks, by exchanges.
 //!
-//! A server reads its clock between the sending of a question and the receipt of the answer. So each exchange bounds the
-//! difference from both sides. The bounds hold for any delays of question and answer. The estimate is the middle of all bounds together. Older bounds
-//! count less as time goes on, as clocks drift.
+//! A server reads its clock between the sending of a question and the receipt of the answer. Each exchange therefore
+//! bounds the difference from both sides. The bounds hold for any delays of question and answer. The estimate is the
+//! middle of all bounds together. Clocks drift, so older bounds widen with time.
 
 use headtime_units::{Nanos, Time};
 
@@ -57,7 +57,7 @@ impl Offset {
         shifted(theirs, self.nanos().saturating_neg())
     }
 
-    /// The time of the server at a time here; 0 if that was before its clock started.
+    /// The time of the server at a time here; 0 if that was before the server's clock started.
     pub fn there(self, here: Time) -> Time {
         shifted(here, self.nanos())
     }

@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// Time from now to a time of day.
 pub type Until<'a> = &'a dyn Fn(TimeOfDay) -> Nanos;
 
-/// Periods without a request after which a run is over, once its deadline has passed. The gates repeat a plan for as many periods.
+/// Periods without a request after which a run is over, once its deadline has passed. The gates repeat a plan for this
+/// number of periods.
 pub(super) const IDLE_PERIODS: u64 = 3;
 
 /// Knowledge of a program before a run.
@@ -53,7 +54,7 @@ impl Seeks {
         Seeks { curve, scale }
     }
 
-    /// Time of a seek over so many sectors of [`SECTOR_BYTES`].
+    /// Time of a seek over this number of sectors of [`SECTOR_BYTES`].
     pub fn time(&self, sectors: u64) -> Nanos {
         self.curve.forward(Sectors::new(sectors / self.scale))
     }
@@ -66,7 +67,7 @@ impl Seeks {
 /// Programs of a server, and how windows are planned.
 #[derive(Clone)]
 pub struct GoalsOptions {
-    /// Names of the disks that programs share. A profile is of so many servers.
+    /// Names of the disks that programs share. A profile records their number as its servers.
     pub disks: Vec<String>,
     /// Gate of these disks: `windows`; or `average`, where goals become constant rates and no windows are planned.
     pub gate: GateSpec,
@@ -74,14 +75,14 @@ pub struct GoalsOptions {
     pub planning: Planning,
     /// Time of seeks, so that programs whose data are near may share a window; none if `None`.
     pub seek: Option<Seeks>,
-    /// Programs, of which the first has the number 1 in requests.
+    /// Programs. The first program has the number 1 in requests.
     pub programs: Vec<ProgramOptions>,
 }
 
 /// Longest name of disks together, in bytes.
 const SITE_MAX: usize = 200;
 
-/// Why something about a program cannot be done.
+/// Reason why a request about a program is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RefusedGoal {
@@ -118,12 +119,12 @@ pub enum RefusedGoal {
     /// A coordinator asks for what this server cannot do.
     #[error("{0}")]
     Uncoordinated(String),
-    /// No profile can be made of what was recorded.
+    /// No profile can be made of the recorded requests.
     #[error("{0}")]
     Profile(String),
 }
 
-/// Checks that a gate serves so many programs apart.
+/// Checks that a gate serves this number of programs separately.
 ///
 /// # Errors
 ///

@@ -15,13 +15,13 @@ pub(super) enum Run {
     Running {
         start: Time,
         deadline: Time,
-        /// Goal of a run that nobody plans for.
+        /// Goal of a run without a planner.
         unplanned: Option<Box<Aim>>,
-        /// The log has that the goal cannot be met.
+        /// True if the log says that the goal cannot be met.
         hopeless: bool,
-        /// The log has that the run has left its profile.
+        /// True if the log says that the run has left its profile.
         drifted: bool,
-        /// Who gives way if not all promises fit.
+        /// Message that the goals give way, if goals and promises do not fit together.
         shortage: Option<String>,
     },
     Over {
@@ -29,7 +29,7 @@ pub(super) enum Run {
         /// Time between the deadline and the end of the last request.
         late: Nanos,
     },
-    /// The goal cannot be had, as the text says.
+    /// The goal was refused, with the reason.
     Refused(String),
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Program {
     pub progress: u64,
     /// The profile under way, from its first request on.
     pub recording: Option<Option<Recorder>>,
-    /// Bytes that others moved since the recording began.
+    /// Bytes that other programs moved since the recording started.
     pub others: u64,
 }
 
@@ -190,7 +190,7 @@ fn mb_s(rate: Rate) -> String {
     format!("{:.1} MB/s", rate.0 as f64 / 1e6)
 }
 
-/// How a run has left its profile; `None` if it has not.
+/// Explains how a run has left its profile. Returns `None` if the run has not.
 pub(super) fn drifted(state: &State) -> Option<String> {
     state.drift.map(|drift| match drift {
         Drift::Slower(percent) => format!(

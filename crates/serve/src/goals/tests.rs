@@ -80,7 +80,7 @@ impl Rig {
         }
     }
 
-    /// A request of the first program is always outstanding, and one disk ends one each 10 ms.
+    /// Runs the first program so that a request is always outstanding and a request ends every 10 ms.
     fn slow(&mut self, times: std::ops::Range<u64>) {
         for ms in times {
             if ms % 10 == 0 {
@@ -174,7 +174,7 @@ fn a_goal_counts_from_the_first_request_and_is_met() {
         planned.bound > Rate(0) && planned.served > planned.required,
         "{planned:?}"
     );
-    // The first windows begin with the run, and each period has one that was sent a period before.
+    // The first windows begin with the run. Each period has a window that was sent a period before.
     let windows = rig.windows(1);
     let periods: Vec<u64> = windows
         .iter()
@@ -209,7 +209,7 @@ fn a_run_that_goes_on_after_its_deadline_is_late_and_then_missed() {
 
 #[test]
 fn a_program_that_gets_too_little_is_behind() {
-    // The planner takes the run to be as in its profile.
+    // Without drift detection the planner assumes that the run is as in its profile.
     let options = || {
         let mut options = options(&[known(), None]);
         options.planning.drift = false;
@@ -232,7 +232,7 @@ fn a_program_that_gets_too_little_is_behind() {
     assert!(why(&rig).starts_with(hopeless), "{}", why(&rig));
     rig.tick(3800);
     assert_eq!(rig.state(0), "behind");
-    // It is 7 s behind with less than 7 s left, but the rest takes 2 s alone.
+    // The program is 7 s behind with less than 7 s left, but the rest takes only 2 s when it runs alone.
     let mut rig = Rig::new(options());
     rig.goals
         .set_goal("mail", Some("20s".parse().unwrap()))
@@ -243,7 +243,7 @@ fn a_program_that_gets_too_little_is_behind() {
     assert!(lost > MS * 5_500, "{lost}");
 }
 
-/// A goal that the rest of the profile would keep, and a rest that takes many times as long.
+/// The rest of the profile would meet the goal, but the run's rest takes many times as long.
 #[test]
 fn a_run_that_leaves_its_profile_says_so_and_that_its_goal_is_impossible_within_two_seconds() {
     let mut rig = Rig::new(options(&[known(), None]));

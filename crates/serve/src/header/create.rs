@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Largest chunk of an array, as the configuration has it.
 const CHUNK_MAX: u64 = 64 << 20;
 
-/// How an array is made.
+/// Options of making an array.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {
     /// Bytes on a disk before the next disk's turn.
@@ -48,17 +48,17 @@ pub enum CreateError {
     /// A disk cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A disk has not a chunk behind the header.
+    /// A disk has no room for a chunk after the header.
     #[error("{}: {bytes} are too few; a header takes {header}, and a chunk {chunk}", .path.shown(), header = Bytes(Header::DATA))]
     Small {
         path: PathBuf,
         bytes: Bytes,
         chunk: Bytes,
     },
-    /// There is something that would be lost.
+    /// The disk is a block device, or holds a header or data that would be lost.
     #[error("{}: {is}; --overwrite makes an array of it all the same", .path.shown())]
     Precious { path: PathBuf, is: String },
-    /// The kernel refuses something.
+    /// A system call failed.
     #[error("{}: {doing}: {error}", .path.shown())]
     Io {
         path: PathBuf,
@@ -68,12 +68,12 @@ pub enum CreateError {
     },
 }
 
-/// Writes headers on files and block devices, which become the disks of an array in this order. Returns them. Until all can
-/// be written none is; files that were made for it are gone again then.
+/// Writes headers on files and block devices, which become the disks of an array in this order. Returns the headers. No
+/// header is written before all disks are prepared. If preparing fails, the files that were made are removed again.
 ///
 /// # Errors
 ///
-/// If a disk cannot be one of the array, or has what would be lost; see [`CreateError`].
+/// If a disk cannot belong to the array, or holds data that would be lost, see [`CreateError`].
 pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>, CreateError> {
     if !(2..=MEMBERS_MAX).contains(&paths.len()) {
         return Err(CreateError::Count(paths.len()));
@@ -99,7 +99,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
     for ((header, (opened, _)), path) in headers.iter().zip(&opened).zip(paths) {
         let failed = io_error(path, "writing its header");
         let file = open_again(opened).map_err(&failed)?;
-        // The rest of the sector too, however large that is.
+        // The rest of the sector is written too, for any sector size.
         let mut page = [0; UNIT as usize];
         page[..LEN].copy_from_slice(&header.encode());
         let written = file.write_all_at(&page, 0).and_then(|()| file.sync_all());
@@ -108,7 +108,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
     Ok(headers)
 }
 
-/// Opens and locks all disks, and finds out how large each is. Returns a name for the set.
+/// Opens and locks all disks, and determines their sizes. Returns a name for the set.
 fn prepare(
     paths: &[PathBuf],
     options: &CreateOptions,
@@ -169,7 +169,7 @@ fn io_error(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> CreateErr
     }
 }
 
-/// Refuses names of one file: it would be opened twice, and the second time be locked.
+/// Refuses several names of one file. The file would be opened twice, and be found locked the second time.
 fn refuse_twice(paths: &[PathBuf]) -> Result<(), CreateError> {
     let identity = |path: &PathBuf| {
         let found = fs::metadata(path).ok()?;
@@ -191,7 +191,7 @@ fn refuse_twice(paths: &[PathBuf]) -> Result<(), CreateError> {
     Ok(())
 }
 
-/// Refuses what somebody may still want.
+/// Refuses a disk whose contents the user may still want.
 fn refuse_precious(path: &Path, disk: &Opened) -> Result<(), CreateError> {
     let precious = |is: String| CreateError::Precious {
         path: path.to_owned(),

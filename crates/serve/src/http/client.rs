@@ -1,4 +1,4 @@
-//! A client of the control socket: one request, one answer, no more of HTTP than that.
+//! A client of the control socket. Supports only the part of HTTP that one request and one answer need.
 
 use headtime_linux::clock::Clock;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -7,35 +7,35 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than anything that is asked takes.
+/// Longest time for an answer, longer than any request takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The longest answer: the state of hundreds of exports.
+/// Largest size of an answer, enough for the state of hundreds of exports.
 const ANSWER_MAX: u64 = 64 << 20;
 
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// HTTP's status, 200 if all is well.
+    /// HTTP status; 200 after a success.
     pub status: u16,
-    /// What it says.
+    /// Body of the answer.
     pub body: String,
 }
 
-/// Asks the server behind a control socket.
+/// Sends a request to the server behind a control socket.
 ///
 /// # Errors
 ///
-/// If nobody listens there, or does not speak HTTP.
+/// If no server listens at the socket, or the answer is not HTTP.
 ///
 /// # Panics
 ///
-/// If method or target have blanks or line ends: callers make them of what cannot.
+/// If method or target contain blanks or line ends. Callers build both from text without them.
 pub fn ask(socket: &Path, method: &str, target: &str, body: &str) -> io::Result<Answer> {
     ask_within(PATIENCE, socket, method, target, body)
 }
 
-/// As [`ask`], of a server whose whole answer comes within `patience`.
+/// Sends a request like [`ask`]. The whole answer has to come within `patience`.
 ///
 /// # Errors
 ///
@@ -58,8 +58,8 @@ pub fn ask_within(
         "{method} {target} HTTP/1.1\r\nHost: headtime\r\nConnection: close\r\n\
          Content-Type: text/plain; charset=utf-8\r\nContent-Length: {len}\r\n\r\n{body}"
     );
-    // A server that refuses may answer and close before it has read the body. Then writing fails, or
-    // reading behind the answer does, and the answer is there all the same.
+    // A server that refuses may answer and close before it has read the body. Writing then fails, or the read after the
+    // answer fails, although the answer is complete.
     let asked = stream.write_all(question.as_bytes());
     let mut answer = Vec::new();
     let read = stream.take(ANSWER_MAX).read_to_end(&mut answer);
@@ -72,16 +72,16 @@ pub fn ask_within(
     Err(io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
-/// A connection that ends when its time is over.
+/// A connection with a time limit.
 struct Limited {
     stream: UnixStream,
-    /// Starts before the connection.
+    /// Clock that started before the connection.
     clock: Clock,
     patience: Duration,
 }
 
 impl Limited {
-    /// Connects. A server that accepts nobody fails it when the time is over.
+    /// Connects. If the server accepts no clients, connecting fails when the time is over.
     fn connect(path: &Path, patience: Duration) -> io::Result<Limited> {
         let flags = SocketFlags::CLOEXEC;
         let socket =
@@ -97,7 +97,7 @@ impl Limited {
         Ok(limited)
     }
 
-    /// Time to the end.
+    /// Remaining time.
     fn left(&self) -> io::Result<Option<Duration>> {
         let spent = Duration::from_nanos(self.clock.now().as_nanos());
         let left = self.patience.saturating_sub(spent);
@@ -126,7 +126,7 @@ impl Write for Limited {
     }
 }
 
-/// The server closes after the answer, and gives its length.
+/// Parses an answer. The server gives the answer's length and closes the connection afterwards.
 fn parse(answer: &[u8]) -> Option<Answer> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
@@ -162,7 +162,7 @@ mod tests {
             let refusal = b"HTTP/1.1 404 Not Found\r\ncontent-length: 3\r\n\r\nno\n";
             stream.write_all(refusal).unwrap();
         });
-        // More than the socket takes.
+        // The body is larger than the socket's buffer.
         let body = "x".repeat(8 << 20);
         let answer = ask(&socket, "POST", "/disks/none/fault", &body).unwrap();
         server.join().unwrap();
@@ -177,7 +177,7 @@ mod tests {
         let listener = UnixListener::bind(&socket).unwrap();
         let server = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // Ends with the connection, or after 20 s.
+            // The loop ends with the connection, or after 20 s.
             for _ in 0..400 {
                 std::thread::sleep(Duration::from_millis(50));
                 if stream.write_all(b"x").is_err() {

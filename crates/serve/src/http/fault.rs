@@ -1,4 +1,4 @@
-//! What can go wrong on request, as text.
+//! Faults to inject, as text.
 //!
 //! ```text
 //! kind=unreadable&lba=2048&sectors=8          these sectors cannot be read until they are written
@@ -10,38 +10,38 @@
 use headtime_disk::drive::Fault;
 use headtime_units::{Extent, Lba, Nanos, Sectors};
 
-/// Turns that a drive goes on trying if nothing else is said.
+/// Turns for which a drive retries by default.
 const RETRIES: u32 = 3;
 
-/// Most turns: more than ten minutes of any drive, so that no timeout is out of reach.
+/// Largest number of turns. These take more than ten minutes on any drive, so every timeout can be tested.
 const RETRIES_MAX: u64 = 100_000;
 
 /// The longest stall.
 const STALL_MAX: Nanos = Nanos::from_secs(3600);
 
-/// Why a text is no fault.
+/// Reason why a text does not describe a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FaultError {
     /// A piece has no `=`.
     #[error("`{0}`: write key=value, joined by &")]
     NoValue(String),
-    /// A key that nobody knows, or that the kind does not have.
+    /// A key is unknown, or does not belong to the kind.
     #[error("{key}: unknown here; allowed are {allowed}")]
     Unknown {
         key: String,
-        /// Those there are.
+        /// Allowed keys.
         allowed: &'static str,
     },
     /// A key is missing.
     #[error("{0}: missing")]
     Missing(&'static str),
-    /// A value that cannot be.
+    /// A value is not allowed.
     #[error("{key}: `{value}`: {problem}")]
     Value {
         key: &'static str,
         value: String,
-        /// What is wrong and what is allowed.
+        /// Problem of the value, with the allowed values.
         problem: String,
     },
 }
@@ -50,7 +50,7 @@ pub enum FaultError {
 ///
 /// # Errors
 ///
-/// If it is not written as above, or leaves the disk.
+/// If the text is malformed, or names sectors beyond the disk.
 pub fn from_query(query: &str, capacity: Sectors) -> Result<Fault, FaultError> {
     let mut pairs = Vec::new();
     for piece in query.split('&').filter(|piece| !piece.is_empty()) {

@@ -17,7 +17,7 @@ pub type SharedGoals = Option<Arc<Mutex<Goals>>>;
 
 type GoalRefusal = (StatusCode, String);
 
-/// Goals, for a moment.
+/// Locks the goals. A panic of another thread does not matter.
 pub(super) fn locked(goals: &Mutex<Goals>) -> MutexGuard<'_, Goals> {
     goals.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -123,7 +123,7 @@ pub(super) fn coordinated<S: Clone + Send + Sync + 'static>(
         .with_state((goals, clock))
 }
 
-/// A coordinator that is watched.
+/// A coordinator whose state is served.
 type Coordinating = (Arc<Mutex<Coordinator>>, Clock);
 
 async fn servers(State((coordinator, clock)): State<Coordinating>) -> Response {
@@ -137,7 +137,8 @@ async fn servers(State((coordinator, clock)): State<Coordinating>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// Requests at the control socket of a coordinator: those about programs, and `GET /status` for its servers.
+/// Requests at the control socket of a coordinator: requests about programs, and `GET /status` for the state of its
+/// servers.
 pub fn coordinating(coordinator: &Arc<Mutex<Coordinator>>, clock: Clock) -> Router {
     let locked = coordinator.lock().unwrap_or_else(PoisonError::into_inner);
     let goals = Some(locked.goals());

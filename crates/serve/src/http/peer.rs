@@ -1,11 +1,11 @@
-//! Who asks.
+//! The user behind a connection.
 
 use crate::listen::Stream;
 
-/// Who is at the other end of a connection.
+/// Client at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Peer {
-    /// The number of its user, if it came through a file.
+    /// User of the client, if the client connected through a socket file.
     user: Option<u32>,
 }
 
@@ -18,7 +18,7 @@ impl Peer {
         Peer { user }
     }
 
-    /// Returns true if it may do itself what the server may.
+    /// Returns true if the client has the server's rights anyway: as root, or as the server's own user.
     pub fn is_trusted(self) -> bool {
         let own = rustix::process::geteuid().as_raw();
         self.user.is_some_and(|user| user == own || user == 0)

@@ -1,4 +1,4 @@
-//! What is to be scrubbed, as text: a JSON object, in which every key may be missing:
+//! Requests for a scrub as text: a JSON object, in which every key may be missing:
 //!
 //! ```text
 //! {"range": [0, 1048576], "block": 65536, "idle_ms": 50}     bytes; "idle_ms": null for no idle time
@@ -7,17 +7,18 @@
 //! {"finish_within": "14d", "p99": "+5%"}                     promises; null for none
 //! ```
 //!
-//! A file is named by root and the server's own user alone: others who may connect are not to have it write where they cannot.
+//! Only root and the server's own user may name a file. Other users who may connect must not make the server write
+//! where they cannot write themselves.
 
 use crate::scrub::ScrubAsk;
 use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A day.
+/// Longest idle time in milliseconds: a day.
 const IDLE_MS_MAX: f64 = 86_400_000.0;
 
-/// Reads what is to be scrubbed. The error says what is wrong.
+/// Reads a request for a scrub. The error names the problem.
 pub(super) fn ask_of(body: &str) -> Result<ScrubAsk, String> {
     let body = if body.trim().is_empty() { "{}" } else { body };
     let keys: Map<String, Value> = serde_json::from_str(body).map_err(|error| error.to_string())?;

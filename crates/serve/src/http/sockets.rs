@@ -1,6 +1,6 @@
-//! The sockets of HTTP, and what their clients may ask of the server.
+//! The sockets of HTTP, and limits for their clients.
 //!
-//! A connection serves one request, so no client can hold it for ever.
+//! A connection serves one request, so no client can hold a connection for ever.
 
 use super::peer::Peer;
 use super::{Site, controlling, watching};
@@ -17,18 +17,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What clients may ask of a server.
+/// Limits for the clients of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections at a time, 1 or more, of those who watch, and as many of those who control:
-    /// neither keep the others out. Further ones wait until one ends. 32 by default.
+    /// Largest number of connections at a time, 1 or more. Watching and controlling clients have this number each, so
+    /// neither keep the others out. Further clients wait until a connection ends. 32 by default.
     pub connections: usize,
-    /// For sending what is asked, without a body. 10 s by default.
+    /// Time for sending a request without its body. 10 s by default.
     pub head: Duration,
-    /// For the whole of a connection: asking, doing what is asked, which for a scheduler may take a
-    /// while, and taking the answer. 60 s by default.
+    /// Time for a whole connection: sending the request, serving it and receiving the answer. Serving the swap of a
+    /// scheduler may take a while. 60 s by default.
     pub whole: Duration,
-    /// For ending what is under way when the server ends. 1 s by default.
+    /// Time for ending requests under way when the server ends. 1 s by default.
     pub drain: Duration,
 }
 
@@ -43,13 +43,13 @@ impl Default for HttpLimits {
     }
 }
 
-/// Bytes of a request without its body, at most.
+/// Largest size of a request without its body, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 
-/// A socket, and how it is served.
+/// A socket that is served.
 #[derive(Debug)]
 struct Endpoint {
-    /// Removes its file in the end.
+    /// Removes the socket's file when dropped.
     bound: Bound,
     listener: Listener,
 }
@@ -63,7 +63,7 @@ impl Endpoint {
         Ok(Endpoint { bound, listener })
     }
 
-    /// Serves until `ended`.
+    /// Serves clients until `ended`.
     async fn serve(self, app: Router, limits: HttpLimits, ended: watch::Receiver<bool>) {
         let mut connections = JoinSet::new();
         let mut end = pin!(over(ended.clone()));
@@ -83,25 +83,25 @@ impl Endpoint {
                 Some(result) = connections.join_next() => note(result),
             }
         }
-        // Nobody connects any more.
+        // The socket closes here, so no more clients connect.
         drop(self);
         let all_end = async {
             while let Some(result) = connections.join_next().await {
                 note(result);
             }
         };
-        // Whoever takes longer is cut off, with the set.
+        // Connections that take longer are cut off when the set is dropped.
         let _ = tokio::time::timeout(limits.drain, all_end).await;
     }
 }
 
-/// What becomes of a connection: why it failed, if it did.
+/// Result of a connection, with the reason if it failed.
 type Talked = Result<(), String>;
 
 fn note(result: Result<Talked, tokio::task::JoinError>) {
     match result {
         Ok(Ok(())) => {}
-        // Clients that leave do that.
+        // Clients that leave early cause this.
         Ok(Err(problem)) => tracing::debug!("an HTTP client: {problem}"),
         Err(error) => tracing::error!("HTTP: a bug: {error}"),
     }
@@ -141,7 +141,7 @@ async fn talk(
 trait Connection: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Connection for T {}
 
-/// Sockets that are listened at.
+/// Sockets on which the server listens.
 #[derive(Debug, Default)]
 pub struct Sockets {
     metrics: Option<Endpoint>,
@@ -150,12 +150,12 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Listens at a loopback address for those who watch, and at a unix socket for those who control.
-    /// Wants the runtime that is to serve them.
+    /// Listens at a loopback address for watching clients, and at a unix socket for controlling clients. Must be called
+    /// in the runtime that serves them.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses, the address is no loopback one, or another server listens there.
+    /// If the kernel refuses, the address is no loopback address, or another server listens there.
     pub async fn bind(
         metrics: Option<Listen>,
         control: Option<Listen>,
@@ -167,7 +167,7 @@ impl Sockets {
         })
     }
 
-    /// With other limits than the usual ones.
+    /// Changes the limits.
     #[cfg(test)]
     pub fn with_limits(self, limits: HttpLimits) -> Sockets {
         let connections = limits.connections.max(1);
@@ -178,17 +178,17 @@ impl Sockets {
         Sockets { limits, ..self }
     }
 
-    /// The address of the metrics; with the port that the kernel chose if port 0 was asked for.
+    /// Address of the metrics. If port 0 was asked for, the address has the port that the kernel chose.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.metrics.as_ref()?.bound.listen().tcp()
     }
 
-    /// Where who controls connects.
+    /// Socket for controlling clients.
     pub fn control(&self) -> Option<&Listen> {
         Some(self.control.as_ref()?.bound.listen())
     }
 
-    /// Serves until `ended` is true or its sender is gone. Then ends requests under way within
+    /// Serves clients until `ended` is true or its sender is dropped. Then ends requests under way within
     /// [`HttpLimits::drain`].
     pub async fn serve(self, site: Arc<Site>, ended: watch::Receiver<bool>) {
         let Sockets {
@@ -208,7 +208,7 @@ impl Sockets {
 }
 
 impl Sockets {
-    /// Serves something else than a site at the socket for those who control, until `ended`.
+    /// Serves `app` instead of a site at the socket for controlling clients, until `ended`.
     pub async fn serve_control(self, app: Router, ended: watch::Receiver<bool>) {
         if let Some(place) = self.control {
             place.serve(app, self.limits, ended).await;
@@ -217,6 +217,6 @@ impl Sockets {
 }
 
 async fn over(mut ended: watch::Receiver<bool>) {
-    // An error is that nobody is left to end it.
+    // An error means that the sender is dropped, which ends the server as well.
     let _ = ended.wait_for(|ended| *ended).await;
 }

@@ -8,7 +8,7 @@ use headtime_linux::clock::Wall;
 use headtime_units::{MorePercent, Nanos};
 use serde_json::{Map, Value, json};
 
-/// Writes the state of a server. Of a disk that does not say how it is there is its name alone.
+/// Writes the state of a server. A disk that does not answer is listed by its name alone.
 pub(super) fn render(page: &Page) -> String {
     let silent = page.silent.iter();
     let silent = silent.map(|name| json!({ "name": name, "up": false }));
@@ -51,7 +51,7 @@ pub(super) fn goals(programs: &[ProgramStatus]) -> Value {
     programs.collect()
 }
 
-/// So many reads of a scrub that fail in a row say that none succeeds.
+/// Number of consecutive failed reads from which a scrub's remaining time is unknown.
 const FAILING: u32 = 3;
 
 /// The state of a coordinator.
@@ -198,7 +198,7 @@ fn device(state: &MemberSnapshot) -> Value {
     })
 }
 
-/// How far a scrub is. Its range is in bytes: the first one, and the one behind the last.
+/// The progress of a scrub. The range is in bytes: the first byte, and the end.
 pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
     let bytes = |sectors: u64| sectors * u64::from(sector_bytes);
     let block = bytes(status.block.get());
@@ -221,7 +221,7 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
         "left": status.left,
         "share": status.share(),
         "bytes_per_s": status.pace.blocks_per_s().map(|rate| (rate * block as f64).round()),
-        // As long as nothing can be read nobody knows.
+        // While all reads fail, the remaining time is unknown.
         "remaining_s": status.remaining().filter(|_| status.failing < FAILING).map(Nanos::as_secs_f64),
         "read": {
             "in_gaps": status.in_gaps,
@@ -256,7 +256,7 @@ pub(super) fn scrub(status: &ScrubStatus, sector_bytes: u32) -> Value {
     })
 }
 
-/// What is said of a scrub's promises. Dates are in seconds since 1970.
+/// State of a scrub's promises. Dates are in seconds since 1970.
 fn promise(status: &PromiseStatus) -> Value {
     let Promises { date, p99 } = status.promises;
     let waits = &status.waits;

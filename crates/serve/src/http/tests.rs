@@ -1,4 +1,4 @@
-//! What slow, idle and too many clients get, over real sockets.
+//! Tests of slow, idle and too many clients, over real sockets.
 
 use super::*;
 use crate::disk::Options;
@@ -17,10 +17,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Longer than any test: reads that would hang fail instead.
+/// Longest time of a read. Longer than any test, so that hanging reads fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Too long to be the reason for anything here.
+/// A time so long that it has no effect in any test.
 const AGES: Duration = Duration::from_secs(3600);
 
 const SOON: Duration = Duration::from_millis(200);
@@ -42,7 +42,7 @@ impl Fixture {
         std::fs::create_dir(&folder).expect("makes a folder");
         let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
         let mut options = Options::new("one", Clock::start(), ("noop".into(), Box::new(build)));
-        // So many that their state does not fit in a socket.
+        // The state of this many exports does not fit in a socket's buffer.
         options.exports = 1000;
         let disk = Disk::start(options, || {
             Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(64), 32)) as Box<_>)
@@ -132,7 +132,7 @@ impl Drop for Fixture {
     }
 }
 
-/// All that comes until the server closes. That it closes before all was read is its right.
+/// Reads until the server closes. The server may close before it has read the whole request.
 fn rest(stream: &mut impl Read) -> String {
     let mut bytes = Vec::new();
     if let Err(error) = stream.read_to_end(&mut bytes) {
@@ -141,7 +141,7 @@ fn rest(stream: &mut impl Read) -> String {
     String::from_utf8(bytes).expect("text")
 }
 
-/// Asks, and reads until the server closes.
+/// Sends a request, and reads until the server closes.
 fn ask(stream: &mut (impl Read + Write), request: &str) -> String {
     stream.write_all(request.as_bytes()).expect("asks");
     rest(stream)
@@ -175,7 +175,7 @@ fn who_asks_nothing_is_cut_off_and_the_next_is_heard() {
     let mut slow = fixture.watcher();
     slow.write_all(b"GET /metrics HTTP/1.1\r\nHost:")
         .expect("asks");
-    // It has to wait for one of them to be cut off.
+    // This client has to wait until the server cuts off one of the others.
     let answer = ask(&mut fixture.watcher(), METRICS);
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     for stream in [&mut silent, &mut slow] {
@@ -214,7 +214,7 @@ fn who_does_not_take_the_answer_is_cut_off() {
     let mut deaf = fixture.controller();
     deaf.write_all(b"GET /status HTTP/1.1\r\nHost: x\r\n\r\n")
         .expect("asks");
-    // With one slot, this one is heard when the other is gone.
+    // There is one slot, so the server accepts this client when the other one is gone.
     let answer = client::ask(&fixture.socket(), "POST", "/disks/one/scheduler", "x");
     assert_eq!(answer.expect("is heard").status, 400);
     let answer = rest(&mut deaf);
@@ -255,7 +255,7 @@ fn goals_of_a_server_without_programs_are_refused() {
             "{answer}"
         );
     }
-    // Who watches sets nothing.
+    // Watching clients cannot read or set goals.
     let answer = ask(
         &mut fixture.watcher(),
         "GET /qos HTTP/1.1\r\nHost: x\r\n\r\n",

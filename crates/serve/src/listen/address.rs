@@ -1,4 +1,4 @@
-//! Where to listen, as text and as a value, and why that fails.
+//! Addresses of sockets as text and as a value, and errors of listening.
 
 use headtime_linux::shown::PathShown as _;
 use std::fmt;
@@ -10,24 +10,24 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long another server may take to look at what is in a folder.
+/// Longest wait for another server that has locked a folder while it checks the folder's socket files.
 pub(super) const LOCK_WITHIN: Duration = Duration::from_secs(5);
 pub(super) const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What an administrator can do about a group that a socket cannot be given to.
+/// Advice to the administrator if a socket's file cannot be given to a group.
 pub const JOIN_GROUP: &str = "let the server's user join that group (in a systemd unit: SupplementaryGroups=), or give the server CAP_CHOWN";
 
-/// Who may connect: permissions and group of the socket's file. Connecting takes permission to write.
+/// Permissions and group of a socket's file, which decide who may connect. Connecting needs the permission to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Permissions.
+    /// Permission bits of the file.
     pub mode: u32,
-    /// Which group they are for; that of every file that the process makes there, if absent.
+    /// Group of the file; if absent, the group of every file that the process makes in the folder.
     pub group: Option<u32>,
 }
 
 impl Access {
-    /// Nobody but the owner.
+    /// Access for the owner alone.
     pub const OWNER: Access = Access {
         mode: 0o600,
         group: None,
@@ -37,13 +37,13 @@ impl Access {
 /// A unix socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// Its file.
+    /// Path of the socket's file.
     pub path: PathBuf,
-    /// Who may connect.
+    /// Permissions and group of the socket's file.
     pub access: Access,
 }
 
-/// For nobody but its owner.
+/// Makes a unix socket for its owner alone.
 impl<P: Into<PathBuf>> From<P> for UnixSocket {
     fn from(path: P) -> UnixSocket {
         UnixSocket {
@@ -59,10 +59,10 @@ impl fmt::Display for UnixSocket {
     }
 }
 
-/// A socket that the process was started with. The socket's file is the service manager's.
+/// A socket that the process was started with. The socket's file belongs to the service manager.
 #[derive(Debug)]
 pub struct InheritedSocket {
-    /// Where it listens, as [`Listen`] shows it.
+    /// Address of the socket, as [`Listen`] shows it.
     pub(super) address: String,
     pub(super) listener: StdListener,
 }
@@ -73,7 +73,7 @@ pub(super) enum StdListener {
     Tcp(TcpListener),
 }
 
-/// Equal to itself alone.
+/// A socket is equal to itself alone.
 impl PartialEq for InheritedSocket {
     fn eq(&self, other: &InheritedSocket) -> bool {
         std::ptr::eq(self, other)
@@ -92,23 +92,23 @@ impl InheritedSocket {
     }
 }
 
-/// Why a socket cannot be listened on.
+/// Reason why a server cannot listen on a socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The machine refuses.
+    /// A system call failed.
     #[error("{listen}: {error}")]
     Io { listen: Listen, error: io::Error },
-    /// Another server listens there.
+    /// Another server listens at the address.
     #[error("{0}: another server listens there")]
     InUse(Listen),
-    /// There is a file that is no socket.
+    /// The path leads to a file that is no socket.
     #[error("{0}: there is a file that is not a socket")]
     NotASocket(Listen),
-    /// Somebody holds the folder's lock.
+    /// Another program holds the folder's lock.
     #[error("{0}: somebody has locked the folder for more than {LOCK_WITHIN:?}")]
     FolderLocked(Listen),
-    /// Its group could not be had.
+    /// The socket's file cannot be given to its group.
     #[error(
         "{listen}: its file cannot be given to group {group}: {error}{}",
         what_to_do(error)
@@ -118,11 +118,11 @@ pub enum BindError {
         group: u32,
         error: io::Error,
     },
-    /// Who can write to the directory has put something else there before the socket's permissions
-    /// could be set.
+    /// Another user with write access to the directory has replaced the file before the socket's permissions could be
+    /// set.
     #[error("{0}: something else has taken the place of the socket's file")]
     Replaced(Listen),
-    /// An address that others can reach.
+    /// The address can be reached from other machines.
     #[error("{0}: only loopback addresses, 127.0.0.0/8 and ::1, are listened on")]
     NotLoopback(Listen),
 }
@@ -134,7 +134,7 @@ fn what_to_do(error: &io::Error) -> String {
     }
 }
 
-/// Where to listen. As text: `unix:PATH` or `tcp:ADDRESS:PORT`.
+/// Address of a socket. As text: `unix:PATH` or `tcp:ADDRESS:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     Unix(UnixSocket),
@@ -154,7 +154,7 @@ impl Listen {
         }
     }
 
-    /// A unix socket for nobody but its owner.
+    /// Makes a unix socket for its owner alone.
     pub fn unix(path: impl Into<PathBuf>) -> Listen {
         Listen::Unix(path.into().into())
     }
@@ -170,7 +170,7 @@ impl fmt::Display for Listen {
     }
 }
 
-/// A text that names no place to listen.
+/// Error of a text that is no address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is neither unix:PATH nor tcp:ADDRESS:PORT")]
 pub struct ParseListenError(String);

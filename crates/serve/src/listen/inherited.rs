@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-/// Why inherited sockets cannot be used.
+/// Reason why inherited sockets cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum InheritError {
     /// The number of sockets is no number.
@@ -28,10 +28,10 @@ pub enum InheritError {
     },
 }
 
-/// The sockets that the process was started with, by use. They take the place of configured ones.
+/// The sockets that the process was started with, by use. They replace configured sockets.
 #[derive(Clone, Debug, Default)]
 pub struct Inherited {
-    /// For NBD clients: every socket whose name says nothing else.
+    /// Sockets for NBD clients: all sockets that are not named `control` or `metrics`.
     pub nbd: Vec<Listen>,
     /// The socket named `control`, a unix socket.
     pub control: Option<Listen>,
@@ -39,7 +39,7 @@ pub struct Inherited {
     pub metrics: Option<Listen>,
 }
 
-/// File descriptors of sockets begin here.
+/// First file descriptor of the sockets.
 const FIRST: usize = 3;
 
 impl Inherited {
@@ -47,8 +47,8 @@ impl Inherited {
     ///
     /// # Errors
     ///
-    /// If `LISTEN_FDS` is no number, or one of the descriptors is no listening stream socket, can be reached from other machines, or does not fit its
-    /// name.
+    /// If `LISTEN_FDS` is no number. Also if a descriptor is no listening stream socket, can be reached from other
+    /// machines, or does not fit its name.
     pub fn from_env() -> Result<Inherited, InheritError> {
         let variable = |name| {
             let value = std::env::var_os(name).unwrap_or_default();
@@ -94,7 +94,8 @@ impl Inherited {
     }
 }
 
-/// Refuses a number of sockets that is none, if it is for this process; `listenfd` takes that for no sockets. An empty variable counts as unset.
+/// Refuses a malformed number of sockets, if the number is for this process. `listenfd` would treat such a number as no
+/// sockets. An empty variable counts as unset.
 fn check_count(count: &str, process: &str) -> Result<(), InheritError> {
     let is_ours = process.is_empty() || process.parse() == Ok(std::process::id());
     match is_ours && !count.is_empty() && count.parse::<u16>().is_err() {

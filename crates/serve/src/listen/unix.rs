@@ -13,15 +13,14 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 impl UnixSocket {
-    /// Returns true if the process may give the file to its group, as far as can be known before
-    /// the file exists. In a directory that already belongs to the group, only making the file
-    /// shows it.
+    /// Returns true if the process may give the file to its group, as far as this is known before the file exists. In a
+    /// directory that already belongs to the group, only making the file shows the result.
     pub fn may_be_given(&self) -> bool {
         let Some(group) = self.access.group else {
             return true;
         };
         let is_of_group = rustix::fs::stat(self.folder()).map(|found| found.st_gid == group);
-        // Where there is no directory, that is what is wrong.
+        // A missing directory is reported as an error of its own later.
         is_of_group.unwrap_or(true) || may_give_to(Gid::from_raw(group))
     }
 
@@ -58,20 +57,20 @@ impl UnixSocket {
             listen: Listen::Unix(self.clone()),
             error,
         };
-        // Of servers that start at the same time only one looks at what is there.
+        // The lock admits one server at a time, so servers that start together do not interfere.
         let _locked = self.lock_folder()?;
         self.make_way()?;
-        // The group is not the one that is meant yet.
+        // The file does not have its final group yet, so at first the group gets no permissions.
         let first = Mode::from_raw_mode(self.access.mode) & (Mode::RUSR | Mode::WUSR);
         let listener = listen(&self.path, first).map_err(failed)?;
-        // The path may be another's already, where others can write to the directory. What is opened is one
-        // file from here on.
+        // If others can write to the directory, another file may have taken the path already. The descriptor refers to
+        // one file from here on.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(&self.path, flags, Mode::empty())
             .map_err(|error| failed(error.into()))?;
         let found = rustix::fs::fstat(&file).map_err(|error| failed(error.into()))?;
         let missing = self.missing(&found)?;
-        // Is removed from here on if something goes wrong.
+        // From here on, an error removes the file.
         let bound = BoundFile {
             listener,
             path: self.path.clone(),
@@ -83,7 +82,7 @@ impl UnixSocket {
         Ok(bound)
     }
 
-    /// The group and permissions that its file still lacks, if any.
+    /// Returns the group and permissions that the file still lacks, if any.
     fn missing(&self, found: &Stat) -> Result<Option<Missing>, BindError> {
         let replaced = || BindError::Replaced(Listen::Unix(self.clone()));
         if FileType::from_raw_mode(found.st_mode) != FileType::Socket {
@@ -101,8 +100,8 @@ impl UnixSocket {
         Ok(Some(Missing { group, mode }))
     }
 
-    /// Sets first the group of the file and then its permissions. At no time does the file have
-    /// more permissions than were asked for, nor another group any of them.
+    /// Sets the group of the file first, and then the file's permissions. The file never has more permissions than were
+    /// asked for. No other group ever has any of the permissions.
     fn admit(&self, file: &OwnedFd, missing: Missing) -> Result<(), BindError> {
         let failed = |error: Errno| BindError::Io {
             listen: Listen::Unix(self.clone()),
@@ -117,13 +116,13 @@ impl UnixSocket {
                 },
             )?;
         }
-        // There is no call that takes a descriptor which only names the file (but for `fchmodat2`,
-        // since 6.6).
+        // Before `fchmodat2` (Linux 6.6) no call changes the permissions by a descriptor that only names the file
+        // (`O_PATH`).
         let name = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
         rustix::fs::chmod(name, missing.mode).map_err(failed)
     }
 
-    /// The directory of its file.
+    /// The directory of the socket's file.
     fn folder(&self) -> &Path {
         match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -144,11 +143,12 @@ impl UnixSocket {
             match rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(folder),
                 Err(Errno::INTR) => {}
-                // Another server takes a moment; somebody else may hold it for ever.
+                // Another server holds the lock only briefly. A different program may hold it for ever, so the wait has
+                // a bound.
                 Err(Errno::WOULDBLOCK) if tries > 0 => {
                     tries -= 1;
                     let again = LOCK_AGAIN.try_into().expect("is short");
-                    // Of nothing: a signal only makes it shorter.
+                    // This poll is only a pause. A signal merely makes the pause shorter.
                     let _ = rustix::event::poll(&mut [], Some(&again));
                 }
                 Err(Errno::WOULDBLOCK) => {
@@ -182,12 +182,13 @@ impl UnixSocket {
     }
 }
 
-/// A unix socket that is listened on. Its file is removed with this, unless it has been replaced.
+/// A unix socket on which the server listens. Dropping this value removes the socket's file, unless another file has
+/// replaced it.
 #[derive(Debug)]
 pub(super) struct BoundFile {
     pub listener: std::os::unix::net::UnixListener,
     path: PathBuf,
-    /// Device and number of its file.
+    /// Device and inode number of the socket's file.
     file: (u64, u64),
 }
 
@@ -197,7 +198,7 @@ impl Drop for BoundFile {
     }
 }
 
-/// Removes a socket's file, given by device and number, unless it has been replaced.
+/// Removes a socket's file, given by device and inode number, unless another file has replaced it.
 fn remove(path: &Path, file: (u64, u64)) {
     if let Ok(found) = std::fs::symlink_metadata(path)
         && (found.dev(), found.ino()) == file
@@ -207,10 +208,10 @@ fn remove(path: &Path, file: (u64, u64)) {
     }
 }
 
-/// What a socket's file is still to get.
+/// Attributes that a socket's file still has to get.
 #[derive(Clone, Copy, Debug)]
 struct Missing {
-    /// None if it has the right one.
+    /// Group to set; `None` if the file has the right group.
     group: Option<Gid>,
     mode: Mode,
 }
@@ -222,9 +223,9 @@ fn may_give_to(group: Gid) -> bool {
         || capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::CHOWN))
 }
 
-/// Whether a server is behind a socket.
+/// Returns true if a server listens on a socket.
 fn answers(path: &Path) -> io::Result<bool> {
-    // One that has more clients waiting than it lets wait would not be got through to.
+    // If the server's queue of waiting clients is full, a blocking connect would wait.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     match rustix::net::connect(&socket, &SocketAddrUnix::new(path)?) {
@@ -234,7 +235,7 @@ fn answers(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A unix socket whose file has no more permissions than `mode`.
+/// Listens on a unix socket whose file has no more permissions than `mode`.
 fn listen(path: &Path, mode: Mode) -> io::Result<std::os::unix::net::UnixListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

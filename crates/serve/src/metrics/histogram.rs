@@ -1,14 +1,14 @@
-//! Counts of times, and of other values, by their size; written by one thread and read by any.
+//! Histograms of times and other values, written by one thread and read by any thread.
 
 use headtime_units::Nanos;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Cells of an octave, as a power of two: a cell is at most 1/64 of its times wide.
+/// Binary logarithm of the number of cells in an octave. The width of a cell is at most 1/64 of its times.
 const FINE: u32 = 6;
 
-/// Times from 2^42 ns (73 minutes) on are in the last cell.
+/// Number of octaves. Times from 2^42 ns (73 minutes) on are in the last cell.
 const OCTAVES: u32 = 42;
 
 const CELLS: usize = ((OCTAVES - FINE + 1) << FINE) as usize;
@@ -16,8 +16,8 @@ const CELLS: usize = ((OCTAVES - FINE + 1) << FINE) as usize;
 /// A histogram of times with a resolution of 1.6 %. Times up to 64 ns have a bucket each. Times
 /// from 73 minutes on share one.
 ///
-/// A clone is the same histogram. One thread records, with plain stores and no lock. Others read at
-/// any time without its help. They may see a time in the counts before it is in the sum.
+/// A clone shares the same cells. One thread records, with plain stores and without a lock. Other threads read at any
+/// time. A reader may see a time in the counts that is not in the sum yet.
 #[derive(Clone)]
 pub struct Histogram(Arc<Cells>);
 
@@ -41,14 +41,14 @@ fn highest(cell: usize) -> u64 {
     ((first + 1) << shift) - 1
 }
 
-/// Only one thread writes, so this needs no read-modify-write.
+/// Adds to a number. Only one thread writes, so no atomic read-modify-write is needed.
 fn add(to: &AtomicU64, value: u64) {
     let sum = to.load(Ordering::Relaxed).saturating_add(value);
     to.store(sum, Ordering::Relaxed);
 }
 
 impl Histogram {
-    /// No times yet.
+    /// A histogram without times.
     pub fn new() -> Histogram {
         Histogram(Arc::new(Cells {
             counts: std::iter::repeat_with(AtomicU64::default)
@@ -59,14 +59,12 @@ impl Histogram {
         }))
     }
 
-    /// Counts a time. Only one thread may call this: times that two threads record at once may be
-    /// lost.
+    /// Counts a time. Only one thread may call this, because times that two threads record at once may be lost.
     pub fn record(&self, time: Nanos) {
         self.count(time.as_nanos());
     }
 
-    /// Counts a value of a histogram of other things than times, each as so many nanoseconds. Values below 128 have a
-    /// cell each.
+    /// Counts a value other than a time, as a number of nanoseconds. Values below 128 have a cell each.
     pub fn count(&self, value: u64) {
         let cells = &*self.0;
         add(&cells.counts[cell(value)], 1);
@@ -120,22 +118,22 @@ impl Times {
         self.len
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no times.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// All together.
+    /// Sum of all times.
     pub fn sum(&self) -> Nanos {
         Nanos::from_nanos(self.sum)
     }
 
-    /// The longest, exactly; zero if there are none.
+    /// The longest time, exactly; zero if there are no times.
     pub fn max(&self) -> Nanos {
         Nanos::from_nanos(self.max)
     }
 
-    /// Their mean, exactly; zero if there are none.
+    /// Exact mean of the times; zero if there are no times.
     pub fn mean(&self) -> Nanos {
         Nanos::from_nanos(self.sum / self.len.max(1))
     }
@@ -194,7 +192,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the times themselves, sorted.
+        /// Compares a histogram with the sorted times.
         #[test]
         fn quantiles_are_as_exact_as_promised(mut given in proptest::collection::vec(0_u64..1 << 41, 1..200), q in 0.0..=1.0_f64) {
             let histogram = Histogram::new();

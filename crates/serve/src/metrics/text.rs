@@ -17,55 +17,56 @@ use std::fmt;
 use std::sync::Arc;
 use writer::{Labels, Writer};
 
-/// What [`render`] writes.
+/// Content type of the text that [`render`] writes.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A disk's state with the names that clients and people know.
+/// A disk's state, with the names of its parts.
 #[derive(Clone, Debug)]
 pub struct Labelled {
     /// The disk's name.
     pub disk: String,
-    /// A description of its device.
+    /// Description of the disk's device.
     pub backend: String,
     pub sector_bytes: u32,
-    /// Names of its exports, by number, and the bytes of the disk that their clients see.
+    /// Names of the disk's exports, by number, each with the bytes of the disk that clients see.
     pub exports: Vec<(String, Addresses)>,
     /// Names of an array's members and descriptions of their devices; empty for one device.
     pub members: Vec<(String, String)>,
-    /// Its last scrub, if there was one.
+    /// Last scrub of the disk, if there was one.
     pub scrub: Option<Box<ScrubStatus>>,
-    /// Its state.
+    /// State of the disk.
     pub snapshot: Box<Snapshot>,
 }
 
-/// Bounds of a histogram: 50 us, less than a drive's cache takes, to 30 s, Linux's patience.
+/// Bounds of a histogram. The first, 50 us, is less than a hit in a drive's cache takes. The last, 30 s, is Linux's
+/// timeout.
 const BOUNDS_US: [u64; 18] = [
     50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
     1_000_000, 2_000_000, 5_000_000, 10_000_000, 30_000_000,
 ];
 
-/// Bounds for lateness: what spinning reaches, to what nobody wants to see.
+/// Bounds for lateness, from the precision of a spinning thread to intolerable times.
 const LATE_BOUNDS_US: [u64; 12] = [
     1, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000, 20_000, 100_000,
 ];
 
-/// Bounds for delay counts: from none to more than a threshold for gates would be.
+/// Bounds for delay counts, from zero to more than any useful threshold of a gate.
 const OVERTAKEN_BOUNDS: [u64; 13] = [0, 1, 2, 5, 10, 20, 30, 50, 90, 120, 200, 500, 1000];
 
 /// A server's state at one time.
 #[derive(Debug)]
 pub struct Page {
-    /// The disks that have told theirs.
+    /// Disks that have answered.
     pub disks: Vec<Labelled>,
-    /// Names of disks that have not: their thread has ended, or is stuck in its device or store.
+    /// Names of disks that have not answered, because their thread has ended or is stuck in a device or store.
     pub silent: Vec<String>,
     /// The counts of the NBD server, if there is one.
     pub nbd: Option<Arc<Counts>>,
-    /// Programs, if there are any, and requests that are in no bound.
+    /// Programs, if there are any, and the number of requests that bounds do not contain.
     pub programs: Option<(Vec<ProgramStatus>, u64)>,
-    /// Messages that could not be written.
+    /// Number of messages that could not be written.
     pub messages_dropped: u64,
-    /// Since the start of the server.
+    /// Time since the start of the server.
     pub uptime: Nanos,
     /// The program's version.
     pub version: String,
@@ -95,7 +96,7 @@ impl Page {
             .map(move |disk| (vec![("disk", disk.disk.as_str())], value(disk)))
     }
 
-    /// Several values of each disk, told apart by one more label.
+    /// Several values of each disk, distinguished by one more label.
     fn parts<'a, T: 'a, I: IntoIterator<Item = (&'a str, T)> + 'a>(
         &'a self,
         label: &'a str,
@@ -109,7 +110,8 @@ impl Page {
         })
     }
 
-    /// The devices: each disk, or each member of an array, which has a label more. With the description of each.
+    /// Returns the devices with their labels and descriptions. A device is a disk, or a member of an array, which has
+    /// one more label.
     fn labelled_devices(&self) -> impl Iterator<Item = (Labels<'_>, &str, &MemberSnapshot)> {
         self.disks.iter().flat_map(|disk| {
             let (name, snapshot) = (disk.disk.as_str(), &disk.snapshot);
@@ -134,7 +136,7 @@ impl Page {
             .map(move |(labels, _, state)| (labels, value(state)))
     }
 
-    /// Several values of each device, told apart by one more label.
+    /// Several values of each device, distinguished by one more label.
     fn device_parts<'a, T: 'a, I: IntoIterator<Item = (&'a str, T)> + 'a>(
         &'a self,
         label: &'a str,

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A connection that waits for bytes.
 pub(super) trait Waiter: fmt::Debug + Send + Sync {
-    /// Lets the connection look if there is room for its next request.
+    /// Makes the connection check if there is room for its next request.
     fn call(&self);
 }
 
-/// The bytes, and who waits for them.
+/// The bytes in flight, and the connections that wait for room.
 #[derive(Debug)]
 pub(super) struct Budget {
     max: usize,
@@ -36,8 +36,8 @@ impl Budget {
         }
     }
 
-    /// Takes bytes. Returns false if there is no room; the waiter is then called when its turn comes. A
-    /// request of more than all bytes goes alone.
+    /// Takes bytes. Returns false if there is no room, and calls the waiter when its turn comes. A request with more than the maximum of
+    /// bytes is served while no other has any.
     pub(super) fn take(&self, bytes: usize, waiter: &Arc<impl Waiter + 'static>) -> bool {
         if bytes == 0 {
             return true;
@@ -54,13 +54,13 @@ impl Budget {
             return;
         }
         self.held.fetch_sub(bytes, Ordering::SeqCst);
-        // A connection that began to wait before this shows here. A later one sees the room.
+        // A connection that began to wait before this line is seen here. A later one sees the room.
         if self.waiters.load(Ordering::SeqCst) > 0 {
             self.call(&self.waiting());
         }
     }
 
-    /// A connection that may wait ends.
+    /// Removes a connection that ends and may be waiting.
     pub(super) fn leave(&self, waiter: &Arc<impl Waiter + 'static>) {
         if self.waiters.load(Ordering::SeqCst) == 0 {
             return;
@@ -128,7 +128,7 @@ mod tests {
         let [one, two, three] = [(); 3].map(|()| Arc::new(Inbox::new(1)));
         assert!(budget.take(60, &one));
         assert!(!budget.take(80, &two));
-        // It would fit, and others were first.
+        // The request would fit, but another connection waits already.
         assert!(!budget.take(10, &three));
         assert!(!budget.take(10, &one));
         assert!(!was_called(&two) && !was_called(&three));
@@ -139,7 +139,7 @@ mod tests {
         assert!(was_called(&three));
         assert!(budget.take(10, &three));
         assert!(budget.take(10, &one));
-        // Nobody waits any more.
+        // No connection waits any more.
         assert!(!budget.take(1, &two));
         budget.leave(&two);
         budget.give_back(100);

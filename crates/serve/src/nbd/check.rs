@@ -1,18 +1,17 @@
-//! Decides what to do with a request: an action, or a refusal. No I/O.
+//! Checks of requests: each becomes an action or a refusal. No I/O.
 //!
-//! A well-formed request always gets an answer, whatever it asks for. The connection ends only if
-//! the start of the next message is unknown, or would take too long to reach.
+//! Every well-formed request gets an answer. The connection ends only if the start of the next message is unknown, or would take too long
+//! to reach.
 
 use super::handshake::{Choice, Offer};
 use super::wire::{Error, REQUEST_BYTES_MAX, Request, command, flag};
 use crate::request::Cut;
 use headtime_units::Extent;
 
-/// The data of a write that is too long are skipped up to this length; a longer one ends the
-/// connection.
+/// Most bytes of a refused write that are skipped. A longer write ends the connection.
 pub const SKIP_BYTES_MAX: u32 = 256 << 20;
 
-/// The action that a request asks for.
+/// Action for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Read(Extent),
@@ -20,42 +19,42 @@ pub enum Action {
     Write(Extent, Cut, Durable),
     /// Write zeroes.
     Zeroes {
-        /// Where; may be longer than a buffer.
+        /// Sectors, which may be more than a buffer has room for.
         extent: Extent,
         cut: Cut,
-        /// Whether sectors may be forgotten instead.
+        /// True if the sectors may be discarded instead.
         may_punch: bool,
-        /// When to reply.
+        /// Condition of the reply.
         durable: Durable,
     },
-    /// Forget.
+    /// Discard sectors.
     Trim(Extent, Cut, Durable),
-    /// Make durable what was written.
+    /// Make all writes durable.
     Flush,
-    /// Tell what is allocated.
+    /// Report the allocated parts.
     Status {
         /// At most one extent.
         one: bool,
     },
-    /// The client ends.
+    /// End the session, as the client wishes.
     Disconnect,
-    /// Nothing: reply with an error.
+    /// Reply with an error.
     Refuse(Refusal),
     /// End the connection.
     Drop(&'static str),
 }
 
-/// Whether the client gets its reply only when data are on stable storage.
+/// True if the reply has to wait until the data are on stable storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Durable(pub bool);
 
-/// An error that the disk is not asked about.
+/// Error reply without a request to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
     pub error: Error,
-    /// For people.
+    /// Description, for people.
     pub text: &'static str,
-    /// Bytes to skip: the data of a write.
+    /// Bytes to skip: the data of a refused write.
     pub skip: u32,
 }
 
@@ -90,7 +89,7 @@ fn accept(
         command::BLOCK_STATUS => flag::REQ_ONE,
         _ => return inval("an unknown command"),
     };
-    // Some clients set FUA on everything, which does no harm.
+    // Some clients set FUA on every command, which does no harm.
     if request.flags & !(flags | flag::FUA) != 0 {
         return inval("a flag that this command does not have");
     }
@@ -225,7 +224,7 @@ mod tests {
             go(command::BLOCK_STATUS, flag::REQ_ONE, 0, 1 << 30),
             Action::Status { one: true }
         );
-        // Whatever else is in it.
+        // A disconnect counts with any flags, offset and length.
         assert_eq!(go(command::DISC, 0xffff, 1, 1), Action::Disconnect);
     }
 

@@ -1,8 +1,7 @@
-//! The handshake: what a client may ask before it sends requests. Takes bytes and returns bytes; no
-//! I/O.
+//! Handshake of a client, before its requests. The module takes bytes and returns bytes, without I/O.
 //!
-//! Only the fixed newstyle. A well-behaved client gets an answer to everything. Input that cannot
-//! be answered, or looks like noise, ends the connection ([`HandshakeError`]).
+//! Only the fixed newstyle handshake is served. A well-behaved client gets an answer to every option. Input that cannot be answered, or
+//! looks like noise, ends the connection ([`HandshakeError`]).
 
 use super::wire::{
     self, BASE_ALLOCATION, BASE_ALLOCATION_ID, REQUEST_BYTES_MAX, STRING_BYTES_MAX, export, info,
@@ -12,35 +11,35 @@ use crate::disk::Addresses;
 use headtime_linux::shown::Shown;
 use std::sync::Arc;
 
-/// Data of an option are read up to this length; longer ones are skipped and refused.
+/// Most bytes of an option's data. A longer option is skipped and refused.
 pub const OPTION_BYTES_MAX: u32 = 64 << 10;
 
-/// An option longer than this ends the connection.
+/// Most bytes of an option that is skipped. A longer option ends the connection.
 pub const OPTION_SKIP_MAX: u32 = 16 << 20;
 
-/// The most options that a client may send before it chooses an export.
+/// Most options that a client may send until it chooses an export.
 pub const OPTIONS_MAX: u32 = 256;
 
-/// The least, the preferred and the largest size of requests: any bytes are served, and whole sectors cost least.
+/// Least, preferred and largest size of requests. Requests of any bytes are served, and requests of whole sectors cost least.
 const BLOCK_SIZES: [u32; 3] = [1, 4096, REQUEST_BYTES_MAX];
 
-/// What clients are told of an export.
+/// Facts about an export for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// What they ask for.
+    /// Name under which clients choose the export.
     pub name: String,
-    /// For people.
+    /// Description, for people.
     pub description: String,
     /// Bytes of the export on its disk.
     pub addresses: Addresses,
-    /// Whether it takes no writes.
+    /// True if the export is read-only.
     pub read_only: bool,
-    /// Whether it can forget sectors.
+    /// True if the export can discard sectors.
     pub discards: bool,
 }
 
 impl Offer {
-    /// Its transmission flags ([`export`]).
+    /// Transmission flags of the export ([`export`]).
     pub fn flags(&self, structured: bool) -> u16 {
         let mut flags = export::HAS_FLAGS
             | export::SEND_FLUSH
@@ -65,28 +64,28 @@ impl Offer {
 /// The agreement between a client and the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Which of the offers.
+    /// Index of the chosen offer.
     pub export: usize,
-    /// Whether replies come in chunks.
+    /// True if replies come in chunks.
     pub structured: bool,
-    /// Whether the client may ask what is allocated.
+    /// True if the client may ask for the allocated parts.
     pub allocation: bool,
 }
 
 /// The next step of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A message is not complete.
+    /// The message is not complete.
     NeedMore,
-    /// There may be another one in the input.
+    /// There may be another message in the input.
     Again,
     /// Requests follow.
     Transmission(Choice),
-    /// The client wants no more.
+    /// The client ends the handshake.
     End,
 }
 
-/// Why a connection ends before its first request.
+/// Reason why a connection ends before its first request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HandshakeError {
@@ -105,18 +104,18 @@ pub enum HandshakeError {
         /// Bytes allowed.
         max: u32,
     },
-    /// The client does not get to the point.
+    /// The client sends too many options.
     #[error("more than {OPTIONS_MAX} options")]
     TooMany,
-    /// An option was sent by a client that cannot be told errors.
+    /// The client sent an option, and its kind of handshake has no error replies.
     #[error("option {0} without the client flag 0x1 (fixed newstyle)")]
     NotFixed(u32),
-    /// An export was asked for in the way in which no error can be told, and there is none.
+    /// The client chose an unknown export by an option without error replies.
     #[error("there is no export \"{}\"", Shown(.0))]
     NoExport(String),
 }
 
-/// How far a handshake has come.
+/// State of a handshake.
 #[derive(Clone, Copy, Debug)]
 enum State {
     ClientFlags,
@@ -128,7 +127,7 @@ enum State {
     },
 }
 
-/// A handshake with one client.
+/// Handshake with one client.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     offers: Arc<[Offer]>,
@@ -136,7 +135,7 @@ pub struct Handshake {
     fixed: bool,
     no_zeroes: bool,
     structured: bool,
-    /// The export whose allocation the client has chosen to ask for.
+    /// Export for which the client has chosen `base:allocation`.
     context: Option<usize>,
     options: u32,
 }
@@ -158,7 +157,7 @@ impl Handshake {
         bytes
     };
 
-    /// A client has been greeted.
+    /// Makes the state after the greeting.
     pub fn new(offers: Arc<[Offer]>) -> Handshake {
         Handshake {
             offers,
@@ -171,12 +170,12 @@ impl Handshake {
         }
     }
 
-    /// Takes at most one message from the beginning of `input`, and appends the answer to `out`.
-    /// Returns how many bytes it has taken: none if the message is not complete.
+    /// Takes at most one message from the beginning of `input`, and appends the answer to `out`. Returns the number of bytes that were
+    /// taken: none if the message is not complete.
     ///
     /// # Errors
     ///
-    /// If the connection is to end. What is in `out` then need not be sent.
+    /// If the connection has to end. The bytes in `out` then need not be sent.
     pub fn advance(
         &mut self,
         input: &[u8],
@@ -322,7 +321,7 @@ impl Handshake {
         Ok(Step::Again)
     }
 
-    /// The export of a name; the only one goes without.
+    /// Index of the export with this name. An empty name stands for the only export.
     fn find(&self, name: &[u8]) -> Option<usize> {
         let named = |offer: &Offer| offer.name.as_bytes() == name;
         let only = name.is_empty() && self.offers.len() == 1;
@@ -340,7 +339,7 @@ impl Handshake {
         }
     }
 
-    /// Tells of an export, and which one that was.
+    /// Answers an `INFO` or `GO`. Returns the index of the export, if there is one.
     fn info(&self, option: u32, data: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         let Some((name, asked)) = parse_info(data) else {
             let text = "not a name and a list of kinds of information";
@@ -365,7 +364,7 @@ impl Handshake {
         if asks_for(info::DESCRIPTION) && !offer.description.is_empty() {
             put(info::DESCRIPTION, &[offer.description.as_bytes()]);
         }
-        // Also to those who did not ask: they may send what will be refused, but not unawares.
+        // Clients that did not ask for the sizes get them, too, so that every client knows which requests are refused.
         let sizes = BLOCK_SIZES.map(u32::to_be_bytes);
         put(info::BLOCK_SIZE, &[&sizes[0], &sizes[1], &sizes[2]]);
         let flags = offer.flags(self.structured).to_be_bytes();
@@ -380,7 +379,7 @@ impl Handshake {
     fn meta_context(&mut self, option: u32, data: &[u8], out: &mut Vec<u8>) {
         let set = option == option::SET_META_CONTEXT;
         if set {
-            // Whatever becomes of this one, it replaces the last.
+            // Each `SET_META_CONTEXT` replaces the one before, even if it fails.
             self.context = None;
         }
         if !self.structured {
@@ -411,7 +410,7 @@ fn refuse(out: &mut Vec<u8>, option: u32, kind: u32, text: &str) {
     put_option_reply(out, option, kind, &[text.as_bytes()]);
 }
 
-/// A string with its length before it, and what follows.
+/// Splits data into a string that follows its length, and the rest.
 fn parse_string(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let len = u32_at(data.get(..4)?, 0) as usize;
     if len > STRING_BYTES_MAX {
@@ -420,19 +419,19 @@ fn parse_string(data: &[u8]) -> Option<(&[u8], &[u8])> {
     data[4..].split_at_checked(len)
 }
 
-/// The name and the kinds of information of an `INFO` or `GO`.
+/// Parses the data of an `INFO` or `GO`: the name, and the kinds of information.
 fn parse_info(data: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = parse_string(data)?;
     let (count, kinds) = rest.split_at_checked(2)?;
     (kinds.len() == 2 * usize::from(u16_at(count, 0))).then_some((name, kinds))
 }
 
-/// The name and the queries of a `LIST_META_CONTEXT` or `SET_META_CONTEXT`.
+/// Parses the data of a `LIST_META_CONTEXT` or `SET_META_CONTEXT`: the name, and the queries.
 fn parse_meta_context(data: &[u8]) -> Option<(&[u8], Vec<&[u8]>)> {
     let (name, rest) = parse_string(data)?;
     let (count, mut rest) = rest.split_at_checked(4)?;
     let count = u32_at(count, 0) as usize;
-    // Each takes four bytes at least.
+    // Each query takes at least four bytes.
     if count > rest.len() / 4 {
         return None;
     }

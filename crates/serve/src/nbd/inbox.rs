@@ -1,4 +1,4 @@
-//! Holds the completions of a connection until it takes them.
+//! Queue of completions of a connection.
 
 use super::budget::{Budget, Waiter};
 use crate::request::{Completer, Completion};
@@ -8,29 +8,29 @@ use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Completions of one connection, and how to wake it.
+/// Completions of one connection, and the means to wake the connection's task.
 ///
-/// A completion wakes the connection only while it waits. A disk that completes requests faster
-/// than replies are written wakes nobody.
+/// A completion wakes the task only while the task waits. A disk that completes requests faster than replies are written therefore wakes no
+/// task.
 pub(super) struct Inbox {
     queue: ArrayQueue<Completion>,
     asleep: AtomicBool,
     waker: Mutex<Option<Waker>>,
-    /// No more requests are to be read.
+    /// True if the connection must read no more requests.
     drain: AtomicBool,
-    /// It may be the connection's turn to take bytes.
+    /// True if it may be the connection's turn to take bytes.
     turn: AtomicBool,
-    /// A completion found no room.
+    /// True if a completion found no room.
     overflown: AtomicBool,
-    /// Dropped with this, which the disk keeps as long as it has requests of the connection.
+    /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
 
-/// What the requests of a connection hold that has ended before them.
+/// Bytes that the unfinished requests of an ended connection still take.
 #[derive(Debug)]
 struct Left {
     bytes: usize,
-    /// What all connections hold.
+    /// Bytes of all connections.
     budget: Arc<Budget>,
 }
 
@@ -41,7 +41,7 @@ impl Drop for Left {
 }
 
 impl Inbox {
-    /// Room for the completions of so many requests.
+    /// Makes an inbox with room for this number of completions.
     pub(super) fn new(requests: usize) -> Inbox {
         Inbox {
             queue: ArrayQueue::new(requests),
@@ -54,8 +54,8 @@ impl Inbox {
         }
     }
 
-    /// Ends the connection. The bytes stay taken until the disk is done with the last request: a client
-    /// that connects again and again gets no more memory that way.
+    /// Notes that the connection has ended. The connection's bytes stay taken until the disk is done with the last request. A client that
+    /// connects again and again thus gets no more memory.
     pub(super) fn leave(&self, bytes: usize, budget: &Arc<Budget>) {
         let budget = Arc::clone(budget);
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
@@ -65,7 +65,7 @@ impl Inbox {
         self.queue.pop()
     }
 
-    /// Asks the connection to end when it has answered what it has read.
+    /// Asks the connection to end after it has answered all requests that it has read.
     pub(super) fn drain(&self) {
         self.drain.store(true, Ordering::SeqCst);
         self.wake();
@@ -80,8 +80,8 @@ impl Inbox {
         self.overflown.load(Ordering::Relaxed)
     }
 
-    /// The connection is about to wait, unless there is something (then `false`).
-    /// `heard` says whether it knows already that it is to end.
+    /// Prepares the connection's task for waiting. Returns false if there is work. `heard` is true if the task knows already that it has to
+    /// end.
     pub(super) fn sleep(&self, waker: &Waker, heard: bool) -> bool {
         let mut kept = self.waker();
         match &mut *kept {
@@ -90,14 +90,13 @@ impl Inbox {
         }
         drop(kept);
         self.asleep.store(true, Ordering::SeqCst);
-        // Whatever is put in before this is seen below; whoever puts in something later sees that
-        // somebody sleeps.
+        // A completion from before the fence is seen below. A later one finds `asleep` set.
         fence(Ordering::SeqCst);
         let called = self.turn.swap(false, Ordering::SeqCst);
         self.queue.is_empty() && (heard || !self.is_draining()) && !self.is_overflown() && !called
     }
 
-    /// The connection is awake, and looks for itself.
+    /// Notes that the connection's task is awake and checks the queue itself.
     pub(super) fn awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
     }
@@ -116,8 +115,7 @@ impl Waiter for Inbox {
 
 impl Completer for Inbox {
     fn complete(&self, completion: Completion) {
-        // A request that was answered twice, or never submitted. The connection has to end, and the
-        // disk's thread, which calls this, must not.
+        // The request was completed twice, or never submitted. This must end the connection, and not the disk's thread, which calls this.
         if self.queue.push(completion).is_err() {
             self.overflown.store(true, Ordering::SeqCst);
         }

@@ -10,8 +10,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// The handshake: what was agreed on, and what the client sent after it; `None` if it left, or the
-/// server ends.
+/// Conducts the handshake. Returns the agreement, and the bytes that the client sent after it; `None` if the client left or the server
+/// ends.
 pub(super) async fn negotiate(
     stream: &Stream,
     offers: &Arc<[Offer]>,
@@ -32,7 +32,7 @@ pub(super) async fn negotiate(
                 return Ok(Some((choice, input)));
             }
             Step::End => {
-                // Who asked to end need not wait for the answer.
+                // A client that asked to end may leave before the answer.
                 let _ = write_all(stream, &output).await;
                 return Ok(None);
             }

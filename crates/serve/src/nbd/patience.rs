@@ -1,4 +1,4 @@
-//! How long a client may get nowhere.
+//! Limit on the time without progress of a client.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Limits how long a client may take for something that it has to do. The time runs from when the
-/// server first waits for it until the client does some of it.
+/// Limit on the time that a client may take for its next step. The time runs while the server waits for the client, and starts anew with
+/// each step of the client.
 ///
-/// Costs nothing while nobody waits, and one allocation the first time.
+/// The limit costs nothing while the server does not wait for the client, and one allocation the first time.
 pub(super) struct Patience {
     limit: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -25,12 +25,12 @@ impl Patience {
         }
     }
 
-    /// There was progress, or none is needed.
+    /// Stops the time, since the client has made progress or need not.
     pub(super) fn rest(&mut self) {
         self.runs = false;
     }
 
-    /// Waits for the limit: ready if it is over.
+    /// Waits for the limit. Ready if the time is over.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let limit = self.limit;
         let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep(limit)));
@@ -62,7 +62,7 @@ mod tests {
         }
         poll_fn(|cx| patience.poll(cx)).await;
         assert!(last.elapsed() >= limit);
-        // It is over until there is progress.
+        // The time stays over until there is progress.
         assert!(
             poll_fn(|cx| Poll::Ready(patience.poll(cx)))
                 .await

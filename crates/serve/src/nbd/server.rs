@@ -1,4 +1,4 @@
-//! Accepts clients, and holds what all connections share.
+//! Server that accepts clients, with the state that all connections share.
 
 use super::budget::Budget;
 use super::handshake::Offer;
@@ -16,27 +16,24 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// What clients may ask of a server.
+/// Limits of a server for its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time, 1 or more; further ones are closed at once. 128 by default.
+    /// Most connections at a time, 1 or more. Further connections are closed at once. 128 by default.
     pub connections: usize,
-    /// Requests of one connection that are not answered, 1 or more; with more its socket is not
-    /// read. 256 by default.
+    /// Most unanswered requests of one connection, 1 or more. Beyond them, the server does not read the socket. 256 by default.
     pub requests: usize,
-    /// Bytes of their data; a single request may have more. 64 MiB by default.
+    /// Most bytes of one connection's unanswered requests; a single request may have more. 64 MiB by default.
     pub bytes: usize,
-    /// Bytes of all connections together; with more, sockets are not read. A single request may have more if there is no
-    /// other. 256 MiB by default.
+    /// Most bytes of all connections together. Beyond them, the server does not read the sockets. A single request may have more if there
+    /// is no other. 256 MiB by default.
     pub max_bytes: usize,
-    /// For the whole of a handshake. 10 s by default.
+    /// Longest time of a handshake. 10 s by default.
     pub handshake: Duration,
-    /// For taking some of the replies that wait, so much that the kernel has room for more, or for
-    /// sending some of the data of a write that has begun: whoever does nothing of that for so long
-    /// holds memory for nothing. A client that waits for replies, or asks nothing, may do so for ever.
-    /// 60 s by default.
+    /// Longest time without progress of a client that has replies to take, or a started write whose data are missing, since the client
+    /// keeps memory taken. A client that only waits for replies, or requests nothing, may do so for ever. 60 s by default.
     pub stalled: Duration,
-    /// For answering what was read when the server ends. 10 s by default.
+    /// Longest time for answering all requests that were read when the server ends. 10 s by default.
     pub drain: Duration,
 }
 
@@ -54,11 +51,11 @@ impl Default for Limits {
     }
 }
 
-/// Why a server cannot be set up.
+/// Reason why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SetupError {
-    /// A socket cannot be had.
+    /// A socket cannot be opened.
     #[error(transparent)]
     Listen(#[from] listen::BindError),
     /// Two exports have one name.
@@ -79,41 +76,41 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Connections now.
+    /// Number of present connections.
     pub fn connected(&self) -> u64 {
         self.connected.load(Ordering::Acquire)
     }
 
-    /// Connections up to now, with those turned away.
+    /// Number of all connections up to now, including rejected ones.
     pub fn connections(&self) -> u64 {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections that were one too many.
+    /// Number of connections that were rejected, since there were too many.
     pub fn turned_away(&self) -> u64 {
         self.turned_away.load(Ordering::Relaxed)
     }
 
-    /// Connections that ended with an error.
+    /// Number of connections that ended with an error.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 #[derive(Debug)]
 struct Common {
     exports: Vec<Export>,
     offers: Arc<[Offer]>,
     limits: Limits,
     counts: Arc<Counts>,
-    /// Bytes of data of requests that are not answered.
+    /// Bytes of unanswered requests.
     budget: Arc<Budget>,
-    /// Of connections that may have to be told to end.
+    /// Inboxes of the connections, for the order to end.
     inboxes: Mutex<Vec<Weak<Inbox>>>,
 }
 
-/// A server of several exports on several sockets.
+/// Server of several exports on several sockets.
 #[derive(Debug)]
 pub struct Server {
     bound: Vec<Bound>,
@@ -121,14 +118,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the sockets; clients can connect from now on and wait for [`Server::run`].
+    /// Opens the sockets. From now on clients can connect, and wait until [`Server::run`] accepts them.
     ///
-    /// A unix socket whose server is gone is replaced, one that is answered is not. It is removed
-    /// when the server is dropped.
+    /// An existing unix socket is replaced only if no server answers on it. The socket is removed when the server is dropped.
     ///
     /// # Errors
     ///
-    /// If a socket cannot be had, or names of exports are not clear.
+    /// If a socket cannot be opened, two exports have one name, or a name is too long.
     pub fn bind(
         listen: &[Listen],
         exports: Vec<Export>,
@@ -165,20 +161,20 @@ impl Server {
         })
     }
 
-    /// Its sockets; the port of a TCP one that was left to the kernel is known here.
+    /// Sockets of the server. If the kernel chose a TCP port, the port is known here.
     pub fn listens(&self) -> impl Iterator<Item = &Listen> {
         self.bound.iter().map(Bound::listen)
     }
 
-    /// Counts, which go on while it runs.
+    /// Counts, which the running server updates.
     pub fn counts(&self) -> Arc<Counts> {
         Arc::clone(&self.common.counts)
     }
 
-    /// Serves clients until `shutdown`; then accepts no more, answers the requests that were read,
-    /// and returns, within [`Limits::drain`].
+    /// Serves clients until `shutdown`. Then accepts no more clients, answers the requests that were read, and returns, within
+    /// [`Limits::drain`].
     ///
-    /// Wants a current-thread runtime of tokio with I/O and time: a second worker only costs.
+    /// Needs a current-thread runtime of tokio with I/O and time. A second worker would only add cost.
     ///
     /// # Errors
     ///
@@ -204,7 +200,7 @@ impl Server {
                 Some(result) = tasks.join_next() => common.ended(result),
             }
         }
-        // Nobody connects any more, and nobody waits to.
+        // From now on no client can connect, and none waits to be accepted.
         drop(accepting);
         drop(bound);
         common.drain(tasks).await;
@@ -235,8 +231,8 @@ impl Common {
         tasks.spawn(Arc::clone(self).serve(stream, inbox));
     }
 
-    /// The offers for a client that connects now. A disk that takes no writes since one failed is
-    /// read-only to this client, and stays so for the whole connection.
+    /// Offers for a client that connects now. If a write to a disk has failed and the disk takes no more writes, its export is read-only
+    /// for the whole connection.
     fn offers(&self) -> Arc<[Offer]> {
         if !self.exports.iter().any(|export| export.disk.has_failed()) {
             return Arc::clone(&self.offers);
@@ -283,7 +279,7 @@ impl Common {
         if has_failed(result) {
             self.counts.failed.fetch_add(1, Ordering::Relaxed);
         }
-        // Last, so that nobody who sees it gone misses how it ended.
+        // The count of connections changes last. A reader that sees the connection gone also sees its failure.
         self.counts.connected.fetch_sub(1, Ordering::Release);
     }
 
@@ -310,12 +306,12 @@ impl Common {
     }
 }
 
-/// Returns true if a connection ended badly, which is said.
+/// Returns true if a connection ended with an error, and logs the error.
 fn has_failed(result: Result<Ended, tokio::task::JoinError>) -> bool {
     let error = match result {
         Ok(Ok(())) => return false,
         Ok(Err(SessionError::Io(error))) => {
-            // Clients that are killed do that.
+            // A client that is killed breaks the connection.
             tracing::info!("a client has gone: {error}");
             return true;
         }

@@ -2,10 +2,9 @@
 //!
 //! This module reads requests, `disk` submits them, and `replies` answers them.
 //!
-//! One task does everything. A round takes completions from the disk, writes replies, reads
-//! requests and hands them to the disk, until none of these makes progress. Then it waits for the
-//! socket, the disk, or the order to end. The limits bound memory: requests beyond them stay in the
-//! socket until the client has taken its replies.
+//! One task serves a connection, in rounds. A round takes completions from the disk, writes replies, reads requests and hands the requests
+//! to the disk. If a round makes no progress, the task waits for the socket, the disk, or the order to end. The limits bound memory:
+//! requests beyond the limits stay in the socket until the client has taken its replies.
 
 mod disk;
 mod replies;
@@ -35,13 +34,13 @@ use std::time::Duration;
 /// The limits of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Share {
-    /// Requests that are not answered.
+    /// Most unanswered requests.
     pub(super) requests: usize,
-    /// Bytes of their data; one request may have more.
+    /// Most bytes of the requests' data; one request alone may have more.
     pub(super) bytes: usize,
-    /// What all connections hold.
+    /// Bytes of all connections.
     pub(super) budget: Arc<Budget>,
-    /// How long nothing may come of what the client has to do.
+    /// Longest time without progress of a client that has to do something.
     pub(super) stalled: Duration,
 }
 
@@ -49,40 +48,40 @@ pub(super) struct Share {
 #[derive(Debug)]
 pub(super) struct Terms {
     pub(super) export: Export,
-    /// What it was told of the export.
+    /// Offer that the client got of the export.
     pub(super) offer: Offer,
     pub(super) choice: Choice,
     pub(super) share: Share,
     pub(super) inbox: Arc<Inbox>,
 }
 
-/// Bytes that are read at a time, but for the data of large writes: many requests, and not much to
-/// copy.
+/// Bytes that are read at a time, except for the data of large writes. The number is large enough for many requests, and small enough to
+/// copy quickly.
 const INPUT_BYTES: usize = 16 << 10;
 
 /// Rounds after which other tasks get their turn.
 const ROUNDS_AT_A_TIME: u32 = 16;
 
-/// Why a connection ended, if not because the client or the server wanted so.
+/// Reason why a connection ended against the wish of client and server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// The client and the server did not come to terms.
+    /// The handshake failed.
     #[error("handshake: {0}")]
     Handshake(#[from] HandshakeError),
-    /// There was something else in place of a request.
+    /// A message was not a request.
     #[error(transparent)]
     Magic(#[from] BadMagic),
-    /// The client took too long over the handshake.
+    /// The client took too long for the handshake.
     #[error("handshake: not done within {0:?}")]
     HandshakeTimeout(Duration),
-    /// The client left replies lying.
+    /// The client did not take its replies.
     #[error("replies waited for {0:?} and the client took nothing of them")]
     TakesNothing(Duration),
-    /// The client began a write and did not go on.
+    /// The client began a write and did not send the data.
     #[error("the data of a write were waited for {0:?} and nothing of them came")]
     SendsNothing(Duration),
-    /// The client asked for something absurd.
+    /// The client sent a request beyond all limits.
     #[error("{0}")]
     Absurd(&'static str),
     /// There were more completions than requests.
@@ -93,7 +92,7 @@ pub enum SessionError {
     Io(#[from] io::Error),
 }
 
-/// A request that is not answered.
+/// Request that is not answered.
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
     request: Request,
@@ -107,7 +106,7 @@ enum Then {
     Flush,
 }
 
-/// What is being read.
+/// Part of a message that is being read.
 enum Receiving {
     Header,
     Payload {
@@ -116,11 +115,11 @@ enum Receiving {
         cut: Cut,
         durable: Durable,
         buffer: Buffer,
-        /// End of the data that have come, in the buffer, and end of all data.
+        /// End of the data that have arrived, and end of all data, in the buffer.
         filled: usize,
         end: usize,
     },
-    /// Data of a write that is refused.
+    /// Data of a refused write, which are skipped.
     Skip {
         cookie: u64,
         error: Error,
@@ -132,13 +131,13 @@ enum Receiving {
 /// The extent of a flush.
 const NOWHERE: (Extent, Cut) = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
 
-/// A reply that is to be written.
+/// Reply that is to be written.
 struct Reply {
     head: Head,
     body: Option<Buffer>,
-    /// The bytes of the body that are sent.
+    /// Bytes of the body to send.
     sent: Range<usize>,
-    /// Bytes that count as held until it is written.
+    /// Bytes that stay taken until the reply is written.
     held: usize,
 }
 
@@ -155,41 +154,41 @@ impl Reply {
 
 type Room = Pin<Box<dyn Future<Output = Result<(), Submission>> + Send>>;
 
-/// Requests and replies.
+/// Connection with one client.
 pub(super) struct Session {
     stream: Stream,
     terms: Terms,
-    /// What was read and not looked at lies from `start` to `end`.
+    /// Buffer of the socket's bytes. The bytes from `start` to `end` are not parsed yet.
     input: Box<[u8]>,
     start: usize,
     end: usize,
     receiving: Receiving,
-    /// Whether more is to be read.
+    /// True while more requests may be read.
     reading: bool,
-    /// A request has been read for which there is no room yet.
+    /// True if a request was read for which there is no room yet.
     held: bool,
     slots: Vec<Unanswered>,
     free: Vec<u32>,
-    /// Requests whose replies are not written, and the bytes of their data.
+    /// Number of requests whose replies are not written, and the bytes of their data.
     unanswered: usize,
     bytes: usize,
-    /// The disk's queue is full: waits for room.
+    /// Future that waits for room in the disk's full queue.
     room: Option<Room>,
-    /// What comes after that.
+    /// Requests behind the request that waits for room.
     backlog: VecDeque<Submission>,
-    /// Queries of what is allocated; the first is being answered.
+    /// Queries about allocation. The first is being answered.
     queries: VecDeque<u32>,
     output: VecDeque<Reply>,
     /// Bytes of the first reply that are written.
     written: usize,
-    /// With a client that has replies to take, and with one that has data to send.
+    /// Limits on the time that the client takes for replies, and for sending data.
     takes: Patience,
     sends: Patience,
     now: Time,
 }
 
 impl Session {
-    /// After a handshake that left `rest` unread.
+    /// Makes the session after a handshake. `rest` has the bytes that follow the handshake.
     pub(super) fn new(stream: Stream, terms: Terms, rest: &[u8]) -> Session {
         let mut input = vec![0; INPUT_BYTES.max(rest.len())].into_boxed_slice();
         input[..rest.len()].copy_from_slice(rest);
@@ -217,8 +216,7 @@ impl Session {
         }
     }
 
-    /// Serves the client until it leaves, or the server wants to end and everything that was read
-    /// is answered.
+    /// Serves the client until the client leaves, or the server has to end and all requests that were read are answered.
     pub(super) async fn run(mut self) -> Result<(), SessionError> {
         let mut rounds = 0;
         loop {
@@ -230,7 +228,7 @@ impl Session {
                 return Err(SessionError::Overflown);
             }
             let mut progress = self.take_completions();
-            // What was read before, and had no room then.
+            // Requests from earlier reads may have room now.
             self.parse()?;
             if self.write()? {
                 self.takes.rest();
@@ -281,7 +279,7 @@ impl Session {
         self.wait_for_client(cx)
     }
 
-    /// Waits until the client has taken too long for something that only it can do.
+    /// Fails if the client takes too long for a step that only the client can do.
     fn wait_for_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
         let stalled = self.terms.share.stalled;
         if self.output.is_empty() {
@@ -299,7 +297,7 @@ impl Session {
 
     // Requests
 
-    /// Requests whose data have not arrived.
+    /// Number of requests whose data have not arrived completely.
     fn incomplete(&self) -> usize {
         usize::from(!matches!(self.receiving, Receiving::Header))
     }
@@ -308,7 +306,7 @@ impl Session {
         self.reading && !self.held && self.room.is_none()
     }
 
-    /// Reads once and looks at what came; whether anything did.
+    /// Reads once and parses the bytes. Returns true if the socket had any, or has ended.
     fn read(&mut self) -> Result<bool, SessionError> {
         if !self.wants_input() {
             return Ok(false);
@@ -317,7 +315,7 @@ impl Session {
         self.end -= self.start;
         self.start = 0;
         let free = IoSliceMut::new(&mut self.input[self.end..]);
-        // Data of writes go where the disk takes them from, without a detour.
+        // Data of writes are read directly into the disk's buffer.
         let (moved, direct) = match &mut self.receiving {
             Receiving::Payload {
                 buffer,
@@ -345,7 +343,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes the requests that are complete and for which there is room.
+    /// Parses the input, and begins complete requests as long as there is room.
     fn parse(&mut self) -> Result<(), SessionError> {
         self.held = false;
         loop {
@@ -396,7 +394,7 @@ impl Session {
         }
     }
 
-    /// Takes bytes from both shares, or from none.
+    /// Takes bytes from the connection's share and from the common budget, or from neither.
     fn hold(&mut self, bytes: usize) -> bool {
         let Terms { share, inbox, .. } = &self.terms;
         let fits = self.bytes == 0 || self.bytes + bytes <= share.bytes;
@@ -412,7 +410,7 @@ impl Session {
         self.terms.share.budget.give_back(bytes);
     }
 
-    /// Begins with the request whose header is next; `false` if there is no room for it.
+    /// Begins the request whose header is next. Returns false if there is no room for the request.
     fn begin(&mut self, request: &Request) -> Result<bool, SessionError> {
         let action = check(request, &self.terms.offer, &self.terms.choice);
         let bytes = match action {
@@ -488,7 +486,7 @@ impl Session {
         Ok(true)
     }
 
-    /// The data of a write are complete.
+    /// Submits a write whose data are complete.
     fn write_received(&mut self) {
         let receiving = std::mem::replace(&mut self.receiving, Receiving::Header);
         let Receiving::Payload {

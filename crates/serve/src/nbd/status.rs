@@ -1,30 +1,29 @@
-//! Block status: what of an export is allocated, as the protocol encodes it.
+//! Block status: the allocated parts of an export, as the protocol encodes them.
 
 use super::wire::{BASE_ALLOCATION_ID, state};
 use crate::buffer::{Buffer, Pool};
 use crate::device::Allocation;
 use crate::request::{Failure, Kind};
 
-/// Descriptors of one reply. A client that wants to know more asks again; what is returned up to
-/// here costs the device a search for each.
+/// Most descriptors in one reply. Each costs the device a search. A client that needs more asks again.
 const DESCRIPTORS_MAX: usize = 128;
 
-/// A question: bytes `offset` to `offset + len`.
+/// Question about the bytes from `offset` to `offset + len`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Query {
     pub(super) offset: u64,
     pub(super) len: u32,
-    /// One descriptor will do.
+    /// True if the client wants one descriptor only.
     pub(super) one: bool,
 }
 
 impl Query {
-    /// The answer if nobody can tell.
+    /// Answer for a device that does not know: all bytes are data.
     pub(super) fn all_data(&self, pool: &Pool) -> Buffer {
         encode(&[(self.len, 0)], pool)
     }
 
-    /// The answer.
+    /// Answer by the device's allocation.
     pub(super) fn answer(
         &self,
         allocation: &dyn Allocation,
@@ -42,7 +41,7 @@ impl Query {
             let (allocated, alike) = allocation
                 .status(self.offset + u64::from(told), left.into())
                 .map_err(|error| failure(error.raw_os_error()))?;
-            // At most `left`, so it is no longer than that fits.
+            // The length is at most `left`, so it fits 32 bits.
             let (len, flags) = match (allocated, alike.min(left.into()) as u32) {
                 (_, 0) => (left, 0),
                 (true, len) => (len, 0),
@@ -81,7 +80,7 @@ mod tests {
     use crate::nbd::wire::u32_at;
     use std::io;
 
-    /// Runs of so many bytes, allocated and not in turn, beginning with allocated ones.
+    /// Lengths of runs, alternately allocated and not, beginning with an allocated one.
     #[derive(Debug)]
     struct Runs(Vec<u64>);
 

@@ -7,18 +7,18 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::task::{Context, Poll};
 use tokio::io::Interest;
 
-/// How much a call moved, and whether there may be more at once.
+/// Result of a read or a write on a socket.
 pub(super) enum Moved {
     Bytes(usize),
-    /// It would have to wait.
+    /// The call would have to wait.
     Nothing,
 }
 
 impl Stream {
-    /// Reads what is there.
+    /// Reads the bytes that have arrived.
     ///
-    /// One that fills less than it could has emptied the socket; the next one will not try before
-    /// the kernel reports more. The same holds for [`Stream::write`].
+    /// A call that fills less than the room has emptied the socket. The next call then waits until the kernel reports more.
+    /// [`Stream::write`] waits in the same way.
     pub(super) fn read(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<Moved> {
         let room: usize = into.iter().map(|slice| slice.len()).sum();
         self.try_io(Interest::READABLE, room, |fd| {
@@ -26,11 +26,11 @@ impl Stream {
         })
     }
 
-    /// Writes what fits.
+    /// Writes as many bytes as fit.
     pub(super) fn write(&self, from: &[IoSlice<'_>]) -> io::Result<Moved> {
         let len: usize = from.iter().map(|slice| slice.len()).sum();
         self.try_io(Interest::WRITABLE, len, |fd| {
-            // A client that has gone is an error, and no signal.
+            // If the client has gone, the call returns an error and raises no signal.
             let mut nothing = SendAncillaryBuffer::default();
             Ok(sendmsg(fd, from, &mut nothing, SendFlags::NOSIGNAL)?)
         })
@@ -46,8 +46,8 @@ impl Stream {
         let call = || {
             loop {
                 return match call(self.as_fd()) {
-                    // Told as if nothing was there, so that its readiness is forgotten. The end of
-                    // the stream, and errors, are remembered apart.
+                    // Reported as an empty socket, so that tokio forgets its readiness. Tokio remembers the end of the stream, and errors,
+                    // separately.
                     Ok(moved) if 0 < moved && moved < whole => {
                         part = Some(moved);
                         Err(io::ErrorKind::WouldBlock.into())

@@ -4,7 +4,7 @@
 //! baseline protocol and its extensions `INFO`, `STRUCTURED_REPLY`, `BLOCK_STATUS` and
 //! `WRITE_ZEROES`). All numbers are big-endian.
 
-/// The longest read, and the longest write that brings its data.
+/// Longest read, and longest write with data.
 pub const REQUEST_BYTES_MAX: u32 = 64 << 20;
 
 /// The first bytes of a server.
@@ -20,33 +20,33 @@ pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Before a chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 
-/// Of the handshake flags of the server, and of the client's: fixed newstyle.
+/// Handshake flag of server and client: fixed newstyle.
 pub const FLAG_FIXED_NEWSTYLE: u16 = 1;
-/// Of the handshake flags of the server, and of the client's: no 124 zeroes after `EXPORT_NAME`.
+/// Handshake flag of server and client: no 124 zeroes after `EXPORT_NAME`.
 pub const FLAG_NO_ZEROES: u16 = 2;
 
-/// The longest string that the protocol knows: names of exports and contexts.
+/// Longest string of the protocol: names of exports and contexts.
 pub const STRING_BYTES_MAX: usize = 4096;
 
 /// Options of the handshake.
 pub mod option {
-    /// Choose an export and go on, in the old way: no error can be told.
+    /// Choose an export and begin requests, in the old way without error replies.
     pub const EXPORT_NAME: u32 = 1;
     /// End.
     pub const ABORT: u32 = 2;
-    /// Which exports there are.
+    /// List the exports.
     pub const LIST: u32 = 3;
     /// Change to TLS.
     pub const STARTTLS: u32 = 5;
-    /// Tell of an export.
+    /// Ask for facts about an export.
     pub const INFO: u32 = 6;
-    /// Choose an export and go on.
+    /// Choose an export and begin requests.
     pub const GO: u32 = 7;
-    /// Replies may come in chunks.
+    /// Allow replies in chunks.
     pub const STRUCTURED_REPLY: u32 = 8;
-    /// Which metadata there are.
+    /// List the metadata contexts.
     pub const LIST_META_CONTEXT: u32 = 9;
-    /// Choose metadata.
+    /// Choose metadata contexts.
     pub const SET_META_CONTEXT: u32 = 10;
 }
 
@@ -56,14 +56,14 @@ pub mod reply {
     pub const ACK: u32 = 1;
     /// An export.
     pub const SERVER: u32 = 2;
-    /// Something about an export.
+    /// A fact about an export.
     pub const INFO: u32 = 3;
     /// A context.
     pub const META_CONTEXT: u32 = 4;
     const ERROR: u32 = 1 << 31;
     /// The server does not know the option.
     pub const ERR_UNSUP: u32 = ERROR + 1;
-    /// The server does not want to.
+    /// The server refuses the option by policy.
     pub const ERR_POLICY: u32 = ERROR + 2;
     /// The option is malformed, or comes at the wrong time.
     pub const ERR_INVALID: u32 = ERROR + 3;
@@ -73,11 +73,11 @@ pub mod reply {
     pub const ERR_TOO_BIG: u32 = ERROR + 9;
 }
 
-/// What there is to know of an export.
+/// Kinds of facts about an export.
 pub mod info {
     /// Size and flags.
     pub const EXPORT: u16 = 0;
-    /// Its name.
+    /// Name of the export.
     pub const NAME: u16 = 1;
     /// A description for people.
     pub const DESCRIPTION: u16 = 2;
@@ -87,23 +87,23 @@ pub mod info {
 
 /// Flags of an export.
 pub mod export {
-    /// There are flags.
+    /// The flags field is valid.
     pub const HAS_FLAGS: u16 = 1;
-    /// No writes.
+    /// The export is read-only.
     pub const READ_ONLY: u16 = 1 << 1;
-    /// Knows [`FLUSH`](super::command::FLUSH).
+    /// The export serves [`FLUSH`](super::command::FLUSH).
     pub const SEND_FLUSH: u16 = 1 << 2;
-    /// Knows [`FUA`](super::flag::FUA).
+    /// The export serves [`FUA`](super::flag::FUA).
     pub const SEND_FUA: u16 = 1 << 3;
-    /// A disk that turns: seeks cost.
+    /// The disk rotates, so that seeks cost time.
     pub const ROTATIONAL: u16 = 1 << 4;
-    /// Knows [`TRIM`](super::command::TRIM).
+    /// The export serves [`TRIM`](super::command::TRIM).
     pub const SEND_TRIM: u16 = 1 << 5;
-    /// Knows [`WRITE_ZEROES`](super::command::WRITE_ZEROES).
+    /// The export serves [`WRITE_ZEROES`](super::command::WRITE_ZEROES).
     pub const SEND_WRITE_ZEROES: u16 = 1 << 6;
-    /// Knows [`DF`](super::flag::DF).
+    /// The export serves [`DF`](super::flag::DF).
     pub const SEND_DF: u16 = 1 << 7;
-    /// A flush on one connection covers what was written over all of them.
+    /// A flush on one connection covers the writes of all connections.
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
 }
 
@@ -111,43 +111,43 @@ pub mod export {
 pub mod command {
     /// Read.
     pub const READ: u16 = 0;
-    /// Write what follows.
+    /// Write the data that follow.
     pub const WRITE: u16 = 1;
-    /// End; no reply.
+    /// End the session, without a reply.
     pub const DISC: u16 = 2;
-    /// Make durable what was written.
+    /// Make all writes durable.
     pub const FLUSH: u16 = 3;
-    /// Forget.
+    /// Discard sectors.
     pub const TRIM: u16 = 4;
     /// Read ahead.
     pub const CACHE: u16 = 5;
     /// Write zeroes.
     pub const WRITE_ZEROES: u16 = 6;
-    /// What is allocated.
+    /// Ask for the allocated parts.
     pub const BLOCK_STATUS: u16 = 7;
 }
 
 /// Flags of a command.
 pub mod flag {
-    /// Reply when it is durable.
+    /// Reply only when the data are durable.
     pub const FUA: u16 = 1;
-    /// Zeroes are to have their place on the medium.
+    /// The zeroes must have space on the medium.
     pub const NO_HOLE: u16 = 1 << 1;
-    /// One chunk of data.
+    /// Reply with one chunk of data.
     pub const DF: u16 = 1 << 2;
-    /// One extent.
+    /// Reply with one extent.
     pub const REQ_ONE: u16 = 1 << 3;
 }
 
 /// Chunks of structured replies.
 pub mod chunk {
-    /// Flag: the last of its reply.
+    /// Flag of the last chunk of a reply.
     pub const DONE: u16 = 1;
-    /// Nothing more.
+    /// An empty chunk.
     pub const NONE: u16 = 0;
     /// Data.
     pub const OFFSET_DATA: u16 = 1;
-    /// What is allocated.
+    /// The allocated parts.
     pub const BLOCK_STATUS: u16 = 5;
     /// An error.
     pub const ERROR: u16 = (1 << 15) + 1;
@@ -155,11 +155,11 @@ pub mod chunk {
     pub const ERROR_OFFSET: u16 = (1 << 15) + 2;
 }
 
-/// What a block's status in `base:allocation` is made of.
+/// Bits of a block's status in `base:allocation`.
 pub mod state {
-    /// It is not allocated.
+    /// The block is not allocated.
     pub const HOLE: u32 = 1;
-    /// It reads as zeroes.
+    /// The block reads as zeroes.
     pub const ZERO: u32 = 2;
 }
 
@@ -171,7 +171,7 @@ pub const BASE_ALLOCATION_ID: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Error {
-    /// Not permitted: a write to what is read-only.
+    /// Not permitted: a write to a read-only export.
     Perm = 1,
     /// The disk failed.
     Io = 5,
@@ -179,7 +179,7 @@ pub enum Error {
     Inval = 22,
     /// No space, or beyond the end.
     NoSpc = 28,
-    /// More than fits one reply.
+    /// The data do not fit one reply.
     Overflow = 75,
     /// The server ends.
     Shutdown = 108,
@@ -193,15 +193,15 @@ pub const REQUEST_BYTES: usize = 28;
 pub struct Request {
     pub flags: u16,
     pub command: u16,
-    /// The client's name for it.
+    /// The client's name for the request.
     pub cookie: u64,
-    /// From which byte on.
+    /// First byte.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub len: u32,
 }
 
-/// Bytes that are no message of the protocol. The start of the next message is unknown.
+/// Error for bytes that are no message of the protocol. The start of the next message is then unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} begins with {found:#x} in place of {expected:#x}")]
 pub struct BadMagic {
@@ -247,7 +247,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// If it does not begin as one.
+    /// If the bytes do not begin with the magic number of a request.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Result<Request, BadMagic> {
         let magic = u32_at(bytes, 0);
         if magic != REQUEST_MAGIC {
@@ -279,7 +279,7 @@ impl Request {
     }
 }
 
-/// The longest [`Head`].
+/// Bytes of the longest [`Head`].
 pub const HEAD_BYTES_MAX: usize = 96;
 
 /// The head of a reply: everything before its data.
@@ -295,7 +295,7 @@ impl Head {
         len: 0,
     };
 
-    /// A simple reply; `None` is success. Data of a read follow.
+    /// Makes a simple reply; `None` is success. The data of a read follow.
     pub fn simple(cookie: u64, error: Option<Error>) -> Head {
         let mut head = Head::EMPTY;
         head.put(&SIMPLE_REPLY_MAGIC.to_be_bytes());
@@ -304,26 +304,26 @@ impl Head {
         head
     }
 
-    /// The only chunk of a read that succeeded; `len` bytes follow, which are at least one.
+    /// Makes the only chunk of a read that succeeded. `len` bytes follow, at least one.
     pub fn data(cookie: u64, offset: u64, len: u32) -> Head {
         let mut head = Head::chunk(chunk::OFFSET_DATA, cookie, 8 + len);
         head.put(&offset.to_be_bytes());
         head
     }
 
-    /// The only chunk of a block status; as many bytes follow.
+    /// Makes the only chunk of a block status. `len` bytes follow.
     pub fn block_status(cookie: u64, len: u32) -> Head {
         Head::chunk(chunk::BLOCK_STATUS, cookie, len)
     }
 
-    /// The only chunk of a failed request, with a text, and the offset of the failure if it is
-    /// known. Cuts off a text that does not fit.
+    /// Makes the only chunk of a failed request, with a text, and the offset of the failure if it is known. A text that does not fit is
+    /// cut.
     pub fn error(cookie: u64, error: Error, at: Option<u64>, text: &str) -> Head {
         let kind = match at {
             Some(_) => chunk::ERROR_OFFSET,
             None => chunk::ERROR,
         };
-        // Never mind the middle of a character: texts are plain.
+        // A cut within a character does no harm, since the texts are plain.
         let text = &text.as_bytes()[..text.len().min(HEAD_BYTES_MAX - 20 - 14)];
         let rest = 6 + text.len() + at.map_or(0, |_| 8);
         let mut head = Head::chunk(kind, cookie, rest as u32);

@@ -1,8 +1,9 @@
-//! What the kernel says of a disk below `/sys`: which one it is, and its write cache; and what the disk itself says of reading ahead.
+//! Facts about a disk: its identity and write cache from `/sys`, and its look-ahead from the disk itself.
 //!
-//! The write cache of a SCSI disk, and of an ATA disk behind libata, is the file `cache_type` of its `scsi_disk`.
-//! Writing it has the kernel send a MODE SELECT of the whole caching page as it is then, with the bit changed. If the disk can save that page, it is told to:
-//! with it reading ahead, which lasts until the next power cycle else ([`headtime_linux::look_ahead`]). So who puts both back puts back the write cache last.
+//! The write cache of a SCSI disk, and of an ATA disk behind libata, is the file `cache_type` of its `scsi_disk`. A write to the file makes
+//! the kernel send a MODE SELECT of the whole caching page as the page is then, with the bit changed. If the disk can save the page, the
+//! kernel asks for that. The state of look-ahead is then saved, too, which otherwise lasts only until the next power cycle
+//! ([`headtime_linux::look_ahead`]). A caller that restores both therefore restores the write cache last.
 
 use headtime_linux::look_ahead::{look_ahead, set_look_ahead};
 use headtime_linux::shown::one_line;
@@ -14,21 +15,21 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A disk as the kernel shows it.
+/// Disk as the kernel shows it.
 #[derive(Debug)]
 pub struct Kernel {
     identity: String,
-    /// What its write cache is read from and written to.
+    /// File that reads and sets the write cache.
     cache_type: Option<PathBuf>,
-    /// The most commands that the kernel sends to it at once, where it says so.
+    /// Most commands that the kernel sends to the disk at once, if the kernel says so.
     queue_depth: Option<u16>,
-    /// Bytes of a sector of its medium, where it says so.
+    /// Bytes of a sector of the medium, if the kernel says so.
     physical_bytes: Option<u32>,
-    /// What is asked for its look-ahead, or why it is not. A file has none.
+    /// Open disk for the commands of look-ahead, or the reason why there are none; `None` for a file.
     disk: Option<Result<OwnedFd, SwitchError>>,
 }
 
-/// The bits of what stands in `cache_type`: whether reads go past the cache, and whether writes end in it.
+/// Texts of `cache_type`. Bit 0 of the index says that reads bypass the cache. Bit 1, and the flag, say that writes end in the cache.
 const CACHE_TYPES: [(&str, bool); 4] = [
     ("write through", false),
     ("none", false),
@@ -37,11 +38,11 @@ const CACHE_TYPES: [(&str, bool); 4] = [
 ];
 
 impl Kernel {
-    /// What is known of the device or file at `path`; `sys` is where the kernel shows its disks.
+    /// Reads the facts about the device or file at `path`. `sys` is the directory where the kernel shows its disks.
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If there is no such device or file.
     pub fn of(path: &Path, sys: &Path) -> io::Result<Kernel> {
         let found = stat(path)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
@@ -74,23 +75,24 @@ impl Kernel {
         }
     }
 
-    /// What no other disk is called, as far as the kernel knows.
+    /// Name that no other disk has, as far as the kernel knows.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// The most commands that the kernel sends to the disk at once, 1 or more: what host and disk have agreed on, or the administrator has
-    /// set (`queue_depth`; 1 for an ATA disk without NCQ). `None` where the kernel does not say.
+    /// Most commands that the kernel sends to the disk at once, 1 or more; `None` if the kernel does not say. Host and disk agree on the
+    /// number, or the administrator sets it (`queue_depth`; 1 for an ATA disk without NCQ).
     pub fn queue_depth(&self) -> Option<u16> {
         self.queue_depth
     }
 
-    /// Bytes of a sector of the medium, a power of two from 512 to 4096: 4096 for a disk with 512-byte emulation. `None` where the kernel does not say.
+    /// Bytes of a sector of the medium, a power of two from 512 to 4096; `None` if the kernel does not say. A disk with 512-byte emulation
+    /// has 4096.
     pub fn physical_bytes(&self) -> Option<u32> {
         self.physical_bytes
     }
 
-    /// Whether the write cache is on; `None` if that is not known.
+    /// True if the write cache is on; `None` if that is not known.
     pub fn write_cache(&self) -> Option<bool> {
         let (_, on) = self.written()?;
         Some(on)
@@ -100,7 +102,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// If there is no way to, or the kernel or the disk refuse.
+    /// If the disk has no such switch, or the kernel or the disk refuses.
     pub fn set_write_cache(&self, on: bool) -> io::Result<()> {
         let known = self.cache_type.as_deref().zip(self.written());
         let Some((path, (at, _))) = known else {
@@ -115,25 +117,25 @@ impl Kernel {
         }
     }
 
-    /// Whether the disk reads ahead.
+    /// True if the disk's look-ahead is on.
     ///
     /// # Errors
     ///
-    /// If that is not known, or cannot be changed.
+    /// If the state is not known, or cannot be changed.
     pub fn look_ahead(&self) -> Result<bool, SwitchError> {
         look_ahead(self.disk()?.as_fd())
     }
 
-    /// Has the disk read ahead, or not.
+    /// Turns the disk's look-ahead on or off.
     ///
     /// # Errors
     ///
-    /// If there is no way to, or the kernel or the disk refuse.
+    /// If the disk has no such switch, or the kernel or the disk refuses.
     pub fn set_look_ahead(&self, on: bool) -> Result<(), SwitchError> {
         set_look_ahead(self.disk()?.as_fd(), on)
     }
 
-    /// Whether this is a file, which has no switches, and of which nobody expects any.
+    /// True for a file, which has no switches.
     pub fn is_file(&self) -> bool {
         self.disk.is_none()
     }
@@ -145,7 +147,7 @@ impl Kernel {
             .map_or(file, |disk| disk.as_ref().map_err(SwitchError::clone))
     }
 
-    /// What stands in the file: its number and whether that is on.
+    /// State of `cache_type`: the index in [`CACHE_TYPES`], and true if the write cache is on.
     fn written(&self) -> Option<(usize, bool)> {
         let text = fs::read_to_string(self.cache_type.as_deref()?).ok()?;
         let at = CACHE_TYPES
@@ -155,19 +157,19 @@ impl Kernel {
     }
 }
 
-/// What the kernel knows of a disk as one of SCSI, which those of ATA are, too.
+/// Directory with the SCSI facts about a disk, which ATA disks have, too.
 const SCSI_DISK: &str = "device/scsi_disk";
 
-/// The directory of the disk that a block device is or is a part of, and what that calls itself, which its path does not: that may be another one's
-/// after the next start. Parts of a disk have its names, and their number and place. `None` if the kernel knows no name.
+/// Directory of a block device's disk, and the name of the device; `None` if the kernel knows no name. The path would be no name, since
+/// another device may have it after the next boot. The name of a partition is its number, its place, and the name of the disk.
 pub(crate) fn disk_and_names(sys: &Path, numbers: &str) -> (PathBuf, Option<String>) {
     let part = sys.join("dev/block").join(numbers);
     let text = |path: PathBuf| fs::read_to_string(path).ok();
-    // A partition is a directory in that of its disk.
+    // The directory of a partition lies in its disk's.
     let number = text(part.join("partition"));
     let disk = match number {
         None => part.clone(),
-        // The name itself is a link, whose parent is another directory.
+        // The path itself is a link in another directory.
         Some(_) => part
             .canonicalize()
             .ok()
@@ -200,30 +202,30 @@ pub(crate) fn disk_and_names(sys: &Path, numbers: &str) -> (PathBuf, Option<Stri
     (disk, Some(names.join(", ")))
 }
 
-/// The depth of a disk's queue, which SCSI and ATA disks have.
+/// Queue depth of a SCSI or ATA disk.
 fn queue_depth(disk: &Path) -> Option<u16> {
     let text = fs::read_to_string(disk.join("device/queue_depth")).ok()?;
     let depth: u64 = text.trim().parse().ok()?;
     Some(u16::try_from(depth).unwrap_or(u16::MAX).max(1))
 }
 
-/// What the kernel says of the medium's sectors.
+/// Bytes of the medium's sectors, as the kernel has them.
 fn physical_bytes(disk: &Path) -> Option<u32> {
     let text = fs::read_to_string(disk.join("queue/physical_block_size")).ok()?;
     let bytes: u32 = text.trim().parse().ok()?;
-    // What a bridge or an array says of larger ones is not of the medium.
+    // Larger values come from a bridge or an array, and do not describe the medium.
     let is_medium = bytes.is_power_of_two() && (512..=4096).contains(&bytes);
     is_medium.then_some(bytes)
 }
 
-/// The file of a disk, if it is one of SCSI.
+/// File `cache_type` of a SCSI disk.
 fn cache_type(disk: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(disk.join(SCSI_DISK)).ok()?;
     let path = found.next()?.ok()?.path().join("cache_type");
     path.exists().then_some(path)
 }
 
-/// Whether commands of ATA or SCSI reach a disk and none but this one. A mapped device would hand them on to what is below it.
+/// Checks that ATA or SCSI commands reach this disk and no other. A mapped device would pass them to the disks below.
 fn takes_commands(disk: &Path) -> Result<(), SwitchError> {
     if !disk.join(SCSI_DISK).is_dir() {
         return Err(SwitchError::Absent(
@@ -237,7 +239,7 @@ fn takes_commands(disk: &Path) -> Result<(), SwitchError> {
     };
     let is_usb = |name: &OsStr| name.as_encoded_bytes().starts_with(b"usb");
     match way.iter().any(is_usb) {
-        // The kernel does not ask these for the page, either.
+        // The kernel does not ask disks behind USB for the page, either.
         true => Err(SwitchError::Absent(
             "disks behind USB are not asked for one, since some do not survive it",
         )),
@@ -245,7 +247,7 @@ fn takes_commands(disk: &Path) -> Result<(), SwitchError> {
     }
 }
 
-/// A device to send commands to, which are not reads or writes.
+/// Opens a device for commands other than reads and writes.
 fn opened(path: &Path) -> Result<OwnedFd, SwitchError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     open(path, flags, Mode::empty()).map_err(|error| SwitchError::Failed {
@@ -262,7 +264,7 @@ mod tests {
     use headtime_testkit::Folder;
     use headtime_units::Sectors;
 
-    /// A disk with one partition, as the kernel shows them.
+    /// Makes the directories of a disk with one partition, as the kernel shows them.
     fn machine(folder: &Folder, cache: &str) -> PathBuf {
         let disk = folder.join("devices/ata1/block/sda");
         let scsi = folder.join("devices/ata1/scsi_disk/0:0:0:0");
@@ -341,7 +343,7 @@ mod tests {
         assert_eq!(of_numbers(&folder, "8:0").physical_bytes(), None);
         let queue = folder.join("devices/ata1/block/sda/queue");
         fs::create_dir(&queue).unwrap();
-        // The probe goes by whole sectors of the disk, of which the medium's are one or more.
+        // The probe uses sectors that are at least as large as the disk's logical ones.
         for (text, says, goes_by) in [
             ("512\n", Some(512), 512),
             ("4096\n", Some(4096), 4096),
@@ -369,7 +371,7 @@ mod tests {
         disk.set_write_cache(true).unwrap();
         let text = fs::read_to_string(&file).unwrap();
         assert_eq!(text, "write back, no read (daft)");
-        // What this does not know is left alone.
+        // An unknown text is left alone.
         fs::write(&file, "write sideways").unwrap();
         assert_eq!(disk.write_cache(), None);
         assert!(disk.set_write_cache(false).is_err());
@@ -383,13 +385,13 @@ mod tests {
         for numbers in ["8:0", "8:1"] {
             assert_eq!(of_numbers(&folder, numbers).look_ahead(), Err(NOT_OPENED));
         }
-        // A mapped device on it, which is called so where the kernel has its disks.
+        // A mapped device on this disk is not sent commands.
         fs::create_dir_all(folder.join("devices/virtual/block/dm-0/dm")).unwrap();
         let name = folder.join("dev/block/253:0");
         std::os::unix::fs::symlink("../../devices/virtual/block/dm-0", name).unwrap();
         let mapped = of_numbers(&folder, "253:0").look_ahead();
         assert!(matches!(mapped, Err(SwitchError::Absent(why)) if why.starts_with("only ")));
-        // The same disk behind USB.
+        // A disk behind USB is not sent commands.
         fs::rename(folder.join("devices/ata1"), folder.join("devices/usb2")).unwrap();
         fs::remove_file(folder.join("dev/block/8:0")).unwrap();
         let name = folder.join("dev/block/8:0");

@@ -1,6 +1,6 @@
-//! A disk behind an NBD server, as a probe: `headtime serve`'s own, or another's.
+//! Disk behind an NBD server, as a probe. The server may be `headtime serve` or another one.
 //!
-//! What is between, two processes and a socket, is part of what is measured.
+//! The measured times include two processes and a socket.
 
 use crate::nbd::wire::{
     self, Request, command, info, option, put_option_reply, reply, u16_at, u32_at, u64_at,
@@ -15,14 +15,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A server that says nothing for so long is given up.
+/// Longest wait for a server's answer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Commands at a time.
+/// Number of commands at a time.
 const DEPTH: usize = 32;
-/// No message of a handshake is longer.
+/// Longest message of a handshake.
 const MESSAGE_MAX: u32 = 1 << 16;
 
-/// An export of an NBD server.
+/// Export of an NBD server.
 #[derive(Debug)]
 pub struct Remote {
     name: String,
@@ -31,7 +31,7 @@ pub struct Remote {
     capacity: Sectors,
     sector_bytes: u32,
     clock: Clock,
-    /// By tag: when it was sent, and the bytes that its reply brings.
+    /// Commands by tag: the time at which the command was sent, and the bytes that its reply brings.
     sent: Vec<Option<(Time, u32)>>,
     data: Vec<u8>,
 }
@@ -41,11 +41,11 @@ fn refused(text: String) -> io::Error {
 }
 
 impl Remote {
-    /// Connects to an export, or to the only one if the name is empty.
+    /// Connects to an export. An empty name stands for the only export.
     ///
     /// # Errors
     ///
-    /// If nobody listens there, it is no NBD server, or it has no such export.
+    /// If no server listens there, if the server does not speak NBD, or if the server has no such export.
     pub fn connect(path: &Path, export: &str) -> io::Result<Remote> {
         let mut socket = UnixStream::connect(path)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -92,7 +92,7 @@ impl Remote {
         };
         Ok(Remote {
             name: named(path),
-            // However it was typed.
+            // The identity does not depend on how the path was typed.
             identity: named(&path.canonicalize()?),
             socket,
             capacity: Sectors::new(bytes / u64::from(sector_bytes)),
@@ -103,12 +103,12 @@ impl Remote {
         })
     }
 
-    /// What no other export of this machine is called: with the whole path of the socket.
+    /// Name that no other export of this machine has. The name has the whole path of the socket.
     pub fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// A reply to [`option::GO`].
+    /// Reads a reply to [`option::GO`].
     fn reply(socket: &mut UnixStream) -> io::Result<(u32, Vec<u8>)> {
         let mut head = [0; 20];
         socket.read_exact(&mut head)?;
@@ -125,7 +125,7 @@ impl Remote {
         Ok((kind, data))
     }
 
-    /// The next reply: its tag, and whether the command has failed.
+    /// Reads the next reply. Returns its tag and its error number, which is zero for success.
     fn next(&mut self) -> io::Result<(u16, u32)> {
         let mut head = [0; 16];
         self.socket.read_exact(&mut head)?;
@@ -236,7 +236,7 @@ impl Drop for Remote {
             offset: 0,
             len: 0,
         };
-        // It ends with the connection, too.
+        // The server also ends the session with the connection.
         let _ = self.socket.write_all(&end.to_bytes());
     }
 }

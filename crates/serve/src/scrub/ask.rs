@@ -1,4 +1,4 @@
-//! What a scrub is asked for, and why it is refused.
+//! Options of a scrub, and reasons for a refusal.
 
 use super::blocks::Keeps;
 use super::byte_range::ByteRange;
@@ -11,65 +11,65 @@ use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use std::io;
 use std::path::PathBuf;
 
-/// What is to be scrubbed, and how; what is not said is as usual, or as the unfinished scrub has it.
+/// Options of a scrub. An option without a value has its default, or the value of the unfinished scrub.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScrubAsk {
-    /// The first byte and the one behind the last; the whole disk if `None`.
+    /// First byte, and byte behind the last; the whole disk if `None`.
     pub range: Option<(u64, u64)>,
     /// Bytes of a block.
     pub block: Option<u64>,
-    /// After how long without requests idle time is used; `Some(None)` if it is not.
+    /// Time without requests after which idle time is used; `Some(None)` if it is not used.
     pub idle: Option<Option<Nanos>>,
-    /// Where hashes of blocks are kept.
+    /// File for the hashes of blocks.
     pub hash: Option<PathBuf>,
-    /// Where the disk is copied to.
+    /// File for the image of the disk.
     pub copy: Option<PathBuf>,
-    /// After how long it is to be done, from when that was first said; `Some(None)` if there is no date.
+    /// Time within which the scrub is to be done, from the first request on; `Some(None)` if there is no date.
     pub finish_within: Option<Option<Nanos>>,
-    /// How much longer the 99th percentile of the clients' latencies may be; `Some(None)` if it may be any.
+    /// Largest allowed increase of the 99th percentile of the clients' latencies; `Some(None)` if there is no bound.
     pub p99: Option<Option<MorePercent>>,
 }
 
-/// Why a scrub does not do what it is told.
+/// Reason why a request to a scrub is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScrubError {
-    /// What is asked cannot be.
+    /// An option has an invalid value.
     #[error("{key}: {problem}")]
     Value {
         /// The option.
         key: &'static str,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
     },
-    /// There is an unfinished scrub that is another one.
+    /// The unfinished scrub has other options.
     #[error(
         "an unfinished scrub has another {what}, {is}; go on with it by giving no options, or stop it before another one begins"
     )]
     Unfinished {
-        /// In what it differs.
+        /// The option that differs.
         what: &'static str,
-        /// What that one has.
+        /// The option's value in the unfinished scrub.
         is: String,
     },
     /// The scrub cannot go on for the same reason as before.
     #[error("the scrub is held up: {0}")]
     Held(String),
-    /// There is nothing to be told.
+    /// There is no scrub to control.
     #[error("no scrub is under way")]
     None,
-    /// It rests, and nothing of it would be gone on with.
+    /// The scrub is suspended and has lost its results.
     #[error("the scrub is held and reads nothing; `resume` begins it anew, and `stop` gives it up")]
     OnlyAnew,
-    /// Nothing could be read: there is no idle time to be used, and gaps cannot be.
+    /// The scrub could read nothing: idle time is off, and gaps cannot be used.
     #[error("--idle off leaves nothing to read in: gaps are {0}")]
     NothingToReadIn(&'static str),
-    /// What was hashed or copied could not be told from what was written since.
+    /// Without a directory for scrubs, writes since a hash or copy could not be recorded.
     #[error(
         "--{0} takes scrub = \"DIRECTORY\" in the configuration of the disk, where it is kept what was written to"
     )]
     NotKept(&'static str),
-    /// The drive has not answered yet.
+    /// The drive has not answered a read of the scrub yet.
     #[error("a read of the scrub is still under way; try again when it has ended")]
     UnderWay,
     /// A disk of several members.
@@ -77,34 +77,34 @@ pub enum ScrubError {
         "neither an array nor its disks can be scrubbed while the array is served; serve each disk by itself, read-only, and scrub that"
     )]
     Volume,
-    /// Its progress cannot be kept.
+    /// A file of the scrub cannot be used.
     #[error(transparent)]
     Progress(#[from] ProgressError),
-    /// The machine refuses a thread.
+    /// The machine refuses to start a thread.
     #[error("{0}")]
     Machine(#[from] io::Error),
 }
 
 impl ScrubError {
-    /// What is wrong with an option.
+    /// Error for an invalid option.
     pub(super) fn value((key, problem): (&'static str, String)) -> ScrubError {
         ScrubError::Value { key, problem }
     }
 }
 
-/// Blocks of a disk, if nothing else is said: as small as possible, since small ones pass whole in more gaps, but no more than
-/// this, for which all that is known of blocks and tracks takes less than 64 MB.
+/// Most blocks of a disk. The state of this number of blocks and of the tracks takes less than 64 MB. The default block is the smallest
+/// that this limit allows, since more small blocks pass whole in gaps.
 const BLOCKS_MAX: u64 = 80_000_000;
 const BLOCK_MIN: u64 = 8 << 10;
 
-/// The largest block that can be asked for.
+/// Largest block.
 const BLOCK_MAX: u64 = 8 << 20;
 
-/// What one read asks for fits a buffer: a block in idle time, and in a gap less than a turn's sectors.
+/// Each read fits a buffer. In idle time it is at most a block, and in a gap less than the sectors of a turn.
 const _: () = assert!(BLOCK_MAX <= BUFFER_BYTES_MAX as u64);
 
 impl ScrubAsk {
-    /// What a scrub of a disk does that is asked for so.
+    /// Checks the options and returns the plan of a scrub of this disk.
     pub(super) fn plan(&self, disk: &Identity) -> Result<Plan, ScrubError> {
         let sector = u64::from(disk.sector_bytes);
         let capacity = disk.bytes();
@@ -148,7 +148,7 @@ impl ScrubAsk {
             });
         }
         let part = ByteRange { start, end };
-        // Whole blocks are read.
+        // The scrub reads whole blocks.
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);
         let promises = self.promises(Promises::default());
@@ -170,12 +170,12 @@ impl ScrubAsk {
         Ok(plan)
     }
 
-    /// What is promised once this is asked for.
+    /// Promises after this request.
     pub(super) fn promises(&self, before: Promises) -> Promises {
         before.asked(self.finish_within, self.p99, Wall::now())
     }
 
-    /// What is to be kept of blocks, and where.
+    /// Hashes or image to make, and the path.
     fn keeps(&self) -> Result<Option<(Keeps, PathBuf)>, ScrubError> {
         let refused = |problem: &str| ScrubError::Value {
             key: "copy",
@@ -190,7 +190,7 @@ impl ScrubAsk {
     }
 }
 
-/// Bytes of a block of a disk of so many bytes, if nothing else is said.
+/// Default bytes of a block of a disk with `capacity` bytes.
 fn usual_block(capacity: u64) -> u64 {
     let mut block = BLOCK_MIN;
     while capacity.div_ceil(block) > BLOCKS_MAX {

@@ -1,4 +1,4 @@
-//! A file that has something of each block of a disk: its hash, or all that is in it.
+//! File with the hash or the contents of each block of a disk.
 
 use super::byte_range::ByteRange;
 use super::files::FileId;
@@ -9,17 +9,17 @@ use headtime_units::Sectors;
 use std::io;
 use std::path::Path;
 
-/// What is kept of blocks.
+/// Kind of a blocks file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Keeps {
-    /// A hash, with which the block is compared.
+    /// A hash of each block, for comparison.
     Hashes,
-    /// The block.
+    /// The contents of each block.
     Image,
 }
 
 impl Keeps {
-    /// The option that asks for it, and its name in files.
+    /// Name of the option, also used in the headers of files.
     pub fn key(self) -> &'static str {
         match self {
             Keeps::Hashes => "hash",
@@ -27,7 +27,7 @@ impl Keeps {
         }
     }
 
-    /// The ending of the name of a watch of it.
+    /// Ending of the name of the watch's file.
     pub fn ending(self) -> &'static str {
         match self {
             Keeps::Hashes => "watch",
@@ -35,7 +35,7 @@ impl Keeps {
         }
     }
 
-    /// Name of the file that has the marks, for messages.
+    /// Name of the watch's file, for messages.
     pub fn record(self) -> &'static str {
         match self {
             Keeps::Hashes => "the watch of a scrub",
@@ -43,7 +43,7 @@ impl Keeps {
         }
     }
 
-    /// What it means that writes may have gone unnoticed.
+    /// Consequence of unnoticed writes, for messages.
     pub fn loss(self) -> &'static str {
         match self {
             Keeps::Hashes => "nothing can be compared with the hashes made so far",
@@ -52,7 +52,7 @@ impl Keeps {
     }
 }
 
-/// Where it is kept.
+/// File of hashes, or image.
 #[derive(Debug)]
 pub(super) enum BlocksFile {
     Hashes(HashFile),
@@ -60,7 +60,8 @@ pub(super) enum BlocksFile {
 }
 
 impl BlocksFile {
-    /// A file of a disk, or of this part of it if it is an image, which may be there or not; `ours` is which one it was when it was last written to, and its name.
+    /// Opens a file of a disk, or makes one. An image is of the bytes `part`. `ours` has the identity and the name of the file at the last
+    /// run, if they are known.
     pub fn open_or_create(
         (keeps, path): (Keeps, &Path),
         disk: &Identity,
@@ -74,7 +75,7 @@ impl BlocksFile {
         })
     }
 
-    /// One that is to be there.
+    /// Opens a file that has to exist.
     pub fn open(
         (keeps, path): (Keeps, &Path),
         disk: &Identity,
@@ -94,7 +95,7 @@ impl BlocksFile {
         }
     }
 
-    /// Which bytes of the disk an image has. Hashes are of blocks, wherever these are.
+    /// Bytes of the disk in an image; `None` for hashes, which may be of any blocks.
     pub fn part(&self) -> Option<ByteRange> {
         match self {
             BlocksFile::Hashes(_) => None,
@@ -116,7 +117,7 @@ impl BlocksFile {
         }
     }
 
-    /// What tells it from one that has taken its place.
+    /// Name that distinguishes the file from another one at its place.
     pub fn name(&self) -> io::Result<String> {
         match self {
             BlocksFile::Hashes(hashes) => hashes.watch(),
@@ -124,11 +125,11 @@ impl BlocksFile {
         }
     }
 
-    /// Forgets what it has; `new` is a name that nothing else has. Returns that by which it is known from now on.
+    /// Empties the file. `new` is a unique name. Returns the name of the file from now on.
     pub fn begin(&self, new: &str) -> io::Result<String> {
         match self {
             BlocksFile::Hashes(hashes) => {
-                // Whoever had these hashes before has them no longer.
+                // An earlier watch cannot use the hashes any more.
                 hashes.set_watch(new)?;
                 Ok(new.to_owned())
             }
@@ -139,25 +140,25 @@ impl BlocksFile {
         }
     }
 
-    /// Nobody is to know it after all: what was made for that is removed.
+    /// Removes a file that was made and is not used after all.
     pub fn give_up(&self) {
         match self {
-            // One that has nothing yet is good for whoever asks again.
+            // A file without hashes may serve the next request.
             BlocksFile::Hashes(_) => {}
             BlocksFile::Image(image) => image.give_up(),
         }
     }
 
-    /// Makes sure that it is where whoever asked for it looks for it, as far as that has to be.
+    /// Checks that an image is at its path.
     pub fn is_in_place(&self) -> io::Result<()> {
         match self {
-            // Whoever opens it looks whether it is the one.
+            // The name of a hash file is checked when the file is opened.
             BlocksFile::Hashes(_) => Ok(()),
             BlocksFile::Image(image) => image.is_in_place(),
         }
     }
 
-    /// Lets another one have it.
+    /// Releases the lock of the file.
     pub fn unlock(&self) {
         match self {
             BlocksFile::Hashes(hashes) => hashes.unlock(),

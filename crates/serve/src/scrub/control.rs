@@ -1,4 +1,4 @@
-//! The scrubs of a disk: begun, paused, stopped, and gone on with after a restart.
+//! Control of the scrubs of a disk: begin, pause, resume, stop, and continue after a restart.
 
 mod promises;
 mod watches;
@@ -31,11 +31,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// The most that is read at a time while nobody asks for anything: whoever comes then waits for it. A disk reads it in a few
+/// Bytes of the largest read in idle time. A client's request that arrives meanwhile waits for the read, which takes a disk a few
 /// milliseconds.
 const IDLE_PIECE: u64 = 256 << 10;
 
-/// How long a scrub that begins anew waits for the last reads of the one before.
+/// Longest wait for the last reads of the scrub before, when a scrub begins anew.
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// The scrubs of one disk.
@@ -44,9 +44,9 @@ pub struct Scrubs {
     identity: Identity,
     belief: Option<Profile>,
     model: OnceLock<Option<Arc<Model>>>,
-    /// Where progress is kept, if it is.
+    /// Path of the progress file, if progress is recorded.
     file: Option<PathBuf>,
-    /// Nobody else writes to the disk, also while no server runs.
+    /// True if this server is the only writer to the disk, also between two runs of the server.
     sole_writer: bool,
     now: Mutex<Now>,
     /// Answer to a question about the last scrub. Locked for a moment only; `now` is locked while files are written.
@@ -59,20 +59,20 @@ enum Shown {
     #[default]
     None,
     Scrub(Arc<Face>),
-    /// The reason why the scrub of a former server does not go on.
+    /// Reason why the scrub of an earlier server does not continue.
     Obstacle(String),
 }
 
-/// What there is at present.
+/// Present scrub and watches.
 #[derive(Default)]
 struct Now {
     /// The last scrub.
     last: Option<Last>,
-    /// Watch for hashes. It outlives the scrub that made it.
+    /// Watch for hashes, which outlives the scrub that made it.
     hashed: Option<Arc<Watch>>,
     /// Watch for an unfinished copy, as long as a job has it. A finished image belongs to the user.
     copied: Weak<Watch>,
-    /// Reasons why hashes of a former server cannot be compared, and why its copy does not count.
+    /// Reason why hashes of an earlier server cannot be compared, and reason why an earlier server's copy does not count.
     why_not: Option<String>,
     why_anew: Option<String>,
 }
@@ -80,28 +80,28 @@ struct Now {
 struct Last {
     plan: Plan,
     face: Arc<Face>,
-    /// What hashes or copies for it.
+    /// Thread that hashes or copies for this scrub.
     worker: SinkThread,
 }
 
-/// What a scrub begins or goes on with.
+/// State that a scrub begins or continues with.
 #[derive(Default)]
 struct BeginsWith<'a> {
     progress: Option<ProgressFile>,
     restored: Option<&'a Restored>,
-    /// What a scrub has found that begins anew, and the state in which it does.
+    /// Changes that an earlier attempt of the scrub had found, and the state of the new one.
     changed: FoundSectors,
     state: Option<ScrubState>,
     watches: Vec<Arc<Watch>>,
-    /// That of what it keeps of blocks.
+    /// Watch for the hashes or the image of this scrub.
     watch: Option<Arc<Watch>>,
     why_not: Option<String>,
     why_anew: Option<String>,
 }
 
 impl Scrubs {
-    /// None so far, of a disk of which `device` is behind it. `folder` is where progress is to be kept, which is made if it is not
-    /// there. Gaps are found by what is believed of the drive.
+    /// Makes the control of a disk without a scrub. `device` names the device behind the disk. `folder` is the directory of the progress
+    /// files, and is created with the first scrub. `belief` is the assumed profile, which gap reads need.
     pub fn new(disk: Disk, device: &str, belief: Option<Profile>, folder: Option<&Path>) -> Scrubs {
         let file = folder.map(|folder| folder.join(format!("{}.scrub", disk.name())));
         Scrubs {
@@ -120,7 +120,7 @@ impl Scrubs {
         }
     }
 
-    /// Says whether nobody writes to the disk but through a server that has these scrubs, also while none runs. Then hashes count
+    /// Sets whether this server is the only writer to the disk, also between two runs of the server. With a sole writer, hashes stay valid
     /// over restarts.
     pub fn with_sole_writer(mut self, sole_writer: bool) -> Scrubs {
         self.sole_writer = sole_writer;
@@ -135,13 +135,13 @@ impl Scrubs {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The last one is this from now on.
+    /// Makes `last` the scrub that callers see.
     fn show(&self, now: &mut Now, last: Last) {
         *self.shown() = Shown::Scrub(Arc::clone(&last.face));
         now.last = Some(last);
     }
 
-    /// The reason why the scrub of a former server does not go on, until another scrub begins.
+    /// Reason why the scrub of an earlier server does not continue; `None` once another scrub begins.
     pub fn obstacle(&self) -> Option<String> {
         match &*self.shown() {
             Shown::Obstacle(why) => Some(why.clone()),
@@ -149,7 +149,7 @@ impl Scrubs {
         }
     }
 
-    /// How far the last one is; `None` if there was none. Waits for nobody who begins one.
+    /// Status of the last scrub; `None` if there was none. The call never waits for a scrub that begins.
     pub fn status(&self) -> Option<ScrubStatus> {
         let face = match &*self.shown() {
             Shown::Scrub(face) => Arc::clone(face),
@@ -163,12 +163,12 @@ impl Scrubs {
         Some(status)
     }
 
-    /// Goes on with what a former server has not finished, if anything, before anybody can write. Builds what is known of the disk,
-    /// which takes some tenths of a second for a large one.
+    /// Continues a scrub that an earlier server has not finished. Call this before a client can write. Builds the state of the disk's
+    /// blocks, which takes some tenths of a second for a large disk.
     ///
     /// # Errors
     ///
-    /// If a file that says so cannot be read, or is of another disk. [`Scrubs::obstacle`] returns the error as text.
+    /// If a file of the scrub cannot be read, or is of another disk. [`Scrubs::obstacle`] returns the error as text.
     pub fn resume_unfinished(&self) -> Result<(), ScrubError> {
         self.try_resume().inspect_err(|error| {
             *self.shown() = Shown::Obstacle(error.to_string());
@@ -180,7 +180,7 @@ impl Scrubs {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        // Both, before anything else can go wrong.
+        // Both watches are resumed before any other step can fail.
         let both = [Keeps::Hashes, Keeps::Image];
         let resumed = both.map(|keeps| self.resume_watch(&mut now, keeps));
         let watches: Vec<_> = (resumed.iter().flatten().flatten()).cloned().collect();
@@ -204,7 +204,7 @@ impl Scrubs {
         Ok(())
     }
 
-    /// Opens the file of a scrub, and says if it is damaged.
+    /// Opens the progress file, and logs a warning if the file is damaged.
     fn open_progress(
         &self,
         file: &Path,
@@ -225,11 +225,11 @@ impl Scrubs {
         Ok(opened)
     }
 
-    /// Begins a scrub, or goes on with an unfinished one of the same kind, also if it was paused.
+    /// Begins a scrub, or continues an unfinished scrub with the same options, also a paused one.
     ///
     /// # Errors
     ///
-    /// If what is asked cannot be, or differs from an unfinished one.
+    /// If the options are invalid, or differ from the unfinished scrub's.
     pub fn begin(&self, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let mut now = self.now();
         if unfinished(&now).is_ok() {
@@ -246,7 +246,7 @@ impl Scrubs {
             self.show(&mut now, begun);
             return Ok(());
         };
-        // It may have been put there, or taken away, since the server started.
+        // The file may have been added or removed since the server started.
         if let Some((kept, restored)) = self.open_progress(file)?
             && !restored.state.is_over()
         {
@@ -265,7 +265,8 @@ impl Scrubs {
         Ok(())
     }
 
-    /// Goes on with what a file says. What it has hashed or copied counts if writes were noticed all the time; else it begins anew.
+    /// Continues the scrub of a progress file. Hashes and copies count only if all writes since were noticed. Otherwise the scrub begins
+    /// anew.
     fn go_on_with(
         &self,
         now: &mut Now,
@@ -279,7 +280,7 @@ impl Scrubs {
             kept = watch.filter(|watch| watch.is_of((*keeps, path), plan.part, plan.block));
         }
         if plan.keeps.is_some() && kept.is_none() {
-            // Its place is taken by the new one.
+            // The new progress file takes the place of this one.
             drop(progress);
             return self.begin_anew(now, plan, &restored.changed, restored.state);
         }
@@ -295,7 +296,7 @@ impl Scrubs {
         )
     }
 
-    /// Begins with nothing done. What had changed before is told still.
+    /// Begins a scrub with no block done. `changed` lists changes that an earlier attempt found, which the status still shows.
     fn begin_anew(
         &self,
         now: &mut Now,
@@ -303,7 +304,7 @@ impl Scrubs {
         changed: &FoundSectors,
         state: ScrubState,
     ) -> Result<Last, ScrubError> {
-        // What the one before still had to hash comes before what this has.
+        // The scrub before finishes its hashes first.
         now.last.iter().for_each(|last| last.worker.join());
         let mut from = BeginsWith::default();
         if let Some(file) = &self.file {
@@ -329,11 +330,11 @@ impl Scrubs {
         self.start(plan, from)
     }
 
-    /// Has it rest.
+    /// Pauses the scrub.
     ///
     /// # Errors
     ///
-    /// If none is under way, or it has ended all it did and can only begin anew.
+    /// If no scrub is under way, or if the scrub has lost its results and can only begin anew.
     pub fn pause(&self) -> Result<(), ScrubError> {
         let face = unfinished(&self.now())?;
         if face.must_begin_anew.load(Ordering::SeqCst) {
@@ -344,34 +345,34 @@ impl Scrubs {
         Ok(())
     }
 
-    /// Has it go on, from the beginning if what it has done is not to be relied on.
+    /// Resumes the scrub. If its results cannot be relied on, the scrub begins anew.
     ///
     /// # Errors
     ///
-    /// If none is under way, or it cannot begin anew.
+    /// If no scrub is under way, or the scrub has to begin anew and cannot.
     pub fn resume(&self) -> Result<(), ScrubError> {
         let mut now = self.now();
         unfinished(&now)?;
         self.go_on(&mut now)
     }
 
-    /// Gives it up; its progress is forgotten.
+    /// Stops the scrub and removes its progress.
     ///
     /// # Errors
     ///
-    /// If none is under way.
+    /// If no scrub is under way.
     pub fn stop(&self) -> Result<(), ScrubError> {
-        // Held to the end: who resumes meanwhile would begin what is removed here.
+        // The lock is held to the end. A caller of `resume` could otherwise begin the scrub whose files are removed here.
         let mut now = self.now();
         let face = unfinished(&now)?;
         face.stopped.store(true, Ordering::SeqCst);
         self.disk.ask_jobs();
         if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
-            // There is no job any more that would do it.
+            // The job has ended, so the file is removed here.
             if let Some(file) = &self.file {
                 match fs::remove_file(file) {
                     Ok(()) => {}
-                    // The job was in time after all.
+                    // The job has removed the file already.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     Err(error) => {
                         let path = file.clone();
@@ -382,12 +383,12 @@ impl Scrubs {
             self.end_copy(&mut now);
             face.status().state = ScrubState::Stopped;
         }
-        // Another one may begin at once, unless the drive keeps a read for longer.
+        // The next scrub may begin at once, unless a read in the drive takes longer.
         face.wait_for_job(LET_GO);
         Ok(())
     }
 
-    /// Waits until that has shown whether it can be, a while at most.
+    /// Makes the scrub continue, and waits up to [`LET_GO`] for the outcome.
     fn go_on(&self, now: &mut Now) -> Result<(), ScrubError> {
         let Some(Last { plan, face, .. }) = &now.last else {
             return Err(ScrubError::None);
@@ -403,14 +404,14 @@ impl Scrubs {
             return Ok(());
         }
         {
-            // The job says under the same lock that it is over.
+            // The job announces its end under the same lock.
             let mut status = face.status();
             if status.state.is_over() {
                 return Ok(());
             }
             face.paused.store(false, Ordering::SeqCst);
             face.go_on();
-            // Whoever looks before the job does is not to see what is over.
+            // A caller that asks for the status before the job has run must not see the old state.
             status.state = ScrubState::Running;
         }
         self.disk.ask_jobs();
@@ -421,12 +422,12 @@ impl Scrubs {
         }
     }
 
-    /// Whether what is asked is what an unfinished one does.
+    /// Checks that the options match an unfinished scrub's.
     fn fits(&self, plan: &Plan, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let sector_bytes = self.identity.sector_bytes;
         let block = plan.block.bytes(sector_bytes);
         let asked = self.plan(&ScrubAsk {
-            // A range is made whole blocks of these, unless others are asked for.
+            // The range is rounded to whole blocks of this size, unless the options name another size.
             block: ask.block.or(Some(block)),
             ..ask.clone()
         })?;
@@ -439,7 +440,7 @@ impl Scrubs {
             Some(idle) => idle.to_string(),
             None => "off".to_owned(),
         };
-        // Whoever asks for a copy and says no range is not to have one of a part.
+        // A request for a copy without a range must not continue a copy of a part.
         let has_range = match plan.is_copy() {
             true => (ask.range.is_none() && ask.copy.is_none()) || asked.part == plan.part,
             false => ask.range.is_none() || asked.range == plan.range,
@@ -485,7 +486,7 @@ impl Scrubs {
         }
     }
 
-    /// Whether gaps can be looked for.
+    /// `Used` if gaps can be looked for, else the reason why not.
     fn gaps(&self) -> Gaps {
         match &self.belief {
             None => Gaps::NoBelief,
@@ -501,12 +502,12 @@ impl Scrubs {
         }
     }
 
-    /// The same, as it is to be expected until clients show it.
+    /// Expected use of gaps, until requests of clients show the actual one.
     fn expected(&self, may: Gaps) -> Gaps {
         may.at_depth(self.disk.engine_config().depth)
     }
 
-    /// Whether there is anything to read in.
+    /// Checks that the scrub has idle time or gaps to read in.
     fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
         let may = self.gaps();
         match plan.idle().is_none() && may != Gaps::Used {
@@ -580,7 +581,7 @@ impl Scrubs {
         Ok(Last { plan, face, worker })
     }
 
-    /// The drive that is believed in.
+    /// Model of the assumed profile.
     fn model(&self) -> Option<&Arc<Model>> {
         let model = || (self.belief.as_ref()).map(|profile| Arc::new(Model::new(profile)));
         self.model.get_or_init(model).as_ref()
@@ -609,13 +610,13 @@ impl Scrubs {
         let (plan, face) = (plan.clone(), (Arc::clone(face), Sectors::new(piece)));
         let mut job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
         Ok(Box::new(move || {
-            // On the disk's thread, where no more is written until it is there.
+            // On the disk's thread no write can start before the job is there.
             job.misses_nothing();
             Box::new(job)
         }))
     }
 
-    /// One that has ended before this server started.
+    /// Status of a scrub that had ended before this server started.
     fn over(&self, restored: Restored) -> Last {
         let kept = self.file.as_ref().map(|file| file.display().to_string());
         let (plan, compared) = (&restored.plan, restored.compared.unwrap_or_default());
@@ -657,7 +658,7 @@ impl Scrubs {
 
 /// Returns true if two files are in one directory.
 fn are_side_by_side(one: &Path, other: &Path) -> bool {
-    // It may not be there yet.
+    // The directory may not exist yet.
     let directory = |file: &Path| {
         let parent = file.parent().map(Path::to_owned);
         parent.map(|parent| fs::canonicalize(&parent).unwrap_or(parent))
@@ -665,7 +666,7 @@ fn are_side_by_side(one: &Path, other: &Path) -> bool {
     directory(one) == directory(other)
 }
 
-/// The status of a copy that has done nothing.
+/// Status of a copy without progress.
 fn copy_status(plan: &Plan, file: PathBuf) -> CopyStatus {
     CopyStatus {
         file,
@@ -676,7 +677,7 @@ fn copy_status(plan: &Plan, file: PathBuf) -> CopyStatus {
     }
 }
 
-/// The status of a scrub that has done nothing.
+/// Status of a scrub without progress.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
     let blocks = blocks.end - blocks.start;

@@ -1,6 +1,6 @@
-//! Files of scrubs, opened without touching files of others. The beginning names the disk.
+//! Files of scrubs, opened without touching other files. The header of each file names the disk.
 //!
-//! The beginning ends with a checksum, and has a name that no other file has. All checksums behind the beginning count that name in ([`Seal`]).
+//! The header ends with a checksum, and has a name that no other file has. All checksums behind the header depend on this name ([`Seal`]).
 
 use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
@@ -15,32 +15,32 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the beginning, which is JSON and then zeroes.
+/// Bytes of the header, and of one page for state that changes.
 pub(super) const HEADER: usize = 16 << 10;
 
-/// Bytes of the header: the JSON, zeroes and a checksum. The last page of the beginning is for what changes.
+/// Bytes of the header alone: the JSON, zeroes and a checksum.
 const SEALED: usize = HEADER - PAGE;
 
-/// Makes a file so long, and has the file system keep room for all of it where it can: what is marked later is not to fail because
-/// others have filled it.
+/// Sets the length of a file, and reserves room for it where the file system can. A later mark must not fail because other files have
+/// filled the file system.
 ///
 /// # Errors
 ///
 /// If there is no room, or the file cannot be that long.
 pub(super) fn make_room(file: &File, len: u64) -> io::Result<()> {
     match retry_on_intr(|| fallocate(file, FallocateFlags::empty(), 0, len)) {
-        // It keeps no room for anything.
+        // This file system cannot reserve room.
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => file.set_len(len),
         made => Ok(made?),
     }
 }
 
-/// What several threads make durable. The kernel tells one of them that something is not, and this tells all.
+/// File that several threads make durable. The kernel reports a failure to one thread only, and this value reports the failure to all.
 #[derive(Debug)]
 pub(super) struct DurableFile {
     path: PathBuf,
     file: File,
-    /// Whoever asks the kernel.
+    /// Held by the thread that calls the kernel.
     one: Mutex<()>,
     has_failed: Mutex<Option<(ErrorKind, String)>>,
 }
@@ -59,13 +59,13 @@ impl DurableFile {
         &self.path
     }
 
-    /// Makes durable what was written.
+    /// Makes all writes durable.
     ///
     /// # Errors
     ///
-    /// If that fails, or has failed since the last [`DurableFile::again`], whoever asked.
+    /// If the sync fails, or a sync of any thread has failed since the last [`DurableFile::again`].
     pub fn sync(&self) -> io::Result<()> {
-        // The kernel has one answer: whoever asks waits for that of who was before.
+        // The kernel reports a failure once, so each thread waits for the answer of the thread before.
         let one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
         self.problem()?;
         let synced = self.file.sync_all();
@@ -82,7 +82,7 @@ impl DurableFile {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why something is not durable, if that is known. Waits for nobody.
+    /// Error of an earlier sync, if one failed. The call never waits for a sync under way.
     pub fn problem(&self) -> io::Result<()> {
         match &*self.failed() {
             Some((kind, text)) => Err(io::Error::new(*kind, text.clone())),
@@ -90,13 +90,13 @@ impl DurableFile {
         }
     }
 
-    /// All that was written before is written again. Returns true if that has to be.
+    /// Forgets a failure. Returns true if there was one, and the caller then has to write everything again.
     pub fn again(&self) -> bool {
         self.failed().take().is_some()
     }
 }
 
-/// Which file it is, whatever it is called.
+/// Identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     pub device: u64,
@@ -112,14 +112,14 @@ impl FileId {
         })
     }
 
-    /// Returns true if this is what a path leads to.
+    /// Returns true if the path names this file.
     pub fn is_at(self, path: &Path) -> bool {
         let there = std::fs::symlink_metadata(path);
         there.is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode))
     }
 }
 
-/// What goes wrong with a file.
+/// Error for a file that cannot be opened, read or written.
 pub(super) fn failed(path: &Path, error: io::Error) -> ProgressError {
     let error = match rustix::io::Errno::from_io_error(&error) {
         Some(rustix::io::Errno::LOOP) => io::Error::new(
@@ -137,12 +137,12 @@ pub(super) fn failed(path: &Path, error: io::Error) -> ProgressError {
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
-    // Nobody is to have the server write elsewhere by a link, or wait for the other end of a pipe.
+    // A symbolic link must not make the server write elsewhere, and a pipe must not make it wait.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     options
 }
 
-/// Opens a file that is there.
+/// Opens a file that exists, and locks it.
 pub(super) fn open(path: &Path) -> Result<File, ProgressError> {
     let opened = options()
         .open(path)
@@ -155,7 +155,7 @@ pub(super) fn open(path: &Path) -> Result<File, ProgressError> {
     Ok(file)
 }
 
-/// Opens a file, if it is there.
+/// Opens a file, if it exists, and locks it.
 pub(super) fn open_if_there(path: &Path) -> Result<Option<File>, ProgressError> {
     match open(path) {
         Ok(file) => Ok(Some(file)),
@@ -164,7 +164,7 @@ pub(super) fn open_if_there(path: &Path) -> Result<Option<File>, ProgressError> 
     }
 }
 
-/// Makes a file that is not there.
+/// Makes a new file, and locks it.
 pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
     let made = options().create_new(true).open(path);
     let file = made.map_err(|error| failed(path, error))?;
@@ -177,10 +177,10 @@ pub(super) fn create(path: &Path) -> Result<File, ProgressError> {
     Ok(file)
 }
 
-/// Makes a file that is to take the place of another one of the server's own, under another name so far.
+/// Makes a file that is to replace one of the server's own files, under another name so far.
 pub(super) fn create_beside(path: &Path) -> Result<File, ProgressError> {
     let new = beside(path);
-    // One that a former server has left; a link is removed and not followed.
+    // An earlier server may have left such a file. A link is removed and not followed.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&new, error)),
         _ => create(&new),
@@ -193,12 +193,12 @@ fn beside(path: &Path) -> std::path::PathBuf {
     new.into()
 }
 
-/// Removes it, if it cannot be made after all: it may have taken the last room.
+/// Removes a replacement that could not be completed, since it may have taken the last room.
 pub(super) fn remove_beside(path: &Path) {
     let _ = std::fs::remove_file(beside(path));
 }
 
-/// Has it take that place, durably.
+/// Makes a replacement durable and renames it to `path`.
 pub(super) fn put_in_place(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(beside(path), path)?;
@@ -213,7 +213,7 @@ pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// One server at a time.
+/// Locks a file, so that one server at a time uses it.
 pub(super) fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
@@ -228,7 +228,7 @@ pub(super) fn lock(file: &File, path: &Path) -> Result<(), ProgressError> {
     }
 }
 
-/// Returns true if this process has the lock of a file, as far as the kernel says.
+/// Returns true if this process has the lock of a file, by the kernel's list of locks.
 fn is_locked_here(file: &File) -> bool {
     let (Ok(metadata), Ok(locks)) = (file.metadata(), std::fs::read_to_string("/proc/locks"))
     else {
@@ -244,13 +244,13 @@ fn is_locked_here(file: &File) -> bool {
     })
 }
 
-/// Lets the next one have it, though somebody may still make it durable.
+/// Releases the lock of a file, which another thread may still be making durable.
 pub(super) fn unlock(file: &File) {
-    // It is not locked for ever: the lock ends with the process, too.
+    // An error does no lasting harm: the lock ends with the process, too.
     let _ = rustix::fs::flock(file, FlockOperation::Unlock);
 }
 
-/// A file is not what it is to be.
+/// Error for a file of another format, or a damaged one.
 pub(super) fn wrong(path: &Path, what: &'static str, problem: impl Into<String>) -> ProgressError {
     ProgressError::Format {
         path: path.to_owned(),
@@ -259,7 +259,7 @@ pub(super) fn wrong(path: &Path, what: &'static str, problem: impl Into<String>)
     }
 }
 
-/// The beginning of a file.
+/// Header of a file.
 pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
     let mut header = about.to_string().into_bytes();
     if header.len() >= SEALED - 8 {
@@ -270,7 +270,7 @@ pub(super) fn header(about: &Value) -> io::Result<Vec<u8>> {
     Ok(header)
 }
 
-/// Reads the beginning of a file of this format, which is `what`. Returns the seal of the other pages of the file, too.
+/// Reads the header of a file of this format. `what` describes the format in messages. Also returns the seal of the other pages.
 pub(super) fn read_header(
     file: &File,
     path: &Path,
@@ -306,16 +306,16 @@ pub(super) fn read_header(
     Err(wrong(path, what, problem))
 }
 
-/// Problem of a beginning whose checksum does not fit.
+/// Problem of a header whose checksum does not fit.
 const DAMAGED: &str = "its beginning, the first 12288 bytes, is damaged";
 
-/// Problem of the page behind the beginning, if its checksum does not fit.
+/// Problem of the page behind the header, if its checksum does not fit.
 pub(super) fn damaged_page() -> String {
     let page = HEADER / PAGE;
     format!("its page {page}, from byte {HEADER} on, is damaged")
 }
 
-/// A disk, as the beginnings of files have it.
+/// Fields of a header that name the format, the file and the disk.
 pub(super) fn about(format: &str, disk: &Identity) -> Result<Value, ProgressError> {
     Ok(json!({
         "format": format,
@@ -326,18 +326,18 @@ pub(super) fn about(format: &str, disk: &Identity) -> Result<Value, ProgressErro
     }))
 }
 
-/// A number in the beginning of a file.
+/// Number in a header.
 pub(super) fn number(about: &Value, key: &str) -> Result<u64, String> {
     let number = about[key].as_u64();
     number.ok_or_else(|| format!("`{key}` is no number"))
 }
 
-/// Has the beginning of a file say which bytes of the disk are copied.
+/// Adds the bytes of the disk that are copied to a header.
 pub(super) fn set_part(about: &mut Value, part: ByteRange) {
     about["copy_bytes"] = json!([part.start, part.end]);
 }
 
-/// Those bytes, if it says which. The error says that there can be none such.
+/// Bytes that are copied, if the header names some. Fails if they are not within the disk.
 pub(super) fn part_of(about: &Value) -> Result<Option<ByteRange>, String> {
     let bytes = &about["copy_bytes"];
     if bytes.is_null() {
@@ -351,7 +351,7 @@ pub(super) fn part_of(about: &Value) -> Result<Option<ByteRange>, String> {
     Ok(Some(part))
 }
 
-/// The disk of a file.
+/// Disk that a header names.
 pub(super) fn disk_of(about: &Value) -> Result<Identity, String> {
     Ok(Identity {
         device: about["device"].as_str().unwrap_or_default().to_owned(),
@@ -360,7 +360,7 @@ pub(super) fn disk_of(about: &Value) -> Result<Identity, String> {
     })
 }
 
-/// A page of text, the rest zeroes.
+/// Writes a page of text and zeroes.
 pub(super) fn write_text(file: &File, seal: Seal, text: &str, at: u64) -> io::Result<()> {
     let mut page = [0; PAGE];
     let bytes = &text.as_bytes()[..text.len().min(BODY - 1)];
@@ -369,7 +369,7 @@ pub(super) fn write_text(file: &File, seal: Seal, text: &str, at: u64) -> io::Re
     file.write_all_at(&page, at)
 }
 
-/// The text of a page; `None` if its checksum does not fit.
+/// Reads the text of a page; `None` if the checksum does not fit.
 pub(super) fn read_text(file: &File, seal: Seal, at: u64) -> io::Result<Option<String>> {
     let Some(page) = seal.read(file, at)? else {
         return Ok(None);
@@ -380,12 +380,12 @@ pub(super) fn read_text(file: &File, seal: Seal, at: u64) -> io::Result<Option<S
     ))
 }
 
-/// The machine's boot, if it is known.
+/// Id of the machine's boot, if it is known.
 pub(super) fn boot() -> Option<String> {
     one_line("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// A name that nothing else has.
+/// Name that is unique.
 pub(super) fn unique() -> Result<String, ProgressError> {
     let source = "/proc/sys/kernel/random/uuid";
     one_line(source).map_err(|error| failed(Path::new(source), error))
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(found.len(), 1 << 20);
         let keeps = fallocate(&file, FallocateFlags::empty(), 0, 1).is_ok();
         assert!(!keeps || found.blocks() * 512 >= 1 << 20);
-        // Longer than any file.
+        // No file can be this long.
         assert!(make_room(&file, i64::MAX as u64).is_err());
     }
 

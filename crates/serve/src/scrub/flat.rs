@@ -1,10 +1,9 @@
-//! A model of a drive of which nothing is known.
+//! Model of a drive without a profile.
 
 use headtime_sched::{Head, Op, Pass, Passing, Positioning, Predicted, TrackPart};
 use headtime_units::{Angle, Extent, Lba, Nanos, Sectors, Time, Track};
 
-/// A disk of which nothing is known but its size: one track, on which all is. Enough to keep account of blocks; nobody can look for
-/// gaps by it.
+/// Drive with a known size and no profile: a single track with all sectors. The model suffices to record blocks, and has no gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flat(pub Sectors);
 
@@ -16,7 +15,7 @@ impl Positioning for Flat {
     fn end(&self, _: Extent) {}
 
     fn turn(&self) -> Option<Nanos> {
-        // Of no meaning, since no gap is looked for.
+        // The value does not matter, since no gap is looked for.
         Some(Nanos::from_millis(1))
     }
 

@@ -1,14 +1,15 @@
-//! A hash of each block of a disk, in a file.
+//! File with a hash of each block of a disk.
 //!
 //! ```text
 //! 16 KiB     which disk and which blocks, as JSON, written once
-//! 4 KiB      the watch that this is of
-//! 4 KiB ..   511 hashes, XXH64 of a block each; a hash of zero is none
+//! 4 KiB      name of the watch that uses the hashes
+//! 4 KiB ..   511 hashes, XXH64 of a block each; zero stands for no hash
 //! ```
 //!
-//! Each page ends with a checksum ([`Seal`]). The checksum of a page of hashes counts the name of the watch in. Pages that were never written are holes.
+//! Each page ends with a checksum ([`Seal`]). The checksum of a page of hashes depends on the name of the watch. Pages that were never
+//! written are holes.
 //!
-//! Which of them are still to be those of the disk is no business of this file ([`Watch`](super::watch::Watch)).
+//! The [`Watch`](super::watch::Watch) says which of the hashes are current.
 
 use super::files::{self, FileId, HEADER};
 use super::identity::{Identity, ProgressError, same_disk};
@@ -26,10 +27,10 @@ use twox_hash::XxHash64;
 const FORMAT: &str = "headtime hashes 2";
 const WHAT: &str = "the hashes of a scrub";
 
-/// Hashes of a page.
+/// Number of hashes in a page.
 const HASHES: u64 = (BODY / 8) as u64;
 
-/// A file of hashes.
+/// File of hashes.
 #[derive(Debug)]
 pub(super) struct HashFile {
     path: PathBuf,
@@ -40,13 +41,13 @@ pub(super) struct HashFile {
     hashes: Mutex<Seal>,
 }
 
-/// The hash of some bytes, which is never zero.
+/// Hash of some bytes, which is never zero.
 pub(super) fn hash_of(bytes: &[u8]) -> u64 {
     XxHash64::oneshot(0, bytes).max(1)
 }
 
 impl HashFile {
-    /// The hashes of a disk in blocks of this size; without any, if the file is not there.
+    /// Opens the hashes of a disk in blocks of this size. If there is no file, makes one without hashes.
     pub fn open_or_create(
         path: &Path,
         disk: &Identity,
@@ -58,7 +59,7 @@ impl HashFile {
         }
     }
 
-    /// The hashes of a disk, which are to be there.
+    /// Opens the hashes of a disk, whose file has to exist.
     pub fn open(path: &Path, disk: &Identity, block: Sectors) -> Result<HashFile, ProgressError> {
         HashFile::check(path, files::open(path)?, disk, block)
     }
@@ -110,7 +111,7 @@ impl HashFile {
         match made {
             Ok(()) => HashFile::of(path, file, seal),
             Err(error) => {
-                // There is nothing in it.
+                // The file is still empty.
                 let _ = std::fs::remove_file(path);
                 Err(failed(error))
             }
@@ -127,7 +128,7 @@ impl HashFile {
             hashes: Mutex::new(seal),
         };
         let watch = files::read_text(&hashes.file, seal, HEADER as u64).map_err(failed)?;
-        // No page fits if that is damaged.
+        // If the name of the watch is damaged, no page of hashes fits its checksum.
         *hashes.sealed() = seal.and(&watch.unwrap_or_default());
         Ok(hashes)
     }
@@ -144,17 +145,17 @@ impl HashFile {
         self.id
     }
 
-    /// The watch that it is of. The error says if the page of that is damaged.
+    /// Name of the watch. Fails if the page of the name is damaged.
     pub fn watch(&self) -> io::Result<String> {
         let text = files::read_text(&self.file, self.seal, HEADER as u64)?;
         text.ok_or_else(|| io::Error::other(files::damaged_page()))
     }
 
-    /// It is of another one from now on. What it has is forgotten, and so are pages that are damaged.
+    /// Gives the file to another watch. All hashes and damaged pages are removed.
     pub fn set_watch(&self, name: &str) -> io::Result<()> {
         files::write_text(&self.file, self.seal, name, HEADER as u64)?;
         *self.sealed() = self.seal.and(name);
-        // Before that, what it has may count.
+        // Until this sync is done, the old hashes may still count.
         self.file.sync_all()?;
         let len = self.file.metadata()?.len();
         self.file.set_len(at(0))?;
@@ -162,7 +163,8 @@ impl HashFile {
         self.file.sync_all()
     }
 
-    /// The page in which the hash of a block is, and true if the page is damaged. A damaged page counts as empty, and a page that was never written is a hole.
+    /// Reads the page with the hash of a block. The flag is true if the page is damaged. A damaged page counts as empty, and a page that
+    /// was never written is a hole.
     fn page(&self, block: u64) -> io::Result<([u8; PAGE], bool)> {
         let mut page = [0; PAGE];
         match self.file.read_exact_at(&mut page, at(block)) {
@@ -179,7 +181,7 @@ impl HashFile {
         })
     }
 
-    /// The hash of a block, if there is one.
+    /// Hash of a block, if there is one.
     pub fn hash(&self, block: u64) -> io::Result<Option<u64>> {
         let (page, _) = self.page(block)?;
         let bytes = &page[(block % HASHES) as usize * 8..][..8];
@@ -187,7 +189,7 @@ impl HashFile {
         Ok(Some(hash).filter(|hash| *hash != 0))
     }
 
-    /// Another one. Returns true if the page was damaged: the other blocks on it have none any more.
+    /// Sets the hash of a block. Returns true if the page was damaged. The other blocks on a damaged page lose their hashes.
     pub fn set(&self, block: u64, hash: u64) -> io::Result<bool> {
         let (mut page, is_damaged) = self.page(block)?;
         page[(block % HASHES) as usize * 8..][..8].copy_from_slice(&hash.to_le_bytes());
@@ -196,19 +198,19 @@ impl HashFile {
         Ok(is_damaged)
     }
 
-    /// The blocks whose hashes are on the page of a block.
+    /// Blocks whose hashes are on the same page as the block's.
     pub fn beside(block: u64) -> Range<u64> {
         let first = block / HASHES * HASHES;
         first..first + HASHES
     }
 
-    /// Writes the page of a block as it is, to see whether there is room for it.
+    /// Writes the page of a block as it is, as a test for room.
     pub fn write_again(&self, block: u64) -> io::Result<()> {
         let (page, _) = self.page(block)?;
         self.file.write_all_at(&page, at(block))
     }
 
-    /// Lets another one have it.
+    /// Releases the lock of the file.
     pub fn unlock(&self) {
         files::unlock(&self.file);
     }
@@ -218,12 +220,12 @@ impl HashFile {
     }
 }
 
-/// Where the page of a block begins.
+/// Byte at which the page of a block begins.
 fn at(block: u64) -> u64 {
     (HEADER + PAGE) as u64 + block / HASHES * PAGE as u64
 }
 
-/// The bytes of a file of so many hashes.
+/// Bytes of a file with this number of hashes.
 fn end(blocks: u64) -> u64 {
     at(blocks.saturating_sub(1)) + PAGE as u64
 }
@@ -274,11 +276,11 @@ mod tests {
         // A new hash does not bring back the others.
         assert!(hashes.set(600, 1).expect("room"));
         assert_eq!((has(&hashes, 600), has(&hashes, 511)), (Some(1), None));
-        // A page at the place of another one.
+        // A page that lies at the place of another page does not count.
         place(&before[page(0)], at(511));
         assert_eq!(has(&hashes, 511), None);
         assert!(hashes.set(511, 5).expect("room"));
-        // A page from before the file was begun anew.
+        // A page from before the file was given to a new watch does not count.
         hashes.set_watch("second").expect("room");
         place(&before[page(0)], at(0));
         assert_eq!(has(&hashes, 0), None);
@@ -315,7 +317,7 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).expect("room");
         assert!(refused(&link, &disk(), 8).contains("a symbolic link"));
         assert!(refused(&folder.join("."), &disk(), 8).contains("directory"));
-        // One of an earlier version has no checksums.
+        // A file of an earlier version has no checksums.
         let text = std::fs::read(&path).expect("there");
         let older = String::from_utf8_lossy(&text).replace("hashes 2", "hashes 1");
         std::fs::write(&path, older.as_bytes()).expect("room");

@@ -1,4 +1,4 @@
-//! Of which disk a file of a scrub is, and what may be wrong with it.
+//! Identity of the disk that a file of a scrub is for, and errors of such files.
 
 use crate::probed::disk_and_names;
 use headtime_linux::shown::PathShown as _;
@@ -6,24 +6,24 @@ use headtime_units::Sectors;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Which disk it is, as far as that is known.
+/// Identity of a disk, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What is behind it: a serial number, or the path of a device or a store.
+    /// Serial number, or path of the device or store.
     pub device: String,
-    /// Its sectors.
+    /// Sectors of the disk.
     pub capacity: Sectors,
     /// Bytes of a sector.
     pub sector_bytes: u32,
 }
 
 impl Identity {
-    /// Its bytes.
+    /// Bytes of the disk.
     pub fn bytes(&self) -> u64 {
         self.capacity.bytes(self.sector_bytes)
     }
 
-    /// In what a disk differs from this one, if it does.
+    /// Difference between `disk` and this disk, if there is any.
     fn differs(&self, disk: &Identity) -> Option<String> {
         let (then, now) = (self, disk);
         if then.device != now.device {
@@ -43,7 +43,7 @@ impl Identity {
     }
 }
 
-/// Why a file of a scrub cannot be had.
+/// Reason why a file of a scrub cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgressError {
     /// The file cannot be read or written.
@@ -54,7 +54,7 @@ pub enum ProgressError {
         /// The kernel's reason.
         error: io::Error,
     },
-    /// Somebody has it.
+    /// The file is in use.
     #[error("{}: in use by {by}", path.shown())]
     InUse {
         /// The file.
@@ -62,17 +62,17 @@ pub enum ProgressError {
         /// The owner of the lock.
         by: &'static str,
     },
-    /// It is something else.
+    /// The file has another format, or is damaged.
     #[error("{}: not {what}: {problem}; it is left as it is: move it away to begin anew", path.shown())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What it is to be.
+        /// The expected kind of file.
         what: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// It is of blocks of another size.
+    /// The file is for blocks of another size.
     #[error(
         "{}: of blocks of {has}, and {asked} are asked for; give --block {has}, or another file",
         path.shown()
@@ -80,22 +80,22 @@ pub enum ProgressError {
     OtherBlocks {
         /// The file.
         path: PathBuf,
-        /// The size of its blocks.
+        /// The size of the file's blocks.
         has: String,
-        /// What was asked for.
+        /// The requested size.
         asked: String,
     },
-    /// It is of another disk.
+    /// The file is for another disk.
     #[error("{}: of another disk: {problem}; move it away, or scrub that disk", path.shown())]
     OtherDisk {
         /// The file.
         path: PathBuf,
-        /// In what they differ.
+        /// The difference.
         problem: String,
     },
 }
 
-/// Whether a file is of this disk.
+/// Checks that a file is for this disk.
 pub(super) fn same_disk(
     path: &Path,
     then: &Identity,
@@ -110,7 +110,7 @@ pub(super) fn same_disk(
     }
 }
 
-/// What a block device calls itself, which its path does not: that may be another one's after the next start.
+/// Serial number of a block device. A path does not identify a device, since another one may have the path after the next boot.
 pub(super) fn serial_of(device: &str) -> Option<String> {
     use std::os::linux::fs::MetadataExt;
     use std::os::unix::fs::FileTypeExt;

@@ -1,8 +1,8 @@
-//! A copy of a disk, or of a part of it, in a file, of which zeroes are holes.
+//! Image of a disk or of a part of a disk: a file in which zeroes are holes.
 //!
-//! The file begins where the part begins and is as long as the part, and has nothing else: which of them are still to be the disk's is no business of
-//! this file ([`Watch`](super::watch::Watch)). It is made by the first pass of a copy. One that is there already is left alone, unless it
-//! is known to be that of an unfinished copy: the image of yesterday is not to be half of one while that of today is under way.
+//! The file has the bytes of the part and nothing else. The [`Watch`](super::watch::Watch) says which of the blocks are current. The first
+//! pass of a copy makes the file. An existing file is left alone, unless it is known to be the image of an unfinished copy. Otherwise a new
+//! copy could overwrite an older, finished image.
 
 use super::byte_range::ByteRange;
 use super::files::{self, FileId};
@@ -15,30 +15,30 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// What is looked at for zeroes: as much as a file system has holes of.
+/// Bytes that are checked for zeroes together: the unit of a file system's holes.
 const UNIT: usize = 4096;
 
-/// Zeroes are written so many at a time where there can be no holes.
+/// Zeroes to write at a time where a file system has no holes.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
-/// An image of a disk, or of a part of it.
+/// Image of a disk or of a part of a disk.
 #[derive(Debug)]
 pub(super) struct ImageFile {
     path: PathBuf,
     file: File,
     id: FileId,
     part: ByteRange,
-    /// Nobody has it yet, and there is nothing in it.
+    /// True if this scrub has made the file, and the file is empty.
     is_new: bool,
 }
 
 impl ImageFile {
-    /// An image of a part of a disk, all of it holes. `ours` is the file of an unfinished copy, and when it was made: it may be
-    /// overwritten, and no other.
+    /// Opens or makes an image of a part of a disk. A new image is all holes. `ours` names the file of an unfinished copy, and the time at
+    /// which the file was made. Only this file may be overwritten.
     ///
     /// # Errors
     ///
-    /// If another file is there, or none can be made.
+    /// If another file exists, or none can be made.
     pub fn create_or_empty(
         path: &Path,
         part: ByteRange,
@@ -47,7 +47,7 @@ impl ImageFile {
         if let Some(ours) = ours.filter(|(id, _)| id.is_at(path)) {
             let image = ImageFile::of(path, files::open(path)?, part)?;
             let made = image.made().map_err(|error| files::failed(path, error))?;
-            // It may have been removed, and its inode's number given to the file of somebody else.
+            // The image may have been removed, and its inode number reused for another file.
             return match ours == (image.id, made) {
                 true => Ok(image),
                 false => Err(there_already(path)),
@@ -63,7 +63,7 @@ impl ImageFile {
             files::sync_folder(path)
         })();
         if let Err(error) = made {
-            // There is nothing in it.
+            // The file is still empty.
             let _ = std::fs::remove_file(path);
             return Err(files::failed(path, error));
         }
@@ -72,7 +72,7 @@ impl ImageFile {
         Ok(image)
     }
 
-    /// An image that is to be there, as it is.
+    /// Opens an image that has to exist.
     pub fn open(path: &Path, part: ByteRange) -> Result<ImageFile, ProgressError> {
         let image = ImageFile::of(path, files::open(path)?, part)?;
         image
@@ -92,7 +92,7 @@ impl ImageFile {
         }
     }
 
-    /// Makes sure that whoever looks there finds this image, and as much of it as there is to be.
+    /// Checks that this image is at its path, and has its full length.
     pub fn is_in_place(&self) -> io::Result<()> {
         match self.id.is_at(&self.path) {
             true => self.is_whole(),
@@ -103,7 +103,7 @@ impl ImageFile {
         }
     }
 
-    /// Nothing comes of it: it is removed if it was not there before. What is there in its place is left alone.
+    /// Removes an image that this scrub has made and does not use after all. Another file in its place is left alone.
     pub fn give_up(&self) {
         if self.is_new
             && self.id.is_at(&self.path)
@@ -128,7 +128,7 @@ impl ImageFile {
         &self.path
     }
 
-    /// What of the disk it has.
+    /// Bytes of the disk in the image.
     pub fn part(&self) -> ByteRange {
         self.part
     }
@@ -137,7 +137,8 @@ impl ImageFile {
         self.id
     }
 
-    /// When it was made: an inode's number may be given again. If the file system does not say, it is never known again.
+    /// Time at which the file was made, since an inode number may be reused. If the file system does not record the time, the result is a
+    /// unique name, which never matches later.
     pub fn made(&self) -> io::Result<String> {
         let made = self.file.metadata()?.created();
         let made = made.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
@@ -147,14 +148,14 @@ impl ImageFile {
         }
     }
 
-    /// Nothing is in it any more.
+    /// Empties the image.
     pub fn empty(&self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.set_len(self.part.len())?;
         self.file.sync_all()
     }
 
-    /// The disk has this from a byte on. What of it is not copied is left out.
+    /// Writes data that the disk has from a byte on. Bytes outside the part are left out.
     pub fn write(&self, at: u64, data: &[u8]) -> io::Result<()> {
         match self.part.within(at, data.len() as u64) {
             Some((at, bytes)) => self.write_at(at, &data[bytes]),
@@ -162,10 +163,10 @@ impl ImageFile {
         }
     }
 
-    /// Writes from a byte of the image on.
+    /// Writes data from a byte of the image on.
     fn write_at(&self, mut at: u64, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
-            // Up to where holes may begin.
+            // The first piece ends where a hole may begin.
             let unit = UNIT - (at % UNIT as u64) as usize;
             let zero = is_zero(&data[..unit.min(data.len())]);
             let mut len = unit.min(data.len());
@@ -181,7 +182,7 @@ impl ImageFile {
         Ok(())
     }
 
-    /// The disk has zeroes from a byte on, or nothing that could be read: a hole, if there can be one.
+    /// Writes zeroes, as a hole if possible, for bytes of the disk that are zero or cannot be read.
     pub fn zero(&self, at: u64, len: u64) -> io::Result<()> {
         match self.part.within(at, len) {
             Some((at, bytes)) => self.zero_at(at, bytes.len() as u64),
@@ -208,7 +209,7 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Writes zeroes where a block is to be copied again, as a test for room.
+    /// Writes zeroes at the place of a block that is to be copied again, as a test for room.
     pub fn try_room(&self, at: u64, len: u64) -> io::Result<()> {
         match self.part.within(at, len) {
             Some((at, bytes)) => self.write_zeroes(at, bytes.len() as u64),
@@ -216,7 +217,7 @@ impl ImageFile {
         }
     }
 
-    /// Lets another one have it.
+    /// Releases the lock of the file.
     pub fn unlock(&self) {
         files::unlock(&self.file);
     }
@@ -246,7 +247,7 @@ mod tests {
     use headtime_testkit::Folder;
     use std::os::unix::fs::MetadataExt;
 
-    /// All of a disk of so many sectors.
+    /// All bytes of a disk with this number of sectors.
     fn disk(sectors: u64) -> ByteRange {
         let (start, end) = (0, sectors * 512);
         ByteRange { start, end }
@@ -265,7 +266,7 @@ mod tests {
         let mut data = vec![0; 64 << 10];
         data[10_000..30_000].fill(7);
         data[65_535] = 1;
-        // Not at the beginning of a page, and over its end.
+        // The data begin within a page and end in another one.
         image.write(1536, &data).expect("room");
         let mut expected = vec![0; 1 << 20];
         expected[1536..1536 + data.len()].copy_from_slice(&data);
@@ -294,12 +295,12 @@ mod tests {
         let image = ImageFile::create_or_empty(&path, disk(2048), None).expect("new");
         image.write(0, &[1; 512]).expect("room");
         let ours = (image.id(), image.made().expect("there"));
-        // Somebody has it.
+        // The image is in use.
         let refused = ImageFile::create_or_empty(&path, disk(2048), Some(ours.clone()));
         let text = refused.expect_err("in use").to_string();
         assert!(text.contains("in use"), "{text}");
         drop(image);
-        // Its number was another file's before.
+        // The inode number belonged to another file before.
         let before = (ours.0, "1".to_owned());
         let refused = ImageFile::create_or_empty(&path, disk(2048), Some(before));
         let text = refused.expect_err("another one").to_string();
@@ -321,7 +322,7 @@ mod tests {
     fn an_image_of_a_part_begins_where_the_part_does_and_has_nothing_of_what_is_beside() {
         let folder = Folder::new();
         let path = folder.join("image");
-        // Neither end is that of a page, or of a sector.
+        // Both ends lie within a page and within a sector.
         let part = ByteRange {
             start: 10_001,
             end: 99_999,
@@ -329,7 +330,7 @@ mod tests {
         let image = ImageFile::create_or_empty(&path, part, None).expect("new");
         let disk: Vec<u8> = (0..200_000_u32).map(|at| (at % 249) as u8 + 1).collect();
         let copied = || std::fs::read(&path).expect("there");
-        // Before it, over its beginning, inside, over its end, and behind it.
+        // Writes before the part, over each end, inside, and after the part.
         for (from, to) in [
             (0, 10_001),
             (8_192, 20_000),

@@ -1,4 +1,4 @@
-//! The scrub itself, on the thread of its disk.
+//! The scrub job, which runs on the thread of its disk.
 
 mod data;
 mod ending;
@@ -33,25 +33,25 @@ use syncs::{Ending, Syncs};
 pub(crate) use face::Face;
 pub(crate) use resting::Resting;
 
-/// What was done reaches its file at least so often: half of what may be lost.
+/// Longest time between two writes of the progress to its file. A machine that goes down may lose the progress of twice this time.
 const KEEP_EVERY: Nanos = Nanos::from_millis(500);
 
-/// A block that the drive does not answer for in time, so often, alone, counts as unreadable.
+/// Number of timeouts, each of a read of one block alone, after which the block counts as unreadable.
 const TIMEOUTS: u8 = 3;
 
-/// A read of a part of a block takes so long until one has been made: some turns.
+/// Assumed time of a read of a part of a block, before any such read has been timed: a few turns.
 const PART_TAKES: Nanos = Nanos::from_millis(50);
 
-/// Numbers of reads of parts of blocks begin here; those of the scan begin at zero.
+/// First id of the reads of parts of blocks. The ids of the scan's reads start at zero.
 const PARTS_FROM: u64 = 1 << 63;
 
-/// What a scrub has beside its disk.
+/// Files and threads that a scrub uses in addition to its disk.
 pub(super) struct Files {
-    /// Its progress, and what makes that durable.
+    /// Progress file, and the handle through which other threads make the file durable.
     pub progress: Option<(ProgressFile, Arc<DurableFile>)>,
-    /// Who is to be told of writes, whether or not this scrub does anything with data.
+    /// Watches to notify of writes, whether or not this scrub processes data.
     pub watches: Vec<Arc<Watch>>,
-    /// Where data go, if anything is done with them.
+    /// Receiver of the data, if the scrub hashes or copies them.
     pub sink: Option<Sink>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Files {
 #[derive(Clone, Copy, Debug)]
 struct PartOfBlock {
     extent: Extent,
-    /// The read of the block that showed it.
+    /// Id of the read of the whole block that failed.
     read: u64,
 }
 
@@ -67,71 +67,71 @@ struct PartOfBlock {
 pub(super) struct Scrub<P: Passing> {
     scan: Freeblock<P>,
     plan: Plan,
-    /// Whether gaps are looked for at all, and why not.
+    /// `Used` if the scrub may look for gaps, else the reason why not. `gaps` is the state at present.
     may: Gaps,
     gaps: Gaps,
-    /// Clients have shown whether there are any.
+    /// True once a client's request has shown whether there are gaps.
     has_shown: bool,
-    /// The most of a read in idle time or outright.
+    /// Largest read in idle time or at foreground priority.
     piece: Sectors,
-    /// What the file has of promises, and what is said of them now.
+    /// Promises and verdict as the progress file has them. `said` is the present verdict and its date.
     on_file: OnFile,
     said: Option<(Verdict, Wall)>,
     heard: Option<Heard>,
-    /// How much was said of promises when that was last told.
+    /// Number of verdicts at the last report about promises.
     told_verdicts: usize,
     face: Arc<Face>,
     disk: Disk,
     progress: Option<ProgressFile>,
     watches: Vec<Arc<Watch>>,
     sink: Option<Sink>,
-    /// It takes nothing until it is told to.
+    /// True if the sink has failed. A failed sink takes no data until `resume`.
     sink_has_failed: bool,
-    /// A caller of `resume` waits until the job has tried to write, and the sink, too.
+    /// True while a caller of `resume` waits until both the job and the sink have tried to write.
     is_asked: bool,
     waits_for_sink: bool,
-    /// The file of progress was removed or replaced: the message.
+    /// Message if the progress file was removed or replaced.
     is_gone: Option<String>,
-    /// Blocks whose data have been handed over and are not done, and by which read.
+    /// Blocks whose data the sink has and has not finished, with the id of the read.
     sinking: BTreeMap<u64, u64>,
-    /// Blocks that were written to since they were asked for, and whose data count nevertheless.
+    /// Blocks that a client wrote after the scrub had requested them, and whose data count nevertheless.
     rewritten: BTreeSet<u64>,
     compared: u64,
-    /// Blocks of a copy that were wanted again.
+    /// Number of times that a write made a block of a copy wanted again.
     again: u64,
-    /// What is copied is to be the disk at a moment that is over.
+    /// True once the line is drawn: the image will have the disk's contents of that moment.
     has_line: bool,
-    /// The last blocks of a copy are being asked for.
+    /// True while the last blocks of a copy are read at foreground priority.
     closes_in: bool,
-    /// Reads of these, and blocks that they have read.
+    /// Ids of the reads at foreground priority, and number of blocks that such reads have read.
     outright: BTreeSet<u64>,
     read_outright: u64,
     ending: Ending,
     asked_syncs: u64,
-    /// Makes what was written of the progress durable.
+    /// Thread that makes the progress file durable.
     syncs: Option<Syncs>,
-    /// Blocks that were asked for and are not done, and by which read. Of a read that is not here nothing is expected any more.
+    /// Blocks that were requested and are not done, with the id of the read. The result of a read that is not in this map is ignored.
     open: BTreeMap<u64, u64>,
-    /// Blocks that cannot be read as a whole, and how many parts of them are still to be read.
+    /// Blocks that cannot be read as a whole, with the number of their parts that are still to be read.
     bad: BTreeMap<u64, u32>,
-    /// Those parts.
+    /// Parts of such blocks that are still to be read.
     parts: Vec<PartOfBlock>,
-    /// The one that is being read.
+    /// Part that is being read.
     part: Option<PartOfBlock>,
     part_id: u64,
-    /// Whether it was asked for while nobody waited.
+    /// True if the part was requested in idle time.
     part_alone: bool,
-    /// How long such reads take, by those that were made.
+    /// Moving average of the time that a read of a part takes.
     part_takes: Nanos,
-    /// How often the drive did not answer in time for a block alone.
+    /// Number of timeouts of each block, counted for reads of one block alone.
     timeouts: BTreeMap<u64, u8>,
-    /// The one of its reads that went alone, while that is under way.
+    /// Id of the scan's read in idle time that is under way.
     alone: Option<u64>,
-    /// Blocks that were read in gaps, and in idle time.
+    /// Number of blocks that were read in gaps, and in idle time.
     in_gaps: u64,
     in_idle_time: u64,
     quiet_from: Time,
-    /// From when on parts of blocks are read beside clients, if they are all that is to be read, and whether that is so by now.
+    /// Earliest time of reads of parts at clients' cost, if only parts are left to read. `parts_are_due` is true once that time has come.
     parts_due: Time,
     parts_are_due: bool,
     keep_at: Time,
@@ -143,7 +143,7 @@ pub(super) struct Scrub<P: Passing> {
 }
 
 impl<P: Passing> Scrub<P> {
-    /// The rest of a scrub, which `restored` says what of is done. `may` says whether gaps can be looked for.
+    /// Job for the blocks of a scrub that `restored` does not list as done. `may` says whether gaps can be looked for.
     pub fn new(
         mut scan: Freeblock<P>,
         plan: Plan,
@@ -226,7 +226,8 @@ impl<P: Passing> Scrub<P> {
         })
     }
 
-    /// Has each block wanted of which nothing is marked: one may have been written to while this was made.
+    /// Makes each block of a copy wanted that is neither marked as copied nor wanted. A client may have written such a block while the job
+    /// was being made.
     pub fn misses_nothing(&mut self) {
         let Some(sink) = self.sink.as_ref().filter(|_| self.plan.is_copy()) else {
             return;
@@ -246,7 +247,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Blocks that are not done.
+    /// Number of blocks that are not done.
     fn left(&self) -> u64 {
         match self.has_line {
             true => self.open.len() as u64,
@@ -258,7 +259,7 @@ impl<P: Passing> Scrub<P> {
         block.get() / self.plan.block.get()
     }
 
-    /// Returns true if it asks for anything at present.
+    /// Returns true if the scrub may request reads at present.
     fn reads(&self) -> bool {
         let goes_on = !self.over && !self.paused && self.held.is_none() && !self.is_stopped();
         let reads = goes_on && !self.has_line;
@@ -269,7 +270,7 @@ impl<P: Passing> Scrub<P> {
         self.face.stopped.load(Ordering::SeqCst)
     }
 
-    /// Does what it was told meanwhile, and what is to be done from time to time.
+    /// Handles orders of the controlling threads and results of the sink, and does the periodic work that is due.
     fn attend(&mut self, now: Time) {
         if self.over {
             return;
@@ -301,10 +302,10 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// It is told to go on, whatever was in its way.
+    /// Handles `resume`: clears errors and tries all writes again.
     fn goes_on(&mut self, now: Time) {
         self.is_asked = true;
-        // What it can only begin anew it does not go on with.
+        // A scrub that can only begin anew does not continue.
         if !self.face.must_begin_anew.load(Ordering::SeqCst) {
             (self.held, self.rests) = (None, Rests::default());
             if self
@@ -313,7 +314,7 @@ impl<P: Passing> Scrub<P> {
                 .is_some_and(|syncs| syncs.durable.again())
                 && let Some(progress) = &mut self.progress
             {
-                // What the kernel could not write it does not try again.
+                // The kernel does not retry a failed write by itself.
                 progress.all_changed();
             }
             if let Some(sink) = &self.sink {
@@ -325,7 +326,7 @@ impl<P: Passing> Scrub<P> {
         self.publish(now);
     }
 
-    /// Writes down what is done.
+    /// Writes the progress to its files.
     fn keep(&mut self) {
         self.keep_marks();
         self.keep_counts();
@@ -344,7 +345,7 @@ impl<P: Passing> Scrub<P> {
             let from = word as u64 * 64;
             let open = open.range(from..from + 64);
             let open = open.fold(0, |bits, (block, _)| bits | 1 << (block - from));
-            // Lines say of these that they are done.
+            // For blocks with unreadable sectors, lines and not bits say that they are done.
             let listed = plan.with_any(&unreadable, word);
             !(wanted.get(word).copied().unwrap_or(u64::MAX) | open | listed)
         });
@@ -353,7 +354,7 @@ impl<P: Passing> Scrub<P> {
         self.kept(synced);
     }
 
-    /// Goes on if its progress could be written.
+    /// Holds the scrub if its progress could not be written.
     fn kept(&mut self, written: Option<io::Result<()>>) {
         if let (Some(Err(error)), Some(progress)) = (written, &self.progress) {
             let problem = format!("{}: {error}", progress.path().shown());
@@ -373,7 +374,7 @@ impl<P: Passing> Scrub<P> {
         self.ending = Ending::NotYet;
     }
 
-    /// A block is done.
+    /// Notes that a block is done.
     fn close(&mut self, block: u64) {
         self.open.remove(&block);
         self.rewritten.remove(&block);
@@ -385,7 +386,7 @@ impl<P: Passing> Scrub<P> {
     }
 
     fn changed(&mut self, block: u64, blocks: u64) {
-        // Of a copy its marks say it.
+        // The marks of a copy's watch say which blocks are done.
         let progress = self.progress.as_mut().filter(|_| !self.plan.is_copy());
         if let Some(progress) = progress {
             for block in (block..block + blocks)
@@ -397,7 +398,8 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// A read failed, and not for its sectors. Whatever is wrong, more reads do not help.
+    /// Notes a read that failed for another reason than unreadable sectors. Reads are suspended for a while, since more reads would not
+    /// help.
     fn failed(&mut self, now: Time) {
         self.errors += 1;
         self.rests.failed(now);
@@ -410,7 +412,7 @@ impl<P: Passing> Scrub<P> {
             let is_told = self.face.goes_on.load(Ordering::SeqCst);
             let paused = self.face.paused.load(Ordering::SeqCst);
             status.state = match &self.held {
-                // Whoever has told it to go on is not to see what was before.
+                // A caller of `resume` must not see the state from before the call.
                 _ if is_told => ScrubState::Running,
                 Some(why) => ScrubState::Held(why.clone()),
                 None if paused => ScrubState::Paused,
@@ -440,7 +442,7 @@ impl<P: Passing> Scrub<P> {
         status.pace.note(now, read);
     }
 
-    /// Whether gaps can be used behind what leads to a request.
+    /// Updates `gaps`: whether gap reads are possible before the staged request.
     fn look_at(&mut self, engine: &Engine, approach: Option<&Approach>) {
         if !matches!(self.may, Gaps::Used) {
             return;
@@ -449,7 +451,7 @@ impl<P: Passing> Scrub<P> {
         if !engine.platter_is_found() {
             self.gaps = match expected {
                 Gaps::Used => Gaps::NotFound,
-                // With these it makes no difference where the platter is.
+                // At this depth the angle of the platter makes no difference.
                 deep => deep,
             };
         } else if let Some(Approach { head, .. }) = approach {
@@ -486,7 +488,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         if part.is_some() {
             return part;
         }
-        // For a date it reads outright, whatever is known of gaps.
+        // For a date the scrub reads at foreground priority, even if gaps cannot be used.
         let in_order = self.closes_in || self.plan.promises.any();
         let asked = match approach.is_some() && in_gaps.is_none() && !in_order {
             true => None,
@@ -508,7 +510,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
             let block = self.plan.block.get();
             let blocks = self.scan.asked(id).iter();
             self.open.extend(blocks.map(|lba| (lba.get() / block, id)));
-            // Before any other write can come.
+            // The line has to be drawn before another write can arrive.
             self.look_for_line(now);
         }
         asked
@@ -553,7 +555,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
     fn seen(&mut self, now: Time, done: &Finished) {
         self.quiet_from = now;
         let before = self.scan.stats().read_by_others;
-        // Of what others read there are no data.
+        // The data of clients' reads do not reach the scrub, so a scrub with a sink cannot use these reads.
         match self.reads() && self.sink.is_none() {
             true => self.scan.seen(now, done),
             false => {
@@ -583,7 +585,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
 }
 
 impl<P: Passing> Drop for Scrub<P> {
-    /// A server that ends loses nothing of it.
+    /// Writes the progress, so that the end of a server loses nothing.
     fn drop(&mut self) {
         if !self.over {
             self.keep();
@@ -595,13 +597,13 @@ impl<P: Passing> Drop for Scrub<P> {
         if self.disk.is_stopped()
             && let Some(worker) = sink.map(|sink| sink.thread())
         {
-            // Nobody waits for this thread any more, and the hashes are to be whole before the server ends.
+            // No other thread joins the sink's thread any more. The hashes have to be complete before the server ends.
             worker.join();
         }
     }
 }
 
-/// What is done is not wanted.
+/// Removes the blocks that are done from the scan.
 fn skip_done<P: Passing>(scan: &mut Freeblock<P>, plan: &Plan, done: &[u64]) {
     let block = plan.block.get();
     let (first, last) = (plan.range_blocks().start, plan.range_blocks().end);

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 /// Words of a page.
 const WORDS: usize = BODY / 8;
 
-/// A bit for each block of a disk, from somewhere in a file on: bit `n % 8` of byte `n / 8`, but for the checksums, which are no part of this.
+/// Pages of a file with a bit for each block of a disk. Without the checksums of the pages, bit `n % 8` of byte `n / 8` is block `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pages {
     at: u64,
@@ -18,7 +18,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Bits of so many blocks, from this byte on.
+    /// Pages for this number of blocks, from byte `at` of the file on.
     pub fn new(at: u64, blocks: u64, seal: Seal) -> Pages {
         Pages {
             at,
@@ -27,7 +27,7 @@ impl Pages {
         }
     }
 
-    /// The byte behind them.
+    /// Byte behind the last page.
     pub fn end(&self) -> u64 {
         self.place(self.pages)
     }
@@ -41,22 +41,22 @@ impl Pages {
         self.seal
     }
 
-    /// How many there are.
+    /// Number of pages.
     pub fn count(&self) -> usize {
         self.pages
     }
 
-    /// Words of all of them.
+    /// Words of all pages.
     pub fn words(&self) -> usize {
         self.pages * WORDS
     }
 
-    /// The page of a block.
+    /// Page with the bit of a block.
     pub fn page_of(block: u64) -> usize {
         (block / 64) as usize / WORDS
     }
 
-    /// The sectors that a page is about, of a disk in blocks of this size.
+    /// Sectors whose bits are on a page, for a disk in blocks of this size.
     pub fn extent_of(page: usize, block: Sectors, capacity: Sectors) -> Extent {
         let sectors = (BODY * 8) as u64 * block.get();
         let start = (page as u64 * sectors).min(capacity.get());
@@ -79,7 +79,7 @@ impl Pages {
         Ok((words, damaged))
     }
 
-    /// Writes a page; `word` says which of the blocks from 64 times its number on are set.
+    /// Writes a page. `word` gives the bits of the 64 blocks from 64 times its argument on.
     pub fn write(&self, file: &File, number: usize, word: impl Fn(usize) -> u64) -> io::Result<()> {
         debug_assert!(number < self.pages);
         let mut page = [0; PAGE];

@@ -1,18 +1,21 @@
-//! The file in which a scrub's progress is kept.
+//! Progress file of a scrub.
 //!
 //! ```text
-//! 12 KiB     what is scrubbed and how, as JSON, written once
-//! 4 KiB      the summary: `unreadable SECTORS beyond SECTORS changed SECTORS lines BYTES`: all sectors that cannot be read; the sectors among these in no line,
-//!            since there are too many; all sectors that have changed; how long the lines are
-//! 4 KiB ..   a bit for each block of the disk, set if the block is done and no line has a sector of the block that cannot be read
-//! the rest   what else happened, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused`, `state done DATE`,
-//!            `promise SPAN DATE P99` (nanoseconds, milliseconds since 1970 when that was promised, `+5%`; `-` for none of it), `verdict WHAT DATE`,
-//!            `looked BLOCK SECTORS` (a block is done, and so many of its sectors are in lines), `compared BLOCKS WHY-NOT`
+//! 12 KiB     extent and options of the scrub, as JSON, written once.
+//! 4 KiB      the summary: `unreadable SECTORS beyond SECTORS changed SECTORS lines BYTES`. The numbers are: all unreadable sectors; the
+//!            unreadable sectors in no line, since there are too many; all changed sectors; the bytes of all lines.
+//! 4 KiB ..   a bit for each block of the disk. A bit is set if its block is done and no line names an unreadable sector of the block.
+//! the rest   other events, one line each: `unreadable START LEN`, `readable START LEN`, `changed START LEN`, `state running|paused`,
+//!            `state done DATE`, `promise SPAN DATE P99`, `verdict WHAT DATE`, `looked BLOCK SECTORS`, `compared BLOCKS WHY-NOT`.
 //! ```
 //!
-//! Each part and each page of bits ends with a checksum ([`Seal`]), and so does each line. Pages of bits are written whole, whenever blocks were done. The
-//! kernel keeps these pages when the server is killed. A page of bits that is damaged costs its blocks, and a line the block that it is of: they are read again. A
-//! file that has such is written anew when it is opened. Which blocks of a copy are done say the marks of its [`Watch`](super::watch::Watch), and no bits.
+//! SPAN is in nanoseconds, and P99 is a text such as `+5%`; `-` stands for no promise. DATE is in milliseconds since 1970. A `looked` line
+//! says that a block is done, and gives the number of its sectors that lines name as unreadable.
+//!
+//! Each part and each page of bits ends with a checksum ([`Seal`]), and so does each line. Pages of bits are written whole, whenever blocks
+//! were done. The kernel keeps these pages when the server is killed. If a page of bits is damaged, its blocks are read again. If a line is
+//! damaged, its block is read again. A damaged file is written anew when it is opened. A copy does not use the bits: the marks of its
+//! [`Watch`](super::watch::Watch) say which blocks are done.
 
 mod lines;
 
@@ -37,48 +40,48 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where the summary is.
+/// Byte at which the summary begins.
 const SUMMARY: u64 = (HEADER - PAGE) as u64;
 
 const WHAT: &str = "the progress of a scrub";
 
 const FORMAT: &str = "headtime scrub 2";
 
-/// What is scrubbed, and how.
+/// Extent and options of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     /// The disk.
     pub identity: Identity,
-    /// What is read: whole blocks, but for the end of the disk.
+    /// Sectors to read: whole blocks, except at the end of the disk.
     pub range: Extent,
-    /// What was asked for, which need not be whole blocks; it is what an image has.
+    /// Bytes of the request, which need not be whole blocks. An image has just these bytes.
     pub part: ByteRange,
     /// Sectors of a block.
     pub block: Sectors,
-    /// After how long without requests idle time is used, if it is; as usual if nobody has said.
+    /// Time without requests after which idle time is used. The outer `None` stands for the default, the inner one for no use of idle time.
     pub idle: Option<Option<Nanos>>,
-    /// What is kept of blocks, and where, if anything is.
+    /// Hashes or image to make, and its path.
     pub keeps: Option<(Keeps, PathBuf)>,
-    /// What is promised of it, which may change while it reads.
+    /// Promises, which may change while the scrub reads.
     pub promises: Promises,
 }
 
 /// State of a scrub in a file.
 #[derive(Clone, Debug)]
 pub(super) struct Restored {
-    /// What is scrubbed.
+    /// Extent and options of the scrub.
     pub plan: Plan,
     /// The blocks that are done, as bits.
     pub done: Vec<u64>,
-    /// In what state the scrub was.
+    /// State of the scrub.
     pub state: ScrubState,
-    /// What could not be read.
+    /// Sectors that could not be read.
     pub unreadable: FoundSectors,
-    /// What was not what it was to be.
+    /// Sectors whose contents have changed without a write.
     pub changed: FoundSectors,
-    /// What was last said of its promises, and when.
+    /// Last verdict about the promises, and its date.
     pub verdict: Option<(Verdict, Wall)>,
-    /// When it was done, if it is.
+    /// Date of the scrub's end, if the scrub is done.
     pub done_at: Option<Wall>,
     /// Blocks that were compared until the end, and the reason if none could be.
     pub compared: Option<(u64, Option<String>)>,
@@ -123,10 +126,10 @@ pub(super) struct ProgressFile {
     id: FileId,
     plan: Plan,
     pages: Pages,
-    /// Pages that are not as the scrub is.
+    /// Pages whose bits in the file are out of date.
     dirty: BTreeSet<usize>,
-    /// All lines, and how many bytes of them are in the file. What was found and pauses may not be there yet: no page of bits is written
-    /// before them.
+    /// All lines, and the number of their bytes that are in the file. Lines about findings and pauses may still be missing there. No page
+    /// of bits is written before them.
     lines: String,
     written: usize,
     counts: LineCounts,
@@ -163,7 +166,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
         ));
     }
     let range = Extent::at(start, len);
-    // That of a copy is kept; what else was asked for than whole blocks nobody needs to know.
+    // The bytes of a copy are in the file. For other scrubs the whole blocks suffice.
     let sector = u64::from(identity.sector_bytes);
     let blocks = ByteRange {
         start: start * sector,
@@ -188,24 +191,24 @@ fn from_json(about: &Value) -> Result<Plan, String> {
 }
 
 impl Plan {
-    /// Returns true if what is read is copied.
+    /// Returns true if the scrub copies.
     pub fn is_copy(&self) -> bool {
         matches!(self.keeps, Some((Keeps::Image, _)))
     }
 
-    /// What is copied, if that is not all of the disk.
+    /// Bytes that are copied, if the copy is of a part of the disk.
     pub fn copied_part(&self) -> Option<ByteRange> {
         let is_part = self.is_copy() && self.part != ByteRange::whole(&self.identity);
         is_part.then_some(self.part)
     }
 
-    /// Blocks of which anything is read.
+    /// Blocks that lie in the range, wholly or in part.
     pub fn range_blocks(&self) -> Range<u64> {
         let block = self.block.get();
         self.range.start.get() / block..self.range.end().get().div_ceil(block)
     }
 
-    /// After how long without requests idle time is used, if it is.
+    /// Time without requests after which idle time is used; `None` if idle time is not used.
     pub fn idle(&self) -> Option<Nanos> {
         let usual = self.promises.usual_idle();
         self.idle.unwrap_or(Some(usual))
@@ -227,7 +230,7 @@ impl Plan {
         Extent::at(start, self.block.get().min(left))
     }
 
-    /// The blocks from 64 times this number on that have any of these sectors, as bits.
+    /// Bits of the 64 blocks from block `64 * word` on, set for blocks with any of these sectors.
     pub fn with_any(&self, sectors: &FoundSectors, word: usize) -> u64 {
         let first = word as u64 * 64;
         let all = Extent::at(first * self.block.get(), 64 * self.block.get());
@@ -349,7 +352,7 @@ impl ProgressFile {
             looked.extend(block);
         }
         for (number, sectors) in looked {
-            // Else a line of the block is lost, and the block is looked into again.
+            // If the numbers differ, a line of the block is lost, and the block is read again.
             let listed = says.unreadable.within(says.plan.extent_of(number));
             if listed == sectors {
                 says.set_done(number);
@@ -385,7 +388,7 @@ impl ProgressFile {
         &self.path
     }
 
-    /// Makes sure that the next server finds it.
+    /// Checks that the next server will find the file.
     pub fn is_in_place(&self) -> io::Result<()> {
         match self.id.is_at(&self.path) {
             true => Ok(()),
@@ -396,18 +399,18 @@ impl ProgressFile {
         }
     }
 
-    /// What makes it durable, on another thread.
+    /// Handle for making the file durable on another thread.
     pub fn durable(&self) -> io::Result<Arc<DurableFile>> {
         Ok(DurableFile::of(self.file.try_clone()?, self.path.clone()))
     }
 
-    /// All of it is to be written again, each line where it was.
+    /// Marks all of the file as unwritten. Each line is written again at its place.
     pub fn all_changed(&mut self) {
         self.dirty.extend(0..self.pages.count());
         (self.written, self.summary) = (0, None);
     }
 
-    /// Whether a block is done has changed.
+    /// Notes that a block has become done, or wanted again.
     pub fn changed(&mut self, block: u64) {
         self.dirty.insert(Pages::page_of(block));
     }
@@ -417,7 +420,7 @@ impl ProgressFile {
         !self.dirty.is_empty() || self.is_behind()
     }
 
-    /// Returns true if something was found, or a pause begun, that could not be written down yet.
+    /// Returns true if lines about findings or pauses are not written yet.
     pub fn is_behind(&self) -> bool {
         self.written < self.lines.len()
     }
@@ -442,7 +445,7 @@ impl ProgressFile {
         Ok(())
     }
 
-    /// Writes what has changed. `word` says which of the blocks from 64 times its number on are done.
+    /// Writes all changes. `word` gives the bits of the 64 blocks from 64 times its argument on: set if the block is done.
     pub fn write(&mut self, word: impl Fn(usize) -> u64) -> io::Result<()> {
         self.catch_up()?;
         while let Some(number) = self.dirty.first().copied() {
@@ -452,7 +455,7 @@ impl ProgressFile {
         Ok(())
     }
 
-    /// A line more, which is not written yet.
+    /// Adds a line without writing it.
     fn push(&mut self, text: &str) {
         let at = self.pages.end() + self.lines.len() as u64;
         let check = self.pages.seal().check(at, text.as_bytes());
@@ -461,7 +464,7 @@ impl ProgressFile {
 
     fn line(&mut self, text: &str) -> io::Result<()> {
         self.catch_up()?;
-        // Who asked says it again, if it is still so.
+        // If the line cannot be written, the caller adds it again later.
         let before = self.written;
         self.push(text);
         self.catch_up().inspect_err(|_| {
@@ -470,7 +473,7 @@ impl ProgressFile {
         })
     }
 
-    /// These sectors were found. What cannot be written is written later ([`ProgressFile::catch_up`]).
+    /// Records a finding about sectors. A line that cannot be written is written later ([`ProgressFile::catch_up`]).
     pub fn found(&mut self, what: Finding, extent: Extent) -> io::Result<()> {
         let what = match what {
             Finding::Unreadable => "unreadable",
@@ -481,7 +484,7 @@ impl ProgressFile {
         self.catch_up()
     }
 
-    /// A block is done, and these sectors cannot be read. Lines that cannot be written are written later.
+    /// Records that a block with unreadable sectors is done. A line that cannot be written is written later.
     pub fn looked(&mut self, number: u64, unreadable: &FoundSectors) -> io::Result<()> {
         match unreadable.within(self.plan.extent_of(number)) {
             0 => Ok(()),
@@ -498,13 +501,14 @@ impl ProgressFile {
         self.catch_up()
     }
 
-    /// The scrub is paused, or runs. What cannot be written is written later.
+    /// Records that the scrub is paused or runs. A line that cannot be written is written later.
     pub fn state(&mut self, state: &str) -> io::Result<()> {
         self.push(&format!("state {state}"));
         self.catch_up()
     }
 
-    /// The scrub is done, at this time. `compared` is the number of blocks that were compared, and the reason if none could be.
+    /// Records that the scrub is done, at this date. `compared` is the number of blocks that were compared, and the reason if none could
+    /// be.
     pub fn done(&mut self, at: Wall, compared: Option<(u64, Option<&str>)>) -> io::Result<()> {
         if let Some((compared, why_not)) = compared {
             self.line(&compared_line(compared, why_not))?;
@@ -512,17 +516,17 @@ impl ProgressFile {
         self.line(&done_line(Some(at)))
     }
 
-    /// Something else is promised.
+    /// Records new promises.
     pub fn promise(&mut self, promises: Promises) -> io::Result<()> {
         self.line(&format!("promise {}", promises.to_line()))
     }
 
-    /// Something else is said of what is promised.
+    /// Records a new verdict about the promises.
     pub fn verdict(&mut self, verdict: Verdict, at: Wall) -> io::Result<()> {
         self.line(&format!("verdict {} {}", verdict.name(), at.0))
     }
 
-    /// The scrub is given up. Another file in its place is left alone.
+    /// Removes the file of a scrub that was stopped. Another file in its place is left alone.
     pub fn remove(&self) -> io::Result<()> {
         match self.id.is_at(&self.path) {
             true => std::fs::remove_file(&self.path),
@@ -534,7 +538,7 @@ impl ProgressFile {
 /// Numbers of sectors that were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineCounts {
-    /// Sectors that cannot be read, and the part of these sectors that is in no line.
+    /// Number of sectors that cannot be read, and the part of this number that is in no line.
     all: u64,
     beyond: u64,
     changed: u64,
@@ -550,19 +554,19 @@ impl LineCounts {
     }
 }
 
-/// What is found of sectors.
+/// Finding about sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// They cannot be read.
+    /// The sectors cannot be read.
     Unreadable,
-    /// They could not be read before, and can be now.
+    /// The sectors could not be read before, and can be now.
     Readable,
-    /// They are not what they were, and nobody has written to them.
+    /// The contents of the sectors have changed without a write.
     Changed,
 }
 
 impl Drop for ProgressFile {
-    /// Who makes it durable may have it for longer, and is not to keep the next one out.
+    /// Releases the lock. The thread that makes the file durable may keep the file open for longer, and must not keep out the next scrub.
     fn drop(&mut self) {
         files::unlock(&self.file);
     }

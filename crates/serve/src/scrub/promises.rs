@@ -1,4 +1,4 @@
-//! What is promised of a scrub: a date, and how long clients wait.
+//! Promises of a scrub: a date for its end, and a bound on clients' latencies.
 
 use headtime_disk::Model;
 use headtime_gaps::{ClientWaits, Verdict};
@@ -6,53 +6,55 @@ use headtime_linux::clock::Wall;
 use headtime_units::{Bytes, Extent, MorePercent, Nanos};
 use std::str::FromStr;
 
-/// Idle time begins so long after the last request, if nothing else is said: longer than a program thinks that reads on, shorter
-/// than a person does.
+/// Default time without requests after which idle time begins. It is longer than a program that reads on thinks, and shorter than a person
+/// does.
 const IDLE_AFTER: Nanos = Nanos::from_millis(50);
 
-/// The same of a scrub with promises, which know at which hours idle time costs nothing: longer than the way of a request and its answer.
+/// Default for a scrub with promises, whose plan knows at which hours idle time costs nothing. It is longer than a request and its answer
+/// take on their way.
 const IDLE_AFTER_PROMISED: Nanos = Nanos::from_millis(2);
 
-/// Which option is wrong, and why.
+/// Invalid option, and the reason.
 type WhyNot = (&'static str, String);
 
-/// What is promised of a scrub; nothing by default.
+/// Promises of a scrub; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promises {
-    /// All is read by then.
+    /// Date at which the scrub has to be done.
     pub date: Option<FinishBy>,
-    /// The 99th percentile of the clients' latencies is longer by so much at most.
+    /// Largest allowed increase of the 99th percentile of the clients' latencies.
     pub p99: Option<MorePercent>,
 }
 
-/// A date by which all is to be read.
+/// Date of the end of a scrub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishBy {
-    /// So long after it was promised.
+    /// Time from the promise to the date.
     pub within: Nanos,
-    /// When that was.
+    /// Time of the promise.
     pub promised: Wall,
 }
 
-/// What is said of a scrub's promises.
+/// Status of a scrub's promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PromiseStatus {
-    /// What is promised.
+    /// Promises.
     pub promises: Promises,
-    /// Whether that can be kept.
+    /// Verdict: whether the promises can be kept.
     pub verdict: Verdict,
-    /// Since when that is said.
+    /// Date since which the verdict holds.
     pub since: Wall,
-    /// When all will have been read by the forecast, if there is one.
+    /// Forecast of the scrub's end, if there is one.
     pub ends: Option<Wall>,
-    /// Whether the drive gets two commands at a time for it, and fewer than without the scrub.
+    /// True if, for the promises, the drive gets two commands at a time, fewer than without the scrub.
     pub short_queue: bool,
-    /// What clients have waited for since the server started or the scrub began, and without it, estimated.
+    /// Latencies of clients since the server started or the scrub began, and an estimate of the latencies without the scrub.
     pub waits: ClientWaits,
 }
 
 impl PromiseStatus {
-    /// The same at a time at which nobody looks any more: a date that has passed cannot hold.
+    /// Status at the time `now`, for a scrub that no longer checks its promises. If the date has passed, the verdict says that the scrub is
+    /// late.
     pub(super) fn unless_passed(self, now: Wall) -> PromiseStatus {
         match self.promises.date.map(|date| date.at()) {
             Some(since) if since < now && !self.verdict.is_late() => PromiseStatus {
@@ -66,24 +68,24 @@ impl PromiseStatus {
 }
 
 impl FinishBy {
-    /// The date.
+    /// Date at which the scrub has to be done.
     pub fn at(&self) -> Wall {
         self.promised.after(self.within)
     }
 
-    /// How much of the time is over; none if the clock is back behind when it was promised.
+    /// Part of the time to the date that has passed; none if the clock was set back to before the promise.
     pub(super) fn passed(&self, now: Wall) -> Nanos {
         now.since(self.promised)
     }
 }
 
 impl Promises {
-    /// Returns true if anything is promised.
+    /// Returns true if there is any promise.
     pub fn any(&self) -> bool {
         *self != Promises::default()
     }
 
-    /// After how long without requests idle time is used if nobody says.
+    /// Default time without requests after which idle time is used.
     pub(super) fn usual_idle(&self) -> Nanos {
         match self.any() {
             true => IDLE_AFTER_PROMISED,
@@ -91,8 +93,8 @@ impl Promises {
         }
     }
 
-    /// What is promised once this is asked for, of which either may not be said, or be off. The span that was promised before leaves the
-    /// date where it is.
+    /// Promises after a request. The outer `None` leaves a promise as it is, the inner one removes it. If the span is the same as before,
+    /// the date stays where it is.
     pub(super) fn asked(
         self,
         finish_within: Option<Option<Nanos>>,
@@ -115,7 +117,8 @@ impl Promises {
         }
     }
 
-    /// Whether they can be of a scrub that uses idle time after so long, if it does: which option is wrong, and why.
+    /// Checks the promises of a scrub that uses idle time after `idle` without requests, if at all. The error is the invalid option, and
+    /// the reason.
     pub(super) fn may_be_made(&self, idle: Option<Nanos>) -> Result<(), WhyNot> {
         let refused = |key, problem: &str| Err((key, problem.to_owned()));
         if self.date.is_some_and(|date| date.within.is_zero()) {
@@ -127,7 +130,7 @@ impl Promises {
         }
     }
 
-    /// The same, as words of a line: nanoseconds and when, or `-`, and how much more, or `-`.
+    /// Writes the promises as words of a line: span in nanoseconds and time of the promise, or `- -`, and the allowed increase, or `-`.
     pub(super) fn to_line(self) -> String {
         let date = match self.date {
             Some(date) => format!("{} {}", date.within.as_nanos(), date.promised.0),
@@ -137,7 +140,7 @@ impl Promises {
         format!("{date} {p99}")
     }
 
-    /// Reads these; `None` if they are none.
+    /// Reads the promises from words of a line; `None` if the words are not valid.
     pub(super) fn of_words<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Promises> {
         let date = match (words.next()?, words.next()?) {
             ("-", "-") => None,
@@ -153,7 +156,7 @@ impl Promises {
         words.next().is_none().then_some(Promises { date, p99 })
     }
 
-    /// What became of them, of which that was said last, when it was done.
+    /// Final status of the promises, from the last verdict and the date of the scrub's end.
     pub(super) fn became(
         self,
         said: Option<(Verdict, Wall)>,
@@ -167,7 +170,7 @@ impl Promises {
         })
     }
 
-    /// What is said before anything is known.
+    /// Status of the promises before any forecast.
     pub(super) fn unknown(self, now: Wall) -> Option<PromiseStatus> {
         self.any().then_some(PromiseStatus {
             promises: self,
@@ -180,7 +183,8 @@ impl Promises {
     }
 }
 
-/// How long a drive takes at the least for so many sectors of a range: those of its fastest zones, side by side, without a seek.
+/// Least time that a drive needs for this number of sectors of a range: as if the sectors lay in the fastest zones, and no seek were
+/// needed.
 fn takes_at_least(model: &Model, range: Extent, sectors: u64) -> Nanos {
     let (turn, bus) = (model.mechanics().turn(), model.profile().bus.sector(true));
     let zones = model.layout().zones().map(|zone| {
@@ -201,7 +205,7 @@ fn takes_at_least(model: &Model, range: Extent, sectors: u64) -> Nanos {
     Nanos::from_millis_f64(seconds * 1e3)
 }
 
-/// Refuses a date by which a drive cannot read so many sectors of a range.
+/// Refuses a date if a drive cannot read this number of sectors of a range by then.
 pub(super) fn may_be_kept(
     promises: &Promises,
     model: &Model,
@@ -217,7 +221,7 @@ pub(super) fn may_be_kept(
     }
     let bytes = sectors * u64::from(model.profile().geometry.sector_bytes);
     let rate = bytes as f64 / least.as_secs_f64() / 1e6;
-    // No more digits than mean anything.
+    // The message shows no more digits than are significant.
     let least = match least.as_nanos() {
         ..10_000_000_000 => least.as_nanos().div_ceil(1_000_000) * 1_000_000,
         nanos => nanos.div_ceil(1_000_000_000) * 1_000_000_000,
@@ -339,7 +343,7 @@ mod tests {
         // 18 TB at 270 MB/s outside and less than half of that inside.
         let rate = gigabytes * 1e3 / whole;
         assert!((150.0..270.0).contains(&rate), "{rate}");
-        // A tenth of it may be the fastest.
+        // A tenth of the disk may be the fastest one.
         let tenth = takes_at_least(&model, disk, all.get() / 10).as_secs_f64();
         assert!(
             tenth > whole * 0.05 && tenth < whole * 0.1,

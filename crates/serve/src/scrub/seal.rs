@@ -1,14 +1,14 @@
 //! Pages that end with a checksum.
 //!
-//! The checksum of a page counts in where the page lies and in which file. So damage, a torn write, a page at the place of another page, and a page of an earlier
-//! file all show. An earlier version of the same page of the same file does not show.
+//! The checksum of a page depends on the place of the page and on the file. So damage, a torn write, a page at the place of another page,
+//! and a page of an earlier file all show. An earlier version of the same page of the same file does not show.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use twox_hash::XxHash64;
 
-/// Bytes of a page. A killed process has written all of a page or nothing.
+/// Bytes of a page. A process that is killed has written all of a page or nothing.
 pub(super) const PAGE: usize = 4096;
 
 /// Bytes of a page before its checksum.
@@ -60,7 +60,8 @@ impl Seal {
     }
 }
 
-/// The lines of a text that are as they were written, with their checksums, and how many are not. Half a line at the end is none: it was never whole.
+/// Lines of a text whose checksums fit, with these checksums, and the number of the other lines. An incomplete line at the end counts as
+/// neither.
 pub(super) fn whole_lines(text: &[u8], from: u64, seal: Seal) -> (String, u64) {
     let (mut lines, mut bad, mut at) = (String::new(), 0, from);
     for line in text.split_inclusive(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! What becomes of the data that a scrub reads: on a thread of its own, since a file may take its time.
+//! Sink for the data that a scrub reads: hashes or copies them on a thread of its own, since file operations may take long.
 
 use super::blocks::BlocksFile;
 use super::files::DurableFile;
@@ -15,67 +15,67 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-/// Data that may wait; then no more is read. One read more may be under way.
+/// Bytes of waiting data at which the scrub stops reading. The data of reads under way may come on top.
 const WAITING_MAX: usize = 8 << 20;
 
-/// What is to be done, in order.
+/// Task of the sink's thread. Tasks are done in order.
 #[derive(Debug)]
 enum Task {
-    /// These sectors were read, with these blocks whole in them.
+    /// Data of sectors that were read. `blocks` lists the blocks that lie whole in them.
     Data {
         extent: Extent,
         data: Vec<u8>,
         blocks: Vec<Whole>,
     },
-    /// A part of a block was read.
+    /// Data of a part of a block.
     Part(Extent, Vec<u8>),
-    /// These sectors cannot be read.
+    /// Sectors that cannot be read.
     Zero(Extent),
-    /// All parts of a block were handed over.
+    /// End of a block whose parts were all handed over.
     Close { number: u64, read: u64 },
-    /// A block has changed, and it is written down that it has: this is its hash from now on.
+    /// New hash of a block that has changed. The change is recorded already.
     Keep { number: u64, read: u64, hash: u64 },
-    /// All that was done is to be durable; the number tells it from others of its kind.
+    /// Request to make all results durable. The number tells it from other such requests.
     Sync(u64),
-    /// Tasks are done again from here on, if the data that did not fit find room now.
+    /// Request to do tasks again after a failure, if there is room now for the data that could not be written.
     Again,
 }
 
-/// A block of which all was read at a time.
+/// Block that one read has brought as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Whole {
     pub number: u64,
-    /// By which read: the block may be read again before it is known what has become of this.
+    /// Id of the read. The block may be read again before the result of this read is known.
     pub read: u64,
     pub extent: Extent,
-    /// Its hash is to be the one that is kept.
+    /// True if the block's hash has to be the same as the stored one.
     pub is_known: bool,
 }
 
-/// What has become of something that was handed over.
+/// Result of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sunk {
-    /// The hash of a block is on file, and was the same before if it was to be compared; or the block is.
+    /// The block's hash, or the block itself, is in the file. `compared` is true if the hash was compared with the stored one.
     Kept {
         number: u64,
         read: u64,
         compared: bool,
     },
-    /// A block has another hash than it was to have. On file is still the one before.
+    /// The block's hash differs from the stored one. The file still has the old hash.
     Changed { number: u64, read: u64, hash: u64 },
-    /// The page on which the hash of a block is to be is damaged: of all blocks on it there is no hash any more.
+    /// The page for the block's hash is damaged. The hashes of all blocks on the page are lost.
     Damaged { number: u64 },
-    /// Tasks are done again.
+    /// The sink does tasks again after a failure.
     Again,
-    /// All before this is durable.
+    /// All results before this request are durable.
     Synced(u64),
 }
 
-/// Why nothing more is done.
+/// Failure of the sink, after which it does no task until [`Sink::again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SinkProblem {
     pub text: String,
-    /// What was done before is not to be relied on either.
+    /// True if earlier results cannot be relied on either.
     pub is_loss: bool,
 }
 
@@ -84,14 +84,14 @@ struct Reached {
     sunk: Mutex<Vec<Sunk>>,
     problem: Mutex<Option<SinkProblem>>,
     waiting: AtomicUsize,
-    /// Somebody waits until less waits.
+    /// True if the scrub waits for room.
     is_awaited: AtomicBool,
-    /// There is something to be taken.
+    /// True if there is a result or a problem to take.
     any: AtomicBool,
 }
 
 impl Reached {
-    /// Whoever waits for it waits in vain.
+    /// Reports that the thread has panicked, so that the scrub does not wait for it.
     fn ends_by_a_bug(&self) {
         *guard(&self.problem) = Some(SinkProblem {
             text: "the thread that takes data has ended by a bug".to_owned(),
@@ -102,7 +102,7 @@ impl Reached {
     }
 }
 
-/// Where data go.
+/// Handle of a sink. The job hands data over through it.
 #[derive(Debug)]
 pub(super) struct Sink {
     watch: Arc<Watch>,
@@ -111,15 +111,15 @@ pub(super) struct Sink {
     thread: SinkThread,
 }
 
-/// The thread of a sink, which ends when it has done what was handed over and the sink is gone.
+/// Thread of a sink. The thread ends when the sink is dropped and all tasks are done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SinkThread(Arc<Mutex<Option<JoinHandle<()>>>>);
 
 impl SinkThread {
-    /// Waits for its end.
+    /// Waits until the thread has ended.
     pub fn join(&self) {
         let thread = guard(&self.0).take();
-        // If it had a bug, it has said so.
+        // A thread that panicked has reported that already.
         let _ = thread.map(JoinHandle::join);
     }
 }
@@ -129,7 +129,8 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// Has blocks compared and hashed, or copied, and makes the progress durable, too. Its thread ends after this.
+    /// Starts a sink that compares and hashes blocks, or copies them, and makes the progress durable. The thread may outlive the sink for a
+    /// while.
     pub fn start(watch: Arc<Watch>, progress: Arc<DurableFile>, disk: Disk) -> io::Result<Sink> {
         let (tasks, to_do) = channel();
         let reached = Arc::<Reached>::default();
@@ -153,12 +154,12 @@ impl Sink {
         })
     }
 
-    /// Who is told which blocks are kept.
+    /// Watch of the hashes or the image.
     pub fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }
 
-    /// What does the work.
+    /// Thread that does the tasks.
     pub fn thread(&self) -> SinkThread {
         self.thread.clone()
     }
@@ -169,7 +170,7 @@ impl Sink {
         }
     }
 
-    /// Hands over what was read.
+    /// Hands over the data of a read.
     pub fn data(&self, extent: Extent, data: &[u8], blocks: Vec<Whole>) {
         self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
         self.send(Task::Data {
@@ -179,38 +180,38 @@ impl Sink {
         });
     }
 
-    /// Hands over what was read of a block that cannot be read as a whole.
+    /// Hands over the data of a part of a block that cannot be read as a whole.
     pub fn part(&self, extent: Extent, data: &[u8]) {
         self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
         self.send(Task::Part(extent, data.to_vec()));
     }
 
-    /// These sectors cannot be read.
+    /// Hands over sectors that cannot be read.
     pub fn zero(&self, extent: Extent) {
         self.send(Task::Zero(extent));
     }
 
-    /// All parts of a block were handed over, and its sectors that cannot be read.
+    /// Ends a block whose parts and unreadable sectors were all handed over.
     pub fn close(&self, number: u64, read: u64) {
         self.send(Task::Close { number, read });
     }
 
-    /// It is written down that a block has changed.
+    /// Replaces the hash of a block that has changed, after the change was recorded.
     pub fn keep(&self, number: u64, read: u64, hash: u64) {
         self.send(Task::Keep { number, read, hash });
     }
 
-    /// Asks for all that was done to be durable.
+    /// Requests that all results are made durable.
     pub fn sync(&self, nth: u64) {
         self.send(Task::Sync(nth));
     }
 
-    /// What is handed over from now on is done again. What was before and is not done will not be.
+    /// Makes a failed sink do tasks again. Tasks that were handed over before this call and not done are dropped.
     pub fn again(&self) {
         self.send(Task::Again);
     }
 
-    /// Returns true if there is room for more. If not, the jobs of the disk are asked when there is.
+    /// Returns true if there is room for more data. A full sink makes the disk's jobs run again once there is room.
     pub fn has_room(&self) -> bool {
         let reached = &self.reached;
         if reached.waiting.load(Ordering::SeqCst) < WAITING_MAX {
@@ -220,12 +221,12 @@ impl Sink {
         reached.waiting.load(Ordering::SeqCst) < WAITING_MAX
     }
 
-    /// What was done since this was asked before, and why nothing more is, which is said once.
+    /// Takes the results since the last call, and the reason of a failure, which is reported once.
     pub fn take(&self) -> (Vec<Sunk>, Option<SinkProblem>) {
         if !self.reached.any.swap(false, Ordering::SeqCst) {
             return (Vec::new(), None);
         }
-        // What was done before it failed is there when that shows.
+        // Results from before a failure are complete when the failure shows.
         let problem = guard(&self.reached.problem).take();
         (std::mem::take(&mut guard(&self.reached.sunk)), problem)
     }
@@ -238,7 +239,7 @@ struct Worker {
     disk: Disk,
     reached: Arc<Reached>,
     has_failed: bool,
-    /// The sectors that could not be written.
+    /// Sectors of the block that could not be written.
     failed_at: Option<Extent>,
 }
 
@@ -290,7 +291,7 @@ impl Worker {
         sectors * self.sector_bytes
     }
 
-    /// Does something with the image, if there is one; it is told where an extent begins there.
+    /// Applies `what` to the image, if there is one. The second argument of `what` gives the byte of the disk at which an extent begins.
     fn with_image(
         &mut self,
         extent: Extent,
@@ -303,7 +304,7 @@ impl Worker {
         }
     }
 
-    /// Tries again, if there is room now for the data that could not be written.
+    /// Ends a failure, if there is room now for the data that could not be written.
     fn again(&mut self) {
         self.has_failed = false;
         if let Some(extent) = self.failed_at.take() {
@@ -394,11 +395,11 @@ impl Worker {
     }
 
     fn sync(&mut self, nth: u64) {
-        // What could not be made durable may be gone, and nobody can say what of it.
+        // Data that could not be made durable may be lost, and nothing shows which.
         if let Err((path, error)) = self.watch.sync() {
             return self.fail(&path, &error, true);
         }
-        // A copy that nobody finds is none.
+        // An image that is no longer at its path is lost to its user.
         if let Err(error) = self.watch.blocks().is_in_place() {
             let path = self.watch.blocks().path().to_owned();
             return self.fail(&path, &error, true);
@@ -430,7 +431,7 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64, sunk: &mut Vec<Sunk>) ->
             Some(has) if has == hash => return Ok(block.kept(true)),
             // The new hash is written after the line that names the change.
             Some(_) => return Ok(Sunk::Changed { number, read, hash }),
-            // There is nothing to compare with.
+            // There is no hash to compare with.
             None => sunk.push(Sunk::Damaged { number }),
         }
     }
@@ -600,7 +601,7 @@ mod tests {
         let progress = File::create(folder.join("progress")).expect("room");
         let durable = DurableFile::of(progress, folder.join("progress"));
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
-        // Less data than sectors, which nobody who has no bug hands over.
+        // Less data than the sectors need: only a bug hands over such data.
         let whole = Whole {
             number: 0,
             read: 1,

@@ -1,27 +1,27 @@
-//! How far a scrub is, as everybody may see it.
+//! Status of a scrub, as its callers see it.
 
 use super::promises::PromiseStatus;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
-/// In what state a scrub is.
+/// State of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScrubState {
-    /// It reads.
+    /// The scrub reads.
     Running,
-    /// Somebody has told it to rest.
+    /// A caller has paused the scrub.
     Paused,
-    /// Something is in its way, and it rests until somebody tells it to go on.
+    /// An error is in the way. The scrub is suspended until a caller resumes it.
     Held(String),
-    /// All has been read that can be.
+    /// All sectors that can be read have been read.
     Done,
-    /// It was given up.
+    /// A caller has stopped the scrub.
     Stopped,
 }
 
 impl ScrubState {
-    /// Its name, for programs.
+    /// Name of the state, for programs.
     pub fn name(&self) -> &'static str {
         match self {
             ScrubState::Running => "running",
@@ -32,65 +32,65 @@ impl ScrubState {
         }
     }
 
-    /// Returns true if there is nothing more to come of it.
+    /// Returns true if the scrub has ended.
     pub fn is_over(&self) -> bool {
         matches!(self, ScrubState::Done | ScrubState::Stopped)
     }
 }
 
-/// What a scrub with hashes compares.
+/// Comparison with hashes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HashStatus {
-    /// Where the hashes are.
+    /// File of the hashes.
     pub file: PathBuf,
-    /// Blocks that were compared so far; since the server started.
+    /// Blocks that were compared since the server started.
     pub compared: u64,
-    /// Why nothing could be compared of what was hashed before the scrub began.
+    /// Reason why hashes from before the scrub could not be compared.
     pub why_not: Option<String>,
 }
 
-/// What a scrub copies.
+/// Copy that a scrub makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyStatus {
-    /// Where to.
+    /// File of the image.
     pub file: PathBuf,
-    /// The bytes of the disk that the file has, the first one and the one behind the last; `None` if it has all.
+    /// First byte of the disk in the file, and the byte behind the last; `None` if the file has the whole disk.
     pub part: Option<(u64, u64)>,
-    /// Blocks that were copied, or were being copied, and had to be read again since somebody wrote to them; since the server started.
+    /// Number of times since the server started that a write made a block wanted again that was copied or being copied.
     pub again: u64,
     /// Reason why an unfinished copy of an earlier server does not count.
     pub why_anew: Option<String>,
-    /// Whether the image is settled: it will be the disk as it was at a line that is behind us, unless a read or the file fails still.
+    /// True if the line is drawn: the image will have the disk's contents of that moment, unless a read or the file still fails.
     pub is_settled: bool,
 }
 
-/// Whether a scrub reads in gaps, and why not.
+/// Use of gaps, or the reason why a scrub does not read in gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gaps {
-    /// It does.
+    /// Gaps are used.
     Used,
-    /// It could, but nothing has shown yet where the platter is.
+    /// Gaps could be used, but the angle of the platter is not known yet.
     NotFound,
-    /// Too many reads of clients end at another time than was predicted, or after others that were sent later.
+    /// Too many reads of clients end at another time than predicted, or after reads that were sent later.
     Surprised,
     /// The drive destages before many reads of clients, and gap reads are rationed.
     WritesBack,
-    /// Clients would lose hits of the drive's buffer by it.
+    /// Gap reads would cost clients hits in the drive's buffer.
     Costly,
-    /// More commands are in the drive than anybody can say the order of.
+    /// The drive has so deep a queue that its order cannot be predicted.
     OtherOrder,
-    /// Nobody says which drive it is.
+    /// There is no assumed profile.
     NoBelief,
-    /// The drive that is believed in is not as large as the disk, or has other sectors.
+    /// The assumed profile is smaller than the disk, or has another sector size.
     WrongBelief,
 }
 
-/// With more commands in it than these the drive chooses among them, and nobody knows which is next.
+/// Deepest queue of the drive whose order can be predicted. With more commands, the drive chooses the next one.
 const PREDICTED: u32 = 2;
 
 impl Gaps {
-    /// What is to be expected as long as no client has shown it, of a drive that may get so many commands at a time; `self` is what is known of
-    /// the drive.
+    /// Expected use of gaps of a drive that gets up to `depth` commands at a time, until clients' requests show the actual one. `self` is
+    /// the use of gaps as the profile allows it.
     pub(super) fn at_depth(self, depth: u32) -> Gaps {
         match self {
             Gaps::Used if depth > PREDICTED => Gaps::OtherOrder,
@@ -98,7 +98,7 @@ impl Gaps {
         }
     }
 
-    /// The same, for people.
+    /// Description, for people.
     pub fn text(self) -> &'static str {
         match self {
             Gaps::Used => "used",
@@ -121,55 +121,55 @@ impl Gaps {
     }
 }
 
-/// How far a scrub is.
+/// Status of a scrub.
 #[derive(Clone, Debug)]
 pub struct ScrubStatus {
-    /// In what state it is.
+    /// State of the scrub.
     pub state: ScrubState,
-    /// What is read.
+    /// Sectors to read.
     pub range: Extent,
     /// Sectors of a block.
     pub block: Sectors,
     /// Blocks of the range.
     pub blocks: u64,
-    /// Those that are still to be read.
+    /// Blocks that are still to be read.
     pub left: u64,
     /// Blocks read in gaps since the server started.
     pub in_gaps: u64,
-    /// The same, while nobody asked for anything.
+    /// Blocks read in idle time since the server started.
     pub in_idle_time: u64,
-    /// The same, by others.
+    /// Blocks read by clients since the server started.
     pub by_others: u64,
-    /// The same, at the cost of clients: the last blocks of a copy, and what a date needs.
+    /// Blocks read at clients' cost since the server started: the last blocks of a copy, and reads that a date needs.
     pub outright: u64,
-    /// Reads that failed, and were not for sectors that cannot be read.
+    /// Reads that failed for another reason than unreadable sectors.
     pub errors: u64,
-    /// How many of them in a row, up to now.
+    /// Number of such failures in a row, up to now.
     pub failing: u32,
     /// Sectors that cannot be read.
     pub unreadable: FoundSectors,
-    /// Sectors that are not what they were, though nobody has written to them.
+    /// Sectors whose contents have changed without a write.
     pub changed: FoundSectors,
-    /// Damage of its files, since the server started or the scrub began.
+    /// Damage of the scrub's files, since the server started or the scrub began.
     pub damage: Damage,
-    /// What is compared, if anything is.
+    /// Comparison with hashes, if the scrub has hashes.
     pub hashes: Option<HashStatus>,
-    /// What is copied, if anything is.
+    /// Copy, if the scrub copies.
     pub copy: Option<CopyStatus>,
-    /// Whether gaps are used.
+    /// Use of gaps.
     pub gaps: Gaps,
-    /// After how long without requests idle time is used; `None` if it is not.
+    /// Time without requests after which idle time is used; `None` if the scrub does not use idle time.
     pub idle: Option<Nanos>,
-    /// Where its progress is kept, if it is.
+    /// Path of the progress file, if progress is recorded.
     pub kept: Option<String>,
-    /// How fast it is.
+    /// Pace of the last minutes.
     pub pace: Pace,
-    /// What is said of its promises, if there are any.
+    /// Status of the promises, if there are any.
     pub promise: Option<PromiseStatus>,
 }
 
 impl ScrubStatus {
-    /// The share that has been read, 0 to 1.
+    /// Share of the blocks that has been read, 0 to 1.
     pub fn share(&self) -> f64 {
         match self.blocks {
             0 => 1.0,
@@ -177,7 +177,7 @@ impl ScrubStatus {
         }
     }
 
-    /// How long it still takes at the pace of the last minutes, if that says anything.
+    /// Remaining time at the pace of the last minutes; `None` if the scrub does not run or the pace is not known.
     pub fn remaining(&self) -> Option<Nanos> {
         let rate = self.pace.blocks_per_s()?;
         let seconds = self.left as f64 / rate;
@@ -191,12 +191,12 @@ impl ScrubStatus {
 pub struct Damage {
     /// Pages and lines whose checksums did not fit.
     pub pages: u64,
-    /// The sectors that the pages were about.
+    /// Sectors whose state was on these pages.
     pub sectors: FoundSectors,
 }
 
 impl Damage {
-    /// A page is damaged that is about these sectors.
+    /// Adds a damaged page, which had the state of these sectors.
     pub fn add(&mut self, extent: Extent) {
         self.pages += 1;
         if !extent.is_empty() {
@@ -204,7 +204,7 @@ impl Damage {
         }
     }
 
-    /// All of this is damaged, too.
+    /// Adds other damage.
     pub fn add_all(&mut self, other: &Damage) {
         for extent in other.sectors.extents() {
             self.sectors.add(extent);
@@ -213,24 +213,24 @@ impl Damage {
     }
 }
 
-/// The most extents of which it is kept where they are; of more than these it is only counted how many sectors they have.
+/// Most extents in the list. Sectors of further extents are only counted.
 const FOUND_MAX: usize = 1 << 16;
 
-/// Of so many finds it is kept where they were, also if they lie side by side.
+/// Most finds that enter the list, also if they join to fewer extents. Sectors of further finds are only counted.
 const FINDS_MAX: u64 = 1 << 18;
 
-/// Sectors that cannot be read, or of which something else was found.
+/// List of sectors with a finding, such as unreadable sectors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundSectors {
-    /// Where each extent begins, and where it ends; none touches another.
+    /// Start and end of each extent. No extent touches another.
     extents: BTreeMap<u64, u64>,
     finds: u64,
-    /// Sectors that are in none of them.
+    /// Number of sectors that were found and are in no extent of the list.
     beyond: u64,
 }
 
 impl FoundSectors {
-    /// These are found. Returns true if they are new and it is kept where they are.
+    /// Adds sectors. Returns true if they are new and the list has room for them.
     pub fn add(&mut self, extent: Extent) -> bool {
         let (mut start, mut end) = (extent.start.get(), extent.end().get());
         let before = self.extents.range(..=start).next_back();
@@ -256,11 +256,11 @@ impl FoundSectors {
         true
     }
 
-    /// These are not what was found any more. Returns true if it was kept of any of them that they were.
+    /// Removes sectors. Returns true if the list had any of these sectors.
     pub fn remove(&mut self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         let mut any = false;
-        // The last one that begins before the end, as long as there is one that reaches over the start.
+        // Handles the last extent that begins before the end, until no extent reaches over the start.
         while let Some((from, until)) = self.extents.range(..end).next_back() {
             let (from, until) = (*from, *until);
             if until <= start {
@@ -283,7 +283,7 @@ impl FoundSectors {
         self.extents.len() >= FOUND_MAX || self.finds >= FINDS_MAX
     }
 
-    /// Number of these sectors that are in the list.
+    /// Number of the sectors of `extent` that are in the list.
     pub fn within(&self, extent: Extent) -> u64 {
         let (start, end) = (extent.start.get(), extent.end().get());
         let overlaps = self.extents.range(..end).rev();
@@ -293,45 +293,45 @@ impl FoundSectors {
             .sum()
     }
 
-    /// So many more were found elsewhere.
+    /// Adds sectors that were found but whose addresses are not listed.
     pub fn add_beyond(&mut self, sectors: u64) {
         self.beyond += sectors;
     }
 
-    /// Sectors of which it is not kept where they are, those that were found twice twice.
+    /// Number of sectors that are not in the list. A sector that was found twice counts twice.
     pub fn beyond(&self) -> u64 {
         self.beyond
     }
 
-    /// Those of which it is kept where they are, in order of address, those side by side as one.
+    /// Extents of the list, by address. Neighbouring sectors form one extent.
     pub fn extents(&self) -> Vec<Extent> {
         let extents = self.extents.iter();
         let extents = extents.map(|(start, end)| Extent::at(*start, end - start));
         extents.collect()
     }
 
-    /// How many there are.
+    /// Number of all sectors that were found.
     pub fn sectors(&self) -> u64 {
         let kept: u64 = self.extents.iter().map(|(start, end)| end - start).sum();
         kept + self.beyond
     }
 }
 
-/// How fast blocks are read.
+/// Pace at which blocks are read.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
-    /// How many were read by when, the oldest first.
+    /// Samples of time and blocks read until then, the oldest first.
     seen: VecDeque<(Time, u64)>,
 }
 
-/// Between two looks.
+/// Time between two samples.
 const LOOK_EVERY: Nanos = Nanos::from_secs(5);
 
-/// So many looks back: ten minutes.
+/// Number of samples that are retained: ten minutes.
 const LOOKS: usize = 120;
 
 impl Pace {
-    /// So many were read by now.
+    /// Notes the number of blocks that are read by now.
     pub fn note(&mut self, now: Time, read: u64) {
         let is_first = self.seen.len() < 2;
         let before = self.seen.iter().nth_back(1);
@@ -345,12 +345,12 @@ impl Pace {
         }
     }
 
-    /// What was before says nothing of what comes.
+    /// Drops all samples, since they say nothing about the future pace.
     pub fn forget(&mut self) {
         self.seen.clear();
     }
 
-    /// Blocks in a second; `None` if that is not known, or none were read.
+    /// Blocks per second; `None` if the pace is not known, or no block was read.
     pub fn blocks_per_s(&self) -> Option<f64> {
         let ((from, before), (to, after)) = (self.seen.front()?, self.seen.back()?);
         let span = to.saturating_since(*from).as_secs_f64();
@@ -371,7 +371,7 @@ mod tests {
         }
         assert_eq!(found.extents(), [Extent::at(8, 3), Extent::at(20, 10)]);
         assert_eq!(found.sectors(), 13);
-        // One that is around, and one that is between.
+        // An extent around others, and an extent between two.
         assert!(found.add(Extent::at(5, 8)) && found.add(Extent::at(13, 7)));
         assert_eq!(found.extents(), [Extent::at(5, 25)]);
         assert!(!found.add(Extent::at(6, 3)));
@@ -413,9 +413,9 @@ mod tests {
         }
         assert_eq!(found.extents().len(), FOUND_MAX);
         assert_eq!(found.sectors(), FOUND_MAX as u64 + 10);
-        // What touches one that is kept takes no more room.
+        // A sector that touches a listed extent takes no more room.
         assert!(found.add(Extent::at(1, 1)));
-        // A disk of which nothing can be read does not write without end.
+        // A disk without readable sectors must not fill the list without end.
         let mut found = FoundSectors::default();
         for lba in 0..FINDS_MAX + 7 {
             found.add(Extent::at(lba, 1));

@@ -1,15 +1,16 @@
-//! Which blocks are still what a file of hashes, or an image, says of them.
+//! Watch of a disk: marks the blocks whose hash or copy is still current.
 //!
 //! ```text
-//! 16 KiB     of which disk and which file of hashes or image, as JSON, written once
-//! 4 KiB      `watched BOOT`, `clean` or `lost WHY`
-//! 4 KiB ..   a mark for each block, a bit that is set if the file has the block's hash, or the block, and nobody has written to the block since
+//! 16 KiB     the disk, and the hash file or image, as JSON, written once.
+//! 4 KiB      `watched BOOT`, `clean` or `lost WHY`.
+//! 4 KiB ..   a mark for each block: a bit that is set if the file has the block's hash or copy, and no client has written the block since.
 //! ```
 //!
-//! Each page ends with a checksum. On a page that is damaged no mark counts. If the first or the second part is damaged, none counts at all.
+//! Each page ends with a checksum. The marks of a damaged page do not count. If the first or the second part is damaged, no mark counts.
 //!
-//! A mark is cleared on file before a write to its block reaches the disk. What a killed server has written the kernel has; when the machine went
-//! down, no mark counts unless the disk had ended in order. So a mark never says too much. docs/design/2026-11-23-scrub-hash.md goes through it.
+//! A mark is cleared in the file before a write to its block reaches the disk. The kernel keeps the marks of a killed server. If the
+//! machine went down, no mark counts unless the disk had ended in order. So a mark is never set for a block that has changed.
+//! docs/design/2026-11-23-scrub-hash.md has the proof.
 
 use super::blocks::{BlocksFile, Keeps};
 use super::byte_range::ByteRange;
@@ -32,11 +33,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const FORMAT: &str = "headtime watch 2";
 
-/// What nobody who starts a server has promised.
+/// Reason why marks do not count without `sole_writer`.
 const NOT_SOLE: &str = "the server did not run all the time since, and what others wrote meanwhile nobody has noticed; \
     if nobody does, say so: sole_writer = true in the configuration of the disk";
 
-/// Notices what is written to a disk of which there are hashes, or an image.
+/// Watch of a disk with hashes, or an image: notices writes.
 #[derive(Debug)]
 pub(super) struct Watch {
     path: PathBuf,
@@ -46,36 +47,36 @@ pub(super) struct Watch {
     blocks: BlocksFile,
     disk: Disk,
     known: Mutex<Known>,
-    /// Damage of the file when it was read, until a scrub tells the user.
+    /// Damage of the file that was found when the file was read, until a scrub reports the damage.
     damage: Mutex<Damage>,
     is_lost: AtomicBool,
-    /// The disk has ended, and this has noticed all until then.
+    /// True if the disk has ended in order, and the watch has noticed all writes until then.
     has_ended: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Known {
-    /// The marks.
+    /// Marks, a bit for each block.
     bits: Vec<u64>,
-    /// Pages of which the file says less.
+    /// Pages that are to be written, since the file has fewer marks there, or damage.
     dirty: BTreeSet<usize>,
-    /// Why nothing is known.
+    /// Reason why no mark counts.
     lost: Option<String>,
 }
 
-/// What became of the watch of a former server.
+/// Outcome of the attempt to continue the watch of an earlier server.
 #[derive(Debug)]
 pub(super) enum Resumed {
-    /// There was none.
+    /// There was no watch.
     None,
-    /// It goes on.
+    /// The watch continues.
     Watch(Arc<Watch>),
-    /// It cannot, and its file says so.
+    /// The watch cannot continue, and its file says so.
     Lost(String),
 }
 
 impl Watch {
-    /// Begins to notice writes, in place of whoever did so before; nothing is known yet.
+    /// Begins to notice writes, without any mark. The new file takes the place of an earlier watch's.
     pub fn begin(
         path: &Path,
         disk: (&Disk, &Identity),
@@ -90,14 +91,14 @@ impl Watch {
                 Ok(Watch::of(path, file, marks, block, blocks, disk))
             }
             Err(error) => {
-                // Else it would be in the way of whoever asks again.
+                // An image without a watch would be in the way of the next attempt.
                 blocks.give_up();
                 Err(error)
             }
         }
     }
 
-    /// The file of a watch of which nothing is known.
+    /// Makes the file of a watch without any mark.
     fn make(
         path: &Path,
         identity: &Identity,
@@ -167,11 +168,13 @@ impl Watch {
         }
     }
 
-    /// Goes on with the watch of a former server, before anybody can write. `sole_writer` says that nobody has written since.
+    /// Continues the watch of an earlier server. Call this before a client can write. `sole_writer` says that the server is the only writer
+    /// to the disk.
     ///
     /// # Errors
     ///
-    /// If its file is of another disk, or in use by another server; it is left as it is then. Whatever else is in the way of it, it is lost, also for the next server.
+    /// If the file is of another disk, or in use by another server. The file is then left as it is. After any other problem the watch is
+    /// lost, also for the next server.
     pub fn resume(
         (path, keeps): (&Path, Keeps),
         (disk, identity): (&Disk, &Identity),
@@ -180,9 +183,9 @@ impl Watch {
         let file = match files::open_if_there(path) {
             Ok(Some(file)) => file,
             Ok(None) => return Ok(Resumed::None),
-            // It is another server's.
+            // The file is another server's.
             Err(error @ ProgressError::InUse { .. }) => return Err(error),
-            // One that nobody can look into now could be believed another time.
+            // A watch that cannot be read now misses writes, so no later server may trust it.
             Err(error) => {
                 remove(path);
                 return Ok(Resumed::Lost(error.to_string()));
@@ -197,7 +200,7 @@ impl Watch {
         };
         let (about, seal) = match files::read_header(&file, path, (FORMAT, keeps.record())) {
             Ok(read) => read,
-            // The file is not left as it is.
+            // The text of this error says that the file is left as it is, which is not so here.
             Err(ProgressError::Format { problem, .. }) => {
                 let what = keeps.record();
                 let why = format!("{}, {what}: {problem}", path.shown());
@@ -208,7 +211,7 @@ impl Watch {
         match files::disk_of(&about) {
             Ok(then) => {
                 if let Err(other) = same_disk(path, &then, identity) {
-                    // Of a disk that is another one this says nothing, and what is written to it means nothing here.
+                    // The watch of another device is left as it is. If the same device has another size now, its watch is lost.
                     return match then.device == identity.device {
                         true => lost(seal, other.to_string()),
                         false => Err(other),
@@ -226,7 +229,7 @@ impl Watch {
         }
     }
 
-    /// The marks of a file, if they can be believed; from then on the file says that somebody notices writes. The error says why not.
+    /// Marks of a file, if they can be trusted. From then on the file says that writes are being noticed. The error is the reason why not.
     fn trusted(
         (path, keeps): (&Path, Keeps),
         file: &File,
@@ -260,7 +263,7 @@ impl Watch {
         }
         let kept = about[keeps.key()].as_str().map(Path::new);
         let kept = kept.ok_or_else(|| format!("`{}` is no path", keeps.key()))?;
-        // One from before there were copies of parts is of the whole disk.
+        // A file from before copies of parts existed is of the whole disk.
         let part = files::part_of(about)?.unwrap_or(ByteRange::whole(disk));
         let blocks = BlocksFile::open((keeps, kept), disk, part, block);
         let blocks = blocks.map_err(|error| error.to_string())?;
@@ -270,7 +273,7 @@ impl Watch {
             return Err(format!("{}: another file than before", kept.shown()));
         }
         let (bits, damaged) = pages.read(file).map_err(text)?;
-        // A machine that goes down from now on is not to leave behind that all is well.
+        // If the machine goes down from now on, the file must not say `clean`.
         write_text(file, seal, &now).map_err(text)?;
         file.sync_all().map_err(text)?;
         Ok(((pages, bits, damaged), block, blocks))
@@ -280,16 +283,16 @@ impl Watch {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is kept of blocks.
+    /// File of the hashes, or image.
     pub fn blocks(&self) -> &BlocksFile {
         &self.blocks
     }
 
-    /// The file that a watch of a disk says is its own, and its name, whether or not what it says of blocks can be believed.
+    /// Identity and name of the hash file or image that a watch's file names, even if the marks cannot be trusted.
     pub fn file_of(path: &Path, keeps: Keeps, disk: &Identity) -> Option<(FileId, String)> {
         let file = File::open(path).ok()?;
         let (about, _) = files::read_header(&file, path, (FORMAT, keeps.record())).ok()?;
-        // What was begun for another disk is not this one's to overwrite.
+        // A file that was begun for another disk must not be overwritten.
         same_disk(path, &files::disk_of(&about).ok()?, disk).ok()?;
         file_in(&about, keeps).ok()
     }
@@ -305,7 +308,8 @@ impl Watch {
         self.block
     }
 
-    /// Returns true if it is of this file, which is to have this part of the disk if it is an image, and that is where it was.
+    /// Returns true if the watch is for the file at `path`, which is still in its place, and the block size is the same. An image also has
+    /// to be of the bytes `part`.
     pub fn is_of(&self, (keeps, path): (Keeps, &Path), part: ByteRange, block: Sectors) -> bool {
         let blocks = &self.blocks;
         let same = blocks.keeps() == keeps && blocks.path() == path && self.block == block;
@@ -313,28 +317,28 @@ impl Watch {
         same && blocks.id().is_at(path) && !self.is_lost()
     }
 
-    /// Why nothing is known.
+    /// Reason why no mark counts.
     pub fn lost(&self) -> Option<String> {
         self.known().lost.clone()
     }
 
-    /// Returns true if nothing is known any more, and never will be.
+    /// Returns true if the watch is lost for good.
     pub fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::SeqCst)
     }
 
-    /// The marks, as bits.
+    /// Marks, as bits.
     pub fn marks(&self) -> Vec<u64> {
         self.known().bits.clone()
     }
 
-    /// Returns true if the hash of a block is to be that of what it has.
+    /// Returns true if the block is marked: its contents have to match the hash.
     pub fn knows(&self, block: u64) -> bool {
         let known = self.known();
         known.lost.is_none() && known.bits[(block / 64) as usize] >> (block % 64) & 1 == 1
     }
 
-    /// A block is what its hash says.
+    /// Marks a block whose hash or copy is current.
     pub fn learn(&self, block: u64) {
         let mut known = self.known();
         if known.lost.is_none() {
@@ -343,7 +347,7 @@ impl Watch {
         }
     }
 
-    /// These sectors are about to be written to: what is known of them is forgotten, on file too. If that cannot be, all is.
+    /// Clears the marks of sectors before a write, in the file too. If the file cannot be written, the watch is lost.
     pub fn forget(&self, extent: Extent) {
         let mut known = self.known();
         if known.lost.is_some() || extent.is_empty() {
@@ -376,7 +380,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Nothing is known any more, whoever looks.
+    /// Makes all marks invalid, in the file too.
     pub fn lose(&self, why: String) {
         self.lose_all(&mut self.known(), why);
     }
@@ -392,20 +396,20 @@ impl Watch {
         }
     }
 
-    /// If a write may have become something else than the disk was told, nothing is known.
+    /// Loses the watch if the disk has failed, since a write may then have had another result than reported.
     pub fn look_at_disk(&self) {
         if self.disk.has_failed() && !self.is_lost() {
             self.lose("the disk has failed, and what it has is not known".to_owned());
         }
     }
 
-    /// Returns true if the file knows less than is known.
+    /// Returns true if pages are to be written.
     pub fn is_dirty(&self) -> bool {
         let known = self.known();
         !known.dirty.is_empty() && known.lost.is_none()
     }
 
-    /// Writes down what is known.
+    /// Writes the marks to the file.
     pub fn write(&self) -> io::Result<()> {
         let mut known = self.known();
         if known.lost.is_some() {
@@ -415,7 +419,7 @@ impl Watch {
         self.write_pages(&mut known, &dirty)
     }
 
-    /// Makes all of it durable, which takes its time.
+    /// Makes the marks and the hashes or the image durable, which may take long.
     pub fn sync(&self) -> Result<(), (PathBuf, io::Error)> {
         let written = self.write().and_then(|()| self.file.sync_all());
         written.map_err(|error| (self.path.clone(), error))?;
@@ -423,7 +427,7 @@ impl Watch {
         synced.map_err(|error| (self.blocks.path().to_owned(), error))
     }
 
-    /// Nobody needs to notice writes for it any more, and it is not to be believed another time.
+    /// Ends the watch when it is no longer needed, and removes its file.
     pub fn end(&self) {
         let mut known = self.known();
         if known.lost.is_none() {
@@ -433,14 +437,15 @@ impl Watch {
         Watch::remove(&self.path);
     }
 
-    /// Removes the file of a watch that is not to be believed, if it is there.
+    /// Removes the file of a watch that must not be trusted, if the file exists.
     pub fn remove(path: &Path) {
         remove(path);
     }
 
-    /// Who noticed writes for it has ended, and with it the disk, if that is so: nobody writes any more. Returns true if that is so.
+    /// Notes that the job that notified the watch has ended. Returns true if the disk has ended in order with it, so that no write can
+    /// follow.
     pub fn ends_with_disk(&self) -> bool {
-        // Nobody may have looked since it failed.
+        // The disk may have failed since the last check.
         self.look_at_disk();
         let disk = &self.disk;
         let in_order = disk.is_stopped() && !disk.has_failed() && !std::thread::panicking();
@@ -450,7 +455,7 @@ impl Watch {
 }
 
 impl Drop for Watch {
-    /// The disk's thread has ended, and nobody waits for it any more.
+    /// Closes the file as `clean` after the disk has ended in order. The disk's thread has ended, so no client waits for this.
     fn drop(&mut self) {
         if !self.has_ended.load(Ordering::SeqCst) || self.is_lost() {
             return;
@@ -480,13 +485,13 @@ fn pages(disk: &Identity, block: Sectors, seal: Seal) -> Pages {
     Pages::new((HEADER + PAGE) as u64, blocks, seal)
 }
 
-/// Says that a page of a file is damaged that is about these sectors.
+/// Logs a warning about a damaged page, which had the state of these sectors.
 pub(super) fn tell_damage(disk: &str, path: &Path, sectors: Extent) {
     let path = path.shown();
     tracing::warn!(disk, %sectors, "{path}: a page is damaged: state of these sectors; they are read again");
 }
 
-/// The file that is kept and its name, as the beginning of a watch has them.
+/// Identity and name of the hash file or image, from the header of a watch.
 fn file_in(about: &Value, keeps: Keeps) -> Result<(FileId, String), String> {
     let key = keeps.key();
     let id = FileId {
@@ -497,7 +502,7 @@ fn file_in(about: &Value, keeps: Keeps) -> Result<(FileId, String), String> {
     Ok((id, name.to_owned()))
 }
 
-/// What says that somebody notices writes.
+/// Text of a file whose watch notices writes: it names the boot of the machine.
 fn watched() -> io::Result<String> {
     match files::boot() {
         Some(boot) => Ok(format!("watched {boot}")),
@@ -511,7 +516,7 @@ fn write_text(file: &File, seal: Seal, state: &str) -> io::Result<()> {
     files::write_text(file, seal, state, HEADER as u64)
 }
 
-/// Marks a file as lost by a text. If that fails, empties the file, and if that fails, removes it.
+/// Writes `lost` into a file. If that fails, empties the file, and if that fails too, removes it.
 fn make_lost(path: &Path, file: &File, seal: Seal, why: &str) {
     if write_text(file, seal, &format!("lost {why}")).is_ok() || file.set_len(0).is_ok() {
         return;

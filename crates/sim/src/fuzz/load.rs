@@ -1,11 +1,11 @@
-//! What a random run asks for.
+//! Requests of a random run.
 
 use super::random::Random;
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Nanos, Time};
 use headtime_workload::NewRequest;
 
-/// Puts all arrivals off, by up to 80 years.
+/// Delays all arrivals, by up to 80 years.
 pub(super) fn begin_late(random: &mut Random, requests: &mut [(Time, NewRequest)]) {
     let late = *random.pick(&[
         Nanos::ZERO,
@@ -32,7 +32,7 @@ pub(super) fn requests(random: &mut Random, capacity: u64) -> Vec<(Time, NewRequ
     let mut now = Time::ZERO;
     (0..count)
         .map(|cookie| {
-            // Every third request comes with the one before it.
+            // A third of the requests arrives together with the preceding request.
             if !random.chance(33) {
                 now += Nanos::from_micros(random.below(2 * mean_gap_us));
             }
@@ -94,22 +94,22 @@ pub(super) fn requests(random: &mut Random, capacity: u64) -> Vec<(Time, NewRequ
         .collect()
 }
 
-/// Hundreds or thousands of requests to one place, or a few, most of them open at a time.
+/// Hundreds or thousands of requests to up to three places, most of them open at a time.
 #[derive(Debug)]
 pub(super) struct Crowd {
     count: u64,
-    /// How many places; requests of any begin within so many sectors of it and have at most so many.
+    /// Number of places. A request begins less than `spread` sectors after its place, and has at most `size_max` sectors.
     places: u64,
     spread: u64,
     size_max: u64,
     write_share: u64,
-    /// In a hundred; in a thousand.
+    /// Discards among a hundred requests, and flushes among a thousand.
     discard_share: u64,
     flush_share: u64,
-    /// Over all of the places.
+    /// Requests over all of the places, among a hundred.
     large_share: u64,
     mean_gap_us: u64,
-    /// Whether they differ in who asks, in flags and in class.
+    /// True if all requests have the same origin and class, and no flags.
     alike: bool,
 }
 

@@ -1,24 +1,24 @@
-//! How often commands are overtaken in the drive, and whether a gate promised less.
+//! Check that commands are not overtaken in the drive more often than a gate promises.
 
 use headtime_engine::{Command, DelayCounts, DriveTag, Event, GateOrder, GateSpec, Outcome, Seen};
 use headtime_units::Time;
 
-/// Looks on while a run goes, for a command that is overtaken in the drive more than age_th + depth - 1 times, of those
-/// that go there and complete between two changes of the gate.
+/// Observer that finds a command that is overtaken in the drive more than age_th + depth - 1 times. Only commands that go to the drive and
+/// complete between two changes of the gate count.
 #[derive(Debug)]
 pub(super) struct Overtaken {
     threshold: Option<u64>,
     depth: u32,
     counts: DelayCounts,
-    /// Of the gate so far, and when each command went to the drive, by tag.
+    /// Number of changes of the gate so far, and this number when each command went to the drive, by tag.
     changes: u32,
     went: [u32; DriveTag::DEPTH_MAX as usize],
-    /// The first that was overtaken too often, in words.
+    /// Description of the first command that was overtaken too often.
     pub found: Option<String>,
 }
 
 impl Overtaken {
-    /// Looks on at an engine of this depth, behind this gate at first.
+    /// Returns an observer of an engine of this depth, with this gate at first.
     pub fn new(gate: &GateSpec, depth: u32) -> Overtaken {
         Overtaken {
             threshold: gate.age_th(),
@@ -70,7 +70,7 @@ mod tests {
     use headtime_sched::{Op, Request, Tag};
     use headtime_units::Extent;
 
-    /// What is found of a command that eight others overtake.
+    /// Returns the finding for a command that eight others overtake.
     fn found(between: Option<Seen<'_>>, outcome: Outcome, depth: u32) -> Option<String> {
         let mut looks = Overtaken::new(&"rsd:age_th=4".parse().unwrap(), depth);
         let mut see = |seen: Seen<'_>| looks.see(Time::from_nanos(9), seen);

@@ -1,4 +1,4 @@
-//! What runs are drawn with.
+//! Source of random draws.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -10,7 +10,7 @@ impl Random {
         Random(Pcg64Mcg::seed_from_u64(seed))
     }
 
-    /// 0 up to `end`, without it.
+    /// Returns a number from 0 up to `end`, without `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.0.next_u64()) * u128::from(end)) >> 64) as u64
     }

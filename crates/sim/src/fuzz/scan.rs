@@ -1,4 +1,4 @@
-//! A scan in the background of a random run, and an account of what it has delivered.
+//! A scan in the background of a random run, and an account of the delivered blocks.
 
 use super::random::Random;
 use headtime_disk::Model;
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What a scan is to do, and how.
+/// Settings of a scan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScanPlan {
     options: FreeblockOptions,
@@ -28,7 +28,7 @@ pub(super) struct ScanPlan {
 }
 
 impl ScanPlan {
-    /// A scan around some of the requests, on a disk of so many sectors.
+    /// Draws a scan around some of the requests, on a disk of `capacity` sectors.
     pub fn draw(
         random: &mut Random,
         requests: &[(Time, NewRequest)],
@@ -36,11 +36,11 @@ impl ScanPlan {
         plug: Option<Plug>,
     ) -> Option<ScanPlan> {
         let (_, near) = requests.get(random.below(requests.len().max(1) as u64) as usize)?;
-        // An account by sector of a drive of terabytes takes gigabytes.
+        // On a drive of terabytes, an account by sector would take gigabytes.
         let least = capacity >> 25;
         let block = least.max(*random.pick(&[1, 8, 16, 128, 1_024]));
         let most = block * *random.pick(&[1, 500, 500, 20_000]);
-        // What gaps alone read of many is little.
+        // Only small ranges are read to the end. In gaps alone, few of many blocks are read.
         let all = most <= 500 * block;
         let start = near.extent.start.get().saturating_sub(random.below(most)) / block * block;
         let start = start.min((capacity - 1) / block * block);
@@ -70,7 +70,7 @@ impl ScanPlan {
             outstanding: 1 + random.below(4) as u32,
             piece,
         });
-        // A run of years would have more looks at its promises than anybody waits for.
+        // In a run of years the promises would be checked too often for a test.
         let last = requests.last().map_or(Time::ZERO, |(at, _)| *at) - Time::ZERO;
         let plugged = plug.map_or(Nanos::ZERO, |plug| plug.timeout);
         let is_short = last.max(plugged) < Nanos::from_secs(100);
@@ -93,16 +93,16 @@ impl ScanPlan {
         })
     }
 
-    /// How long it may have the drive besides, if each read takes the drive so long at the most.
+    /// Returns the most drive time of the scan, if each read takes at most `slowest`.
     pub fn takes_at_most(&self, slowest: Nanos, requests: u64) -> Nanos {
-        // A pick and an outright read before each request, a read of idle time that it waits for, and what is queued, once again alone
-        // for each block where it fails.
+        // Before each request: gap reads, one read at clients' cost, and one read in idle time for which the request waits. Besides: queued
+        // reads, and one further read for each block that fails.
         let blocks = self.range.len.get() / self.options.block.get() + 1;
         let reads = requests * (u64::from(self.options.picks) + 2) + 2 * blocks;
         slowest.saturating_mul(reads)
     }
 
-    /// The scan, which tells of what it does wrong; `None` if the drive does not turn.
+    /// Returns the scan, which reports its errors to [`Found`]. Returns `None` if the drive does not turn.
     pub fn build(&self, model: Arc<Model>, capacity: Sectors) -> Option<(Checked, Found)> {
         let scan = Freeblock::new(model, capacity, self.range, self.options)?;
         let mut scan = match (self.promised, self.writes) {
@@ -125,15 +125,15 @@ impl ScanPlan {
     }
 }
 
-/// What is wrong with a scan, if anything is.
+/// First error of a scan, if there is one.
 pub(super) type Found = Rc<RefCell<Option<String>>>;
 
-/// A scan beside an account of its own of what has been delivered.
+/// A scan with a separate account of the delivered blocks.
 pub(super) struct Checked {
     scan: Freeblock<Arc<Model>>,
-    /// Neither delivered nor unreadable.
+    /// Numbers of the blocks that are neither delivered nor unreadable.
     wanted: BTreeSet<u64>,
-    /// Of blocks, the sectors that others have read (or written, where that counts) while they were wanted.
+    /// By block: the sectors that clients have read (or written, if the scan writes) while the block was wanted.
     parts: BTreeMap<u64, BTreeSet<u64>>,
     found: Found,
 }
@@ -148,7 +148,7 @@ impl Checked {
         let wanted = self.scan.wanted();
         let (block, blocks) = (wanted.block(), wanted.blocks());
         let first = extent.start.get().div_ceil(block);
-        // The last one may be short.
+        // The last block may be short.
         let end = wanted.block_at(Lba::new((blocks - 1) * block)).end();
         let last = match extent.end() >= end {
             true => blocks,
@@ -157,7 +157,7 @@ impl Checked {
         first..last.max(first)
     }
 
-    /// What the scan counts and what has been counted beside it are the same.
+    /// Compares the scan's count with the separate account.
     fn same(&self) {
         let unreadable = self.scan.unreadable().count() as u64;
         let (left, wanted) = (self.scan.unread(), self.wanted.len() as u64);
@@ -198,7 +198,7 @@ impl BackgroundLayer for Checked {
         if numbers.is_empty() || !numbers.is_subset(&self.wanted) {
             self.wrong(|| format!("{arrival:?} is for {numbers:?}, which are not all wanted"));
         }
-        // What is not wanted is not written.
+        // A scan never writes unwanted blocks.
         let all: BTreeSet<u64> = self.whole(arrival.extent).collect();
         if self.scan.writes() && (arrival.op.is_read() || *join == Join::With || all != numbers) {
             self.wrong(|| format!("{arrival:?} writes {all:?} for {numbers:?}, {join:?}"));
@@ -215,7 +215,7 @@ impl BackgroundLayer for Checked {
         let asked: BTreeSet<u64> = self.in_flight();
         if counts {
             for block in self.whole(done.request.extent) {
-                // What is under way is delivered by that.
+                // A block under way is delivered by the scan's own request.
                 if !asked.contains(&block) {
                     self.wanted.remove(&block);
                 }
@@ -245,7 +245,8 @@ impl BackgroundLayer for Checked {
 }
 
 impl Checked {
-    /// Somebody has read a part of a block: the scan may know that all of it has been read so, and must not think so before.
+    /// Notes that a client has read a part of a block. The scan may count the block as read once all of its sectors have been read, and not
+    /// before.
     fn seen_in_part(&mut self, extent: Extent, asked: &BTreeSet<u64>) {
         let block = self.scan.options().block.get();
         for number in [

@@ -1,4 +1,4 @@
-//! What is read ahead before another command is served, in any case.
+//! Least read-ahead before another command is served.
 
 use super::super::desk::Desk;
 use super::super::error::ExtractError;
@@ -6,8 +6,8 @@ use super::super::told::Told;
 use super::{Ahead, MOST, VOTES, anywhere, early};
 
 impl Ahead {
-    /// Whether a sector so far behind is held although the drive was sent away, `after` nanoseconds after a read, or
-    /// after a `second` one on the track.
+    /// Sends the drive away `after` nanoseconds after a read, or after a `second` read on the track. Returns true if the sector `count`
+    /// behind the read is then held.
     fn interrupted(
         desk: &mut Desk<'_, '_, '_>,
         into: u64,
@@ -30,7 +30,7 @@ impl Ahead {
         desk.is_held(lba + count).map(Some)
     }
 
-    /// About how many sectors are held in the end.
+    /// Approximate number of sectors that are held behind the interrupted read.
     fn passed(
         desk: &mut Desk<'_, '_, '_>,
         (into, most): (u64, u64),
@@ -41,7 +41,7 @@ impl Ahead {
         })
     }
 
-    /// Returns true if it is always exactly so many.
+    /// Returns true if the number is always exactly `count`.
     fn is_exact(
         desk: &mut Desk<'_, '_, '_>,
         into: u64,
@@ -82,7 +82,7 @@ impl Ahead {
         }
         self.passing = Some(held[0]);
         let grown = held[1].saturating_sub(held[0]) as f64;
-        // What must be read is the same number each time.
+        // The mandatory read-ahead is the same number each time.
         let is_exact =
             grown < 0.5 * more / slot && Ahead::is_exact(desk, into, held[0], (0.0, false))?;
         if is_exact {
@@ -98,7 +98,7 @@ impl Ahead {
         Ok(())
     }
 
-    /// So many sectors are read behind a read before the arm leaves for one that waits.
+    /// Notes that `read_on` sectors are read behind a read before the arm leaves for a waiting command.
     pub(in super::super) fn note_least(&mut self, read_on: u64, told: &mut Told) {
         let key = "cache.read_ahead_min";
         match self.least {
@@ -135,7 +135,7 @@ impl Ahead {
             return Ok(());
         }
         let found = Ahead::passed(desk, (into, most), (0.0, true))?;
-        // What passes during a second read, which asks for one sector more.
+        // Reference: sectors that pass in the time of a second read, when no second read is sent.
         let gap = desk.hit.middle;
         let passed = Ahead::passed(desk, (into, most), (gap, false))?;
         match found.zip(passed) {

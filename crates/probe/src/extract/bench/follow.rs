@@ -1,4 +1,4 @@
-//! Finds the phase of the platters, and follows it.
+//! Finding and tracking the phase of the platters.
 
 use super::super::error::ExtractError;
 use super::super::known::{MANY, Mark, Spindle};
@@ -7,34 +7,34 @@ use super::super::turns::{mean, near, part};
 use super::{Bench, RELOCK};
 use headtime_units::{Nanos, Time};
 
-/// A residual up to this part of a turn is steady enough for the longer of these.
+/// Residual, in turns, that lets the intervals between checks grow. Answers whose deviation is smaller count as exact.
 const CALM: f64 = 1e-5;
-/// The same where each look is one read, on tracks of thousands of sectors.
+/// Largest deviation of answers, in turns, that counts as exact on drives with a large buffer and thousands of sectors per track.
 const STILL: f64 = 2e-6;
-/// A place that is off by so many deviations of an answer may be so by chance.
+/// Number of standard deviations by which a place may be off by chance.
 const CHANCE: f64 = 5.0;
-/// Residuals beyond this part of a turn are no drift.
+/// Residual, in turns, beyond drift.
 const ASTRAY: f64 = 0.02;
-/// A drive of which fewer known places than this came late is quiet.
+/// Share of late answers of known places below which a drive is quiet.
 const QUIET: f64 = 0.005;
-/// Residuals below this are what a turn is measured to.
+/// Largest residual, in turns, of a place that is on time.
 const STEADY: f64 = 5e-4;
-/// Places that are looked at until two agree.
+/// Most places to read until two agree.
 const MOST_PLACES: usize = 64;
-/// So many places that are in the buffer are followed by another one anywhere.
+/// Number of hits after which the sequence of places restarts at random.
 const MOST_HITS: usize = 8;
-/// Rounds of a few known places until the phase is found.
+/// Most rounds of a few known places to find the phase.
 const LOCKS: usize = 8;
-/// So many known places in a row that are off by the same say where the platters are, however far that is.
+/// Number of consecutive places with equal residuals that establish the phase, however large the residual is.
 const IN_A_ROW: usize = 8;
 
 impl Bench<'_> {
-    /// The turn as it is now, in nanoseconds.
+    /// Current rotation time in nanoseconds.
     pub fn turn(&self) -> f64 {
         self.phase.map_or(0.0, |phase| phase.turn)
     }
 
-    /// Finds the phase of a drive whose rotation is known.
+    /// Finds the phase of a drive with known rotation.
     pub fn lock(&mut self, spindle: &Spindle) -> Result<(), ExtractError> {
         self.places.clone_from(&spindle.places);
         self.hit_below = spindle.hit_below;
@@ -45,15 +45,15 @@ impl Bench<'_> {
             true => spindle.varies,
             false => 0.0,
         };
-        // Where to look twice is dear a look is one read; on tracks of their own many are weighed together.
+        // Where a second sample is expensive, a sample is a single read. There, many samples on separate tracks are combined.
         self.weighs = self.vary > 0.0 && !self.holds_many;
-        // Where answers vary some come late, too.
+        // Where answers vary, late answers occur, too.
         self.quiet = spindle.astray < QUIET && self.vary == 0.0;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
-        // Nothing is known of the time that passed: the phase on which most places agree.
+        // The time since the last phase is unknown. The phase is the one with which most places agree.
         for round in 0..LOCKS {
             if round > 0 {
-                // A large buffer may hold all those that were looked at not long ago.
+                // A large buffer may hold all recent places.
                 self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
             }
             let mut seen: Vec<(Time, f64)> = Vec::new();
@@ -96,12 +96,12 @@ impl Bench<'_> {
     }
 
     fn take_place(&mut self) -> Mark {
-        // Far from each other, so that none is where the arm or the buffer has just been.
+        // Consecutive places are far from each other, and from the recent arm position and buffer contents.
         self.next_place = (self.next_place + self.places.len() / 3 + 1) % self.places.len();
         self.places[self.next_place]
     }
 
-    /// The angle that passed at a time, in turns.
+    /// Angle of the platters at a time, in turns.
     pub fn angle_at(&self, time: Time) -> f64 {
         let phase = self.phase.expect("locked");
         let since = if time >= phase.at {
@@ -112,9 +112,9 @@ impl Bench<'_> {
         part(phase.angle + since / phase.turn)
     }
 
-    /// Reads places whose angles are known, and takes the phase and the period from them: one is
-    /// enough if it comes when it should, else two must agree. After long commands a period that is off by some millionths
-    /// has taken the phase farther than that: then many in a row must agree.
+    /// Reads places with known angles and corrects the phase and the period. A single place is enough if it comes on time; otherwise two
+    /// must agree. After long commands, a period error of some millionths makes the phase drift beyond these limits. Then many consecutive
+    /// places must agree.
     fn relock(&mut self) -> Result<(), ExtractError> {
         let mut seen: Vec<f64> = Vec::new();
         let (mut in_a_row, mut hits) = (0, 0);
@@ -126,7 +126,7 @@ impl Bench<'_> {
                 self.elsewhere(place.lba)?;
                 hits += 1;
                 if self.vary > 0.0 && hits % MOST_HITS == 0 {
-                    // All those that come next may be in the buffer: few reads were needed since a step began at the same place.
+                    // The buffer may hold all following places, since the step started at the same place and made few reads.
                     self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
                 }
                 continue;
@@ -150,7 +150,7 @@ impl Bench<'_> {
             if self.vary > 0.0 {
                 phase.follow(answer.at, off, self.vary);
             } else {
-                // Most of what the phase is off is so; half of it may be the period's.
+                // Most of the residual is a phase error; half of it may be a period error.
                 if turns > 4.0 {
                     phase.turn *= turns / (turns + 0.5 * off);
                 }
@@ -172,7 +172,7 @@ impl Bench<'_> {
         Err(ExtractError::PhaseLost)
     }
 
-    /// Takes the phase anew if that is long ago. Returns true if it did.
+    /// Measures the phase again if the last measurement is too old. Returns true in that case.
     pub fn keep_phase(&mut self) -> Result<bool, ExtractError> {
         let phase = self.phase.expect("locked");
         let is_due = self.probe.now().saturating_since(phase.at) > self.relock_after;
@@ -191,7 +191,7 @@ mod tests {
     use crate::random::Random;
     use headtime_disk::profile::by_name;
 
-    /// As after hours of reading in between, when the walk over the places begins where it did a few seconds before.
+    /// Situation after hours of other reads: the sequence of places starts where it started a few seconds ago.
     #[test]
     fn a_phase_is_found_though_the_buffer_holds_the_places_that_are_looked_at_first() {
         let drive = by_name("nearline-20tb").expect("shipped");
@@ -209,7 +209,7 @@ mod tests {
         bench.lock(&spindle).expect("others are not held");
     }
 
-    /// A period that is off by 70 millionths, and commands of seconds after each of which the phase is looked at.
+    /// The period is off by 70 millionths, and the phase is checked only after commands of seconds.
     #[test]
     fn a_phase_that_has_run_away_is_found_where_many_places_agree() {
         let drive = by_name("atlas10k").expect("shipped");

@@ -13,7 +13,7 @@ use headtime_units::{Extent, Lba, Nanos};
 use judged::{Outcome, compare, count, shipped_names, table};
 use proptest::prelude::*;
 
-/// What is known of a drive when its electronics are asked for: here the truth.
+/// Knowledge about a drive before its electronics are learned: here the truth.
 struct Given {
     layout: Layout,
     mechanics: Mechanics,
@@ -68,7 +68,7 @@ impl Given {
     }
 }
 
-/// What is learned of a drive whose layout is known.
+/// Learns the electronics of a drive with known layout.
 fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
     let mut probe = Modelled::new(truth, seed);
     let given = Given::of(truth, &probe);
@@ -77,7 +77,7 @@ fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
     let mut number = 0;
     loop {
         number += 1;
-        // What is written outside fails.
+        // Writes outside the scratch range fail.
         let mut guarded = Guarded::new(&mut probe, given.scratch);
         let mut bench = Bench::new(&mut guarded, seed ^ (number << 32));
         bench.lock(&given.spindle).unwrap();
@@ -90,7 +90,7 @@ fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
     (electronics, probe, spent)
 }
 
-/// What the times of reads of whole tracks tell.
+/// Result of the test for zero-latency reads.
 fn zero_latency(truth: &Profile) -> Option<bool> {
     let mut probe = Modelled::new(truth, 5);
     let given = Given::of(truth, &probe);
@@ -181,7 +181,7 @@ fn the_order_is_told_for_two_to_thirty_two_commands() {
         for (at, order) in orders.iter().enumerate() {
             let of = |taken: u32| f64::from(taken) / f64::from(order.choices);
             assert!(of(order.soonest.unwrap()) > 0.9, "{name}: {order:?}");
-            // Of more commands the first, and the nearest, are more rarely the soonest.
+            // With more commands the first and the nearest are less often the soonest.
             let [first, nearest] = [(0.8, 0.9), (0.6, 0.85), (0.4, 0.8), (0.25, 0.7), (0.2, 0.6)]
                 .map(<[f64; 2]>::from)[at];
             assert!(of(order.first) < first, "{name}: {order:?}");
@@ -221,7 +221,7 @@ fn the_order_is_told_for_as_many_commands_as_a_drive_takes() {
     }
 }
 
-/// What a drive of two commands does with them shows in which goes first when it ends another.
+/// The policy of a drive with two commands shows in the order of two commands behind a third.
 #[test]
 fn a_drive_that_takes_two_commands_is_told_by_which_goes_first() {
     let two = |spec: &mut Spec| spec.queue.depth = 2;
@@ -232,7 +232,7 @@ fn a_drive_that_takes_two_commands_is_told_by_which_goes_first() {
     assert_eq!(learned.queueing.by_position, Some(true));
     assert!(learned.told.knows("queue.policy") && !learned.told.knows("queue.margin"));
     let (learned, _, _) = learn(&fifo, 11);
-    // Whether there was a choice is not known.
+    // The drive may have had no choice.
     assert_eq!(learned.queueing.orders, None);
     assert_eq!(learned.queueing.order_line(), None);
     assert!(!learned.told.knows("queue.policy"));
@@ -275,7 +275,7 @@ fn a_drive_in_which_no_command_is_too_old_is_said_to_have_no_cap() {
 #[test]
 fn the_write_cache_of_shipped_drives_is_found() {
     for name in ["wd5000aaks", "exos-x18", "atlas10k", "hp-c2247a"] {
-        // Late reads leave an age open.
+        // Late reads would leave the age unknown.
         let truth = by_name(name).unwrap().with(|spec| {
             (spec.noise.retried_reads, spec.noise.long_waits) = (0.0, 0.0);
         });
@@ -397,7 +397,7 @@ fn a_drive_that_reads_nothing_ahead_is_said_to_and_has_segments_all_the_same() {
     }
 }
 
-/// A drive without a buffer that keeps anything, as the format's default is.
+/// A drive with the format's default cache, which stores nothing.
 #[test]
 fn a_drive_without_a_buffer_is_said_to_have_none() {
     let bare = |spec: &mut Spec| spec.cache = CacheSpec::default();
@@ -409,7 +409,7 @@ fn a_drive_without_a_buffer_is_said_to_have_none() {
     }
 }
 
-/// A drive that fails after so many commands.
+/// A drive that fails after a number of commands.
 struct Failing {
     drive: Modelled,
     left: u32,
@@ -475,14 +475,14 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
         }
         assert_eq!(failed, left < none, "{name}: {left}");
         if !failed && name == one {
-            // What is switched off is learned all the same.
+            // Read-ahead is learned although its switch is off.
             assert_eq!(electronics.ahead.kind, Some(ReadAhead::SegmentFull));
             assert_eq!(electronics.segments.count, Some(6));
         }
     }
 }
 
-/// A drive whose reading ahead is off, and that does not turn it on.
+/// A drive with read-ahead off that refuses to turn it on.
 struct Stubborn(Modelled);
 
 impl crate::Layer for Stubborn {
@@ -531,7 +531,7 @@ fn a_drive_that_refuses_to_read_ahead_is_learned_as_it_is() {
 
 #[test]
 fn the_write_cache_is_read_from_a_drive_that_may_not_be_written() {
-    // The cache of an old drive that is on may answer writes in sequence only.
+    // The cache of an old drive may buffer sequential writes only, even when on.
     for (name, cached, known) in [
         ("wd5000aaks", Some(true), true),
         ("wd5000aaks", Some(false), false),

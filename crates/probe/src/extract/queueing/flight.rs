@@ -1,4 +1,4 @@
-//! Several commands at once.
+//! Several commands in the drive at once.
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
@@ -6,14 +6,14 @@ use crate::{Answer, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Time};
 
-/// Commands that are in the drive. None is left there, however asking ends.
+/// Commands in the drive. The drop awaits all answers.
 pub(super) struct Flight<'b, 'a> {
     pub bench: &'b mut Bench<'a>,
     inside: usize,
 }
 
 impl<'b, 'a> Flight<'b, 'a> {
-    /// With none in the drive.
+    /// Starts without a command in the drive.
     pub fn new(bench: &'b mut Bench<'a>) -> Flight<'b, 'a> {
         Flight { bench, inside: 0 }
     }
@@ -52,7 +52,7 @@ impl Drop for Flight<'_, '_> {
     fn drop(&mut self) {
         while self.inside > 0 {
             self.inside -= 1;
-            // What cannot be waited for is not waited for again.
+            // If waiting for an answer fails, the command is given up.
             let _ = self.bench.probe.answer();
         }
     }

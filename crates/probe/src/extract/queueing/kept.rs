@@ -1,4 +1,4 @@
-//! Until when a command is kept waiting by others.
+//! Longest time for which a drive delays a command in favour of others.
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
@@ -7,32 +7,32 @@ use super::flight::Flight;
 use super::{CROWD, Queueing};
 use headtime_units::Nanos;
 
-/// No command is waited for longer.
+/// Longest time that the probe waits for a command.
 const PATIENCE: Nanos = Nanos::from_millis(6_500);
-/// Trials of how long a command is kept waiting.
+/// Trials per question.
 const TRIALS: usize = 5;
-/// What is served sooner may come by its position.
+/// Waiting time, in nanoseconds, below which a command may have been served because of its position.
 const EARLY: f64 = 800e6;
-/// What is served sooner may come when a track ends.
+/// Waiting time, in nanoseconds, below which a command may have been served because a track ended.
 const SOON: f64 = 30e6;
-/// Sectors of the reads of a stream.
+/// Sectors of each read of a stream.
 const STREAM: u64 = 64;
 
-/// The time until another command was served although it waited.
+/// Waiting time of a command that was delayed in favour of others, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
-    /// It was not yet too long, and it was.
+    /// Bounds of the waiting time: at `low` the command was not next yet, and at `high` it was.
     low: f64,
     high: f64,
-    /// Others that were served meanwhile.
+    /// Number of other commands that were served before.
     others: u32,
-    /// From one of them to the next, at least and at most.
+    /// Shortest and longest time between two of these others.
     gaps: [f64; 2],
 }
 
 impl Queueing {
-    /// How long a command far away is kept waiting, while `near` sends another one for each that is answered. `None` if it
-    /// is for longer than anybody waits.
+    /// Measures the waiting time of a command far away, while `near` supplies a new command for each answer. `None` if the wait exceeds the
+    /// patience of the probe.
     fn kept(
         bench: &mut Bench<'_>,
         (depth, ahead, far): (u16, usize, u64),
@@ -64,7 +64,7 @@ impl Queueing {
                     gaps,
                 }));
             }
-            // Answers may have come, several of them, before the host sent this one.
+            // Several answers may have come before the host sent this command.
             (before, latest) = (latest, latest.max(answer.at));
             served += 1;
             if served > 1 {
@@ -97,7 +97,7 @@ impl Queueing {
                 (first + bench.random.up_to(window), 1)
             })?;
             let Some(kept) = kept else {
-                // It came by its position before, if it did.
+                // In earlier trials the command was served for its position.
                 told.know(key, 0.8);
                 return Ok(());
             };
@@ -137,7 +137,7 @@ impl Queueing {
             };
             seen.push(kept);
         }
-        // What a stream sets out for anew begins a new span, so that one may be longer.
+        // A stream that restarts begins a new span, so single trials may last longer.
         seen.sort_by(|one, other| f64::total_cmp(&one.high, &other.high));
         let agreed = seen.windows(3).find_map(common);
         let limit = self.age_cap.unwrap_or(f64::INFINITY) - 50e6;
@@ -146,7 +146,7 @@ impl Queueing {
                 self.stream_cap = Some(0.0);
                 told.know(key, 0.8);
             }
-            // Answers wait for each other there, and not for the arm.
+            // Answers wait for each other there, not for the arm.
             Some(_) if seen.iter().all(|kept| kept.gaps[1] < 1.05 * kept.gaps[0]) => {
                 told.doubt(key, "the way to the host is slower than the medium");
             }
@@ -173,10 +173,10 @@ impl Queueing {
     }
 }
 
-/// The age at which a command is served next, if trials agree on it.
+/// Age at which a command is served next, if the trials agree.
 fn age_cap(seen: &mut [Kept]) -> Option<f64> {
     seen.sort_by(|one, other| f64::total_cmp(&other.high, &one.high));
-    // It may come by its position early, by chance at about the same time more than once, but never late.
+    // A command may be served early for its position, even repeatedly at a similar time by chance, but never late.
     let needed = if seen.first()?.high < EARLY {
         TRIALS
     } else {
@@ -185,7 +185,7 @@ fn age_cap(seen: &mut [Kept]) -> Option<f64> {
     common(seen.get(..needed)?)
 }
 
-/// The time that all agree on, if they do.
+/// Time on which all trials agree.
 fn common(seen: &[Kept]) -> Option<f64> {
     let low = seen.iter().map(|kept| kept.low).fold(0.0, f64::max);
     let high = seen
@@ -231,9 +231,9 @@ mod tests {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[2_000.0]), None);
         assert_eq!(of(&[2_000.0, 2_000.0]), Some(2_000.0));
-        // By its position once, before.
+        // Served once for its position, before the cap.
         assert_eq!(of(&[300.0, 2_000.0, 2_000.0]), Some(2_000.0));
-        // Chance.
+        // Agreement by chance.
         assert_eq!(of(&[228.0, 228.0, 228.0]), None);
         assert_eq!(of(&[228.0, 228.0, 228.0, 120.0]), None);
         assert_eq!(of(&[228.0; 5]), Some(228.0));

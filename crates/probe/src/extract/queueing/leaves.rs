@@ -1,20 +1,21 @@
-//! When the arm leaves a read for a command that waits.
+//! Time at which the arm leaves a read for a waiting command.
 
 use serde::{Deserialize, Serialize};
 
-/// When the arm leaves a read for a command that waits.
+/// Time at which the arm leaves a read for a waiting command.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaves {
-    /// So many nanoseconds after the last sector has passed, when the data are sent; `None` if it is for no answer.
+    /// Nanoseconds from the end of the last sector until the data are sent and the arm may leave. `None` if the arm does not wait for the
+    /// answer.
     pub after: Option<f64>,
-    /// Behind so many more sectors at least.
+    /// Least number of sectors behind the read that the head also reads.
     pub read_on: u64,
 }
 
 impl Leaves {
-    /// How long the head stays behind a sector, where one passes every `slot` nanoseconds.
+    /// Time that the head stays behind a sector, in nanoseconds, with a sector every `slot` nanoseconds.
     pub(in super::super) fn hold(self, slot: f64) -> f64 {
-        // The sector that is passing is read to its end.
+        // The current sector is read to its end.
         match (self.after, self.read_on) {
             (None, read_on) => read_on.max(1) as f64 * slot,
             (Some(after), 0) => after + slot / 2.0,
@@ -22,14 +23,14 @@ impl Leaves {
         }
     }
 
-    /// Sectors that are read behind a read before the arm may leave, if that shows.
+    /// Sectors that are read behind a read before the arm may leave, if measurable.
     pub fn read_on(self) -> Option<u64> {
         (self.after.is_none() || self.read_on > 0).then_some(self.read_on)
     }
 
-    /// Of sectors that are held behind a read in two zones, each with the time of a sector.
+    /// Explains the numbers of sectors that are held behind a read in two zones. Each number comes with the time of a sector.
     ///
-    /// `None` if neither a number of them nor a time explains both.
+    /// `None` if neither a fixed number of sectors nor a fixed time explains both.
     pub(super) fn of(held: [(u64, f64); 2]) -> Option<Leaves> {
         let [(few, long), (many, short)] = match held[0].1 > held[1].1 {
             true => held,
@@ -41,7 +42,7 @@ impl Leaves {
                 read_on: 0,
             });
         }
-        // The sector that was passing is not held. How many are may be off by one.
+        // The sector under the head is not held, and the numbers may be off by one.
         let (few, many) = (few as f64, many as f64);
         let from = f64::max(few * long, many * short);
         let to = f64::min((few + 1.0) * long, (many + 1.0) * short);

@@ -1,4 +1,4 @@
-//! Which of several commands a drive takes first, by how many it has.
+//! Order in which a drive serves several commands, by the number of commands.
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
@@ -10,41 +10,43 @@ use super::flight::Flight;
 use headtime_units::{Lba, Track};
 use serde::{Deserialize, Serialize};
 
-/// Reads that are sent together, at most.
+/// Most reads that are sent together.
 const MOST: u16 = 32;
-/// Reads in all. As a batch of them is worked off the drive chooses from ever fewer.
+/// Total number of reads. While a batch is served, the drive chooses from fewer and fewer reads.
 const READS: u16 = 960;
-/// Pairs of reads that are sent to a drive that takes no more.
+/// Pairs of reads for a drive with a depth of two.
 const PAIRS: u16 = 240;
-/// A drive that serves commands in their order does in so many of as many batches as these; one may hold a hit.
+/// Share of batches, as a fraction, that must be served in order for the drive to count as in order. A batch may contain a hit.
 const IN_ORDER: (u32, u32) = (9, 10);
-/// Steps of what is fitted, and the largest margin.
+/// Step of the fit, in nanoseconds.
 const STEP: f64 = 10e3;
-/// An arm that leaves so much later than it could may read on first; where sectors take so long, that differs by place.
+/// Delay of the arm, in nanoseconds, beyond which the drive may read on before the arm leaves. With sectors slower than `SLOW` this delay
+/// varies by place.
 const LINGERS: f64 = 350e3;
 const SLOW: f64 = 10e3;
 const MOST_MARGIN: f64 = 3e6;
 
-/// How a drive orders so many commands: how many of its choices took which.
+/// Choices of a drive among a number of commands, counted by policy.
 ///
-/// One command may be all of the first, the nearest and the soonest.
+/// One command may be the first, the nearest and the soonest at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderOf {
-    /// Commands that the drive had to choose from, at least and at most.
+    /// Smallest and largest number of commands to choose from.
     pub commands: [u16; 2],
     pub choices: u32,
-    /// It took the one that was sent first, as FIFO does.
+    /// Choices of the oldest command, as FIFO makes them.
     pub first: u32,
-    /// It took the one with the shortest way, as SSTF does; `None` if all were the first, or the arm's way varies.
+    /// Choices of the command with the shortest arm movement, as SSTF makes them. `None` if the drive always took the first, or if its arm
+    /// movement varies.
     pub nearest: Option<u32>,
-    /// It took the one that is soonest under the head, as SPTF does; `None` likewise.
+    /// Choices of the command that is soonest under the head, as SPTF makes them. `None` as for `nearest`.
     pub soonest: Option<u32>,
 }
 
 /// A choice that the drive made.
 struct Choice {
     head: Head,
-    /// Where the commands are that it had, and the part of a turn at which each begins.
+    /// Tracks of the commands to choose from, and the angles at which their sectors start.
     had: Vec<(Track, f64)>,
     taken: usize,
 }
@@ -58,23 +60,23 @@ impl Choice {
         }
     }
 
-    /// When the head can read a command that takes `way` to get to, after waiting for it.
+    /// Time until the head can read a command at angle `at` whose arm movement takes `way`, rotation included.
     fn reach(&self, way: f64, at: f64, turn: f64) -> f64 {
         way + part(at - self.head.angle - way / turn) * turn
     }
 }
 
-/// Where the head is when the drive chooses.
+/// Position of the head when the drive chooses.
 #[derive(Clone, Copy)]
 struct Head {
     track: Track,
-    /// The part of a turn that has passed, about.
+    /// Approximate angle, in turns.
     angle: f64,
-    /// By how much later the arm leaves than the way alone says, in nanoseconds.
+    /// Delay of the arm's departure beyond the movement itself, in nanoseconds.
     later: f64,
 }
 
-/// A sector's track, and the part of a turn at which it begins.
+/// Track of a sector, and the angle at which the sector starts.
 fn place(ground: &Ground<'_>, lba: u64) -> (Track, f64) {
     let place = ground.layout.locate(Lba::new(lba));
     let angle = place.angle.turns();
@@ -90,7 +92,7 @@ impl Queueing {
         told: &mut Told,
     ) -> Result<(), ExtractError> {
         self.depth = Some(depth);
-        // What the host may send, not what the drive would take.
+        // The depth is the number of commands that the host may send. The drive itself may take more.
         told.know("queue.depth", 0.6);
         let choices = match depth {
             0 | 1 => Vec::new(),
@@ -124,8 +126,8 @@ impl Queueing {
         Ok(())
     }
 
-    /// Sends batches of so many reads. Finds whether the drive takes others than the first, and returns its choices but
-    /// for the first of a batch: what it has received by then differs.
+    /// Sends batches of reads, and finds out if the drive reorders them. Returns all choices except the first of each batch, because the
+    /// number of commands that have arrived by then varies.
     fn batches(
         &mut self,
         bench: &mut Bench<'_>,
@@ -148,8 +150,8 @@ impl Queueing {
         Ok(choices)
     }
 
-    /// Sends pairs of reads as soon as another one is answered, so that the arm is at a known place: which goes first is the
-    /// only choice that a drive of two commands has. Finds whether it has it: to a drive at rest, one of two goes at once.
+    /// Sends pairs of reads right after an answer, when the arm is at a known place. The order of a pair is the only choice of a drive with
+    /// two commands. Finds out if the drive makes this choice: an idle drive serves the first at once.
     fn pairs_behind(
         &mut self,
         bench: &mut Bench<'_>,
@@ -185,7 +187,7 @@ impl Queueing {
         Ok(choices)
     }
 
-    /// Which commands the drive takes, by how many it has, in a line. `None` if it never had a choice.
+    /// A line about the order of service, by the number of commands. `None` if the drive never had a choice.
     pub fn order_line(&self) -> Option<String> {
         let orders = &self.orders_of;
         if orders.is_empty() {
@@ -213,7 +215,7 @@ impl Queueing {
         })
     }
 
-    /// The part of all choices for which `taken` counts those of some commands.
+    /// Share of all choices that `taken` counts.
     fn share(&self, taken: impl Fn(&OrderOf) -> Option<u32>) -> f64 {
         let taken: u32 = self.orders_of.iter().filter_map(taken).sum();
         let all: u32 = self.orders_of.iter().map(|order| order.choices).sum();
@@ -244,7 +246,7 @@ impl Queueing {
         let why = match self.margin {
             _ if self.by_position != Some(true) => "its choices follow no positions",
             None => "margins far apart agree with its choices alike",
-            // How long it processes commands before it chooses is in these, too.
+            // With two commands, the margin also contains the processing time before the choice.
             Some(_) if self.depth == Some(2) => {
                 "of two commands a drive chooses only as it ends another"
             }
@@ -261,7 +263,7 @@ impl Queueing {
         told.doubt("queue.margin", why);
     }
 
-    /// Finds which margin agrees with choices best, and counts those that are as expected.
+    /// Finds the margin that agrees best with the choices, and counts the choices that agree.
     fn fit(&mut self, choices: &[Choice], ground: &Ground<'_>) {
         let turn = ground.turn;
         let ways: Vec<Vec<f64>> = choices
@@ -296,7 +298,7 @@ impl Queueing {
     }
 }
 
-/// Counts choices by how many commands there were: 2, 3 and 4, 5 to 8, and so on.
+/// Counts choices by the number of commands: 2, 3 to 4, 5 to 8, and so on.
 fn tallied(choices: &[Choice]) -> Vec<OrderOf> {
     let most = choices.iter().map(|choice| choice.had.len()).max();
     let most = most.unwrap_or(0);
@@ -321,10 +323,10 @@ fn tallied(choices: &[Choice]) -> Vec<OrderOf> {
     orders
 }
 
-/// Sends reads of random places at once, and notes what the drive chooses from the second choice on, as long as there are
-/// two. Returns whether all were answered in their order.
+/// Sends reads of random places at once, and records the drive's choices, from the second choice until a single read is left. Returns true
+/// if all reads were served in order.
 ///
-/// `later` says of a track of so many sectors by how much later than the way says the arm leaves it for a command that waits.
+/// `later` maps a track length to the delay of the arm's departure from such a track for a waiting command, beyond the movement itself.
 fn batch(
     bench: &mut Bench<'_>,
     ground: &Ground<'_>,
@@ -363,7 +365,7 @@ fn batch(
     Ok(in_order)
 }
 
-/// The place of the least.
+/// Index of the smallest time.
 fn least(times: impl Iterator<Item = f64>) -> Option<usize> {
     let least = times
         .enumerate()
@@ -371,7 +373,7 @@ fn least(times: impl Iterator<Item = f64>) -> Option<usize> {
     least.map(|(place, _)| place)
 }
 
-/// Where a count is largest between two times, and over what width it is nearly so.
+/// Middle of the times with the largest count, and the width of the range with at least 97 % of this count.
 fn best(low: f64, high: f64, each: f64, count: impl Fn(f64) -> usize) -> (f64, f64) {
     let steps = libm::round((high - low) / each) as usize;
     let counts: Vec<usize> = (0..=steps)

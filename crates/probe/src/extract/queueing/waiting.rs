@@ -1,8 +1,8 @@
-//! What a drive does for a command that waits while it reads another.
+//! Behaviour of a drive towards a command that waits while the drive serves a read.
 //!
-//! The arm leaves for it when the last sector has passed, when so many sectors behind it have passed, or when the data
-//! are sent and that is told. What is behind the sector and held in the end says how long the head has stayed: so
-//! many sectors wherever they are long and short, or so many microseconds.
+//! The arm may leave for the waiting command when the last sector has passed. It may also leave a number of sectors later, or when the data
+//! are sent and the answer is given. The sectors that the buffer holds behind the read show how long the head has stayed. A fixed number of
+//! sectors in zones of different track lengths means a sector count; a fixed time means a delay.
 
 use super::super::bench::Bench;
 use super::super::desk::Desk;
@@ -16,22 +16,22 @@ use super::leaves::Leaves;
 use super::{Buffered, Queueing};
 use headtime_units::{Extent, Lba, Nanos};
 
-/// Pairs of reads that tell when the arm is there, anywhere and at the end of the disk.
+/// Pairs of reads that measure the arrival of the arm, from random places and from the end of the disk.
 const SOONER: u32 = 300;
 const LAST: u32 = 60;
-/// Tracks in a zone in which reading on is looked at.
+/// Fewest tracks of a zone for the measurement of read-ahead.
 const TRACKS: u64 = 64;
-/// Waits of an arm for the next command, in turns: more and less than half of one.
+/// Times that an arm would wait for the next command, in turns: more than half a turn, and less.
 const WAITS: [f64; 2] = [0.85, 0.3];
 const VOTES: u32 = 12;
-/// Other reads that drive the end of the disk out of the buffer, at most.
+/// Most reads that are made to evict the end of the disk from the buffer.
 const MOST_EVICTIONS: u64 = 64;
-/// A time that noise makes of nothing in the mean, and one that it does not, in nanoseconds.
+/// Mean time, in nanoseconds, that noise alone can produce, and mean time that it cannot.
 const NOTHING: f64 = 25e3;
 const SOMETHING: f64 = 80e3;
 
 impl Queueing {
-    /// Finds how long the head stays behind a read although another waits.
+    /// Finds the time for which the head stays behind a read although another command waits.
     pub(super) fn leaves(
         &mut self,
         bench: &mut Bench<'_>,
@@ -105,8 +105,8 @@ impl Queueing {
         Ok(())
     }
 
-    /// Where a number of sectors is read on behind each read, finds whether the arm would leave otherwise: behind the last
-    /// sector of the disk there are none.
+    /// Checks a count of sectors that are read on behind each read: the arm may also stay for another reason. Behind the last sector of the
+    /// disk there is nothing to read on.
     pub(super) fn last(
         &mut self,
         bench: &mut Bench<'_>,
@@ -204,7 +204,7 @@ impl Queueing {
     }
 }
 
-/// About how many sectors are held behind a read while which another waits.
+/// Approximate number of sectors that are held behind a read, if another command waits during the read.
 fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
     let into = 4.min(desk.per_track / 4).max(1);
     let most = desk.per_track - into - 2;
@@ -221,7 +221,8 @@ fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
     Ok(held.filter(|held| *held < most))
 }
 
-/// Returns true if a sector is held so far behind a read while which another waits; `None` if that came first.
+/// Returns true if the sector `count` behind a read is held, if another command waits during the read. `None` if the other command was
+/// served first.
 fn is_held_behind(
     desk: &mut Desk<'_, '_, '_>,
     (lba, far): (u64, u64),
@@ -241,8 +242,8 @@ fn is_held_behind(
     Ok((first == 0).then_some(held))
 }
 
-/// Returns true if the head stays for half a turn where the arm would wait longer for the command that waits, and not where the arm
-/// would wait less.
+/// Returns true if the head stays on the track as long as the next command permits. The test uses half a turn. The head must stay when the
+/// arm would otherwise wait longer than that, and must leave when the arm would wait less.
 fn is_just_in_time(desk: &mut Desk<'_, '_, '_>, ground: &Ground<'_>) -> Result<bool, ExtractError> {
     let target = Target::of(ground.layout);
     let mut stays = [None; 2];
@@ -267,8 +268,7 @@ fn is_just_in_time(desk: &mut Desk<'_, '_, '_>, ground: &Ground<'_>) -> Result<b
 }
 
 impl Queueing {
-    /// Finds how much sooner than its way, and what the arm stays behind, says it reads a command that was in the drive
-    /// when the one before was read.
+    /// Measures how much sooner the drive reads a command that waited during the previous read than arm movement and known delays predict.
     pub(super) fn come_sooner(
         &mut self,
         bench: &mut Bench<'_>,
@@ -282,10 +282,11 @@ impl Queueing {
     }
 }
 
-/// The same with first commands that `first` gives, looked for near `guess` nanoseconds later.
+/// Measures pairs of commands. The first command comes from `first`, and the search starts near `guess` nanoseconds after the predicted
+/// arrival.
 ///
-/// A sector that passes just late enough is caught as often as not. Where it is and where the first one ends says how
-/// long the way was; nothing of its processing is in it.
+/// A sector that passes at the right time is caught in half of the trials. The angles of both sectors give the duration of the movement,
+/// without any processing of the second command.
 fn pairs(
     bench: &mut Bench<'_>,
     ground: &Ground<'_>,
@@ -295,7 +296,7 @@ fn pairs(
 ) -> Result<Option<f64>, ExtractError> {
     let (layout, turn) = (ground.layout, ground.turn);
     let target = Target::of(layout);
-    // How much later than said sectors began to pass.
+    // Differences between the start of a sector and the predicted arrival.
     let mut seen: Vec<f64> = Vec::new();
     let mut at = guess;
     for round in 0..rounds {
@@ -307,7 +308,7 @@ fn pairs(
         let ends = begins + 1.0 / f64::from(run.sectors_per_track);
         let read_on = leaves.map_or(0, |leaves| leaves.read_on);
         if read_on > 1 && u64::from(run.len) <= read_on {
-            // It would read on over the end of the track.
+            // The drive would read on over the end of the track.
             continue;
         }
         let slot = turn / f64::from(run.sectors_per_track);
@@ -317,12 +318,12 @@ fn pairs(
             continue;
         };
         let begins = aim.answered - aim.lead / turn;
-        // Nearly a turn after the way is a little before it.
+        // A sector nearly a turn after the arrival counts as slightly early.
         let later = near(begins - ends - way / turn) * turn;
         if (later - at).abs() > turn / 8.0 {
             continue;
         }
-        // What the drive has to read on by itself must not keep the first one waiting.
+        // Read-ahead that the drive must finish should not delay the first command.
         bench.probe.pause(Nanos::from_nanos((0.5 * turn) as u64));
         let mut flight = Flight::new(bench);
         flight.send(0, first, 1)?;
@@ -345,7 +346,7 @@ fn pairs(
     if third * 6 < rounds as usize {
         return Ok(None);
     }
-    // Where half of them are caught (Robbins and Monro), with the way there left out.
+    // Time at which half of the sectors are caught (Robbins and Monro), without the approach at the start.
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let [middle, end] = [&seen[third..2 * third], &seen[2 * third..]].map(mean);
     let is_steady = (middle - end).abs() < 120e3;

@@ -1,4 +1,4 @@
-//! A scratch range that is written and read.
+//! Scratch range for writes and reads.
 
 use super::super::bench::Bench;
 use super::super::desk::HitTime;
@@ -8,24 +8,24 @@ use super::super::turns::median;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 
-/// Trials that decide.
+/// Trials per decision.
 pub(super) const VOTES: usize = 7;
-/// More writes are not sent until one waits.
+/// Most writes that are sent in the attempt to fill the cache.
 const MOST: u64 = 20_000;
-/// Writes that wait, which show how fast room is made.
+/// Number of delayed writes that measure how fast the cache drains.
 const WAITING: usize = 8;
 
-/// What is known of reads already.
+/// Results about reads so far.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Reads {
-    /// True if the drive says that its write cache is on. `None` if the drive does not say.
+    /// True if the drive reports that its write cache is on; `None` if the drive reports nothing.
     pub cached: Option<bool>,
     pub hit: HitTime,
     pub segment: Option<u64>,
     pub segments: Option<u64>,
 }
 
-/// A drive, and where it may be written.
+/// A drive and its writable range.
 pub(super) struct Pad<'b, 'a, 'g> {
     pub bench: &'b mut Bench<'a>,
     pub ground: &'g Ground<'g>,
@@ -33,14 +33,14 @@ pub(super) struct Pad<'b, 'a, 'g> {
     pub scratch: Extent,
     /// Sectors of a small write.
     pub unit: u64,
-    /// Where reads are far from the scratch range: so many sectors from here.
+    /// Range of sectors far from the scratch range, for reads.
     pub far: Extent,
-    /// From there to the scratch range, in nanoseconds.
+    /// Time of the arm movement from `far` to the scratch range, in nanoseconds.
     pub way: f64,
 }
 
 impl Pad<'_, '_, '_> {
-    /// So many places of `len` sectors, as far apart as there is room for, in no order.
+    /// Up to `count` places of `len` sectors in random order, spread over the whole range.
     pub fn places(&mut self, count: u64, len: u64) -> Vec<u64> {
         let stride = self.scratch.len.get() / count;
         let mut places: Vec<u64> = (0..count)
@@ -84,8 +84,7 @@ impl Pad<'_, '_, '_> {
         self.bench.probe.pause(Nanos::from_nanos(nanos as u64));
     }
 
-    /// The time of a read far away, in the middle of some: the arm was left there, a small write came, and so much time
-    /// passed.
+    /// Median time of a far read after this sequence: a read there, a small write, and a pause of `wait` nanoseconds.
     pub fn read_after(&mut self, wait: f64, times: usize) -> Result<f64, ExtractError> {
         let mut took = Vec::new();
         for _ in 0..times {
@@ -100,7 +99,7 @@ impl Pad<'_, '_, '_> {
         Ok(median(&mut took).unwrap_or(0.0))
     }
 
-    /// What such a read takes at most if the arm stayed, and at least if it went.
+    /// Time limit that separates far reads with the arm still there from far reads with the arm at the scratch range.
     pub fn stayed(&mut self) -> Result<f64, ExtractError> {
         self.flush()?;
         let mut took = Vec::new();
@@ -111,7 +110,7 @@ impl Pad<'_, '_, '_> {
         Ok(median(&mut took).unwrap_or(0.0) + 0.45 * self.way)
     }
 
-    /// How many writes of `len` the drive takes before one has to wait. `None` if none does.
+    /// Number of writes of `len` that the drive takes before a write has to wait. `None` if no write waits.
     pub fn fill(&mut self, len: u64) -> Result<Option<f64>, ExtractError> {
         self.flush()?;
         let most = MOST.min(self.scratch.len.get() / (3 * len));
@@ -136,7 +135,7 @@ impl Pad<'_, '_, '_> {
         }
         self.flush()?;
         let Some(full) = full else { return Ok(None) };
-        // Beyond half of the room data may have gone to the medium meanwhile, as fast as writes that wait show.
+        // Beyond half of the room, data may have gone to the medium meanwhile, at the rate of the delayed writes.
         let each = (waited.iter().sum::<f64>() / waited.len().max(1) as f64).max(1.0);
         let mut taken = full as f64;
         for _ in 0..8 {

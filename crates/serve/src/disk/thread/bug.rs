@@ -1,4 +1,4 @@
-//! The end of a disk's thread by a bug: whoever waits for it is told, and so is the administrator.
+//! The end of a disk's thread by a bug. Every waiting client gets an error, and a message tells the administrator.
 
 use super::Thread;
 use crate::request::{Completion, Failure, Kind};
@@ -12,10 +12,10 @@ impl Thread {
     ///
     /// # Errors
     ///
-    /// If the last flush or the log failed, or the thread panicked. Every request that it had has been
-    /// answered with an error then, and no more are taken.
+    /// If the last flush or the log failed, or the thread panicked. After a panic every unfinished request has been
+    /// answered with an error, and no more requests are taken.
     pub(super) fn run_to_the_end(&mut self) -> io::Result<()> {
-        // What a panic leaves half-done is only dropped after it.
+        // State that a panic leaves half-done is not used again, only dropped.
         let run = catch_unwind(AssertUnwindSafe(|| self.run()));
         run.unwrap_or_else(|panic| Err(self.end_by_a_bug(&*panic)))
     }
@@ -31,13 +31,13 @@ impl Thread {
         let next = next.map(|next| (next.cookie, next.to, next.data));
         let pending = live.pending.drain(..).flatten();
         let pending = pending.map(|pending| {
-            // Data that are not here are with the device, which may still use them.
+            // Data that are missing here are held by the device, which may still use them.
             let data = pending.data.unwrap_or_default();
             (pending.cookie, pending.to, data)
         });
         let mut answered = 0u64;
         for (cookie, to, data) in pending.chain(next) {
-            // If this is what panicked, the others are still to be answered.
+            // If the panic came from this client's code, the other clients still have to be answered.
             let told = catch_unwind(AssertUnwindSafe(|| {
                 to.complete(Completion {
                     cookie,
@@ -61,7 +61,7 @@ impl Thread {
     }
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn text(panic: &(dyn Any + Send)) -> &str {
     match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
         (Some(text), _) => text,

@@ -1,4 +1,4 @@
-//! What a disk refuses after something failed, until an administrator clears it.
+//! Requests that a disk refuses after a failure, until an administrator clears the failure.
 //!
 //! | what failed | writes and discards | flushes and forced writes |
 //! |---|---|---|
@@ -6,22 +6,22 @@
 //! | a flush or a forced write | refused from now on | fail, also those that had come before |
 //! | acknowledged data are lost ([`Cause::is_loss`]) | fail, also those that had come before | fail, also those that had come before |
 //!
-//! A kernel tells of a loss once and a drive not at all, so the disk has to remember. Nothing but
-//! [`Latch::clear`] ends it: neither the power's return nor a later success.
+//! A kernel reports a loss once and a drive not at all, so the disk has to remember the loss. Only [`Latch::clear`]
+//! ends the refusal. The return of the power or a later success does not.
 
 use crate::disk::cause::Cause;
 use crate::request::{Failure, Kind};
 
-/// Remembers what failed.
+/// Record of the failures of a disk.
 #[derive(Debug, Default)]
 pub(super) struct Latch {
     cause: Option<Cause>,
-    /// What a flush is told.
+    /// Failure that every flush gets; `None` if flushes go on.
     flush: Option<Failure>,
     marks: Mark,
 }
 
-/// How much had failed at some time, whether cleared since or not.
+/// Numbers of failures up to some time. Clearing does not reset them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     flushes: u64,
@@ -29,7 +29,7 @@ pub(super) struct Mark {
 }
 
 impl Latch {
-    /// Notes a failure. Returns true if it is the first, or the first loss.
+    /// Records a failure. Returns true if this is the first failure, or the first loss.
     pub fn set(&mut self, cause: Cause) -> bool {
         let flush = match &cause {
             Cause::Write {
@@ -48,7 +48,7 @@ impl Latch {
         self.marks.losses += u64::from(cause.is_loss());
         let news = match &self.cause {
             None => true,
-            // The graver one is what an administrator has to know.
+            // The administrator has to know the graver of two failures, which is the loss.
             Some(before) => cause.is_loss() && !before.is_loss(),
         };
         if news {
@@ -57,38 +57,38 @@ impl Latch {
         news
     }
 
-    /// Takes everything again. Returns false if nothing had failed.
+    /// Ends all refusals. Returns false if nothing had failed.
     pub fn clear(&mut self) -> bool {
         self.flush = None;
         self.cause.take().is_some()
     }
 
-    /// Why writes are refused.
+    /// Returns the reason why writes are refused.
     pub fn cause(&self) -> Option<&Cause> {
         self.cause.as_ref()
     }
 
-    /// What a flush that comes now is told.
+    /// Returns the failure that a flush gets if it arrives now.
     pub fn flush_failure(&self) -> Option<Failure> {
         self.flush
     }
 
-    /// Whether acknowledged data are lost, and nobody has cleared that.
+    /// Returns true if acknowledged data are lost and the failure has not been cleared.
     pub fn has_lost(&self) -> bool {
         self.cause.as_ref().is_some_and(Cause::is_loss)
     }
 
-    /// To be kept with a request that comes now.
+    /// Returns the mark to store with a request that arrives now.
     pub fn mark(&self) -> Mark {
         self.marks
     }
 
-    /// Whether a flush or a forced write has failed since, or acknowledged data were lost.
+    /// Returns true if, since `mark`, a flush or a forced write has failed or acknowledged data were lost.
     pub fn flush_failed_since(&self, mark: Mark) -> bool {
         self.marks.flushes > mark.flushes
     }
 
-    /// Whether acknowledged data were lost since.
+    /// Returns true if acknowledged data were lost since `mark`.
     pub fn lost_since(&self, mark: Mark) -> bool {
         self.marks.losses > mark.losses
     }

@@ -1,4 +1,4 @@
-//! The devices and clients of a disk, as the loop around its engine sees them.
+//! The devices and clients of a disk, as the world of the engine's loop.
 
 use super::super::cause::Cause;
 use super::super::shared::Shared;
@@ -26,64 +26,65 @@ pub(super) struct Pending {
     start: Lba,
     pub cookie: u64,
     pub to: Arc<dyn Completer>,
-    /// Here unless the device has them.
+    /// Data of the request; `None` while the device or a whole [`MemberPiece`] holds them.
     pub data: Option<Data>,
-    /// Why it failed, the last time it was tried.
+    /// Failure of the last attempt, if the attempt failed.
     failure: Option<Failure>,
-    /// On which of several members.
+    /// Member on which the attempt failed, in a volume of several members.
     failed_on: Option<Member>,
-    /// What had failed when it came.
+    /// Failures counted when the request arrived.
     mark: Mark,
-    /// True if the feed knows the request.
+    /// True if the feed was notified of the request and has to be notified of its end.
     is_noted: bool,
 }
 
-/// A part that a request has on a member of a volume of several.
+/// Part of a request on one member of a volume of several members.
 struct MemberPiece {
     member: Member,
-    /// Where the request is in `pending`.
+    /// Index of the request in `pending`.
     of: usize,
-    /// Where the piece lies in the request's buffer.
+    /// Byte at which the piece begins in the request's buffer.
     offset: usize,
-    /// The piece has all of the request's data, and no copy.
+    /// True if the piece covers the whole request and uses the request's buffer instead of a copy.
     is_whole: bool,
-    /// Here unless the device has them.
+    /// Data of the request; `None` while the device holds them.
     data: Option<Data>,
-    /// Why it failed, the last time it was tried.
+    /// Failure of the last attempt, if the attempt failed.
     failure: Option<Failure>,
 }
 
-/// A request of a member's job in the background.
+/// Request of a member's background job.
 struct Errand {
-    /// The job's name for it.
+    /// Identifier that the job gave the request.
     id: u64,
-    /// Here unless the device has them.
+    /// Data of the request; `None` while the device holds them.
     data: Option<Data>,
-    /// Why it failed, the last time it was tried.
+    /// Failure of the last attempt, if the attempt failed.
     failure: Option<Failure>,
-    /// What had failed when it came.
+    /// Failures counted when the request arrived.
     mark: Mark,
 }
 
-/// The device of a member, and what is kept of the commands in it.
+/// Device of a member, with the state of the device's commands.
 pub(super) struct Station {
     pub device: Box<dyn Device>,
-    /// It says when things happen, and the thread takes care not to be late.
+    /// True if the device lives in model time. The device then names the times of its events, and the thread handles
+    /// each event at the named time.
     pub in_model_time: bool,
     /// Sectors of the device.
     capacity: Sectors,
     pub estimate: Option<Box<HeadTimeEstimate>>,
-    /// By tag: the command that the device was given last.
+    /// Last command that the device was given under each tag.
     given: Vec<Option<Request<DriveTag>>>,
-    /// How often commands are overtaken in the device.
+    /// Counts of how often commands are overtaken in the device.
     delays: DelayCounts,
-    /// In no order; few at a time.
+    /// Unfinished requests of the background job, in no order and few at a time.
     errands: Vec<Errand>,
     /// Commands that were given up on.
     pub timeouts: u64,
     /// Commands that failed.
     pub errors: u64,
-    /// The file under the device has another name, or cannot be looked at; that has been said.
+    /// True if the file under the device was moved or cannot be examined, and a warning about this was logged.
     astray: bool,
 }
 
@@ -104,35 +105,35 @@ impl Station {
     }
 }
 
-/// What a disk's thread has beside its engine.
+/// State of a disk's thread, apart from its engine.
 pub(super) struct Live {
     pub shared: Arc<Shared>,
     pub clock: Clock,
-    /// By member.
+    /// Devices, by member.
     pub stations: Vec<Station>,
-    /// By the engine's name for it, or the volume's if that has several members.
+    /// Unfinished requests, by the engine's identifier; in a volume of several members, by the volume's identifier.
     pub pending: Vec<Option<Pending>>,
-    /// By the engine's name for it, in a volume of several members.
+    /// Unfinished parts of requests, by the engine's identifier. Empty unless the volume has several members.
     pieces: Vec<Option<MemberPiece>>,
     free: Vec<u32>,
     unfinished_max: usize,
     /// Commands that failed before they reached the device.
     unissued: VecDeque<(Member, DriveTag, Parts, Failure)>,
-    /// To be used again.
+    /// Empty vectors to be reused.
     spare_parts: Vec<Parts>,
-    /// A request that has been taken and is not due yet.
+    /// Request that was taken from the queue and has not arrived at the engine yet.
     pub next: Option<Submission>,
     pub steps: Steps,
     pub metrics: Metrics,
     pub latch: Latch,
-    /// Receives a note of each request.
+    /// Feed that is notified of requests, except for real-time requests.
     feed: Option<Feed>,
-    /// Whom to wake at the end of the round.
+    /// Front ends to wake at the end of the round.
     pub to_wake: Vec<Arc<dyn Completer>>,
-    /// Completions of this round.
+    /// Completions since front ends were last woken.
     pub completions: u32,
     pub stopping: bool,
-    /// The last flush, and how it ended.
+    /// Result of the flush that ends the disk; `None` while that flush is not over.
     pub last_flush: Option<Result<(), Failure>>,
 }
 
@@ -166,7 +167,7 @@ impl Live {
         }
     }
 
-    /// Takes the next request from the queue, if there is room for it.
+    /// Takes the next request from the queue, if there is room for another request.
     pub fn fetch(&mut self) {
         if self.next.is_some() || !self.has_room() {
             return;
@@ -188,18 +189,18 @@ impl Live {
         }
     }
 
-    /// Whether another request may come in.
+    /// Returns true if another request may come in.
     fn has_room(&self) -> bool {
         self.pending.len() - self.free.len() < self.unfinished_max
     }
 
-    /// Whether there is a request that may come in.
+    /// Returns true if a request is ready and may come in.
     pub fn has_next(&self) -> bool {
         let queued = || !self.shared.queue.is_empty() && self.steps.has_room();
         self.has_room() && (self.steps.has_ready() || queued())
     }
 
-    /// A command that a device in real time is done with.
+    /// Returns a command that a device in real time has completed.
     pub fn poll_real_time(&mut self, now: Time) -> Option<Done> {
         if !self.unissued.is_empty() {
             return None;
@@ -232,7 +233,7 @@ impl Live {
         Some(self.back(member, done.tag, done.at, done.result, done.parts))
     }
 
-    /// Counts by how many others a command was overtaken that the device has no longer.
+    /// Counts how many other commands overtook a command that has left the device.
     #[inline]
     fn left(&mut self, member: Member, tag: DriveTag) {
         let station = &mut self.stations[member.index()];
@@ -244,7 +245,7 @@ impl Live {
         }
     }
 
-    /// Takes a command and its data back.
+    /// Takes a command with its data back from the device.
     #[inline(always)]
     fn back(
         &mut self,
@@ -271,7 +272,7 @@ impl Live {
         }
     }
 
-    /// Keeps the data of a command's parts, and why they failed.
+    /// Gives the data of a command's parts back to their requests, with the failure if there was one.
     #[inline(always)]
     fn keep(&mut self, member: Member, parts: &mut Parts, failure: Option<Failure>) {
         for part in parts.drain(..) {
@@ -282,7 +283,7 @@ impl Live {
         }
     }
 
-    /// The data of a request at an engine, unless the device has them, and why it failed.
+    /// Returns a request's places for its data and for its failure.
     #[inline(always)]
     fn held(
         &mut self,
@@ -311,38 +312,39 @@ impl Live {
         self.shared.geometry.read_only || self.shared.failed.load(Ordering::Relaxed)
     }
 
-    /// Why a request that came before a failure may no longer go to the device.
+    /// Returns the reason why a request that arrived before a failure may no longer go to the device.
     fn refused_late(&self, request: &Request<DriveTag>) -> Option<Kind> {
         self.latch.cause()?;
         let lost = self.latch.has_lost();
         match request.op {
             Op::Read => None,
             Op::Flush => lost.then_some(Kind::Lost),
-            // What was given up on may still be written, over this.
+            // A command that was given up on may still be executed, and overwrite this write.
             Op::Write | Op::Discard => (lost || self.abandoned() > 0).then_some(Kind::ReadOnly),
         }
     }
 
-    /// A request that the device has done: whether its client may be told so.
+    /// Decides whether a client may be told that the device has done its request.
     fn confirmed(&mut self, request: &Request<()>, mark: Mark) -> Result<(), Failure> {
         let durable = is_durable(request);
         if durable {
-            // Before it promises that everything is there.
+            // Success promises that all data are on the medium, so the files are checked first.
             self.check_backing();
         }
         if request.op != Op::Read && self.latch.lost_since(mark) {
             return Err(Failure::new(Kind::Lost));
         }
-        // The device was asked after it had told of the loss, and has nothing more to tell.
+        // The device got this request after it had reported the loss. It reports a loss only once, so its success here
+        // proves nothing.
         match durable && self.latch.flush_failed_since(mark) {
             true => Err(Failure::new(Kind::Device)),
             false => Ok(()),
         }
     }
 
-    /// The device failed a command that was to be durable. A kernel tells once of what it could not
-    /// write back; if the command is one of several requests, each is tried again alone, and may
-    /// succeed.
+    /// Latches the failure of a command that was to be durable. A kernel reports only once that it could not write data
+    /// back. If the command consists of several requests, the engine tries each again alone. Those attempts may succeed
+    /// although data are lost.
     fn broken_promise(&mut self, member: Member, tag: DriveTag, failure: &Failure) {
         let given = self.stations[member.index()].given[tag.index()];
         let Some(request) = given.filter(is_durable) else {
@@ -359,7 +361,7 @@ impl Live {
         });
     }
 
-    /// How a request ended for who asked.
+    /// Returns the result that the client gets.
     fn result(
         &mut self,
         done: &Finished,
@@ -368,7 +370,7 @@ impl Live {
         member: Option<Member>,
     ) -> Result<(), Failure> {
         if done.outcome == Outcome::Done {
-            // If it is not confirmed, an earlier failure is why, which is known.
+            // If the request is not confirmed, the reason is an earlier failure, which has been logged.
             return self.confirmed(&done.request, mark);
         }
         let failure = failure.unwrap_or(Failure::new(Kind::Device));
@@ -376,7 +378,8 @@ impl Live {
         Err(failure)
     }
 
-    /// A request that failed. After a write or a flush, the state of the medium is unknown.
+    /// Logs the failure of a request. Latches the failure of a write or a flush, because the state of the medium is
+    /// then unknown. Also latches a discard that was given up on.
     fn failed(&mut self, request: &Request<()>, failure: &Failure, member: Option<Member>) {
         tracing::warn!(
             disk = self.shared.name,
@@ -387,7 +390,7 @@ impl Live {
         );
         let (extent, failure) = (request.extent, *failure);
         match request.op {
-            // Refused because of an earlier failure; nothing new has happened.
+            // The request was refused because of an earlier failure. Nothing new has happened.
             _ if matches!(failure.kind, Kind::ReadOnly | Kind::Lost) => {}
             Op::Read => {}
             Op::Write => self.latch(Cause::Write {
@@ -396,19 +399,19 @@ impl Live {
                 durable: is_durable(request),
             }),
             Op::Flush => self.latch(Cause::Flush { failure }),
-            // One that the device refuses changes nothing; it is only advice.
+            // A discard is only advice. If the device refuses a discard, nothing has changed.
             Op::Discard if failure.kind == Kind::TimedOut => {
                 self.latch(Cause::Discard { extent });
             }
             Op::Discard => {}
         }
         if matches!(failure.kind, Kind::Device | Kind::Medium) {
-            // A file that was cut off fails like a bad device.
+            // A truncated file causes the same failures as a bad device.
             self.check_backing();
         }
     }
 
-    /// Takes no more writes, because of `cause`.
+    /// Stops taking writes, because of `cause`.
     pub fn latch(&mut self, cause: Cause) {
         let text = cause.to_string();
         if self.latch.set(cause) {
@@ -420,11 +423,11 @@ impl Live {
         self.shared.failed.store(true, Ordering::SeqCst);
     }
 
-    /// Looks whether the file under the device is still what it was. If not, acknowledged writes are
-    /// lost, whatever the device says.
+    /// Checks that the file under each device is still the same file and as long as before. If another program has
+    /// replaced or truncated the file, acknowledged writes are lost, even if the device reports success.
     pub fn check_backing(&mut self) {
         if self.shared.given_up.load(Ordering::SeqCst) {
-            // The server itself has removed it.
+            // The server itself has removed the files.
             return;
         }
         for index in 0..self.stations.len() {
@@ -445,7 +448,7 @@ impl Live {
         }
     }
 
-    /// The number of a member, for messages, if there are several.
+    /// Returns the number of a member, for messages; `None` if there is only one member.
     fn number(&self, member: Member) -> Option<u16> {
         (self.stations.len() > 1).then_some(member.0)
     }
@@ -479,7 +482,7 @@ impl World for Live {
         if !self.unissued.is_empty() {
             return Time::ZERO;
         }
-        // Those in real time are asked always, and first.
+        // Devices in real time are left out here. They are polled in every step, before this.
         earliest(&self.stations, |station| {
             let in_model_time = Some(station).filter(|station| station.in_model_time);
             in_model_time?.device.next_event()
@@ -537,7 +540,7 @@ impl World for Live {
             return Ok(None);
         }
         let sector_bytes = self.shared.geometry.sector_bytes;
-        // Urgent requests have no window.
+        // Real-time requests have no window, so the feed is not notified of them.
         let feed = self.feed.as_mut().filter(|_| class != Class::REAL_TIME);
         let is_noted =
             feed.is_some_and(|feed| feed.asked(now, origin.program, op, extent, sector_bytes));
@@ -580,7 +583,7 @@ impl World for Live {
         request: &Request<DriveTag>,
         engine: &Engine,
     ) -> bool {
-        // A write at the end of a file that was cut short makes it as long as before.
+        // A write at the end of a truncated file makes the file as long as before, and so hides the truncation.
         let capacity = self.stations[member.index()].capacity;
         if request.op == Op::Write && request.extent.end() == Lba::ZERO + capacity {
             self.check_backing();
@@ -597,16 +600,16 @@ impl World for Live {
                 data: data.unwrap_or_default(),
             });
         }
-        // Merging appends.
+        // Merging appends parts, in any order of address.
         parts.sort_unstable_by_key(|part| part.extent.start);
         let refused = match whole {
-            // A client's write is refused when it comes; a job's cannot be.
+            // A client's write is refused when it arrives. A job's write can only be refused here.
             true if for_a_job && request.op.changes() && self.takes_no_writes() => {
                 Some(Kind::ReadOnly)
             }
             true => self.refused_late(request),
-            // Part of a merged command that was given up on, tried again alone: the device still
-            // has its data.
+            // This request was part of a merged command that was given up on. The engine tries the request again alone,
+            // but the device still holds the data.
             false => Some(Kind::TimedOut),
         };
         if let Some(kind) = refused {
@@ -644,8 +647,8 @@ impl World for Live {
                 }
             }
             Aborted::No => {
-                // It should have been completed since the device said so the first time. That is said once: the
-                // command is the device's, and ends when that ends it.
+                // The device has kept the command although it promised before to complete it. The warning is logged
+                // once. The command stays with the device and ends when the device completes it.
                 if late.promises == 1
                     && let Some(timeout) = late.timeout
                 {
@@ -747,7 +750,7 @@ impl World for Live {
     }
 
     fn part_finished(&mut self, _: Time, done: &Finished) {
-        // In a volume of one there are none.
+        // A volume of one member has no pieces.
         let pieces = self.pieces.get_mut(done.id as usize);
         let Some(piece) = pieces.and_then(Option::take) else {
             return;
@@ -765,7 +768,7 @@ impl World for Live {
         {
             all[piece.offset..piece.offset + part.len()].copy_from_slice(part);
         }
-        // What was given up on may still happen, which is worse than any other failure.
+        // A command that was given up on may still be executed. This is worse than any other failure.
         let is_worst = |failure: &Failure| failure.kind == Kind::TimedOut;
         if done.outcome != Outcome::Done && !pending.failure.as_ref().is_some_and(is_worst) {
             let failure = piece.failure.map(|failure| Failure {
@@ -815,7 +818,7 @@ impl World for Live {
         let errand = errands.swap_remove(place.expect("it has joined"));
         let result = self.result(done, errand.mark, errand.failure, Some(member));
         let outcome = match result {
-            // It may be less than the engine knows: what the device has done was lost since.
+            // The engine counts the request as done, but the data were lost afterwards.
             Err(failure) if done.outcome == Outcome::Done => failure.outcome(),
             _ => done.outcome,
         };
@@ -840,12 +843,12 @@ impl World for Live {
     }
 }
 
-/// Whether the success of a request says that something is on the medium.
+/// Returns true if the success of a request promises that data are on the medium.
 fn is_durable<T>(request: &Request<T>) -> bool {
     let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
     let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
     request.op == Op::Flush || writes
 }
 
-/// The cookie of the flush that ends a disk; front ends number theirs from 0.
+/// Cookie of the flush that ends a disk. Front ends number their requests from 0.
 pub(super) const LAST_FLUSH: u64 = u64::MAX;

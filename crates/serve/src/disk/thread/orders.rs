@@ -1,4 +1,4 @@
-//! What a disk is told beside requests.
+//! Carries out orders to a disk's thread.
 
 use super::super::cause::{Cause, NotCleared};
 use super::super::log::LogThread;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 
 impl Thread {
     pub(super) fn obey(&mut self, real: Time) {
-        // The device is told the time; nothing may happen to it before that.
+        // A device learns this time with its order, so the engine must not send the device anything at an earlier time.
         let at = self.core.pass(real);
         let Thread { core, live, .. } = self;
         let orders = std::mem::take(&mut *lock(&live.shared.orders));
@@ -74,7 +74,7 @@ impl Thread {
                             }
                         }
                     }
-                    // One of several that was so already does not matter.
+                    // If the power of only some members was on or off already, the order has succeeded.
                     let was_so = |error: &ControlError| {
                         matches!(error, ControlError::PowerIsOn | ControlError::PowerIsOff)
                     };
@@ -82,9 +82,10 @@ impl Thread {
                     if lost > Sectors::ZERO {
                         live.latch(Cause::PowerCut { sectors: lost });
                     }
-                    // Who asked may have gone.
+                    // The caller may no longer wait for the answer.
                     let _ = answer.send(failed.map_or(Ok(lost), Err));
-                    // What was not forced has perhaps gone, which jobs are to know though nobody asks for anything.
+                    // Data that were not flushed may be lost. The background jobs are notified now, since no request
+                    // may follow.
                     kept(core.ask_jobs(live, at));
                 }
                 Order::Job(member, make) => {
@@ -97,7 +98,7 @@ impl Thread {
                 }
                 Order::AskJobs => kept(core.ask_jobs(live, at)),
                 Order::ClearFailure(answer) => {
-                    // They are to know of it while it is there.
+                    // The background jobs have to notice the failure before it is cleared.
                     kept(core.ask_jobs(live, at));
                     let _ = answer.send(live.clear_failure());
                 }
@@ -108,7 +109,7 @@ impl Thread {
                     live.shared.stopped.store(true, Ordering::SeqCst);
                     live.shared.room.notify_waiters();
                     live.stopping = true;
-                    // One that reads whenever nobody else does would have no end.
+                    // A background job that reads whenever the disk is idle would never end.
                     core.ask_no_more();
                     kept(core.ask_jobs(live, at));
                 }
@@ -118,15 +119,15 @@ impl Thread {
 }
 
 impl Chosen {
-    /// Notes how often the schedulers waited that are about to go.
+    /// Adds the waits of the schedulers that are about to be swapped out to `waits_before`.
     fn retire(&mut self, core: &Core<LogThread>, member: Member) {
         self.waits_before = waits(core, member, self.waits_before);
         self.waits_before.streams = 0;
-        // A wait that is under way ends with its scheduler, and is lost.
+        // A wait that is under way ends with its scheduler and counts as lost.
         self.waits_before.waits_lost = self.waits_before.waits - self.waits_before.waits_won;
     }
 
-    /// Puts a gate in force, with new schedulers for its lanes.
+    /// Returns the order that puts a gate in force, with new schedulers for its lanes.
     fn regate(&mut self, member: Member, text: String, gate: Box<dyn Gate>) -> engine::Order {
         self.gate.clone_from(&text);
         let lanes = 0..gate.lanes();
@@ -140,7 +141,7 @@ impl Chosen {
         }
     }
 
-    /// What makes the gate one of this name; `None` if it is that already.
+    /// Returns the order that puts the named gate in force; `None` if it is in force already.
     fn order_for(
         &mut self,
         member: Member,

@@ -123,7 +123,8 @@ fn is_whole(device: &dyn Device) -> bool {
     device.bytes() == geometry.capacity.bytes(geometry.sector_bytes)
 }
 
-/// What stands before the devices, if it fits them; what they are together; what was chosen for each member.
+/// Builds the engines of a disk if they fit the devices. Also returns the geometry of the devices together, and the
+/// scheduler and gate of each member.
 fn stack(
     mut options: Options,
     map: Option<Box<dyn Map>>,

@@ -7,8 +7,8 @@
 //! - A request that overlaps claimed sectors waits. A flush waits for earlier requests of several steps.
 //! - The engine keeps earlier requests and the steps in order where they overlap.
 //!
-//! So requests of all front ends have the same effect as one at a time, to the byte. A request of whole sectors costs a
-//! comparison here while no sectors are claimed.
+//! Requests of all front ends therefore have the same effect as one request at a time, to the byte. While no sectors
+//! are claimed, a request of whole sectors costs only a comparison here.
 
 use crate::buffer::{Buffer, Pool};
 use crate::disk::shared::lock;
@@ -21,23 +21,24 @@ use std::sync::{Arc, Mutex};
 /// Zeroes go to the engine in steps of at most this many bytes, so that others get their turn.
 const ZEROES_BYTES_MAX: u64 = 32 << 20;
 
-/// Requests that may wait for claimed sectors. With more, the queue is not read, since each completion looks through all of them.
+/// Largest number of requests that wait for claimed sectors. The queue is not read beyond this number, because each
+/// completion examines all waiting requests.
 const WAITING_MAX: usize = 256;
 
 /// A request and its present step.
 #[derive(Debug)]
 struct Job {
-    /// The number of its arrival.
+    /// Number of the request in order of arrival.
     number: u64,
-    /// The request; the data are here unless the last step has them.
+    /// The request, with its data until the last step takes them.
     asked: Submission,
     /// The first sector that has not been handed to the engine.
     next: Lba,
-    /// The sector that the present step reads, if it reads one.
+    /// Sector that the present step reads; `None` if the step does not read.
     reads: Option<Lba>,
 }
 
-/// Takes the completions of steps. The disk's thread puts them in and takes them out.
+/// Receives the completions of steps, for the disk's thread.
 #[derive(Debug, Default)]
 struct Ends(Mutex<Vec<Completion>>);
 
@@ -47,17 +48,17 @@ impl Completer for Ends {
     }
 }
 
-/// The requests of several steps of a disk, and who waits for them.
+/// The requests of a disk that take several steps, and the requests that wait for them.
 #[derive(Debug)]
 pub(super) struct Steps {
     sector_bytes: u32,
     pool: Pool,
-    /// By the cookie of their steps.
+    /// Jobs, by the cookie of their steps.
     jobs: Vec<Option<Job>>,
     running: usize,
-    /// In order of arrival, with the number of each.
+    /// Waiting requests in order of arrival, each with its number.
     waiting: VecDeque<(u64, Submission)>,
-    /// Steps and requests for the engine, before anything of the queue.
+    /// Steps and requests that go to the engine before the queue's requests.
     ready: VecDeque<Submission>,
     ends: Arc<Ends>,
     arrivals: u64,
@@ -93,7 +94,8 @@ impl Steps {
         self.running == 0 && self.ready.is_empty()
     }
 
-    /// Takes a request that comes in. Returns it if it goes to the engine as it is, and now.
+    /// Takes a request that comes in. Returns the next request for the engine, which is the same request if it takes
+    /// one step and does not have to wait.
     #[inline]
     pub fn admit(&mut self, submission: Submission) -> Option<Submission> {
         match self.is_idle() && !self.takes_steps(&submission) {
@@ -113,12 +115,12 @@ impl Steps {
         self.ready.pop_front()
     }
 
-    /// The next step, or request that need not wait any longer.
+    /// Returns the next step, or the next request that no longer has to wait.
     pub fn next(&mut self) -> Option<Submission> {
         self.ready.pop_front()
     }
 
-    /// Goes on after steps that have ended. Returns a request that is over, if there is one.
+    /// Continues the jobs whose steps have ended. Returns a request that is over, if there is one.
     pub fn ended(&mut self) -> Option<(Arc<dyn Completer>, Completion)> {
         loop {
             let end = lock(&self.ends.0).pop()?;
@@ -128,7 +130,7 @@ impl Steps {
         }
     }
 
-    /// Everything that is not answered, for the end by a bug.
+    /// Returns all unanswered requests. Called when a bug ends the thread.
     pub fn abandon(&mut self) -> impl Iterator<Item = Submission> {
         self.running = 0;
         let jobs = std::mem::take(&mut self.jobs).into_iter().flatten();
@@ -150,7 +152,7 @@ impl Steps {
         }
     }
 
-    /// Returns true if a request conflicts with claimed sectors, or with one of the first `before` that wait.
+    /// Returns true if a request conflicts with claimed sectors, or with one of the first `before` waiting requests.
     fn has_to_wait(&self, number: u64, submission: &Submission, before: usize) -> bool {
         let is_flush = submission.op == Op::Flush;
         let conflicts = |other: u64, asked: &Submission| match is_flush {
@@ -167,7 +169,7 @@ impl Steps {
                 .any(|(other, asked)| conflicts(*other, asked))
     }
 
-    /// Hands a request to the engine, or its first step.
+    /// Makes a request ready for the engine; of a request that takes several steps, the first step.
     fn go(&mut self, number: u64, asked: Submission) {
         if !self.takes_steps(&asked) {
             self.ready.push_back(asked);
@@ -191,7 +193,7 @@ impl Steps {
         self.step(place, None);
     }
 
-    /// A step has ended. Returns the request if that was the last one.
+    /// Continues the job whose step has ended. Returns the request if that step was the last one.
     fn go_on(&mut self, end: Completion) -> Option<(Arc<dyn Completer>, Completion)> {
         let place = end.cookie as usize;
         let old = end.data.into_buffer();
@@ -213,7 +215,7 @@ impl Steps {
         Some((to, completion))
     }
 
-    /// Lets go who waited for sectors that are claimed no longer.
+    /// Starts the requests that waited for sectors that are no longer claimed.
     fn release(&mut self) {
         let mut at = 0;
         while let Some((number, submission)) = self.waiting.get(at) {

@@ -1,4 +1,4 @@
-//! Stores of one file and of several, found, made, half made, and raced for.
+//! Tests of stores of one file and of several: found, made, half made, and made by racing servers.
 
 use super::*;
 use headtime_testkit::Folder;
@@ -43,7 +43,7 @@ const WHOLE: [(&str, u64); 3] = [("store", PIECE), ("store.1", PIECE), ("store.2
 
 fn error(pieces: &Pieces<'_>) -> String {
     let opened = pieces.open().expect_err("refused").to_string();
-    // Whoever looks beforehand is told the same.
+    // A check beforehand reports the same error.
     assert_eq!(pieces.look().expect_err("refused").to_string(), opened);
     opened
 }
@@ -100,7 +100,7 @@ fn nothing_is_made_that_is_not_asked_for() {
         format!("{shown} is not there; with create = true a file of 2560KiB is made")
     );
     assert_eq!(left(&folder), have(&[]));
-    // Nor is an empty file of somebody's made a store.
+    // An empty file is not made into a store either.
     File::create(&path).expect("is made");
     assert_eq!(
         error(&asked),
@@ -149,7 +149,7 @@ fn what_cannot_be_a_store() {
     assert_eq!(left(&folder), have(&[]));
 }
 
-/// Whatever a server has done when it is killed, the next one makes a store of it.
+/// A server completes every state in which a killed server may leave a store.
 #[test]
 fn a_store_that_was_left_half_made_is_completed() {
     for way in WAYS {
@@ -159,7 +159,7 @@ fn a_store_that_was_left_half_made_is_completed() {
             &[("store", 0), ("store.2", PIECE / 2)],
             &[("store", 0), ("store.1", PIECE), ("store.2", PIECE / 2)],
             &[("store", 0), ("store.1", 0)],
-            // By one that was about to remove what it had made.
+            // The killed server was about to remove the files that it had made.
             &[("store.1", PIECE), ("store.2", PIECE / 2)],
             &[("store.2", PIECE / 2)],
         ] {
@@ -199,7 +199,7 @@ fn what_was_made_goes_if_a_piece_is_not_to_be_had() {
     for way in WAYS {
         let folder = Folder::new();
         let path = folder.join("store");
-        // Another server's, that holds nothing yet.
+        // The file belongs to another server and holds no data yet.
         let second = folder.join("store.1");
         let other = pieces(&second, PIECE).open().expect("is made");
         let asked = pieces(&path, 5 * PIECE / 2);
@@ -224,7 +224,7 @@ fn is_open_here(path: &Path) -> bool {
         .any(same)
 }
 
-/// So many rounds at a time, each of so many servers.
+/// Rounds that run at the same time. Each round has `SERVERS` servers.
 const BESIDE: usize = 8;
 const SERVERS: usize = 4;
 
@@ -285,8 +285,8 @@ fn race(folder: &Folder, bytes: u64, way: Way) {
     }
 }
 
-/// Servers that begin and then cannot start remove what they have made; whoever comes between and serves
-/// has what the name leads to all the time.
+/// Some servers cannot start and remove the files that they have made. Other servers come between and serve. The files
+/// that these serve have their names all the time.
 #[test]
 fn a_server_that_cannot_start_after_all_takes_nothing_from_one_that_does() {
     for (bytes, way) in [PIECE, 5 * PIECE / 2]
@@ -309,12 +309,12 @@ fn a_server_that_cannot_start_after_all_takes_nothing_from_one_that_does() {
     }
 }
 
-/// Opens the store 40 times and either serves it or removes what it has made. One that serves goes on until
-/// it has: the processor can be taken from another that holds the store for as long as 40 tries take.
+/// Opens the store 40 times and either serves it or removes the files that it has made. A serving thread continues
+/// until it has served. Another thread can lose the processor while it holds the store, for as long as 40 tries take.
 ///
 /// # Panics
 ///
-/// If one that serves does not come to it in two million tries, which take at least some ten seconds.
+/// If a serving thread has not opened the store after two million tries, which take at least ten seconds or so.
 fn come_and_go(asked: &Pieces<'_>, way: Way, serves: bool) {
     let mut served = false;
     let mut tries = 0;

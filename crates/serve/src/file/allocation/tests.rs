@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const MIB: u64 = 1 << 20;
 const DATA: [u8; 4096] = [7; 4096];
 
-/// A file of 1 MiB that is a hole, and its name is gone already.
+/// A file of 1 MiB that is one hole. The file's name is already removed.
 fn holes() -> (Holes, File) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn a_file_whose_end_is_data() {
     assert_eq!(told(&holes, MIB - 1, 1), (true, 1));
 }
 
-/// Of no bytes none is allocated, wherever they are.
+/// An empty range is not allocated, at any offset.
 #[test]
 fn a_range_without_bytes_is_not_asked_for() {
     let (holes, file) = holes();
@@ -56,8 +56,8 @@ fn a_range_without_bytes_is_not_asked_for() {
     }
 }
 
-/// What is read beyond the end of a disk's file is an error and no zeroes: it must not be said to be
-/// a hole, which nobody reads.
+/// A read beyond the end of a disk's file fails instead of returning zeroes. The bytes must not be reported as a hole,
+/// because copying programs do not read holes.
 #[test]
 fn a_file_that_somebody_has_made_shorter_is_no_hole_beyond_its_end() {
     let (holes, file) = holes();
@@ -72,7 +72,7 @@ fn a_file_that_somebody_has_made_shorter_is_no_hole_beyond_its_end() {
     assert_eq!(told(&holes, 0, MIB), (true, MIB));
 }
 
-/// A file whose answers are given beforehand; the last of each goes on.
+/// A file with prepared answers. The last answer to each question is repeated.
 #[derive(Default)]
 struct Fake {
     ends: Answers,
@@ -105,7 +105,7 @@ impl Sparse for Fake {
     }
 }
 
-/// What is said of 4096 bytes from 8192 on, of a file of 16384 bytes with such answers.
+/// Returns the status of 4096 bytes from 8192 on, in a file of 16384 bytes with these answers.
 fn faked(
     datas: &[Result<u64, Errno>],
     holes: &[Result<u64, Errno>],
@@ -153,11 +153,11 @@ fn a_hole_that_comes_between_the_two_questions_is_asked_for_again() {
     );
 }
 
-/// Never is the answer of no length, which whoever goes on from there would ask for ever.
+/// The status never covers zero bytes. Otherwise a caller that continues from there would ask for ever.
 #[test]
 fn a_file_that_never_answers_the_same_is_copied() {
     assert_eq!(faked(&[Ok(8192)], &[Ok(8192)]), Ok((true, 4096)));
-    // No kernel says that; a file system in user space may.
+    // A kernel does not give these answers, but a file system in user space may.
     assert_eq!(faked(&[Ok(0)], &[Ok(0)]), Ok((true, 4096)));
     assert_eq!(faked(&[Err(Errno::INTR)], &[]), Ok((true, 4096)));
 }
@@ -180,7 +180,7 @@ fn a_file_that_becomes_shorter_between_two_questions() {
     );
 }
 
-/// Of what has come since it was asked, nobody knows whether it is a hole.
+/// The status covers no bytes that were appended between the questions.
 #[test]
 fn a_file_that_becomes_longer_between_two_questions() {
     let longer = [Ok(9216), Ok(16384)];

@@ -31,7 +31,7 @@ fn seeks() -> Seeks {
     Seeks::new(Arc::new(curve), 1)
 }
 
-/// A server of these disks, with two programs that it knows nothing of.
+/// A server of these disks, with two programs that have no profiles.
 fn server(disks: &[&str], behind: u64) -> Server {
     let disks = disks.iter().map(|disk| (*disk).to_owned()).collect();
     let options = GoalsOptions {
@@ -99,7 +99,7 @@ impl Site {
         }
     }
 
-    /// An exchange that takes no time. The answer is lost if it does not come.
+    /// Makes an exchange that takes no time. The answer is lost unless `comes` is true.
     fn exchange(&mut self, server: usize, ms: u64, comes: bool) {
         let question = self.coordinator.question(server);
         let answer = self.servers[server].answer(ms, &question);
@@ -245,7 +245,7 @@ fn a_server_that_dies_holds_nobody_up_and_gets_the_plan_when_it_is_back() {
     let (nanos, error) = status.offset.unwrap();
     assert_eq!(nanos, -i64::try_from((restarted - 5) * 1_000_000).unwrap());
     assert!(error < MS);
-    // The request that died does not keep the run from its end.
+    // The request that was lost with the server does not prevent the end of the run.
     let goals = site.coordinator.goals();
     let mut goals = goals.lock().unwrap();
     goals.tick(at(start + 24_000), &until, &mut Vec::new());

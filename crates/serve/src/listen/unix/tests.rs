@@ -7,7 +7,7 @@ use std::os::unix::net;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A folder of its own, removed in the end.
+/// A temporary folder, which is removed at the end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -25,8 +25,7 @@ impl Drop for Folder {
     }
 }
 
-/// A server that lives, but lets as many clients wait as it can, would have had its successor wait
-/// with them.
+/// A running server may have a full queue of waiting clients. A second server must not wait in that queue.
 #[test]
 fn a_server_that_is_too_busy_to_answer_lives() {
     let folder = Folder::new("busy");
@@ -67,7 +66,7 @@ fn a_link_to_a_living_server_is_not_replaced() {
     assert!(link.exists());
 }
 
-/// Another server takes a moment to look at what is there; somebody else may hold a folder for ever.
+/// Another server holds a folder's lock only briefly, but a different program may hold the lock for ever.
 #[test]
 fn a_folder_that_somebody_has_locked_is_waited_for_with_a_bound() {
     let folder = Folder::new("locked");
@@ -80,7 +79,7 @@ fn a_folder_that_somebody_has_locked_is_waited_for_with_a_bound() {
     Listen::unix(&path).bind().expect("it is not any more");
 }
 
-/// A group that nobody here is in.
+/// A group to which no user here belongs.
 const FOREIGN: u32 = 54_321;
 
 fn socket(path: &Path, mode: u32, group: Option<u32>) -> UnixSocket {
@@ -96,8 +95,8 @@ fn of(path: &Path) -> (u32, u32) {
     (found.mode() & 0o7777, found.gid())
 }
 
-/// A group that is not the process's own, and to which it may give a file. Those who are in one group
-/// only, and not root, have none.
+/// Returns a group other than the process's own, to which the process may give a file. A user other than root who is in
+/// one group only has no such group.
 fn other_group() -> Option<u32> {
     if may_give_to(Gid::from_raw(FOREIGN)) {
         return Some(FOREIGN);
@@ -107,11 +106,11 @@ fn other_group() -> Option<u32> {
     other.map(Gid::as_raw)
 }
 
-/// Runs something as who may not give files away.
+/// Runs a test without the right to give files away.
 fn without_the_right_to_give(test: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // The capability is the thread's.
+            // Capabilities belong to the thread, so the other tests keep theirs.
             let mut sets = capabilities(None).expect("has some");
             sets.effective.remove(CapabilitySet::CHOWN);
             rustix::thread::set_capabilities(None, sets).expect("fewer are always allowed");
@@ -121,8 +120,8 @@ fn without_the_right_to_give(test: impl FnOnce() + Send) {
     });
 }
 
-/// Somebody looks at the file all the time, from before it is there: it is the group's when the group
-/// may do something with it, and never may anybody do more than was asked for.
+/// A watcher reads the file's attributes all the time, even before the file exists. The group has permissions only once
+/// the file belongs to the group. Nobody ever has more permissions than were asked for.
 #[test]
 fn a_socket_has_no_more_permissions_than_asked_for_at_any_time() {
     let groups = [other_group(), None];
@@ -132,15 +131,16 @@ fn a_socket_has_no_more_permissions_than_asked_for_at_any_time() {
         let own = of(&folder.0.join(".")).1;
         let last = (0o660, group.unwrap_or(own));
         let (stop, seen) = (AtomicBool::new(false), Mutex::new(BTreeSet::new()));
-        // The watcher has looked while the file was being made, and afterwards.
+        // The watcher has seen the file both while it was being made and afterwards.
         let has_seen_both = || {
             let seen = seen.lock().expect("no panic");
             seen.contains(&last) && seen.iter().any(|(mode, _)| *mode == 0o600)
         };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // The kernel does not lock what it tells of a file: a group from before a change may
-                // come with permissions from behind it. What is found twice was there.
+                // The kernel does not read a file's attributes atomically. The group from before a change may come
+                // together with the permissions from after the change. Attributes that are read twice in the same state
+                // are real.
                 let look = || std::fs::symlink_metadata(&path).ok();
                 let facts = |found: Metadata| (found.ino(), found.mode() & 0o7777, found.gid());
                 while !stop.load(Ordering::Relaxed) {
@@ -201,7 +201,7 @@ fn a_group_that_a_socket_cannot_be_given_to_is_an_error_that_says_what_to_do() {
     assert!(!path.exists(), "what was made is removed");
 }
 
-/// Files of a directory with the setgid bit are its group's, whoever makes them.
+/// Files in a directory with the setgid bit belong to the directory's group, for any maker.
 #[test]
 fn a_directory_gives_its_group_to_who_is_not_in_it() {
     let folder = Folder::new("setgid");
@@ -221,7 +221,7 @@ fn a_directory_gives_its_group_to_who_is_not_in_it() {
     });
 }
 
-/// Who can write to the directory may put there what they like before the permissions are set.
+/// A user with write access to the directory may replace the file before its permissions are set.
 #[test]
 fn what_has_taken_the_sockets_place_is_left_alone() {
     let folder = Folder::new("replaced");
@@ -276,7 +276,7 @@ fn a_directory_that_keeps_out_who_the_socket_lets_in_is_named() {
         (0o701, 0o701, 0o666, None, None),
         (0o711, 0o2710, 0o660, None, None),
         (0o700, 0o700, 0o660, None, Some(&folder)),
-        // Nobody else is let in at all.
+        // Only the owner may connect anyway.
         (0o700, 0o700, 0o600, None, None),
     ] {
         mode(&folder, outer);

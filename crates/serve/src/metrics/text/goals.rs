@@ -7,7 +7,7 @@ use headtime_qos::State;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// Name of a metric, help, unit if that is not in the name, and the value of a program that is planned for.
+/// A metric of a planned program: name, help, unit unless the name has the unit, and a function for the value.
 type PlannedGauge = (&'static str, &'static str, Option<Unit>, fn(&State) -> f64);
 
 const PLANNED: [PlannedGauge; 6] = [

@@ -1,4 +1,4 @@
-//! What is said of the promises of scrubs.
+//! Metrics of the promises of scrubs.
 
 use super::writer::Writer;
 use super::{Labelled, Page};
@@ -9,7 +9,7 @@ use headtime_units::MorePercent;
 use prometheus_client::registry::Unit;
 use std::fmt;
 
-/// A metric: its name, what it is for, its unit, and what it is, if there is anything to be told.
+/// A metric: name, help, unit, and a function for the value, if there is a value.
 type PromiseGauge = (
     &'static str,
     &'static str,

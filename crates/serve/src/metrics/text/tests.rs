@@ -84,7 +84,8 @@ fn labelled(disk: &str, exports: &[&str], drive: bool, members: &[&str]) -> Labe
     }
 }
 
-/// What a reader of the format finds: values by name and labels. Refuses what breaks its rules.
+/// Reads the text as a reader of the format does. Returns the values by name and labels. Panics if the text breaks the
+/// rules of the format.
 fn read(text: &str) -> std::collections::BTreeMap<String, f64> {
     let body = text.strip_suffix("# EOF\n").expect("ends as it must");
     let mut values = std::collections::BTreeMap::new();

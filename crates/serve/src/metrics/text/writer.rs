@@ -1,4 +1,4 @@
-//! Metrics in the form that the encoder wants them in.
+//! Writes metrics in the encoder's form.
 
 use crate::metrics::Times;
 use headtime_units::Nanos;
@@ -12,11 +12,11 @@ use std::fmt;
 /// Names and values of labels.
 pub(super) type Labels<'a> = Vec<(&'a str, &'a str)>;
 
-/// Writes metrics, one after the other.
+/// Writer of metrics, one after the other.
 pub(super) struct Writer<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Writer<'_> {
-    /// One metric with the values that it has for various labels; left out if there are none.
+    /// Writes one metric with its values by labels. A metric without values is left out.
     pub(super) fn values<'l, M: EncodeMetric>(
         &mut self,
         (name, help, unit): (&str, &str, Option<Unit>),
@@ -38,7 +38,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Counts.
+    /// Writes counters.
     pub(super) fn counters<'l>(
         &mut self,
         what: (&str, &str, Option<Unit>),
@@ -49,7 +49,7 @@ impl Writer<'_> {
         self.values(what, MetricType::Counter, values)
     }
 
-    /// Sums of times.
+    /// Writes sums of times.
     pub(super) fn seconds<'l>(
         &mut self,
         (name, help): (&str, &str),
@@ -64,7 +64,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Values that go up and down.
+    /// Writes values that go up and down.
     pub(super) fn gauges<'l>(
         &mut self,
         what: (&str, &str, Option<Unit>),
@@ -75,7 +75,7 @@ impl Writer<'_> {
         self.values(what, MetricType::Gauge, values)
     }
 
-    /// Histograms of times, with bounds in microseconds.
+    /// Writes histograms of times, with bounds in microseconds.
     pub(super) fn times<'l>(
         &mut self,
         (name, help): (&str, &str),
@@ -91,7 +91,7 @@ impl Writer<'_> {
         )
     }
 
-    /// Histograms of counts.
+    /// Writes histograms of counts.
     pub(super) fn counted<'l>(
         &mut self,
         (name, help): (&str, &str),
@@ -121,7 +121,7 @@ impl Writer<'_> {
             self.0
                 .encode_descriptor(name, help, unit.as_ref(), MetricType::Histogram)?;
         for (labels, times) in values {
-            // The encoder adds up.
+            // The encoder sums the buckets, so each bucket has only its own count.
             let mut before = 0;
             let mut buckets: Vec<(f64, u64)> = bounds
                 .iter()

@@ -18,7 +18,7 @@ fn offers(names: &[&str]) -> Arc<[Offer]> {
     names.iter().map(|name| offer(name)).collect()
 }
 
-/// A handshake whose client has sent its flags.
+/// Makes a handshake whose client has sent its flags.
 fn begun(names: &[&str], flags: u32) -> Handshake {
     let mut handshake = Handshake::new(offers(names));
     let taken = handshake.advance(&flags.to_be_bytes(), &mut Vec::new());
@@ -138,7 +138,7 @@ fn an_unknown_export_name_with_line_breaks_and_escapes_is_told_escaped_and_cut()
     let text = error.expect_err("there is no such export").to_string();
     let begins = r#"there is no export "x\" is served\n2026-11-22 ERROR \u{1b}[31m\r"#;
     assert!(text.starts_with(begins), "{text}");
-    // The byte that is no UTF-8 is three as a replacement.
+    // The byte that is not UTF-8 is replaced by a character of three bytes.
     assert!(text.ends_with("\\n...(4098 bytes)\""), "{text}");
     assert!(!text.contains(char::is_control), "{text}");
     assert!(text.len() < 400, "{}", text.len());
@@ -184,7 +184,7 @@ fn the_only_export_needs_no_name() {
     );
     assert_eq!(step, Step::Again);
     assert_eq!(kinds(&replies), [reply::ERR_UNKNOWN]);
-    // One that has none has precedence.
+    // An export with an empty name has precedence.
     let (step, _) = send(
         &mut begun(&["a", ""], BOTH),
         option::GO,
@@ -315,7 +315,7 @@ fn structured_replies_are_agreed_on_once() {
     };
     assert_eq!(step, Step::Transmission(choice));
     assert_eq!(kinds(&replies), [reply::INFO, reply::INFO, reply::ACK]);
-    // Only now there is a flag for it.
+    // The flag for structured replies appears only now.
     assert_eq!(replies[1].1[10..], [1, 0b1111_1101]);
 }
 
@@ -366,7 +366,7 @@ fn contexts_are_listed_and_chosen() {
     };
     assert!(chosen(&handshake, "a"));
     assert!(!chosen(&handshake, "b"), "chosen for another export");
-    // One that fails takes back the one before.
+    // A choice of contexts that fails cancels the one before.
     let (_, replies) = send(
         &mut handshake,
         both[1],
@@ -414,7 +414,7 @@ fn options_that_are_too_long() {
     assert_eq!(at, bytes.len());
     let replies = replies(option::SET_META_CONTEXT, &out);
     assert_eq!(kinds(&replies), [reply::ERR_TOO_BIG]);
-    // And goes on.
+    // The handshake continues after a skipped option.
     assert_eq!(send(&mut handshake, option::ABORT, b"").0, Step::End);
 
     for (option, len, max) in [
@@ -452,8 +452,7 @@ fn noise_ends_the_connection_at_once() {
 }
 
 proptest! {
-    /// Whatever comes, and in whatever pieces, the handshake ends or asks for more, its answers are
-    /// well-formed, and the pieces make no difference.
+    /// For any bytes in any pieces, the handshake ends or asks for more, and its answers are well-formed. The pieces make no difference.
     #[test]
     fn no_bytes_make_a_handshake_panic(
         options in prop::collection::vec((0u32..13, prop::collection::vec(any::<u8>(), 0..40)), 0..8),

@@ -97,7 +97,7 @@ impl Session {
         );
     }
 
-    /// Finds out what is allocated, on another thread if that may take time.
+    /// Answers a query about allocation, on another thread if that may take time.
     pub(super) fn query(&mut self, slot: u32) {
         let request = self.slots[slot as usize].request;
         let query = status::Query {

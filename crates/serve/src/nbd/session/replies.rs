@@ -6,11 +6,11 @@ use super::{Reply, Session, Unanswered};
 use crate::request::{Data, Failure, Kind};
 use std::io::{self, IoSlice};
 
-/// Replies that are written at a time.
+/// Most replies that are written at a time.
 const REPLIES_AT_A_TIME: usize = 64;
 
 impl Session {
-    /// The request is over.
+    /// Queues the reply to a request that is over.
     pub(super) fn answer(&mut self, slot: u32, result: Result<(), Failure>, data: Data) {
         let Unanswered { request, .. } = self.slots[slot as usize];
         self.free.push(slot);
@@ -43,7 +43,7 @@ impl Session {
                 let len = buffer.as_ref().map_or(0, |buffer| buffer.len());
                 (Head::block_status(cookie, len as u32), buffer, 0)
             }
-            // Allowed also where replies come in chunks, and shorter.
+            // A simple reply is allowed even if replies come in chunks, and is shorter.
             (Ok(()), command) => {
                 if command == command::WRITE {
                     self.let_go(len as usize);
@@ -75,7 +75,7 @@ impl Session {
                 let sector = u64::from(addresses.sector_bytes());
                 let start = addresses.on_disk(request.offset);
                 let end = start + u64::from(request.len);
-                // The sector may be of another request that went to the disk with this one.
+                // The bad sector may belong to another request that went to the disk with this one.
                 let at = failure
                     .at
                     .map(|lba| lba.get() * sector)

@@ -1,4 +1,4 @@
-//! What is promised of a scrub when it begins, and while it reads.
+//! Promises of a scrub when it begins, and changes of promises while the scrub reads.
 
 use super::super::ask::{ScrubAsk, ScrubError};
 use super::super::progress::Plan;
@@ -7,7 +7,7 @@ use super::super::status::Gaps;
 use super::{Now, Scrubs};
 
 impl Scrubs {
-    /// Goes on with an unfinished one, with other promises if it is asked for these.
+    /// Continues an unfinished scrub, with other promises if the options name some.
     pub(super) fn go_on_as(&self, now: &mut Now, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let last = now.last.as_mut().ok_or(ScrubError::None)?;
         self.fits(&last.plan, ask)?;
@@ -30,13 +30,13 @@ impl Scrubs {
         self.go_on(now)
     }
 
-    /// Whether a drive as the one that is believed in could keep what is promised, of so many sectors that are left.
+    /// Checks that a drive of the assumed profile could keep the promises, with `left` sectors still to be read.
     pub(super) fn may_promise(&self, plan: &Plan, left: u64) -> Result<(), ScrubError> {
         match self.model().filter(|_| self.gaps() == Gaps::Used) {
             Some(model) => {
                 may_be_kept(&plan.promises, model, plan.range, left).map_err(ScrubError::value)
             }
-            // Nobody knows anything of the drive.
+            // Without a profile nothing is known of the drive's speed.
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Who notices writes between scrubs and for them.
+//! Watches that notice writes during scrubs and between them.
 
 use super::super::ask::ScrubError;
 use super::super::blocks::{BlocksFile, Keeps};
@@ -24,7 +24,7 @@ impl Now {
         }
     }
 
-    /// Returns the one that there was.
+    /// Replaces the watch of its kind. Returns the watch before.
     pub(super) fn set_watch(&mut self, watch: &Arc<Watch>) -> Option<Arc<Watch>> {
         let keeps = watch.blocks().keeps();
         let before = self.watch(keeps);
@@ -35,7 +35,7 @@ impl Now {
         before
     }
 
-    /// All that are to be told of writes.
+    /// All watches to notify of writes.
     pub(super) fn watches(&self) -> Vec<Arc<Watch>> {
         let both = [Keeps::Hashes, Keeps::Image].into_iter();
         let watches = both.filter_map(|keeps| self.watch(keeps));
@@ -54,13 +54,13 @@ fn lost_image(path: &Path, why: &str) -> ProgressError {
 }
 
 impl Scrubs {
-    /// Where the watch of what is kept of blocks is.
+    /// Path of the watch for hashes or for an image.
     pub(super) fn watch_path(&self, keeps: Keeps) -> Option<PathBuf> {
         let file = self.file.as_ref()?;
         Some(file.with_file_name(format!("{}.{}", self.disk.name(), keeps.ending())))
     }
 
-    /// Goes on with a watch that a former server has left.
+    /// Continues the watch that an earlier server has left.
     pub(super) fn resume_watch(
         &self,
         now: &mut Now,
@@ -88,7 +88,7 @@ impl Scrubs {
         Ok(None)
     }
 
-    /// There is no unfinished copy: what is left of one is not to be taken for one.
+    /// Removes the watch of an image when no copy is unfinished, so that no later server takes the watch for one of an unfinished copy.
     pub(super) fn end_copy(&self, now: &mut Now) {
         match (now.copied.upgrade(), self.watch_path(Keeps::Image)) {
             (Some(watch), _) => watch.end(),
@@ -97,7 +97,7 @@ impl Scrubs {
         }
     }
 
-    /// Has writes noticed, and nothing read.
+    /// Starts a job that notices writes and reads nothing.
     pub(super) fn rest(&self, watches: Vec<Arc<Watch>>) {
         let (told, is_there) = channel::<()>();
         let job = move || {
@@ -105,12 +105,12 @@ impl Scrubs {
             Box::new(Resting::new(watches, SinkThread::default())) as Box<dyn Background>
         };
         self.disk.run_in_background(Member(0), Box::new(job));
-        // The disk's thread looks for requests first: the first write of a client is not to come before this.
+        // The disk's thread takes clients' requests first. The job has to be there before the first write of a client.
         let _ = is_there.recv();
     }
 
-    /// Sees to it that writes are noticed for what is to be kept of blocks. Returns why nothing can be compared with the hashes that are kept, too, if
-    /// there are some.
+    /// Returns the watch for the hashes or the image, and makes the watch if there is none. For hashes that exist but cannot be compared,
+    /// also returns the reason.
     pub(super) fn watch_for(
         &self,
         now: &mut Now,
@@ -140,7 +140,7 @@ impl Scrubs {
                 }));
             }
             if is_same {
-                // Whoever still has it does nothing with it any more.
+                // The former owner does not use the file any more.
                 watch.blocks().unlock();
             }
         }

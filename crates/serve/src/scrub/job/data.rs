@@ -1,4 +1,4 @@
-//! What a scrub does with data, and what writes do to that.
+//! Handling of the data that a scrub reads, and of writes that make such data stale.
 
 use super::super::hashes::HashFile;
 use super::super::progress::{Finding, LineCounts};
@@ -10,7 +10,7 @@ use headtime_units::{Extent, Lba, Time};
 use std::sync::atomic::Ordering;
 
 impl<P: Passing> Scrub<P> {
-    /// What a read has brought is handed over, if anything is done with it. Returns false if nothing is.
+    /// Hands the data of a read to the sink. Returns false if there is no sink or there are no data.
     pub(super) fn hand_over(
         &mut self,
         (extent, read): (Extent, u64),
@@ -21,7 +21,7 @@ impl<P: Passing> Scrub<P> {
             return false;
         };
         if self.sink_has_failed {
-            // It takes nothing, and is to have all of this when it does again.
+            // A failed sink takes no data. These blocks are read again after `resume`.
             for block in blocks {
                 self.want_again(self.number(*block));
             }
@@ -49,7 +49,7 @@ impl<P: Passing> Scrub<P> {
         true
     }
 
-    /// What has become of the data that were handed over.
+    /// Handles the results of the data that were handed to the sink.
     pub(super) fn take_sunk(&mut self, now: Time) {
         let Some(sink) = &self.sink else { return };
         let (sunk, problem) = sink.take();
@@ -61,12 +61,12 @@ impl<P: Passing> Scrub<P> {
         }
         if let Some(problem) = problem {
             (self.sink_has_failed, self.waits_for_sink) = (true, false);
-            // It is read again, when somebody says that the way is free.
+            // These blocks are read again after `resume`.
             for (number, _) in std::mem::take(&mut self.sinking) {
                 self.want_again(number);
             }
             if self.plan.is_copy() {
-                // Parts of these were handed over, too.
+                // The sink may have lost parts of these blocks, too.
                 for (number, _) in std::mem::take(&mut self.bad) {
                     self.want_again(number);
                 }
@@ -97,7 +97,7 @@ impl<P: Passing> Scrub<P> {
                 self.sinking.remove(&number);
                 self.compared += u64::from(compared);
                 let sink = self.sink.as_ref();
-                // Lines alone name the holes of a copy. The next server reads such a block again, in case a line is damaged.
+                // Only lines name the holes of a copy. The next server reads such a block again, in case a line is damaged.
                 let is_listed = self.plan.is_copy()
                     && self.face.status().unreadable.within(self.extent_of(number)) > 0;
                 let learns = !is_listed && !self.rewritten.contains(&number);
@@ -114,7 +114,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// The page is damaged on which the hash of a block was: all blocks on it are hashed anew.
+    /// Notes that the page with the hash of this block is damaged. All blocks on the page are hashed anew.
     fn is_damaged(&mut self, number: u64) {
         let Some(sink) = &self.sink else { return };
         let (blocks, block) = (HashFile::beside(number), self.plan.block.get());
@@ -129,14 +129,14 @@ impl<P: Passing> Scrub<P> {
             .within(self.extent_of(number))
             > 0
         {
-            // The status has this page already.
+            // The status lists this page already.
             return;
         }
         tell_damage(self.disk.name(), sink.watch().blocks().path(), extent);
         self.face.status().damage.add(extent);
     }
 
-    /// A block is another one than it was to be. That is written down before it is forgotten what it was.
+    /// Notes that a block's contents differ from its hash. The change is recorded before the sink overwrites the old hash.
     fn is_changed(&mut self, (number, read): (u64, u64), hash: u64) {
         let extent = self.extent_of(number);
         let disk = self.disk.name();
@@ -153,7 +153,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down what was found, if that is new, and what could not be written down before.
+    /// Records a finding if it is new, and findings that could not be recorded before.
     pub(super) fn is_found(&mut self, is_new: bool, what: Finding, extent: Extent) {
         let progress = self.progress.as_mut();
         let written = progress.map(|kept| match is_new {
@@ -163,20 +163,20 @@ impl<P: Passing> Scrub<P> {
         self.kept(written);
     }
 
-    /// The sectors of a block.
+    /// Sectors of a block.
     pub(super) fn extent_of(&self, number: u64) -> Extent {
         let start = Lba::new(number * self.plan.block.get());
         self.scan.wanted().block_at(start)
     }
 
-    /// A block that was asked for is not done after all.
+    /// Makes a block wanted again that was requested and is not done after all.
     pub(super) fn want_again(&mut self, number: u64) {
         self.open.remove(&number);
         self.rewritten.remove(&number);
         self.scan.want(self.extent_of(number));
     }
 
-    /// Sectors are about to be written to.
+    /// Handles a write that is about to start.
     pub(super) fn is_written(&mut self, now: Time, extent: Extent) {
         for watch in &self.watches {
             watch.forget(extent);
@@ -191,7 +191,8 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Without its watch what was hashed or copied says nothing.
+    /// Holds the scrub if its watch or its progress file is lost. Hashes and copies mean nothing without a watch, so the scrub can only
+    /// begin anew.
     pub(super) fn look_at_watches(&mut self, now: Time) {
         self.watches.iter().for_each(|watch| watch.look_at_disk());
         let why = match (&self.is_gone, &self.sink) {
@@ -211,7 +212,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down which blocks have their hashes, or are copied.
+    /// Writes the marks: which blocks have current hashes, or are copied.
     pub(super) fn keep_marks(&mut self) {
         for watch in &self.watches {
             if watch.is_dirty()
@@ -222,7 +223,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down how many sectors were found.
+    /// Writes the numbers of unreadable and changed sectors.
     pub(super) fn keep_counts(&mut self) {
         let counts = {
             let status = self.face.status();

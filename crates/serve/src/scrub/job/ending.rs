@@ -1,4 +1,4 @@
-//! How a scrub ends.
+//! The end of a scrub: done, stopped, or lost.
 
 use super::super::progress::ProgressFile;
 use super::super::status::ScrubState;
@@ -10,14 +10,14 @@ use headtime_sched::Passing;
 use headtime_units::Time;
 
 impl<P: Passing> Scrub<P> {
-    /// Ends if there is nothing more to do and nothing under way.
+    /// Ends the scrub if all blocks are done or the scrub is stopped, and no read is under way.
     pub(super) fn end_if_over(&mut self, now: Time) {
         let under_way = self.scan.in_flight() > 0 || self.part.is_some();
         let stopped = self.is_stopped();
         if self.over || under_way || !(stopped || self.is_all_done()) {
             return;
         }
-        // What could not be written is not tried at each event, but when somebody resumes.
+        // A failed write is tried again on `resume`, not at each event.
         if self.held.is_some() && !stopped {
             return;
         }
@@ -30,7 +30,7 @@ impl<P: Passing> Scrub<P> {
             return;
         }
         if let Some(sink) = self.sink.as_ref().filter(|_| self.plan.is_copy()) {
-            // What is in the image from now on is nobody's business here.
+            // Later changes of the image do not concern the scrub.
             sink.watch().end();
         }
         self.lets_go();
@@ -49,7 +49,8 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Writes down that all is done, which may take a while. Returns true if it is written down, and durable where it has to be.
+    /// Records that the scrub is done, in steps that may take a while. Returns true once the record is written, and durable if there is a
+    /// sink.
     fn is_written_down(&mut self, now: Time) -> bool {
         match self.ending {
             Ending::Syncs(_) | Ending::Says(_) => return false,
@@ -86,7 +87,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Notices that its file is not where the next server looks for it.
+    /// Checks that the progress file is where the next server looks for it.
     fn look_whether_gone(&mut self) {
         if let Some(progress) = &self.progress
             && let Err(error) = progress.is_in_place()
@@ -95,7 +96,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Asks for all that was done to be durable. Returns the number by which that is told.
+    /// Asks the sink to make all results durable. Returns the number that the sink reports when they are.
     fn sync(&mut self) -> u64 {
         self.asked_syncs += 1;
         if let Some(sink) = &self.sink {
@@ -104,16 +105,17 @@ impl<P: Passing> Scrub<P> {
         self.asked_syncs
     }
 
-    /// It is over, or can only begin anew: whoever comes behind it finds nothing of it in use. Writes are still noticed.
+    /// Releases files and threads of a scrub that is over or can only begin anew. The next scrub can then use them. Writes are still
+    /// noticed.
     pub(super) fn lets_go(&mut self) {
         self.over = true;
-        // The next one locks the file.
+        // The next scrub locks the file.
         (self.progress, self.syncs) = (None, None);
         let worker = self.sink.take().map(|sink| sink.thread());
         let worker = worker.unwrap_or_default();
         let watches = self.watches.iter().filter(|watch| !watch.is_lost());
         let watches: Vec<_> = watches.cloned().collect();
-        // Whoever sees that it is over may begin another one, which is to come behind this.
+        // A caller that sees the scrub end may begin another one. This call has to come before that scrub's.
         match watches.is_empty() {
             false => self.disk.run_in_background(
                 Member(0),

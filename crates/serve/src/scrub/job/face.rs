@@ -1,4 +1,4 @@
-//! What the job and those who control it share.
+//! State that the job and the controlling threads share.
 
 use super::super::promises::Promises;
 use super::super::status::{ScrubState, ScrubStatus};
@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What the job and those who control it share.
+/// State that the job and the controlling threads share.
 #[derive(Debug)]
 pub(crate) struct Face {
     status: Mutex<ScrubStatus>,
-    /// It is to rest.
+    /// Set to pause the scrub.
     pub paused: AtomicBool,
-    /// It is to go on, whatever held it.
+    /// Set to continue the scrub in spite of earlier errors.
     pub goes_on: AtomicBool,
-    /// It is to end.
+    /// Set to end the scrub.
     pub stopped: AtomicBool,
-    /// What it has done so far is not to be relied on: it can only begin anew.
+    /// True if the results so far cannot be relied on, so that the scrub can only begin anew.
     pub must_begin_anew: AtomicBool,
-    /// What is promised from now on, until the job has heard of it.
+    /// New promises that the job has not taken yet.
     promises: Mutex<Option<Promises>>,
-    /// The job has let go of all it had, though the scrub is not over.
+    /// Set when the job has released its files, though the scrub may not be over.
     let_go: Flag,
-    /// The job was told to go on, and has looked whether that can be.
+    /// Set when the job has tried to continue after `go_on`.
     answered: Flag,
 }
 
@@ -37,7 +37,7 @@ impl Flag {
         self.1.notify_all();
     }
 
-    /// Waits for a while. Returns true if it is so.
+    /// Waits up to `limit`. Returns true if the flag is set.
     fn wait(&self, limit: Duration) -> bool {
         let is_so = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = (self.1).wait_timeout_while(is_so, limit, |is_so| !*is_so);
@@ -60,18 +60,18 @@ impl Face {
     }
 
     pub fn status(&self) -> MutexGuard<'_, ScrubStatus> {
-        // It is whole between statements.
+        // Every statement leaves the status consistent, so a panic of another thread does no harm.
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something else is promised from now on.
+    /// Replaces the promises.
     pub fn promise(&self, promises: Promises) {
         *self.told() = Some(promises);
         let mut status = self.status();
         status.promise = promises.unknown(Wall::now());
     }
 
-    /// What is promised from now on, if that is news.
+    /// Takes the new promises, if there are any.
     pub fn promised(&self) -> Option<Promises> {
         self.told().take()
     }
@@ -84,23 +84,23 @@ impl Face {
         self.let_go.set(true);
     }
 
-    /// Waits for the job to let go of what it has, for a while. Returns true if it has.
+    /// Waits up to `limit` until the job has released its files. Returns true if the job has.
     pub fn wait_for_job(&self, limit: Duration) -> bool {
         self.let_go.wait(limit)
     }
 
-    /// Tells the job to go on.
+    /// Tells the job to continue.
     pub fn go_on(&self) {
         self.answered.set(false);
         self.goes_on.store(true, Ordering::SeqCst);
     }
 
-    /// The job has looked whether it can go on.
+    /// Notes that the job has tried to continue.
     pub fn answers(&self) {
         self.answered.set(true);
     }
 
-    /// Waits for that, for a while.
+    /// Waits up to `limit` until the job has tried to continue.
     pub fn wait_for_answer(&self, limit: Duration) {
         self.answered.wait(limit);
     }

@@ -1,18 +1,19 @@
-//! What a scrub has heard of its promises, and what its file has of them.
+//! Promises as the job knows them, and as the progress file has them.
 
 use super::super::promises::{FinishBy, Promises};
 use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::{Nanos, Time};
 
-/// What the file has: what could not be written is written again.
+/// Promises and verdict in the progress file. Differences from the present values are still to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnFile {
     pub promises: Promises,
     pub said: Option<(Verdict, Wall)>,
 }
 
-/// A date, and how much of its time was over when it was heard of. The clock on the wall is asked once: from then on the time is counted.
+/// A date, and the part of its time that had passed when the job took the date over. The wall clock is read only then. Later the job counts
+/// the time itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Heard {
     date: FinishBy,
@@ -21,7 +22,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// The date is heard of, or is what it was `before`.
+    /// Takes over a date. If `before` has the same date, its count continues.
     pub fn of(before: Option<Heard>, date: FinishBy, now: Time, wall: Wall) -> Heard {
         match before.filter(|heard| heard.date == date) {
             Some(heard) => heard,
@@ -33,7 +34,7 @@ impl Heard {
         }
     }
 
-    /// How much of its time is over.
+    /// Part of the date's time that has passed.
     pub fn passed(&self, now: Time) -> Nanos {
         self.passed.saturating_add(now.saturating_since(self.at))
     }

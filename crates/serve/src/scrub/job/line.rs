@@ -1,34 +1,35 @@
-//! The line at which a copy is the disk.
+//! The *line* of a copy: the moment whose disk contents the finished image has.
 //!
-//! A write wants its block again, and whatever is under way of the block counts no longer. So as soon as no block is wanted any more, each block is in
-//! the image as it is on the disk, or a read of it is under way that is older than all writes to come: the engine has these wait for it. That is
-//! the line. What is written from then on is no longer of this image. It is wanted all the same, and its marks are gone from their file: a read that
-//! fails, or a server that is killed before all is durable, draws another line later.
+//! A write to a block makes the block wanted again, and voids a read of the block that is under way. The line is drawn as soon as no block
+//! is wanted. At this moment the image has each block as the disk has it, or a read of the block is under way. The engine makes all later
+//! writes wait for these reads. Later writes are therefore not in the image. A block that is written after the line still becomes wanted,
+//! and its mark is cleared in the file. If a read fails or the server is killed before all is durable, a new line is drawn later.
 //!
-//! Beside clients who write all the time there is always something left. So the last reads are asked for at once, as any client's would be, and the
-//! line is there when they are asked for, not when the last of them is done.
+//! Clients that write all the time would leave some block wanted at any time. The last blocks are therefore requested all at once, at
+//! foreground priority. The line is drawn as soon as these reads are requested. The reads may end later.
 
 use super::Scrub;
 use headtime_gaps::Demand;
 use headtime_sched::{Class, Passing};
 use headtime_units::{Extent, Sectors, Time};
 
-/// So many blocks at most are asked for at once at the end: who asks for something then waits for no more of these reads than for as many other
-/// clients, once.
+/// Most blocks that are requested at once at the end. A client's request then waits, once, for no more reads than this number of other
+/// clients would cause.
 const LAST_BLOCKS: u64 = 64;
 
-/// So many bytes of them at most, which have to be in memory.
+/// Most bytes of these blocks, since all the data have to be in memory.
 const LAST_BYTES: u64 = 16 << 20;
 
 impl<P: Passing> Scrub<P> {
-    /// Returns true if what is left of a copy is so little that it is read outright.
+    /// Returns true if so few blocks of a copy are left that they are read at foreground priority.
     pub(super) fn is_closing(&self) -> bool {
         let block = self.plan.block.bytes(self.plan.identity.sector_bytes);
         let most = LAST_BLOCKS.min(LAST_BYTES / block).max(1);
         self.plan.is_copy() && !self.has_line && self.scan.wanted().left() <= most
     }
 
-    /// Asks for the last blocks at once, if it is time for that. While parts of blocks are still to be read there is no line to be had by it.
+    /// Starts or ends the reads of the last blocks at foreground priority. While parts of blocks are still to be read, such reads could not
+    /// bring the line.
     pub(super) fn close_in(&mut self) {
         let closes = self.is_closing() && self.bad.is_empty();
         if closes == self.closes_in {
@@ -43,7 +44,7 @@ impl<P: Passing> Scrub<P> {
         self.scan.set_demand(closes.then_some(demand));
     }
 
-    /// Returns true if there is something left that would be asked for at once.
+    /// Returns true if blocks or parts are left that would be read at foreground priority.
     pub(super) fn can_close_in(&self) -> bool {
         if !self.is_closing() || self.scan.in_flight() > 0 || self.part.is_some() {
             return false;
@@ -54,7 +55,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Draws the line, if nothing is wanted any more.
+    /// Draws the line, if no block is wanted.
     pub(super) fn look_for_line(&mut self, now: Time) {
         let is_there = self.plan.is_copy() && self.scan.wanted().left() == 0 && self.bad.is_empty();
         if self.has_line || !is_there || self.over || self.held.is_some() || self.is_stopped() {
@@ -68,11 +69,11 @@ impl<P: Passing> Scrub<P> {
         self.publish(now);
     }
 
-    /// What was to be the image is not: what was written since the line is in it no more than what could not be read.
+    /// Takes the line back after a failure. Blocks that were written since the line, or could not be read, have to be copied again.
     pub(super) fn call_off(&mut self) {
         self.has_line = false;
         self.rewritten.clear();
-        // Reads of blocks that are wanted again say nothing of them any more.
+        // Results of reads do not count for blocks that are wanted again.
         let wanted = self.scan.wanted();
         let stale: Vec<u64> = (self.open.keys())
             .copied()
@@ -83,7 +84,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Returns true if nothing more is to be read or written, for what is to be at the end.
+    /// Returns true if all blocks are done: for a copy, if the line is drawn and all reads from before the line are done.
     pub(super) fn is_all_done(&self) -> bool {
         match self.plan.is_copy() {
             true => self.has_line && self.open.is_empty(),
@@ -91,7 +92,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Sectors of a disk that is copied are about to be written to. Those outside of what is copied are nobody's business here.
+    /// Handles a write to a disk that is being copied, before the write starts. Sectors outside the copied part are ignored.
     pub(super) fn want_written(&mut self, now: Time, extent: Extent) {
         let (block, range) = (self.plan.block.get(), self.plan.range);
         let start = extent.start.get().max(range.start.get());
@@ -105,7 +106,7 @@ impl<P: Passing> Scrub<P> {
             .scan
             .want(Extent::at(first * block, end - first * block));
         if self.has_line {
-            // What is being read and copied is from before the write, and is of the image.
+            // Data that are being read or copied are from before the write, and belong to the image.
             let open = self.open.range(first..=last);
             self.rewritten.extend(open.map(|(number, _)| *number));
             return;
@@ -122,7 +123,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// What is under way of a block counts no longer.
+    /// Voids reads and data of a block that are under way.
     fn forget_read(&mut self, number: u64) {
         self.open.remove(&number);
         self.sinking.remove(&number);

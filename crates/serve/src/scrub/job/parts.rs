@@ -1,4 +1,4 @@
-//! Blocks that cannot be read as a whole.
+//! Search for the unreadable sectors of blocks that cannot be read as a whole.
 
 use super::super::progress::{Finding, ProgressFile};
 use super::{PartOfBlock, Scrub, TIMEOUTS};
@@ -6,17 +6,18 @@ use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane, Outcome, 
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Blocks that are looked into at a time; of more the whole block is named.
+/// Most blocks that are searched at a time. If there are more, all sectors of a further block count as unreadable.
 const BAD_MAX: usize = 4096;
 
-/// On a disk that is never idle it would never be known which sectors cannot be read. So parts are read beside clients when there is
-/// nothing else to be read: the first after this time, and each next one when so long, or [`PARTS_REST`] times as long as the one before took,
-/// nothing was read. A drive may try for seconds to read a sector, and clients lose a hundredth of its time whatever a read takes.
+/// Wait before the first read of a part at clients' cost. A disk that is never idle would otherwise hide for ever which sectors cannot be
+/// read. Parts are read at clients' cost only when all other blocks are done. The pause after each read is at least this time, and at least
+/// [`PARTS_REST`] times the time that the read took. A drive may try for seconds to read a sector. With these pauses clients lose at most a
+/// hundredth of the drive's time.
 const PARTS_WAIT: Nanos = Nanos::from_secs(1);
 const PARTS_REST: u64 = 99;
 
 impl<P: Passing> Scrub<P> {
-    /// These sectors cannot be read.
+    /// Records sectors as unreadable. In a copy they become a hole.
     fn cannot_read(&mut self, extent: Extent) {
         tracing::warn!(disk = self.disk.name(), sectors = %extent, "the scrub cannot read");
         let is_new = self.face.status().unreadable.add(extent);
@@ -28,18 +29,18 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// What could not be read of these sectors was written since, and can be read.
+    /// Removes sectors from the unreadable ones, since a later read or a new search replaces the earlier finding.
     pub(super) fn can_be_read(&mut self, extent: Extent) {
         let is_new = self.face.status().unreadable.remove(extent);
         self.is_found(is_new, Finding::Readable, extent);
     }
 
-    /// A block cannot be read as a whole: which of its sectors cannot is found out while nobody asks for anything.
+    /// Starts the search for the unreadable sectors of a block by halves, in idle time.
     pub(super) fn look_into(&mut self, block: Lba, read: u64) {
         let extent = self.scan.wanted().block_at(block);
         let number = self.number(block);
         if self.plan.is_copy() {
-            // What is found now counts.
+            // The new findings replace earlier ones.
             self.can_be_read(extent);
         }
         let is_named = self.plan.idle().is_none() || self.bad.len() >= BAD_MAX;
@@ -53,7 +54,7 @@ impl<P: Passing> Scrub<P> {
         self.parts.extend(parts);
     }
 
-    /// A part of a block was read, or cannot be read any smaller.
+    /// Notes that a part of a block is finished: the part was read, or is a single unreadable sector.
     fn part_done(&mut self, part: PartOfBlock) {
         let block = self.number(part.extent.start);
         if let Some(parts) = self.bad.get_mut(&block) {
@@ -65,10 +66,11 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Of a block it is known which of its sectors cannot be read.
+    /// Finishes a block whose unreadable sectors are known.
     fn parts_are_done(&mut self, number: u64, read: u64) {
         if self.progress.as_ref().is_some_and(ProgressFile::is_behind) {
-            // Else the marks of a copy may say that it is done, and a server that is killed would not know of them.
+            // Otherwise the marks of a copy could list the block as done while no line names its holes. A server that is killed would then
+            // lose the holes.
             self.want_again(number);
             return;
         }
@@ -82,7 +84,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// The parts of a block mean nothing any more: it is wanted again.
+    /// Drops the parts of a block that is wanted again.
     pub(super) fn forget_parts(&mut self, number: u64) {
         if self.bad.remove(&number).is_some() {
             let extent = self.extent_of(number);
@@ -91,26 +93,26 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Since when nobody waits for anything, if that is so.
+    /// Time since which the disk has been idle; `None` if it is busy.
     fn quiet_since(&self, engine: &Engine) -> Option<Time> {
         let busy = self.part.is_some() || self.scan.in_flight() > 0 || engine.in_flight() > 0;
         (!busy && engine.is_quiet()).then_some(self.quiet_from)
     }
 
-    /// When the next part may be read, if there are any and nobody waits for anything.
+    /// Time at which the next part may be read in idle time; `None` if there is no part or the disk is busy.
     pub(super) fn next_part(&self, engine: &Engine) -> Option<Time> {
         let idle = self.plan.idle().filter(|_| !self.parts.is_empty())?;
         let after = idle.max(self.scan.destages_in());
         Some(self.quiet_since(engine)?.saturating_add(after))
     }
 
-    /// Returns true if nothing is to be read any more but parts of blocks, and blocks whose reads failed beside others.
+    /// Returns true if only parts of blocks, or only blocks of failed reads, are left to read.
     pub(super) fn has_only_parts(&self) -> bool {
         let parts = !self.parts.is_empty() && self.scan.unread() == 0;
         parts || self.scan.has_only_suspects()
     }
 
-    /// Notes whether parts of blocks have waited for long enough.
+    /// Notes whether parts of blocks have waited long enough to be read at clients' cost.
     pub(super) fn note_parts(&mut self, now: Time) {
         if !self.has_only_parts() {
             self.parts_due = now.saturating_add(PARTS_WAIT);
@@ -119,7 +121,7 @@ impl<P: Passing> Scrub<P> {
         self.parts_are_due = waits && self.parts_due <= now;
     }
 
-    /// When the next part is read beside clients, if the disk is not idle before.
+    /// Time at which the next part is read at clients' cost, if the disk is not idle before.
     pub(super) fn next_part_beside(&self) -> Option<Time> {
         let waits = self.has_only_parts() && self.part.is_none() && !self.hurries();
         (waits && !self.plan.is_copy()).then_some(self.parts_due)
@@ -141,7 +143,7 @@ impl<P: Passing> Scrub<P> {
             false => None,
         };
         let (join, class) = match before {
-            // The last blocks of a copy are read whatever clients ask for, and so are their parts.
+            // The last blocks of a copy, and their parts, are read at clients' cost.
             _ if self.is_closing() => (Join::Queued, Class::default()),
             _ if is_quiet => (Join::Alone, Class::IDLE),
             Some(_) => (Join::Outright, Class::IDLE),
@@ -165,7 +167,7 @@ impl<P: Passing> Scrub<P> {
         Some((arrival, lane, join))
     }
 
-    /// Says when the next part is read beside clients: the one before `took` so long.
+    /// Sets the time of the next read at clients' cost. The read before took the time `took`.
     pub(super) fn part_took(&mut self, now: Time, took: Nanos) {
         self.parts_due = now.saturating_add((took * PARTS_REST).max(PARTS_WAIT));
     }
@@ -179,7 +181,7 @@ impl<P: Passing> Scrub<P> {
         let outcome = done.outcome;
         let block = self.number(part.extent.start);
         if self.open.get(&block) != Some(&part.read) {
-            // The block was written to since, and is wanted again.
+            // A client has written the block since, and the block is wanted again.
             return;
         }
         let is_one = part.extent.len == Sectors::new(1);
@@ -210,7 +212,7 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// The drive did not answer in time for a block alone.
+    /// Counts a timeout of a read of one block alone. A block with [`TIMEOUTS`] timeouts counts as unreadable.
     pub(super) fn timed_out(&mut self, block: Lba, read: u64) {
         let number = self.number(block);
         let times = self.timeouts.entry(number).or_default();

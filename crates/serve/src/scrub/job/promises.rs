@@ -1,4 +1,4 @@
-//! What is promised of the scrub, and what is said of it.
+//! The promises of a scrub while it runs: checks, verdicts and reports.
 
 use super::super::promises::{PromiseStatus, Promises};
 use super::Scrub;
@@ -8,11 +8,11 @@ use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
 use headtime_units::{MorePercent, Nanos, Sectors, Time};
 
-/// After so long the load repeats.
+/// Period after which the load is assumed to repeat.
 const DAY: Nanos = Nanos::from_secs(86_400);
 
 impl<P: Passing> Scrub<P> {
-    /// Hears of other promises, and looks at whether they can be kept, if it is time for that.
+    /// Takes over changed promises, and checks whether the promises can be kept, if a check is due.
     pub(super) fn see_to_promises(&mut self, now: Time) {
         if let Some(promises) = self.face.promised() {
             self.promise(now, promises);
@@ -24,7 +24,7 @@ impl<P: Passing> Scrub<P> {
         self.scan
             .read_besides(self.bad.len() as u64, self.bad_takes());
         let news = match self.has_line {
-            // What is written from then on is nobody's business here.
+            // Writes after the line do not add work, so only the date matters now.
             true => self.scan.overdue(now),
             false => self.scan.look(now, rests),
         };
@@ -33,13 +33,13 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// How long it takes to find out which sectors of a block cannot be read, by what reads of parts have taken: two for each time that it is halved.
+    /// Estimated time to find the unreadable sectors of a block: two reads of parts for each halving.
     fn bad_takes(&self) -> Nanos {
         let halved = u64::BITS - self.plan.block.get().leading_zeros();
         self.part_takes.saturating_mul(u64::from(2 * halved))
     }
 
-    /// When the next look is due, also while it rests.
+    /// Time of the next check of the promises, also while the scrub is paused or held.
     pub(super) fn next_look(&self) -> Option<Time> {
         if self.over || self.is_stopped() {
             return None;
@@ -50,14 +50,14 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Returns true if [nothing but parts](Scrub::has_only_parts) is left of a scrub. These are read at the cost of clients then: with a date as far
-    /// as promises need and allow, without a date when they have waited.
+    /// Returns true if [only parts](Scrub::has_only_parts) are left, and these are read at clients' cost. With a date, promises decide how
+    /// much. Without a date, parts have to have waited long enough.
     pub(super) fn hurries(&self) -> bool {
         let hurries = self.plan.promises.date.is_some() || self.parts_are_due;
         hurries && !self.plan.is_copy() && self.has_only_parts()
     }
 
-    /// Something else is promised from now on.
+    /// Replaces the promises.
     fn promise(&mut self, now: Time, promises: Promises) {
         if promises != self.plan.promises {
             (self.plan.promises, self.said) = (promises, None);
@@ -86,7 +86,7 @@ impl<P: Passing> Scrub<P> {
         self.scan.keep_promise(promised, self.piece);
     }
 
-    /// It is done, and all of it is safe that has to be: what became of its promises is known. Returns the date.
+    /// Ends the promises of a scrub whose results are durable, and reports the final verdict. Returns the date.
     pub(super) fn end_promises(&mut self, now: Time) -> Wall {
         if self.scan.outlook().is_some() {
             self.scan.end_promise(now);
@@ -95,7 +95,7 @@ impl<P: Passing> Scrub<P> {
         Wall::now()
     }
 
-    /// Writes down what is promised and what is said of it, if the file has something else.
+    /// Writes the promises and the verdict to the progress file, if the file has others.
     pub(super) fn keep_promises(&mut self) {
         let now = OnFile {
             promises: self.plan.promises,
@@ -122,7 +122,7 @@ impl<P: Passing> Scrub<P> {
         self.kept(synced);
     }
 
-    /// Tells whoever looks what there is to be told, and writes down what has changed.
+    /// Updates the status, logs a new verdict and writes it to the progress file.
     fn tell_promises(&mut self, now: Time) {
         let Some(outlook) = self.scan.outlook() else {
             return;

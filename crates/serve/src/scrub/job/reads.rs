@@ -1,4 +1,4 @@
-//! What a read of the scan has brought.
+//! Results of the scan's reads.
 
 use super::Scrub;
 use headtime_engine::{Background, Finished, Outcome};
@@ -6,12 +6,12 @@ use headtime_sched::Passing;
 use headtime_units::{Lba, Time};
 
 impl<P: Passing + Clone + 'static> Scrub<P> {
-    /// A read of the scan is over.
+    /// Handles a finished read of the scan.
     pub(super) fn is_read(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         let asked = self.scan.asked(done.id).to_vec();
         self.scan.finished(now, done, data);
         let is_done = done.outcome == Outcome::Done;
-        // Of the others nothing is expected any more: they were written to since.
+        // The results do not count for the stale blocks: clients have written them since.
         let (blocks, stale): (Vec<Lba>, Vec<Lba>) = asked
             .iter()
             .partition(|block| self.open.get(&self.number(**block)) == Some(&done.id));

@@ -1,4 +1,4 @@
-//! What notices writes between two scrubs.
+//! Background job that notices writes between two scrubs.
 
 use super::super::sink::SinkThread;
 use super::super::watch::Watch;
@@ -6,11 +6,11 @@ use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lan
 use headtime_units::Time;
 use std::sync::Arc;
 
-/// Asks for nothing, and has watches told of writes.
+/// Job that reads nothing and notifies watches of writes.
 pub(crate) struct Resting(Vec<Arc<Watch>>, SinkThread);
 
 impl Resting {
-    /// `worker` has hashed or copied for the scrub before, and may not quite have ended.
+    /// `worker` is the sink's thread of the scrub before, and may still be running.
     pub fn new(watches: Vec<Arc<Watch>>, worker: SinkThread) -> Resting {
         Resting(watches, worker)
     }
@@ -45,7 +45,7 @@ impl Drop for Resting {
             ended |= watch.ends_with_disk();
         }
         if ended {
-            // The watch is closed when nobody has it any more, and that is to be before the server ends.
+            // The last owner of a watch closes its file, which has to happen before the server ends.
             self.1.join();
         }
     }

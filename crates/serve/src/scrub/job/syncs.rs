@@ -1,4 +1,4 @@
-//! What makes progress durable.
+//! Thread that makes progress durable, and the steps of a scrub's end.
 
 use super::super::files::DurableFile;
 use headtime_linux::shown::PathShown as _;
@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-/// Makes the progress durable whenever it is told to, on a thread of its own, which ends with who tells it.
+/// Makes the progress durable on request, on a thread of its own. The thread ends when this value is dropped.
 pub(super) struct Syncs {
     pub durable: Arc<DurableFile>,
     asks: SyncSender<()>,
@@ -28,10 +28,10 @@ impl Syncs {
         Ok(Syncs { durable, asks })
     }
 
-    /// Asks for it. The error is that of an earlier time.
+    /// Requests a sync without waiting for it. Returns the error of an earlier sync.
     pub fn ask(&self) -> io::Result<()> {
         match self.asks.try_send(()) {
-            // If one is under way, the next time is soon enough.
+            // If a request is already queued, that one is enough.
             Ok(()) | Err(TrySendError::Full(())) => self.durable.problem(),
             Err(TrySendError::Disconnected(())) => Err(io::Error::other(
                 "the thread that makes it durable has ended",
@@ -40,23 +40,23 @@ impl Syncs {
     }
 }
 
-/// How far the end of a scrub is that does something with data.
+/// Step of the end of a scrub that hashes or copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// There is more to do.
+    /// Blocks are still to be done.
     NotYet,
-    /// What was done is being made durable, by the sync of this number.
+    /// The sync of this number makes the results durable.
     Syncs(u64),
-    /// It is.
+    /// The results are durable.
     Synced,
-    /// That it is done is being made durable.
+    /// The sync of this number makes the record of the end durable.
     Says(u64),
-    /// It is.
+    /// The record of the end is durable.
     Said,
 }
 
 impl Ending {
-    /// What it is when all that was done before a sync is durable. One that was asked for before something was in the way says nothing.
+    /// Next step after the sync `nth`. A sync that was requested before an error put the scrub on hold does not count.
     pub fn synced(self, nth: u64) -> Ending {
         match self {
             Ending::Syncs(asked) if asked == nth => Ending::Synced,

@@ -8,7 +8,8 @@ use headtime_linux::clock::Wall;
 use headtime_units::Extent;
 
 impl Restored {
-    /// Takes over a line. Returns a block that is done, and the number of its sectors that lines name as unreadable. Fails on a line that no server writes.
+    /// Takes over a line. For a `looked` line, returns the block that is done, and the number of its sectors that lines name as unreadable.
+    /// Fails on a line that no server writes.
     pub(super) fn take_line(&mut self, line: &str) -> Result<Option<(u64, u64)>, ()> {
         let mut words = line.split(' ');
         let first = words.next();
@@ -39,7 +40,7 @@ impl Restored {
                 }
             }
             Some("promise") => {
-                // Nothing has been said of these.
+                // There is no verdict about the new promises yet.
                 self.verdict = None;
                 self.plan.promises = Promises::of_words(words).ok_or(())?;
             }
@@ -66,7 +67,7 @@ impl Restored {
         let Some(summary) = summary else {
             self.damage.add(Extent::at(0, 0));
             if self.unreadable.is_full() {
-                // More may have been found, and nobody knows where.
+                // More sectors may have been found, at unknown addresses.
                 self.done.fill(0);
                 self.damage.add(self.plan.range);
             }
@@ -80,13 +81,13 @@ impl Restored {
         };
         self.unreadable.add_beyond(beyond);
         if self.state == ScrubState::Done && self.plan.is_copy() {
-            // Nobody reads them again, and nobody knows where they are.
+            // A finished copy does not read these sectors again, and their addresses are lost.
             let lost = all.saturating_sub(self.unreadable.sectors());
             self.unreadable.add_beyond(lost);
         }
         let lost = changed.saturating_sub(self.changed.sectors());
         self.changed.add_beyond(lost);
-        // Lines behind the summary were written and not counted any more.
+        // A server that was killed may have written lines and no new summary, so more lines than in the summary are no damage.
         if lines < written && self.damage.pages == 0 {
             self.damage.add(Extent::at(0, 0));
         }

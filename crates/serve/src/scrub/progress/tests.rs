@@ -22,7 +22,7 @@ fn plan() -> Plan {
     }
 }
 
-/// A file whose first block is done, with a sector that cannot be read, eight that have changed, and a pause.
+/// Progress file with the first block done, an unreadable sector, eight changed sectors and a pause.
 fn begun(path: &Path) -> ProgressFile {
     let none = FoundSectors::default();
     let says = Restored::new(plan(), &none, ScrubState::Running);
@@ -52,7 +52,7 @@ fn one() -> FoundSectors {
     found(&[(5, 1)])
 }
 
-/// Of three of these nobody knows where they are.
+/// Eleven changed sectors. The addresses of three are unknown.
 fn eleven() -> FoundSectors {
     let mut eleven = found(&[(800, 8)]);
     eleven.add_beyond(3);
@@ -76,7 +76,7 @@ fn what_the_kernel_could_not_write_is_written_again_bits_and_lines() {
     let folder = Folder::new();
     let path = folder.join("disk.scrub");
     let mut progress = begun(&path);
-    // Of what was to be made durable the medium has nothing.
+    // The medium has lost all data that were to be made durable.
     let lines_at = progress.pages.end();
     let length = progress.file.metadata().unwrap().len();
     assert!(length > lines_at);
@@ -118,7 +118,7 @@ fn a_line_that_cannot_be_written_is_no_part_of_what_is_written_again() {
     let mut progress = begun(&path);
     let writable = std::mem::replace(&mut progress.file, File::open(&path).unwrap());
     assert!(progress.done(Wall(1), None).is_err());
-    // What was found is kept until it can be.
+    // A finding is retained until it can be written.
     assert!(
         progress
             .found(Finding::Unreadable, Extent::at(9, 1))
@@ -147,13 +147,13 @@ fn all_done(path: &Path) -> u64 {
     ProgressFile::create(path, &says).unwrap().pages.end()
 }
 
-/// The file again, with these bytes changed.
+/// Reads the file again after some of its bytes were changed.
 fn damaged(path: &Path, damage: impl FnOnce(&mut Vec<u8>)) -> Restored {
     let mut bytes = std::fs::read(path).unwrap();
     damage(&mut bytes);
     std::fs::write(path, bytes).unwrap();
     let restored = read_again(path);
-    // It is told once, and is whole from then on.
+    // Damage is reported once, and the file is whole from then on.
     assert_eq!(read_again(path).damage, Damage::default());
     restored
 }
@@ -197,7 +197,7 @@ fn a_damaged_line_costs_the_block_that_it_is_of() {
         assert_eq!(restored.damage.pages, 1, "{line}");
         assert_eq!(not_done(&restored), blocks, "{line}");
         assert_eq!(restored.state.is_over(), blocks.is_empty(), "{line}");
-        // It is not known any more where they are, and still how many.
+        // The addresses of the changed sectors are lost, and their number is not.
         assert_eq!(restored.changed.sectors(), 8, "{line}");
     }
 }
@@ -220,7 +220,7 @@ fn a_damaged_page_costs_its_blocks_and_a_damaged_summary_nothing() {
     all_done(&path);
     let restored = damaged(&path, |bytes| bytes[SUMMARY as usize] ^= 1);
     assert_eq!((restored.damage.pages, not_done(&restored)), (1, vec![]));
-    // Without lines the blocks are not done that they were of.
+    // Blocks whose lines are lost are not done.
     all_done(&path);
     let restored = damaged(&path, |bytes| bytes.truncate(lines_at));
     assert_eq!(

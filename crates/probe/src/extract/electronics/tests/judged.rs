@@ -1,4 +1,4 @@
-//! What is learned against what is true, key by key.
+//! Comparison of learned keys with the truth.
 
 use super::super::Electronics;
 use super::{learn, zero_latency};
@@ -9,7 +9,7 @@ use headtime_disk::profile::{
 use headtime_units::Nanos;
 use std::collections::BTreeMap;
 
-/// How a key came out.
+/// Outcome for a key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Outcome {
     Right,
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
     Wrong,
 }
 
-/// A key, how it came out, and what was said of it.
+/// A key, its outcome, and a text about both values.
 pub(super) type Judged = (&'static str, Outcome, String);
 
 pub(super) fn judge<T: std::fmt::Debug>(
@@ -34,12 +34,12 @@ pub(super) fn judge<T: std::fmt::Debug>(
     (key, outcome, format!("{said:?} of {is:?}"))
 }
 
-/// What is learned against what is true. Values that come to the same in every answer of the drive are the same.
+/// Compares learned keys with the truth. Values with the same effect on all answers count as equal.
 pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     let c = &truth.cache;
     let reads = u64::from(c.segments - u32::from(c.dedicated_write_segment));
     let size = u64::from(c.segment_sectors);
-    // Where a cylinder's tracks do not follow each other, it ends with the track.
+    // If the tracks of a cylinder do not follow each other, the end of the cylinder is the end of the track.
     let alone =
         truth.geometry.heads == 1 || matches!(truth.layout.order, Order::SurfaceSerpentine { .. });
     let ends = |kind: ReadAhead| match kind {
@@ -62,7 +62,7 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     };
     let cap = truth.queue.stream_cap.as_nanos() as f64;
     let within = |said: u64, is: u64, part: f64| said.abs_diff(is) as f64 <= part * is as f64;
-    // The model does the same for both.
+    // The model treats both alike.
     let same = |kind: WriteBack| match kind {
         WriteBack::Appending => WriteBack::Flushed,
         other => other,
@@ -91,7 +91,7 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
         }),
         judge("read_ahead_max", e.ahead.most, most, |said| *said == most),
         judge("read_ahead_min", e.ahead.least, c.read_ahead_min, |said| {
-            // The sector that is passing is read to its end in any case.
+            // The current sector is read to its end in any case.
             *said == u64::from(c.read_ahead_min) || (*said).max(u64::from(c.read_ahead_min)) == 1
         }),
         judge(
@@ -133,7 +133,7 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
             |said| {
                 let bus = truth.bus.sector(true) + truth.overhead.read_completion;
                 let per_track = truth.layout.sectors_per_track()[0].max(1);
-                // Nothing passes until the data are sent.
+                // No sector passes before the data are sent.
                 let slot = truth.rotation.turn() / u64::from(per_track);
                 let at_once = bus < slot.max(Nanos::from_micros(25));
                 let leaves = truth.queue.preseek != Preseek::Off;
@@ -217,10 +217,10 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     ]
 }
 
-/// How many keys came out how, by key.
+/// Number of each outcome, by key.
 pub(super) type Counts = BTreeMap<&'static str, [u32; 3]>;
 
-/// Counts how keys come out on drives; the longest times, and what was wrong.
+/// Counts the outcomes for drives. Also returns the times, longest first, and the wrong values.
 pub(super) fn count(
     names: impl Iterator<Item = String>,
 ) -> (Counts, Vec<(Nanos, String)>, Vec<String>) {

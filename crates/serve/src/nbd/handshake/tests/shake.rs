@@ -1,11 +1,11 @@
-//! A client that says all it has to say, for tests here and for fuzzing.
+//! Client that sends all its bytes, for tests and for fuzzing.
 
 use super::{Handshake, HandshakeError, Step};
 
-/// How many bytes were taken, how it ended (`None`: it wants more than there is), and the answers.
+/// Number of bytes taken, the end of the handshake (`None` if it needs more bytes), and the answers.
 type Shaken = (usize, Result<Option<Step>, HandshakeError>, Vec<u8>);
 
-/// How a handshake ends if it gets `input`, so many bytes at a time.
+/// Runs a handshake with `input`, `piece` bytes at a time.
 pub fn shake(mut handshake: Handshake, input: &[u8], piece: usize) -> Shaken {
     let (mut out, mut start, mut end) = (Vec::new(), 0, 0);
     loop {
