@@ -6,13 +6,13 @@
 //!
 //! | system call | request |
 //! |---|---|
-//! | `read` | read; what begins or ends within a sector is rounded out; past the end, short |
+//! | `read` | read, rounded out to whole sectors; past the end, short |
 //! | `write` | write; flagged FUA if `O_SYNC` or `O_DSYNC`; past the end `ENOSPC` |
-//! | `write` of part of a sector | write; the disk reads the sector before, as one with the write |
+//! | `write` of part of a sector | write; the disk first reads the sector, as one unit with the write |
 //! | `fsync`, `fdatasync` | flush |
-//! | `fallocate` with `PUNCH_HOLE` | discard, if the disk reads zeroes from what it has forgotten; else zeroes are written; `EOPNOTSUPP` if it cannot discard |
+//! | `fallocate` with `PUNCH_HOLE` | discard, if discarded sectors read as zeroes; else zeroes are written; `EOPNOTSUPP` without discards |
 //! | `fallocate` with `ZERO_RANGE` | zeroes are written |
-//! | `lseek` with `SEEK_DATA`, `SEEK_HOLE` | none: what the device has allocated |
+//! | `lseek` with `SEEK_DATA`, `SEEK_HOLE` | none: answered from the device's allocation |
 //! | `close` | none |
 //! | opening with `O_TRUNC` | none, as with a block device |
 //!
@@ -203,7 +203,7 @@ impl Mounted {
         self.mountpoint.join(export)
     }
 
-    /// Returns true if the mount has ended, whoever unmounted it, and no file is open any more.
+    /// Returns true if the mount has ended and no file is open any more. Another process may have unmounted the directory.
     pub fn is_gone(&self) -> bool {
         self.gone.is.load(Ordering::SeqCst)
     }

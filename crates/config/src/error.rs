@@ -1,26 +1,26 @@
-//! What is wrong with a text, and where.
+//! Errors in a text, with their places.
 
 use headtime_units::shown::OneLine;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// Where a value stands.
+/// Place of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// In a file, at a line counted from 1.
+    /// A line of a file, counted from 1.
     Line(Arc<str>, usize),
-    /// In a file of another form, at a line and under a key of that form. Errors name this key.
+    /// A line and a key of a file in another format. Errors name this key.
     Key(Arc<str>, usize, Arc<str>),
-    /// On the command line, in an option that is shown as given.
+    /// An option of the command line, shown as given.
     Option(Arc<str>),
-    /// Nowhere: the program's own default.
+    /// No text: the program's own default.
     BuiltIn,
-    /// In no text: a value that a program made. Errors say nothing of it.
+    /// No text: a value that a program made. Errors omit this place.
     NoText,
 }
 
 impl Place {
-    /// A line of a file.
+    /// Makes the place of a line of a file.
     pub fn line(file: &str, line: usize) -> Place {
         Place::Line(file.into(), line)
     }
@@ -37,7 +37,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A key in a table that is itself behind a key; either may be empty.
+/// Joins the key of a table and a key in the table; either may be empty.
 pub(crate) fn join(table: &str, key: &str) -> String {
     let point = if table.is_empty() || key.is_empty() {
         ""
@@ -47,19 +47,19 @@ pub(crate) fn join(table: &str, key: &str) -> String {
     format!("{table}{point}{key}")
 }
 
-/// What is wrong with a text, and where.
+/// Error in a text, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where.
+    /// Place of the error.
     pub place: Place,
-    /// The key with all its tables, `engine.depth`; empty if it is about the text as a whole.
+    /// Key with all its tables, `engine.depth`; empty if the error concerns the text as a whole.
     pub key: String,
-    /// What is wrong and what is allowed.
+    /// The problem, and the allowed values.
     pub problem: String,
 }
 
 impl Error {
-    /// An error about a key.
+    /// Makes an error about a key.
     pub fn new(place: Place, key: impl Into<String>, problem: impl Into<String>) -> Error {
         Error {
             place,
@@ -68,13 +68,13 @@ impl Error {
         }
     }
 
-    /// The same error in a table that is itself behind a key.
+    /// Prefixes the error's key by the key of its table.
     pub fn below(self, key: &str) -> Error {
         let key = join(key, &self.key);
         Error { key, ..self }
     }
 
-    /// The line, if it is about a text.
+    /// Line of the error, if it concerns a file.
     pub fn line(&self) -> Option<usize> {
         match self.place {
             Place::Line(_, line) | Place::Key(_, line, _) => Some(line),
@@ -83,7 +83,7 @@ impl Error {
     }
 }
 
-/// Place, key and problem, on one line whatever the file held.
+/// Writes place, key and problem. Line breaks from the file are escaped, so that the error stays on one line.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.place != Place::NoText {
@@ -103,8 +103,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What is wrong with a key of the table that is being read, for a `TryFrom` or a `deserialize_with` that
-/// looks at several keys. As serde's own errors it carries no place; the reader finds the key's.
+/// Error about a key of the table that is being read, for a `TryFrom` or a `deserialize_with` that looks at several keys. Like serde's own
+/// errors it has no place. The reader finds the key's place.
 ///
 /// # Examples
 ///
@@ -144,7 +144,7 @@ pub struct KeyError {
 }
 
 impl KeyError {
-    /// About a key of the table, `engine.depth` for one further in.
+    /// Makes an error about a key of the table. A key in an inner table has the form `engine.depth`.
     pub fn new(key: impl Into<String>, problem: impl Into<String>) -> KeyError {
         KeyError {
             key: key.into(),
@@ -152,16 +152,16 @@ impl KeyError {
         }
     }
 
-    /// What [`fmt::Display`] has written, taken apart.
+    /// Splits the text of [`fmt::Display`] into key and problem.
     pub(crate) fn read(text: &str) -> Option<(&str, &str)> {
         text.strip_prefix(SEPARATOR)?.split_once(SEPARATOR)
     }
 }
 
-/// Serde hands errors on as text alone; no message begins with this.
+/// Mark at the beginning of a [`KeyError`]'s text, since serde passes errors on as text alone. No other message begins with this character.
 const SEPARATOR: char = '\u{1}';
 
-/// For the reader of this crate.
+/// Writes the form that this crate's reader takes apart.
 impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{SEPARATOR}{}{SEPARATOR}{}", self.key, self.problem)

@@ -1,9 +1,8 @@
 //! Reads configuration from TOML through serde, and writes it.
 //!
-//! A text becomes a tree whose every value knows its line ([`Table::parse`]); options of the command
-//! line put values into the tree ([`Table::set`]); [`read`] makes a value of a type that derives
-//! `Deserialize` out of it. Errors name the file, the line, the key with all its tables, and what is
-//! allowed. [`to_text`] writes a value that derives `Serialize`, in the order of its fields.
+//! The crate parses a text into a tree of values with their lines ([`Table::parse`]). Options of the command line put values into the tree
+//! ([`Table::set`]). [`read`] makes a value of a type that derives `Deserialize` out of the tree. Errors name the file, the line, the key
+//! with all its tables, and the allowed values. [`to_text`] writes a value that derives `Serialize`, in the order of its fields.
 //!
 //! The crate opens no file: it takes and gives text.
 //!
@@ -68,27 +67,27 @@
 //! assert_eq!(file.engine.depth, 9);
 //! ```
 //!
-//! What the reader does of itself:
+//! Rules of the reader:
 //!
-//! - A struct takes no key but its fields; `deny_unknown_fields` is not needed. A misspelt key is
-//!   named before anything else of its table.
-//! - Do not use `flatten`, `untagged` or serde's `tag`: they copy values aside and lose their places.
-//!   A field whose serde name begins with `+` has its keys in the table of its struct, and a tagged
-//!   enum is one whose serde name begins with `$`, the tag's key behind it (both below).
+//! - A struct takes no key but its fields; `deny_unknown_fields` is not needed. A misspelt key is reported before all other errors of its
+//!   table.
+//! - Do not use `flatten`, `untagged` or serde's `tag`: they copy values aside and lose their places. Use the two replacements below. A
+//!   field whose serde name begins with `+` has its keys in the table of its struct. An enum whose serde name is `$` and a key is tagged by
+//!   this key.
 //! - A list in the text makes a `Vec`; one value or a list makes [`Many`] (by comma, not empty) or
 //!   [`OneOrList`].
-//! - A [`Placed`] value keeps its place, for what shows only later: `depth 64 is more than the drive
-//!   takes`. A `Placed` struct knows the places of its keys as well.
-//! - A check across the keys of a table, in a `TryFrom`, names the key that is wrong by a [`KeyError`].
-//!   [`Error::within`] finds the place of a key for checks that come after the reading.
+//! - A [`Placed`] value retains its place, for errors that show only later: `depth 64 is more than the drive takes`. A `Placed` struct
+//!   knows the places of its keys as well.
+//! - A check across the keys of a table, in a `TryFrom`, names the wrong key by a [`KeyError`]. [`Error::within`] finds the place of a key
+//!   for checks that come after the reading.
 //! - A struct whose serde name is `[]` is a list of its fields in the text: `[first, last]`. Give it
 //!   `expecting`.
-//! - A [`Table`] can be a field: keys that are free and keep their places.
-//! - Text that something else reads goes through [`parse`], a number in a range through [`whole`] or
-//!   [`number`], a size or a duration in a range through [`bounded`].
+//! - A [`Table`] can be a field: its keys are free, and its values retain their places.
+//! - Text that another function parses goes through [`parse`], a number in a range through [`whole`] or [`number`], a size or a duration in
+//!   a range through [`bounded`].
 //!
-//! Parts of a table: what `flatten` is elsewhere. A part can be a struct, a tagged enum, or, as the last, a
-//! [`Table`] or a map, which takes the keys that are left. A part with keys that must be there comes last.
+//! Parts of a table replace serde's `flatten`. A part can be a struct, a tagged enum, or, as the last, a [`Table`] or a map, which takes
+//! the remaining keys. A part with required keys comes last.
 //!
 //! ```
 //! use headtime_config::{Place, Table, read, to_text};
@@ -120,7 +119,7 @@
 //! );
 //! ```
 //!
-//! A tagged enum: the value of `kind` says which variant it is; the other keys are its fields.
+//! A tagged enum: the value of `kind` names the variant. The other keys are the variant's fields.
 //!
 //! ```
 //! use headtime_config::{Place, Table, read, to_text};
@@ -148,8 +147,7 @@
 //!
 //! # Lists of what is compared
 //!
-//! [`Table::matrix`] makes a tree for each combination of the values of keys that may be lists, before
-//! anything is read.
+//! [`Table::matrix`] makes a tree for each combination of the values of keys that may be lists, before any value is read.
 
 mod error;
 mod matrix;

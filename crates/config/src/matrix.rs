@@ -1,21 +1,21 @@
-//! A tree for each combination of values.
+//! Trees for all combinations of values.
 
 use crate::{Error, Node, Table};
 
-/// Keys whose values are compared, and all combinations of them; see [`Table::matrix`].
+/// Keys whose values are compared, with all combinations of their values; see [`Table::matrix`].
 #[derive(Clone, Debug)]
 pub struct Matrix {
     base: Table,
     axes: Vec<(String, Vec<Node>)>,
 }
 
-/// How many combinations there are of so many values each; `u64::MAX` if more than that.
+/// Number of combinations of keys with these numbers of values; `u64::MAX` if there are more.
 pub fn count(counts: &[usize]) -> u64 {
     let counts = counts.iter().map(|&count| count as u64);
     counts.fold(1, u64::saturating_mul)
 }
 
-/// All combinations of so many values each, as the numbers of the values; the last varies fastest.
+/// All combinations of keys with these numbers of values, as indices of the values. The last index varies fastest.
 pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
     let counts = counts.to_vec();
     (0..count(&counts)).map(move |number| {
@@ -30,8 +30,8 @@ pub fn combinations(counts: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<
 }
 
 impl Table {
-    /// The combinations of the values of `keys`, each of which may be a list or a text by comma. A key
-    /// that is not there has no part in them.
+    /// Combines the values of `keys`. Each value may be a list, or a text that is a list by comma. A key that is not in the table is left
+    /// out.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ impl Table {
 }
 
 impl Matrix {
-    /// How many combinations there are; `u64::MAX` if more than that.
+    /// Number of combinations; `u64::MAX` if there are more.
     pub fn count(&self) -> u64 {
         count(&self.lengths())
     }
@@ -80,12 +80,12 @@ impl Matrix {
         self.axes.iter().map(|(_, items)| items.len()).collect()
     }
 
-    /// The keys that have a part, and their values.
+    /// The combined keys and their values.
     pub fn axes(&self) -> impl Iterator<Item = (&str, &[Node])> {
         self.axes.iter().map(|(key, items)| (&**key, &**items))
     }
 
-    /// The trees, in which each key has one value. The values of the last key change fastest.
+    /// One tree for each combination, in which each combined key has one value. The values of the last key change fastest.
     pub fn tables(&self) -> impl Iterator<Item = Table> {
         combinations(&self.lengths()).map(|choice| {
             let mut table = self.base.clone();
@@ -113,7 +113,7 @@ mod tests {
             [1, 0, 2],
         ];
         assert_eq!(all, expected);
-        // Of nothing there is one combination, of no values of something none.
+        // No keys have one combination. A key without values makes it none.
         assert_eq!(combinations(&[]).collect::<Vec<_>>(), [Vec::<usize>::new()]);
         assert_eq!(combinations(&[2, 0]).count(), 0);
         assert_eq!(count(&[1000; 30]), u64::MAX);

@@ -1,4 +1,4 @@
-//! From a tree to a value of a type: serde's deserializer over the tree.
+//! Reader of a tree: serde's deserializer that makes a value of a type.
 
 use crate::error::join;
 use crate::{Error, KeyError, Node, Place, Table, Value};
@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 use std::iter::Enumerate;
 use std::{fmt, slice};
 
-/// Names by which the types of this crate ask for what serde has no word for.
+/// Names of forms that types of this crate need and serde does not know.
 pub(crate) mod names {
-    /// A struct that is written as a list of its fields.
+    /// Struct that is written as a list of its fields.
     pub(crate) const LIST: &str = "[]";
     pub(crate) const MANY: &str = "$config::many";
     pub(crate) const ONE_OR_LIST: &str = "$config::one-or-list";
     pub(crate) const PLACED: &str = "$config::placed";
-    /// Begins the name of a field whose keys stand in the table of its struct.
+    /// First character of the name of a field whose keys are in the table of its struct.
     pub(crate) const PART: char = '+';
 }
 
@@ -43,7 +43,7 @@ pub fn read<T: DeserializeOwned>(table: &Table, place: &Place) -> Result<T, Erro
         Err(fault) => fault,
     };
     if fault.is_missing {
-        // Of a struct and its parts, the struct's own key is named first.
+        // A missing key of the struct itself is reported before missing keys of its parts.
         let table = fault
             .key
             .rsplit_once('.')
@@ -55,7 +55,7 @@ pub fn read<T: DeserializeOwned>(table: &Table, place: &Place) -> Result<T, Erro
         };
         let own = again(Asking::Own(&table)).filter(|own| own.is_missing && !own.is_part);
         fault = own.unwrap_or(fault);
-        // What should be there only its type can say: it is asked by a value of no kind.
+        // Only the type of a missing key knows its expected value. A value of no kind makes the type say so in its error.
         if let Some(said) = again(Asking::Kind(&fault.key)).filter(|said| said.is_said) {
             fault.problem = format!("missing; give {}", said.problem);
         }
@@ -64,7 +64,7 @@ pub fn read<T: DeserializeOwned>(table: &Table, place: &Place) -> Result<T, Erro
     Err(Error::new(place, fault.key, fault.problem))
 }
 
-/// The way to a value from the top.
+/// Path to a value from the top table.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'a> {
     Root,
@@ -72,7 +72,7 @@ pub(crate) enum Path<'a> {
     Item(&'a Path<'a>, usize),
 }
 
-/// As errors write it: `load[1].size`.
+/// Writes the path as errors have it: `load[1].size`.
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,17 +84,17 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// An error on its way out: the innermost reader that it passes says where it is.
+/// Error on its way out of the reader. The innermost reader that has a place adds it.
 #[derive(Debug, Default)]
 pub(crate) struct Fault {
     place: Option<Place>,
-    /// Until then the key within the table that is read, if the error names one.
+    /// Key with all its tables once `place` is set. Before, the key within the table that is being read, if the error names a key.
     key: String,
     problem: String,
     is_missing: bool,
-    /// Whether it is a whole part that is missing, since it was not given.
+    /// True if the missing field is a part, since the reader has left it out ([`Asking::Own`]).
     is_part: bool,
-    /// Whether the problem is what a type said that was asked what it is.
+    /// True if the problem is a type's description of the value that it expects ([`Asking::Kind`]).
     is_said: bool,
 }
 
@@ -184,7 +184,7 @@ impl de::Error for Fault {
 }
 
 fn unknown_key(found: &str, allowed: &[&str]) -> Fault {
-    /// A guess stands alone where the list would bury it.
+    /// Most keys in a message with a guess. A longer list would hide the guess.
     const SHOWN_MAX: usize = 24;
     let guess = nearest(found, allowed.iter().copied());
     let mut sorted = allowed.to_vec();
@@ -199,7 +199,7 @@ fn unknown_key(found: &str, allowed: &[&str]) -> Fault {
     })
 }
 
-/// What is there, in the words of [`Value::kind`].
+/// Description of a value that was found, in the words of [`Value::kind`].
 struct Found<'a>(Unexpected<'a>);
 
 impl fmt::Display for Found<'_> {
@@ -217,7 +217,7 @@ impl fmt::Display for Found<'_> {
     }
 }
 
-/// What is expected, where a type of Rust says it in its own words.
+/// Description of an expected value, in the words of this crate instead of Rust's.
 fn wanted(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     let whole = |low: i64, high: u64| format!("a whole number from {low} to {high}");
@@ -254,7 +254,7 @@ fn found(value: &Value) -> Unexpected<'_> {
 }
 
 impl Value {
-    /// Says what it is in a message: `the number 7`.
+    /// Describes the value for a message: `the number 7`.
     pub fn kind(&self) -> String {
         Found(found(self)).to_string()
     }
@@ -263,39 +263,39 @@ impl Value {
 /// Keys of a table.
 type Keys = &'static [&'static str];
 
-/// The keys that the parts of a table know, so far.
+/// Keys that the parts of a table have, as far as the parts were read.
 #[derive(Default)]
 struct Known {
     keys: RefCell<Vec<&'static str>>,
-    /// Parts that have not been read.
+    /// Number of parts that have not been read.
     left: Cell<usize>,
-    /// Whether a part has taken whatever is left.
+    /// True if a part has taken all remaining keys.
     rest: Cell<bool>,
 }
 
-/// Why something is read once more.
+/// Reason for a second reading after an error.
 #[derive(Clone, Copy, PartialEq)]
 enum Asking<'a> {
-    /// To learn which key of its own, not of a part, the struct of this table misses.
+    /// To find a missing key of this table's struct itself, without its parts.
     Own(&'a str),
-    /// To learn of what kind the value of this key is.
+    /// To find the expected kind of this key's value.
     Kind(&'a str),
 }
 
-/// Hands a value of the tree to a type.
+/// Reader that hands a value of the tree to a type.
 #[derive(Clone, Copy)]
 struct Reader<'a> {
-    /// None if a type is asked what it is.
+    /// `None` if the type is to describe the value that it expects.
     value: Option<&'a Value>,
     place: &'a Place,
     path: &'a Path<'a>,
-    /// If set, a struct takes those of a table's keys that it has, and notes them here.
+    /// Set while parts of a table are read. A struct then takes only its own keys of the table, and notes them here.
     part: Option<&'a Known>,
     asking: Option<Asking<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of what is within.
+    /// Makes a reader of an inner value.
     fn inner<'b>(&'b self, node: &'b Node, path: &'b Path<'b>) -> Reader<'b> {
         Reader {
             value: Some(&node.value),
@@ -306,14 +306,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads, and says of an error where it is.
+    /// Reads a value, and adds the place to an error that has none.
     fn give<T>(self, read: impl FnOnce(Self) -> Result<T, Fault>) -> Result<T, Fault> {
         read(self).map_err(|fault| self.placed(fault))
     }
 
     /// Adds the place of this reader to an error that has none.
     fn placed(&self, fault: Fault) -> Fault {
-        // A key that the error names may have a place of its own.
+        // The key that the error names may have its own place.
         let place = match self.value {
             Some(Value::Table(table)) if fault.place.is_none() => table.place(&fault.key),
             _ => None,
@@ -331,7 +331,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Fails at the first key in the text that is none of these.
+    /// Fails at the first key in the text that is not in `keys`.
     fn only(&self, table: &Table, keys: &[&str]) -> Result<(), Fault> {
         let unknown = table.iter().filter(|(key, _)| !keys.contains(key));
         match unknown.min_by_key(|(_, node)| &node.place) {
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Gives the entries of a table that has no other keys than these, and perhaps a tag.
+    /// Passes the entries of a table to `visitor`. Fails if the table has a key that is neither in `keys` nor the tag.
     fn fields<'de, V: Visitor<'de>>(
         self,
         keys: Keys,
@@ -402,7 +402,7 @@ impl<'a> Reader<'a> {
         visitor.visit_seq(Items { from: self, list })
     }
 
-    /// Reads parts of a table, and fails at a key that is in none.
+    /// Reads the parts of a table, and fails at a key that no part has.
     fn parts<T>(
         self,
         tag: Option<&'static str>,
@@ -425,14 +425,14 @@ impl<'a> Reader<'a> {
         value
     }
 
-    /// Fails at a key that is in no part, after the parts were read.
+    /// Fails at a key that no part has, after the parts were read.
     fn check_parts(
         &self,
         table: &Table,
         known: &Known,
         fault: Option<&Fault>,
     ) -> Result<(), Fault> {
-        // A misspelt key is named before what is missing without it.
+        // A misspelt key is reported first, before a missing key.
         let other = fault.is_some_and(|fault| !fault.is_missing);
         if !other && !known.rest.get() && known.left.get() == 0 {
             self.only(table, &known.keys.borrow())?;
@@ -458,7 +458,7 @@ impl<'a> Reader<'a> {
         Ok(Some(list))
     }
 
-    /// The place of the value and those of its keys, as [`place`] reads them.
+    /// Places of the value and of its keys, in the form that [`place`] reads.
     fn places(&self) -> Value {
         let mut places = vec![written("", self.place)];
         if let Some(Value::Table(table)) = self.value {
@@ -467,7 +467,7 @@ impl<'a> Reader<'a> {
         Value::List(places)
     }
 
-    /// The variant that stands behind the tag of a table.
+    /// Variant that the tag of a table names.
     fn tagged(self, tag: &'static str, words: Keys) -> Result<Tagged<'a>, Fault> {
         let Some(Value::Table(table)) = self.value else {
             return Err(self.wrong(&"a table"));
@@ -490,7 +490,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The words of an enumeration: `"a", "b" or "c"`.
+/// Joins the words of an enumeration: `"a", "b" or "c"`.
 fn one_of(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
     match words.split_last() {
@@ -585,7 +585,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         let (Some(Value::Table(table)), Some(known)) = (self.value, self.part) else {
             return self.deserialize_any(visitor);
         };
-        // What the parts before it do not know.
+        // The map takes the keys that no part before has.
         known.rest.set(true);
         let keys = known.keys.borrow().clone();
         visitor.visit_map(TableAccess::new(self, table, &|key| !keys.contains(&key)))
@@ -597,7 +597,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 }
 
-/// The items of a list. Errors number them, if the text has them as one.
+/// Items of a list. Errors number the items of a list in the text, and not the items of a text by comma.
 struct Items<'a> {
     from: Reader<'a>,
     list: Enumerate<slice::Iter<'a, Node>>,
@@ -627,17 +627,17 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// What stands behind a key.
+/// Source of a key's value.
 #[derive(Clone, Copy)]
 enum Entry<'a> {
     Value(&'a Node),
-    /// Nothing: its type is asked what it is.
+    /// No value: the key's type is to describe the value that it expects.
     Asked,
-    /// The same table once more.
+    /// The same table again, for a part of the struct.
     Part,
 }
 
-/// The entries of a table, in the order of the text, and others behind them.
+/// Entries of a table in the order of the text, followed by missing keys and parts.
 struct TableAccess<'a> {
     from: Reader<'a>,
     list: VecDeque<(&'a str, Entry<'a>)>,
@@ -645,7 +645,7 @@ struct TableAccess<'a> {
 }
 
 impl<'a> TableAccess<'a> {
-    /// The entries whose key is `wanted`.
+    /// Makes the entries whose key is `wanted`.
     fn new(from: Reader<'a>, table: &'a Table, wanted: &dyn Fn(&str) -> bool) -> TableAccess<'a> {
         let mut list: Vec<_> = table.iter().filter(|(key, _)| wanted(key)).collect();
         list.sort_by_key(|(_, node)| &node.place);
@@ -701,12 +701,12 @@ impl<'de> MapAccess<'de> for TableAccess<'_> {
     }
 }
 
-/// A table whose tag says which variant it is.
+/// Table whose tag names a variant.
 struct Tagged<'a> {
     from: Reader<'a>,
     tag: &'static str,
     word: &'a str,
-    /// Of the tag's value.
+    /// Place of the tag's value.
     place: &'a Place,
 }
 
@@ -746,7 +746,7 @@ impl<'de> VariantAccess<'de> for Tagged<'_> {
     }
 }
 
-/// A value, its key, and its place and those of its keys; see [`Placed`](crate::Placed).
+/// Sequence of a value, its key, and the places of the value and its keys; see [`Placed`](crate::Placed).
 struct PlacedParts<'a> {
     from: Reader<'a>,
     next: u8,
@@ -771,7 +771,7 @@ impl<'de> SeqAccess<'de> for PlacedParts<'_> {
     }
 }
 
-/// A key and its place in a form that passes through serde; [`place`] reads it.
+/// Writes a key and its place in a form that passes through serde; [`place`] reads the form.
 fn written(key: &str, place: &Place) -> Node {
     let texts = match place {
         Place::Line(file, line) => vec![key.to_owned(), file.to_string(), line.to_string()],
@@ -793,7 +793,7 @@ fn written(key: &str, place: &Place) -> Node {
     Node::built_in(Value::List(texts.collect()))
 }
 
-/// Reads what [`written`] wrote.
+/// Reads the form that [`written`] writes.
 pub(crate) fn place(written: &[String]) -> Option<(String, Place)> {
     let (key, place) = match written {
         [key] => (key, Place::BuiltIn),

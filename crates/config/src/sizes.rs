@@ -1,4 +1,4 @@
-//! Two sizes as one value.
+//! Range of two sizes as one value.
 
 use crate::parse;
 use headtime_units::Bytes;
@@ -11,7 +11,7 @@ type Range = Option<(Bytes, Bytes)>;
 ///
 /// # Errors
 ///
-/// If the text is none.
+/// If the text is not two sizes in this order.
 pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Range, D::Error> {
     parse(from, "two sizes, such as \"0B..10GB\"", |text| {
         let ends = text.split_once("..");
@@ -27,11 +27,11 @@ pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Range, D::Error
     })
 }
 
-/// Writes them.
+/// Writes the range as text.
 ///
 /// # Errors
 ///
-/// If `to` does not take them.
+/// If `to` refuses the text.
 pub fn serialize<S: Serializer>(range: &Range, to: S) -> Result<S::Ok, S::Error> {
     let text = range.map(|(from, to)| format!("{from}..{to}"));
     text.serialize(to)

@@ -1,6 +1,6 @@
-//! A text as a tree whose every value knows where it stands.
+//! Tree of a text, whose values know their places.
 //!
-//! The tree comes from TOML; an option of the command line puts further values into it.
+//! The tree comes from TOML. Options of the command line put further values into it.
 
 use crate::error::join;
 use crate::write::WITH_POINT;
@@ -11,12 +11,11 @@ use std::iter::Peekable;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// A dotted key has at most so many parts: trees are walked by recursion.
+/// Most parts of a dotted key, since functions walk trees by recursion.
 const PARTS_MAX: usize = 64;
 
-/// The items of a list by comma; commas within parentheses do not count, and blanks around an item
-/// are cut. A blank text is an empty list; between, before and behind commas an empty item counts, so
-/// that whoever reads it refuses it.
+/// Splits a list by comma. Commas within parentheses do not count, and blanks around an item are cut. A blank text is an empty list. An
+/// empty item at any comma counts, so that its reader can refuse it.
 pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_i32;
     let is_empty = text.trim().is_empty();
@@ -32,7 +31,7 @@ pub fn split_list(text: &str) -> impl Iterator<Item = &str> {
     .filter(move |_| !is_empty)
 }
 
-/// A value.
+/// Value of a tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -40,7 +39,7 @@ pub enum Value {
     Text(String),
     /// A whole number.
     Integer(i64),
-    /// A number with a point.
+    /// A number with a decimal point.
     Float(#[serde(serialize_with = "with_point")] f64),
     /// `true` or `false`.
     Flag(bool),
@@ -50,13 +49,13 @@ pub enum Value {
     Table(Table),
 }
 
-/// So that it is read as a number with a point again, also if it is whole.
+/// Writes a number with a decimal point, also a whole number, so that it is read as a [`Value::Float`] again.
 fn with_point<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_newtype_struct(WITH_POINT, number)
 }
 
 impl Value {
-    /// As a person writes it after `--set KEY=`.
+    /// Text of the value, as a person writes it after `--set KEY=`.
     pub fn text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -65,12 +64,12 @@ impl Value {
     }
 }
 
-/// A value and where it stands. Two are equal if their values are.
+/// Value with its place. Two nodes are equal if their values are.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Where.
+    /// Place of the value.
     pub place: Place,
 }
 
@@ -87,7 +86,7 @@ impl Serialize for Node {
 }
 
 impl Node {
-    /// A value that stands nowhere.
+    /// Makes a node for a built-in value.
     pub fn built_in(value: Value) -> Node {
         Node {
             value,
@@ -95,8 +94,8 @@ impl Node {
         }
     }
 
-    /// One value or the values of a list; a text is a list by comma, whose commas within parentheses do
-    /// not count, and whose items are read as [`Node::option`] reads them.
+    /// Values of a list, or one value. A text is a list by comma. Commas within parentheses do not count. The items of a text are read as
+    /// [`Node::option`] reads them.
     pub fn items(&self) -> Vec<Node> {
         match &self.value {
             Value::List(list) => list.clone(),
@@ -104,7 +103,7 @@ impl Node {
         }
     }
 
-    /// As [`Node::items`], where a text within a list is a list as well.
+    /// Values as [`Node::items`], and a text within a list is a list as well.
     pub(crate) fn all_items(&self) -> Vec<Node> {
         match &self.value {
             Value::List(list) => list.iter().flat_map(Node::split_or_self).collect(),
@@ -112,7 +111,7 @@ impl Node {
         }
     }
 
-    /// As [`Node::split`]; a blank text is an item.
+    /// Splits as [`Node::split`], but a blank text is one item.
     fn split_or_self(&self) -> Vec<Node> {
         let items = self.split();
         match items.is_empty() {
@@ -132,7 +131,7 @@ impl Node {
         split_list(text).map(item).collect()
     }
 
-    /// What stands behind the `=` of an option; see [`Table::set`].
+    /// Reads the text behind the `=` of an option; see [`Table::set`].
     pub fn option(option: &str, text: &str) -> Node {
         let place = Place::Option(option.into());
         Node {
@@ -142,7 +141,7 @@ impl Node {
     }
 }
 
-/// Keys and values, by name. As a field: keys that are free, whose values keep their places.
+/// Keys and values, by name. As a field of a type, takes any keys, and their values retain their places.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Table(pub(crate) BTreeMap<String, Node>);
@@ -152,7 +151,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// If it is not TOML, with the line; or if it holds a date, which nothing takes.
+    /// If the text is not TOML, with the line, or if it has a date, which no type here takes.
     pub fn parse(file: &str, text: &str) -> Result<Table, Error> {
         let file: Arc<str> = file.into();
         let lines = Lines::new(text);
@@ -165,15 +164,15 @@ impl Table {
         convert_table(table.get_ref(), &place)
     }
 
-    /// Sets the value of a dotted key, making the tables on the way.
+    /// Sets the value of a dotted key, and makes missing tables on the way.
     ///
-    /// `text` is read as a TOML value if it is one (`4`, `true`, `[1, 4]`, `"a b"`), else taken as a
-    /// string, so that `drive.profile=atlas10k` needs no quotes. Whole `[[lists]]` of tables are
-    /// reached by number, `workload.1.processes=4`, which may be left out if there is but one.
+    /// `text` is read as a TOML value (`4`, `true`, `[1, 4]`, `"a b"`) if possible, else as a string. So `drive.profile=atlas10k` needs no
+    /// quotes. A number selects an entry of a `[[list]]` of tables, as in `workload.1.processes=4`. The number may be left out if the list
+    /// has one entry.
     ///
     /// # Errors
     ///
-    /// If the key is not one, or leads through something that is no table.
+    /// If the key is malformed, or leads through a value that is not a table.
     pub fn set(&mut self, option: &str, key: &str, text: &str) -> Result<(), Error> {
         self.set_value(key, Node::option(option, text))
     }
@@ -229,8 +228,8 @@ impl Table {
         Ok(())
     }
 
-    /// A dotted key with the number of every entry that it leads through: `workload.size` is
-    /// `workload.0.size` where there is one workload. Two texts of a key have the same.
+    /// Dotted key with the number of every entry of a list on the way: `workload.size` is `workload.0.size` if there is one workload. All
+    /// spellings of a key have the same full key.
     pub fn full_key(&self, key: &str) -> String {
         let mut full: Vec<String> = Vec::new();
         let mut here = Some(self);
@@ -253,7 +252,7 @@ impl Table {
         full.join(".")
     }
 
-    /// The value of a dotted key, if there is one.
+    /// Value of a dotted key, if there is one.
     pub fn at(&self, key: &str) -> Option<&Node> {
         let full = self.full_key(key);
         let mut names = full.split('.');
@@ -268,7 +267,7 @@ impl Table {
         Some(node)
     }
 
-    /// Puts another value in place of one that [`Table::at`] finds.
+    /// Replaces a value that [`Table::at`] finds.
     pub(crate) fn replace(&mut self, key: &str, value: Node) {
         let full = self.full_key(key);
         let (first, names) = full.split_once('.').unwrap_or((&full, ""));
@@ -283,7 +282,7 @@ impl Table {
         *node.expect("the key is there") = value;
     }
 
-    /// All values with their dotted keys, as TOML; lists are values.
+    /// All values as TOML, with their dotted keys. A list is one value.
     pub fn flat(&self) -> BTreeMap<String, String> {
         let mut flat = BTreeMap::new();
         self.flatten("", &mut flat);
@@ -302,14 +301,14 @@ impl Table {
         }
     }
 
-    /// The place of a key as errors write it, `load[1].size`, or of the innermost table or list around
-    /// it that is there; `None` if not even its first part is.
+    /// Place of a key in the form of errors, `load[1].size`. If the key is not there, the place of the innermost table or list around it;
+    /// `None` if not even the first part of the key is there.
     pub fn place(&self, key: &str) -> Option<&Place> {
         let mut place = None;
         let mut table = self;
         let mut rest = key;
         loop {
-            // A key may itself have points, as those of a profile's trust have.
+            // A key may have points in its name, such as the keys of a profile's trust.
             if let Some(node) = table.0.get(rest) {
                 return Some(&node.place);
             }
@@ -336,17 +335,17 @@ impl Table {
         }
     }
 
-    /// A value of the top table.
+    /// Value of the top table.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.0.get(key)
     }
 
-    /// Takes a value out of the top table.
+    /// Removes a value from the top table and returns it.
     pub fn take(&mut self, key: &str) -> Option<Node> {
         self.0.remove(key)
     }
 
-    /// Puts the values of `over` in place of its own, table by table; lists are replaced whole.
+    /// Overlays the values of `over`, table by table. Lists are replaced as a whole.
     pub fn overlay(&mut self, over: &Table) {
         for (key, node) in &over.0 {
             match (self.0.get_mut(key).map(|own| &mut own.value), &node.value) {
@@ -358,18 +357,18 @@ impl Table {
         }
     }
 
-    /// The keys of the top table and their values.
+    /// Keys of the top table and their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Node)> {
         self.0.iter().map(|(key, node)| (key.as_str(), node))
     }
 
-    /// Whether nothing is in it.
+    /// Returns true if the table has no key.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Which entry of a list the next name of a key says; of one entry none has to.
+/// Index of the list's entry that the next name of a key selects. A list of one entry needs no number.
 fn number_in<'k>(
     list: &[Node],
     names: &mut Peekable<impl Iterator<Item = &'k str>>,
@@ -382,12 +381,12 @@ fn number_in<'k>(
     given
 }
 
-/// As TOML has it, without its place.
+/// Value in TOML's form, without its place.
 fn plain(value: &Value) -> toml::Value {
     toml::Value::try_from(value).expect("a value of TOML has its form")
 }
 
-/// Which line an offset is in.
+/// Line ends of a text, to find the line of an offset.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -416,7 +415,7 @@ fn convert_table(table: &DeTable<'_>, place: &dyn Fn(usize) -> Place) -> Result<
         .map(Table)
 }
 
-/// A value whose key stands at `at`; `offset` is where the value itself begins.
+/// Converts a value whose key is at `at`. `offset` is the byte at which the value itself begins.
 fn convert(
     value: &DeValue<'_>,
     at: Place,
@@ -451,9 +450,9 @@ fn convert(
     Ok(Node { value, place: at })
 }
 
-/// Reads the right side of `--set key=value`.
+/// Parses the right side of `--set key=value`.
 fn read_value(text: &str, place: &Place) -> Value {
-    // A whole line keeps the TOML grammar in charge; what it refuses is meant as a string.
+    // The text is parsed as a part of a whole line, so that TOML's grammar decides. A text that the grammar refuses is a string.
     let line = format!("value = {text}");
     let parsed = DeTable::parse(&line).ok().and_then(|table| {
         let here = |_| place.clone();
@@ -465,8 +464,7 @@ fn read_value(text: &str, place: &Place) -> Value {
 }
 
 impl Error {
-    /// The same error with the place of its key in the table that it is about, whose own place is
-    /// given; for checks that follow the reading.
+    /// Adds the place of the error's key in `table`, or `place`, the table's own, if the key is not there. For checks after the reading.
     pub fn within(self, table: &Table, place: &Place) -> Error {
         let place = table.place(&self.key).unwrap_or(place).clone();
         Error { place, ..self }
@@ -474,7 +472,7 @@ impl Error {
 }
 
 impl KeyError {
-    /// As [`Error::within`].
+    /// Makes an error with a place, as [`Error::within`].
     pub fn within(self, table: &Table, place: &Place) -> Error {
         Error::new(Place::NoText, self.key, self.problem).within(table, place)
     }
@@ -524,7 +522,7 @@ mod tests {
             ("one.m", "one.0.m", Some("[7, 8]")),
             ("one.m.1", "one.0.m.1", Some("8")),
             ("two.1.n", "two.1.n", Some("2")),
-            // Which of them is not said, and these are not there.
+            // The key does not say which entry, and the following keys are not there.
             ("two.n", "two.n", None),
             ("two.2.n", "two.2.n", None),
             ("one.n.x", "one.0.n.x", None),

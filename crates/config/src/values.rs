@@ -1,4 +1,4 @@
-//! Types and functions for fields of what is read.
+//! Types and functions for fields of types that are read.
 
 use crate::error::join;
 use crate::read::{names, place};
@@ -12,7 +12,7 @@ use std::fmt::{self, Display};
 use std::marker::PhantomData;
 use std::ops::{Deref, RangeInclusive};
 
-/// A value that keeps its place, for errors that show only later. Two are equal if their values are.
+/// Value that retains its place, for errors that show only later. Two are equal if their values are.
 ///
 /// # Examples
 ///
@@ -51,7 +51,7 @@ pub struct Placed<T> {
 }
 
 impl<T> Placed<T> {
-    /// A value that stands nowhere.
+    /// Makes a built-in value.
     pub fn built_in(value: T) -> Placed<T> {
         Placed {
             value,
@@ -61,12 +61,12 @@ impl<T> Placed<T> {
         }
     }
 
-    /// Its place.
+    /// Place of the value.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Its key with all tables.
+    /// Key of the value with all its tables.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -76,18 +76,18 @@ impl<T> Placed<T> {
         self.keys.contains_key(key)
     }
 
-    /// An error about it.
+    /// Makes an error about the value.
     pub fn error(&self, problem: impl Into<String>) -> Error {
         Error::new(self.place.clone(), self.key.clone(), problem)
     }
 
-    /// An error about a key of it, at the key's place if it is there, else at its own.
+    /// Makes an error about a key of the value's table, at the key's place. If the key is not there, the error is at the value's place.
     pub fn error_at(&self, key: &str, problem: impl Into<String>) -> Error {
         let place = self.keys.get(key).unwrap_or(&self.place);
         Error::new(place.clone(), join(&self.key, key), problem)
     }
 
-    /// Something else that stands there.
+    /// Changes the value and retains its place.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Placed<U> {
         Placed {
             value: change(self.value),
@@ -152,12 +152,12 @@ impl<T: Serialize> Serialize for Placed<T> {
     }
 }
 
-/// One value or several: a list, or a text that is a list by comma (commas within parentheses do not
-/// count). Never empty. One value is written without brackets.
+/// One or more values: a list, or a text that is a list by comma. Commas within parentheses do not count. One value is written without
+/// brackets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Many<T>(pub Vec<T>);
 
-/// One value or a list of values, which may be empty. A text is one value, whatever commas it has.
+/// One value or a list of values, which may be empty. A text is one value, even with commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OneOrList<T>(pub Vec<T>);
 
@@ -183,7 +183,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ListVisitor<T> {
         f.write_str("a value or a list of values")
     }
 
-    /// For a reader that knows no lists: one value.
+    /// Reads one value, for other readers than this crate's.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, from: D) -> Result<Vec<T>, D::Error> {
         T::deserialize(from).map(|value| vec![value])
     }
@@ -221,9 +221,9 @@ macro_rules! lists {
 }
 lists!(Many MANY OneOrList ONE_OR_LIST);
 
-/// A whole number that [`whole`] reads; an `Option` of one for a key that may be missing.
+/// Type of a whole number that [`whole`] reads. An `Option` is for a key that may be missing.
 pub trait Whole: Sized {
-    /// The number, if it fits.
+    /// Converts a number, if it fits the type.
     fn of(number: u64) -> Option<Self>;
 }
 
@@ -250,12 +250,12 @@ impl<T: Whole> Whole for Option<T> {
     }
 }
 
-/// Reads a whole number of a range: `#[serde(deserialize_with = "whole::<_, u32, 1, 256>")]`. A field
-/// that is an `Option` needs `default` besides.
+/// Reads a whole number in a range: `#[serde(deserialize_with = "whole::<_, u32, 1, 256>")]`. A field that is an `Option` needs `default`
+/// in addition.
 ///
 /// # Errors
 ///
-/// If it is none, or outside.
+/// If the value is not a whole number, or is outside the range.
 pub fn whole<'de, D, T, const LOW: u64, const HIGH: u64>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -277,7 +277,7 @@ impl InRange {
 impl Display for InRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0.start(), self.0.end()) {
-            // As far as TOML's numbers go.
+            // TOML's integers end here, and the message then names no upper limit.
             (low, high) if *high >= i64::MAX as u64 => write!(f, "{low} and more"),
             (low, high) if low == high => write!(f, "{low}"),
             (low, high) => write!(f, "{low} to {high}"),
@@ -312,9 +312,9 @@ impl Visitor<'_> for InRange {
     }
 }
 
-/// A number that [`number`] reads; an `Option` of one for a key that may be missing.
+/// Type of a number that [`number`] reads. An `Option` is for a key that may be missing.
 pub trait Number {
-    /// As that.
+    /// Converts a number.
     fn of(number: f64) -> Self;
 }
 
@@ -330,12 +330,11 @@ impl Number for Option<f64> {
     }
 }
 
-/// Reads a number of a range of whole numbers, with or without a point:
-/// `#[serde(deserialize_with = "number::<_, f64, 0, 1>")]`.
+/// Reads a number between two whole numbers, with or without a point: `#[serde(deserialize_with = "number::<_, f64, 0, 1>")]`.
 ///
 /// # Errors
 ///
-/// If it is none, or outside.
+/// If the value is not a number, or is outside the range.
 pub fn number<'de, D, T, const LOW: i64, const HIGH: i64>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -372,11 +371,11 @@ where
     from.deserialize_f64(Within(LOW, HIGH)).map(T::of)
 }
 
-/// Reads a value of a range: `bounded(from, Bytes(512), Bytes(1 << 24))`.
+/// Reads a value in a range: `bounded(from, Bytes(512), Bytes(1 << 24))`.
 ///
 /// # Errors
 ///
-/// If it is outside; as the type's own.
+/// If the value is outside the range, or its type refuses it.
 pub fn bounded<'de, D, T>(from: D, low: T, high: T) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -391,11 +390,11 @@ where
     }
 }
 
-/// Reads a text by `read`; `expected` says what it should be.
+/// Reads a text with the function `read`. `expected` describes the expected text in errors.
 ///
 /// # Errors
 ///
-/// If it is no text; or what `read` says, behind the text.
+/// If the value is not a text, or `read` refuses the text. The error then has the text and `read`'s error.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! From a value of a type to a text.
+//! Writer of values as TOML.
 
 use crate::read::names::{LIST, PART};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde::ser::{
 };
 use std::fmt::{Display, Write};
 
-/// A line is broken before it is longer.
+/// Longest line. A longer list is broken into several lines.
 const WIDTH: usize = 100;
 
 const ROWS: &str = "$config::rows";
@@ -17,21 +17,19 @@ const LINES: &str = "$config::lines";
 const VERBATIM: &str = "$config::verbatim";
 pub(crate) const WITH_POINT: &str = "$config::with_point";
 
-/// A comment and the key that it stands before: `("curve.backward", "A factor, not measured.")`. That
-/// of the key `""` begins the text.
+/// Key and comment before it: `("curve.backward", "A factor, not measured.")`. A comment for the key `""` begins the text.
 pub type Comment = (&'static str, &'static str);
 
-/// Writes a value in the order of its fields: first what is no table, then the tables. What is `None`
-/// is left out.
+/// Writes a value in the order of its fields, first plain values, then tables. A `None` is left out.
 ///
 /// # Panics
 ///
-/// If the value is not a table, or holds what TOML has no form for, which is a bug of its type.
+/// If the value is not a table, or contains a value without a form in TOML, which is a bug of its type.
 pub fn to_text<T: Serialize + ?Sized>(value: &T) -> String {
     to_text_with(value, &[], &[])
 }
 
-/// Writes a value as [`to_text`], with comments, and without the keys of `skip`, each with all its tables.
+/// Writes a value as [`to_text`] does, with comments, and without the keys of `skip`. Each key is named with all its tables.
 ///
 /// # Panics
 ///
@@ -58,11 +56,11 @@ pub fn to_text_with<T: Serialize + ?Sized>(
     out.text
 }
 
-/// The word of a value that is written as one: a variant without content, a text.
+/// Word of a value that is written as a word: a variant without content, or a text.
 ///
 /// # Panics
 ///
-/// If it is another.
+/// If the value is not written as a word.
 pub fn word<T: Serialize>(value: &T) -> String {
     match value.serialize(Writer) {
         Ok(Item::Text(word)) => word,
@@ -79,8 +77,8 @@ pub fn rows<T: Serialize + ?Sized, S: Serializer>(list: &T, to: S) -> Result<S::
     to.serialize_newtype_struct(ROWS, list)
 }
 
-/// Writes a text over several lines, between three quotes: `#[serde(serialize_with = "lines")]`. An end
-/// of line is read back behind it.
+/// Writes a text over several lines, between three quotes: `#[serde(serialize_with = "lines")]`. A reader finds an additional end of line
+/// at the end of the text.
 ///
 /// # Errors
 ///
@@ -89,7 +87,7 @@ pub fn lines<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_newtype_struct(LINES, text)
 }
 
-/// Writes a number in the form that it has as text.
+/// Writes a number in its `Display` form.
 ///
 /// # Errors
 ///
@@ -98,10 +96,10 @@ pub fn verbatim<T: Display + ?Sized, S: Serializer>(number: &T, to: S) -> Result
     to.serialize_newtype_struct(VERBATIM, &number.to_string())
 }
 
-/// A value on its way into a text.
+/// Value that is to be written.
 enum Item {
     Nothing,
-    /// As it stands in the text.
+    /// Text that is written as it is.
     Plain(String),
     /// A string, without quotes yet.
     Text(String),
@@ -115,7 +113,7 @@ enum Item {
 type Entries = Vec<(String, Item)>;
 
 impl Item {
-    /// Whether it has a section, or several, of its own.
+    /// True if the item is written as one or several sections.
     fn is_section(&self) -> bool {
         match self {
             Item::Table(_) => true,
@@ -126,14 +124,14 @@ impl Item {
         }
     }
 
-    /// In a line.
+    /// Item as a part of a line.
     fn inline(&self) -> String {
         let mut line = String::new();
         self.add_to(&mut line);
         line
     }
 
-    /// Puts it behind a line.
+    /// Appends the item to a line.
     fn add_to(&self, line: &mut String) {
         match self {
             Item::Nothing => {}
@@ -162,12 +160,12 @@ impl Item {
     }
 }
 
-/// A basic string of TOML.
+/// Basic string of TOML.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
-/// Backslashes, quotes and control characters as TOML's basic strings want them.
+/// Escapes backslashes, quotes and control characters for TOML's basic strings.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
@@ -175,7 +173,7 @@ fn escaped(text: &str) -> String {
             '\\' | '"' => out.extend(['\\', char]),
             '\n' => out.push_str("\\n"),
             char if char.is_control() => {
-                // A string takes everything.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04X}", u32::from(char));
             }
             char => out.push(char),
@@ -184,7 +182,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// A line of a string over several lines, where quotes can stay as they are unless three could meet.
+/// Escapes a line of a string over several lines. Quotes stay as they are, unless three could meet.
 fn escaped_in_lines(line: &str) -> String {
     match line.contains("\"\"") || line.ends_with('"') {
         true => escaped(line),
@@ -192,7 +190,7 @@ fn escaped_in_lines(line: &str) -> String {
     }
 }
 
-/// A key, in quotes if it needs them.
+/// Key, in quotes if needed.
 fn key(name: &str) -> String {
     let bare = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '-';
     match !name.is_empty() && name.chars().all(bare) {
@@ -201,7 +199,7 @@ fn key(name: &str) -> String {
     }
 }
 
-/// Text under construction; writing to a string cannot fail.
+/// Text under construction. Writing to a string cannot fail.
 struct Out<'a> {
     text: String,
     comments: &'a [Comment],
@@ -238,7 +236,7 @@ impl Out<'_> {
             let path = join(name);
             match item {
                 Item::Table(entries) => {
-                    // The head of a table of tables would say nothing.
+                    // A table of tables only needs no header of its own.
                     let has_values = entries.iter().any(|(_, item)| !item.is_section());
                     if has_values || entries.is_empty() {
                         self.line(format_args!("\n[{path}]"));
@@ -263,7 +261,7 @@ impl Out<'_> {
             Item::Nothing => {}
             Item::Lines(text) => {
                 self.line(format_args!("{key} = \"\"\""));
-                // Not by `lines`, which would lose a carriage return.
+                // `str::lines` would lose a carriage return.
                 text.split('\n')
                     .for_each(|line| self.line(escaped_in_lines(line)));
                 self.line("\"\"\"");
@@ -293,7 +291,7 @@ impl Out<'_> {
         }
     }
 
-    /// A list that does not fit into a line.
+    /// Writes a list that does not fit into a line.
     fn long(&mut self, key: &str, list: &[Item]) {
         self.line(format_args!("{key} = ["));
         let mut line = "   ".to_owned();
@@ -309,7 +307,7 @@ impl Out<'_> {
     }
 }
 
-/// Its error is that TOML has no form for what a type holds.
+/// Result whose error says that TOML has no form for a value.
 type Result<T, E = Unwritable> = std::result::Result<T, E>;
 
 fn unwritable<T>(what: &str) -> Result<T> {
@@ -322,7 +320,7 @@ fn plain(value: impl Display) -> Result<Item> {
     Ok(Item::Plain(value.to_string()))
 }
 
-/// The entries of what must be a table.
+/// Entries of an item that has to be a table.
 fn entries(item: Item) -> Result<Entries> {
     match item {
         Item::Table(entries) => Ok(entries),
@@ -330,7 +328,7 @@ fn entries(item: Item) -> Result<Entries> {
     }
 }
 
-/// The tag of a variant; see the crate's documentation.
+/// Entry for the tag of a variant; see the crate's documentation.
 fn tag(name: &str, variant: &str) -> Result<Entries> {
     match name.strip_prefix('$') {
         Some(tag) => Ok(vec![(tag.to_owned(), Item::Text(variant.to_owned()))]),
@@ -368,7 +366,8 @@ impl Serializer for Writer {
         self.serialize_f64(value.into())
     }
 
-    /// A whole one without a point, as a person writes it; TOML's whole numbers end at 2^63.
+    /// Writes a whole number without a point, as a person does. From 1e15 on, the number has a point or an exponent, since TOML's integers
+    /// end at 2^63.
     fn serialize_f64(self, value: f64) -> Result<Item> {
         match value.is_nan() {
             true => plain("nan"),
@@ -518,7 +517,7 @@ list!(SerializeSeq serialize_element SerializeTuple serialize_element SerializeT
 struct Map {
     entries: Entries,
     key: Option<String>,
-    /// Whether the values are those of a list, and the keys do not count.
+    /// True if the values form a list, so that the keys do not count.
     is_list: bool,
 }
 

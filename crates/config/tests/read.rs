@@ -1,4 +1,4 @@
-//! What the reader takes and refuses, and what it says of it.
+//! Tests of the values that the reader takes and refuses, and of its errors.
 
 use headtime_config::{
     Many, OneOrList, Place, Placed, Table, lines, number, read, rows, to_text, to_text_with,
@@ -220,7 +220,7 @@ fn a_wrong_value_is_named_with_its_line_its_key_and_what_is_allowed() {
     }
 }
 
-/// The first in the text, though the tree is sorted by name.
+/// The first unknown key of the text is named, though the tree is sorted by name.
 #[test]
 fn of_several_unknown_keys_the_first_in_the_text_is_named() {
     let message = error::<All>("zzz = 1\nbbb = 1\ntext = 3");
@@ -406,7 +406,7 @@ fn a_last_part_takes_the_keys_that_are_left() {
     );
 }
 
-/// What the second part knows is not called unknown where the first cannot be read.
+/// If the first part cannot be read, the keys of the second part are not reported as unknown.
 #[test]
 fn a_part_that_misses_a_key_before_another_part_says_so() {
     #[derive(Deserialize, Debug, PartialEq)]
@@ -472,7 +472,7 @@ fn a_place_is_found_by_the_key_that_an_error_names() {
     }
 }
 
-/// However deep a text or an option goes, it is refused before a stack ends.
+/// A text or an option of any depth is refused before the stack overflows.
 #[test]
 fn depth_is_bounded() {
     let deep = 100_000;
@@ -603,7 +603,7 @@ proptest! {
         if let Ok(table) = Table::parse("f", &text) {
             let _ = read::<All>(&table, &Place::BuiltIn);
             let again = read::<Table>(&table, &Place::line("f", 1)).unwrap();
-            // With the places, which do not count where two are compared.
+            // The debug form has the places, too, which a comparison of tables ignores.
             prop_assert_eq!(format!("{again:?}"), format!("{table:?}"));
         }
     }
@@ -619,6 +619,6 @@ fn a_tree_with_whole_numbers_that_have_a_point_reads_back_with_the_point() {
         "{written}"
     );
     assert_eq!(Table::parse("f", &written), Ok(table));
-    // What is a number by its type is written as a person writes it.
+    // A field of type `f64` is written as a person writes a number.
     assert_eq!(to_text(&BTreeMap::from([("a", 1.0)])), "a = 1\n");
 }

@@ -28,7 +28,7 @@ const MOST: u32 = 64;
 /// of any kind.
 const LAST: u32 = 256;
 
-/// Most clients' requests on the way that are noted. With more, the oldest is forgotten.
+/// Most clients' reads on the way that are noted. With more, the oldest is forgotten.
 const ON_THE_WAY: usize = 8;
 
 /// A client's read that goes to the drive.

@@ -1,8 +1,10 @@
-//! The look-ahead of ATA disks.
+//! Look-ahead of ATA disks.
 //!
-//! The kernel's old call for a single ATA command (`HDIO_DRIVE_CMD`, `linux/hdreg.h`) reaches disks behind libata, also those in
-//! SAS enclosures that translate; it needs `CAP_SYS_ADMIN` and `CAP_SYS_RAWIO`. The drive says by IDENTIFY DEVICE (word 82 bit 6, word 85 bit 6) whether it can look ahead and
-//! does, and SET FEATURES (0xAA, 0x55) turns that on or off until its next power cycle (ACS-3, sections 7.12 and 7.45).
+//! The kernel's old call for a single ATA command (`HDIO_DRIVE_CMD`, `linux/hdreg.h`) reaches disks behind libata, also those in SAS
+//! enclosures that translate. The call needs `CAP_SYS_ADMIN` and `CAP_SYS_RAWIO`.
+//!
+//! IDENTIFY DEVICE (word 82 bit 6, word 85 bit 6) reports whether the drive can look ahead, and whether look-ahead is on. SET FEATURES
+//! (0xAA, 0x55) turns look-ahead on or off until the next power cycle (ACS-3, sections 7.12 and 7.45).
 
 #![allow(
     unsafe_code,
@@ -21,15 +23,15 @@ const SET_FEATURES: u8 = 0xEF;
 const LOOK_AHEAD_ON: u8 = 0xAA;
 const LOOK_AHEAD_OFF: u8 = 0x55;
 
-/// What the call takes in front of a sector of data: the command, a number, a feature, and how many sectors come back.
+/// Bytes in front of the data: the command, a number, a feature, and the number of sectors that come back.
 const HEAD: usize = 4;
 const SECTOR: usize = 512;
 
-/// Whether an ATA disk reads ahead.
+/// Returns true if an ATA disk reads ahead.
 ///
 /// # Errors
 ///
-/// If the device takes no ATA commands ([`SwitchError::Foreign`]), who asks may not send any, or the disk cannot read ahead.
+/// If the device takes no ATA commands ([`SwitchError::Foreign`]), the caller may not send any, or the disk cannot read ahead.
 pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     let mut answer = [0; HEAD + SECTOR];
     (answer[0], answer[3]) = (IDENTIFY_DEVICE, 1);
@@ -37,11 +39,11 @@ pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     of_identity(&answer[HEAD..]).ok_or(SwitchError::Absent("the disk says that it has none"))
 }
 
-/// Has an ATA disk read ahead, or not, until it loses its power.
+/// Turns the look-ahead of an ATA disk on or off, until the disk loses its power.
 ///
 /// # Errors
 ///
-/// If the device takes no ATA commands, who asks may not send any, or the disk refuses or leaves it as it is.
+/// If the device takes no ATA commands, the caller may not send any, or the disk refuses or stays as it is.
 pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError> {
     if look_ahead(disk)? == on {
         return Ok(());
@@ -55,10 +57,10 @@ pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError>
     }
 }
 
-/// Why the kernel, or the disk, has not done a command.
+/// Returns the reason for which the kernel, or the disk, has not done a command.
 fn failed(command: &'static str, error: io::Error) -> SwitchError {
     match error.raw_os_error() {
-        // Drivers of other disks do not know the call, and say that in either way.
+        // Drivers of other disks do not know the call, and report that by one of these errors.
         Some(libc::ENOTTY | libc::EINVAL | libc::EOPNOTSUPP) => SwitchError::Foreign("ATA"),
         Some(libc::EACCES | libc::EPERM) => SwitchError::NotPermitted,
         Some(libc::EIO) => SwitchError::Failed {
@@ -72,7 +74,8 @@ fn failed(command: &'static str, error: io::Error) -> SwitchError {
     }
 }
 
-/// What a disk says of itself: words of two bytes, the lower first.
+/// Returns the state of look-ahead from IDENTIFY DEVICE data: words of two bytes, the lower first. Returns `None` if the disk cannot look
+/// ahead.
 fn of_identity(data: &[u8]) -> Option<bool> {
     let word = |at: usize| u16::from_le_bytes([data[2 * at], data[2 * at + 1]]);
     // The words count if the upper bits of word 83 are 01.
@@ -81,10 +84,11 @@ fn of_identity(data: &[u8]) -> Option<bool> {
     (counts && bit(82)).then(|| bit(85))
 }
 
-/// Sends a command that takes as much room as it has, in whole sectors behind its head.
+/// Sends a command. The slice is the head, and room for the number of sectors that the head names.
 fn command(disk: BorrowedFd<'_>, command: &mut [u8]) -> io::Result<()> {
     assert_eq!(command.len(), HEAD + usize::from(command[3]) * SECTOR);
-    // SAFETY: the kernel reads the head, and writes it and as many sectors behind it as the head's last byte says, which are there.
+    // SAFETY: the kernel reads the head, and writes the head and the number of sectors in the head's last byte. The slice has room for
+    // them.
     let result = unsafe { libc::ioctl(disk.as_raw_fd(), HDIO_DRIVE_CMD, command.as_mut_ptr()) };
     check(result)
 }
@@ -111,9 +115,9 @@ mod tests {
             disk([(82, 0x746B), (83, 0x7F61), (85, 0x7429)]),
             Some(false)
         );
-        // It cannot.
+        // The disk cannot read ahead.
         assert_eq!(disk([(82, 0x742B), (83, 0x7F61), (85, 0x7429)]), None);
-        // What it says of commands does not count.
+        // The upper bits of word 83 are not 01, so the words do not count.
         assert_eq!(disk([(82, 0xFFFF), (83, 0xFFFF), (85, 0xFFFF)]), None);
         assert_eq!(disk([(82, 0), (83, 0), (85, 0)]), None);
     }

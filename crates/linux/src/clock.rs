@@ -11,17 +11,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that shows zero now.
+    /// Returns a clock that shows zero now.
     pub fn start() -> Clock {
         Clock { epoch: monotonic() }
     }
 
-    /// The time since the clock was made.
+    /// Returns the time since the clock was made.
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic() - self.epoch)
     }
 
-    /// When `time` is on the machine's monotonic clock.
+    /// Returns `time` on the machine's monotonic clock.
     pub fn absolute(&self, time: Time) -> Timespec {
         timespec(Nanos::from_nanos(
             self.epoch.saturating_add(time.as_nanos()),
@@ -29,37 +29,37 @@ impl Clock {
     }
 }
 
-/// A date: milliseconds since 1970 began, as the clock on the wall has it. That may be set, also back.
+/// A date: milliseconds since 1970 began, by the wall clock. The wall clock may be set, also back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wall(pub u64);
 
 impl Wall {
-    /// Reads it.
+    /// Reads the wall clock.
     pub fn now() -> Wall {
         let now = clock_gettime(ClockId::Realtime);
         let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
         Wall(seconds.saturating_mul(1_000) + now.tv_nsec as u64 / 1_000_000)
     }
 
-    /// So much later.
+    /// Returns the date that is later by `span`.
     pub fn after(self, span: Nanos) -> Wall {
         Wall(self.0.saturating_add(span.as_nanos() / 1_000_000))
     }
 
-    /// How long after another date this is; no time if it is before it.
+    /// Returns the time since another date; zero if the other date is later.
     pub fn since(self, before: Wall) -> Nanos {
         let millis = self.0.saturating_sub(before.0);
         Nanos::from_nanos(millis.saturating_mul(1_000_000))
     }
 
-    /// Seconds since 1970 began.
+    /// Returns the seconds since 1970 began.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
 }
 
-/// Time from now to the next time that the clock on the wall shows `hour` and `minute`, in the machine's time zone: more than none, and
-/// mostly at most a day.
+/// Returns the time from now until the wall clock next shows `hour` and `minute`, in the machine's time zone. The time is more than zero,
+/// and mostly at most a day.
 #[allow(unsafe_code, reason = "the C library knows the time zone")]
 pub fn until(hour: u8, minute: u8) -> Nanos {
     let now = Wall::now();
@@ -71,7 +71,7 @@ pub fn until(hour: u8, minute: u8) -> Nanos {
             return Nanos::from_secs(86_400);
         }
         (day.tm_hour, day.tm_min, day.tm_sec) = (hour.into(), minute.into(), 0);
-        // The date says whether it is summer time then.
+        // `mktime` derives from the date whether summer time holds.
         day.tm_isdst = -1;
         let today = libc::mktime(&raw mut day);
         if today > seconds {
@@ -90,7 +90,7 @@ fn monotonic() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// A span as the kernel takes it.
+/// Returns a duration in the kernel's form.
 pub fn timespec(span: Nanos) -> Timespec {
     Timespec {
         tv_sec: (span.as_nanos() / 1_000_000_000) as i64,

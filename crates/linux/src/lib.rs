@@ -1,12 +1,12 @@
-//! What the live crates ask of Linux.
+//! Interfaces of Linux for the live crates.
 //!
-//! - [`look_ahead`]: whether a disk reads ahead, and having it do so or not: ATA ([`ata`]) and SCSI ([`scsi`]).
+//! - [`look_ahead`]: reading and setting the look-ahead of a disk: ATA ([`ata`]) and SCSI ([`scsi`]).
 //! - [`clock`]: the time.
-//! - [`mounts`]: what is mounted where, and taking it away.
-//! - [`sys`]: memory that stays, threads that are not kept waiting, groups.
-//! - [`shown`]: text from elsewhere (names of files, messages of clients) in messages of our own.
+//! - [`mounts`]: lists of mounts, and unmounting.
+//! - [`sys`]: locked memory, real-time threads, groups.
+//! - [`shown`]: text from elsewhere (names of files, messages of clients) in this program's messages.
 //!
-//! What is not here: sockets, the data of devices, files of data.
+//! Sockets, the data of devices and files of data are in other crates.
 
 pub mod ata;
 pub mod clock;

@@ -1,17 +1,17 @@
-//! The look-ahead of disks: reading on behind what was asked for.
+//! Look-ahead of disks: reading on after the requested sectors.
 //!
-//! The kernel has no file for it, so the disk itself is asked. ATA disks behind libata answer the commands of SCSI, too, but let
-//! nothing but the write cache be changed so: they are asked in their own way, and a disk that takes no ATA commands is one of SCSI.
+//! The kernel has no file for look-ahead, so the commands go to the disk itself. ATA disks behind libata also answer SCSI commands, but
+//! these change nothing but the write cache. So ATA disks get ATA commands. A disk that takes no ATA commands is treated as a SCSI disk.
 
 use crate::switch::SwitchError;
 use crate::{ata, scsi};
 use std::os::fd::BorrowedFd;
 
-/// Whether a disk reads ahead.
+/// Returns true if a disk reads ahead.
 ///
 /// # Errors
 ///
-/// If that is not known, or could not be changed.
+/// If look-ahead is not known, or could not be changed.
 pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     match ata::look_ahead(disk) {
         Err(SwitchError::Foreign(_)) => scsi::look_ahead(disk),
@@ -19,11 +19,11 @@ pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     }
 }
 
-/// Has a disk read ahead, or not, and asks it whether it does. It forgets that when it loses its power.
+/// Turns the look-ahead of a disk on or off, and checks the result. The disk forgets the setting when it loses its power.
 ///
 /// # Errors
 ///
-/// If it has no such switch, who asks may not turn it, or the disk refuses or leaves it as it is.
+/// If the disk has no such switch, the caller may not change the switch, or the disk refuses or stays as it is.
 pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError> {
     match ata::set_look_ahead(disk, on) {
         Err(SwitchError::Foreign(_)) => scsi::set_look_ahead(disk, on),

@@ -1,4 +1,4 @@
-//! What is mounted where, and who serves it.
+//! Mounts, and the processes that serve mounts.
 
 use crate::clock::timespec;
 use crate::shown::one_line;
@@ -14,23 +14,23 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What `fusermount3` adds to the type of a mount of ours.
+/// Subtype that `fusermount3` adds to the type of this program's mounts.
 pub const SUBTYPE: &str = "headtime";
 
-/// One mount, as the kernel lists it (`/proc/self/mountinfo`, proc(5)).
+/// A mount, as the kernel lists it (`/proc/self/mountinfo`, proc(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The number of the device that its files are on: major, minor.
+    /// Number of the device that holds the files: major, minor.
     pub device: (u32, u32),
     pub mountpoint: PathBuf,
-    /// The type of file system, with subtype.
+    /// Type of the file system, with subtype.
     pub kind: String,
-    /// Of what: a device, or what the server has put there.
+    /// The mounted device, or a text of the server.
     pub source: PathBuf,
 }
 
 impl Mount {
-    /// The process that serves it, if it is one of ours.
+    /// Returns the process that serves the mount, if the mount is one of this program's.
     pub fn server(&self) -> Option<Server> {
         let source = self.source.to_str()?;
         let (pid, started) = source.strip_prefix("headtime:")?.split_once('.')?;
@@ -41,27 +41,27 @@ impl Mount {
     }
 }
 
-/// A process that serves a mount. It may be over.
+/// A process that serves a mount. The process may have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Server {
     pub pid: i32,
-    /// When it was started, in clock ticks since the machine was: numbers are used again.
+    /// Start time in clock ticks since the machine started. Process numbers are used again.
     pub started: u64,
 }
 
 impl Server {
-    /// Returns true if it lives.
+    /// Returns true if the process lives.
     pub fn lives(&self) -> bool {
         started(&self.pid.to_string()).is_ok_and(|(state, started)| {
-            // Z and X: dead, and waiting for its parent to hear of it.
+            // Z and X: the process is dead, and its parent has not collected it.
             started == self.started && state != 'Z' && state != 'X'
         })
     }
 }
 
 impl Server {
-    /// Takes hold of it, so that it is this process that is told and waited for, even if its number
-    /// is used again; `None` if it is over.
+    /// Opens the process, so that signals and waits are for this process even if its number is used again.
+    /// Returns `None` if the process has ended.
     ///
     /// # Errors
     ///
@@ -71,7 +71,8 @@ impl Server {
             return Ok(None);
         };
         match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
-            // Held first, then looked at: what lives now under this number is what is held.
+            // The process is opened first and checked then. So a process that lives under this number is the
+            // open one.
             Ok(held) => Ok(self.lives().then_some(Held(held))),
             Err(rustix::io::Errno::SRCH) => Ok(None),
             Err(error) => Err(error.into()),
@@ -79,16 +80,16 @@ impl Server {
     }
 }
 
-/// A process that is held.
+/// An open process.
 #[derive(Debug)]
 pub struct Held(OwnedFd);
 
 impl Held {
-    /// Tells it to end (`SIGTERM`).
+    /// Asks the process to end (`SIGTERM`).
     ///
     /// # Errors
     ///
-    /// If that is not permitted. No error if it is over.
+    /// If that is not permitted. A process that has ended is no error.
     pub fn terminate(&self) -> io::Result<()> {
         match rustix::process::pidfd_send_signal(&self.0, Signal::TERM) {
             Ok(()) | Err(rustix::io::Errno::SRCH) => Ok(()),
@@ -96,21 +97,21 @@ impl Held {
         }
     }
 
-    /// Waits for its end, for so long at most; whether it has ended.
+    /// Waits for the end of the process, for `at_most`. Returns true if the process has ended.
     ///
     /// # Errors
     ///
     /// If the kernel refuses.
     pub fn wait(&self, at_most: Nanos) -> io::Result<bool> {
         let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-        // A signal to us may cut it short.
+        // A signal to this program may end the wait early.
         let ready = rustix::event::poll(&mut fds, Some(&timespec(at_most)))?;
         Ok(ready > 0)
     }
 }
 
-/// What a mount of this process is to be called in lists of mounts: it says who serves it, so that
-/// nothing has to be written down elsewhere to find that out.
+/// Returns the source of this process's mounts for lists of mounts. The source names the process, so no other
+/// file has to record which process serves a mount.
 ///
 /// # Errors
 ///
@@ -121,10 +122,10 @@ pub fn source() -> io::Result<String> {
     Ok(format!("headtime:{pid}.{started}"))
 }
 
-/// A process's state, and when it was started: fields 3 and 22 of its line in `/proc`.
+/// Returns a process's state and start time: fields 3 and 22 of its line in `/proc`.
 fn started(pid: &str) -> io::Result<(char, u64)> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The second field is its name, in parentheses, with anything in it.
+    // The second field is the name, in parentheses, and may contain any character.
     let fields = line.rsplit_once(')').map_or("", |(_, fields)| fields);
     let mut fields = fields.split_ascii_whitespace();
     let state = fields.next().and_then(|state| state.chars().next());
@@ -134,7 +135,7 @@ fn started(pid: &str) -> io::Result<(char, u64)> {
         .ok_or_else(|| io::Error::other("/proc has another format"))
 }
 
-/// All mounts that this process sees, in the order in which they were made.
+/// Returns all mounts that this process sees, in the order in which they were made.
 ///
 /// # Errors
 ///
@@ -143,13 +144,13 @@ pub fn all() -> io::Result<Vec<Mount>> {
     Ok(list(&fs::read("/proc/self/mountinfo")?).collect())
 }
 
-/// The mounts in a text as `/proc/self/mountinfo` has it, in its order; lines of another form are
-/// passed over.
+/// Returns the mounts in a text of the form of `/proc/self/mountinfo`, in order. Lines of another form are
+/// skipped.
 pub fn list(text: &[u8]) -> impl Iterator<Item = Mount> {
     text.split(|byte| *byte == b'\n').filter_map(parse)
 }
 
-/// What is mounted at a path, which has to be from the root and without links; the topmost.
+/// Returns the topmost mount at a path. The path must be absolute and without links.
 ///
 /// # Errors
 ///
@@ -176,8 +177,8 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's way of writing blanks in these fields, and in those of `/proc/swaps`: a
-/// backslash and three octal digits.
+/// Decodes the kernel's escapes for blanks in these fields, and in those of `/proc/swaps`: a backslash and
+/// three octal digits.
 pub fn unescape(field: &[u8]) -> PathBuf {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -201,18 +202,18 @@ pub fn unescape(field: &[u8]) -> PathBuf {
     PathBuf::from(OsString::from_vec(plain))
 }
 
-/// Makes a path one from the root without links, without asking what is mounted at its end: that
-/// may be dead or slow.
+/// Returns an absolute path without links. The mount at the path's end is not accessed, since it may be dead
+/// or slow.
 ///
 /// # Errors
 ///
-/// If its directory is not there.
+/// If the path's directory does not exist.
 pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => {
             let whole = parent.canonicalize()?.join(name);
-            // A link's target is asked for itself.
+            // If the path is a link, its target is accessed.
             match fs::read_link(&whole) {
                 Ok(_) => whole.canonicalize(),
                 Err(_) => Ok(whole),
@@ -222,14 +223,13 @@ pub fn canonical(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Unmounts what is at a path. If `lazily`, at once, whatever is open: it goes when that is closed.
+/// Unmounts a path. If `lazily`, the path is free at once, and the mount ends when all open files are closed.
 ///
-/// Without root it takes `fusermount3`, and a FUSE mount of one's own.
+/// Without root this needs `fusermount3`, and only works for the caller's own FUSE mounts.
 ///
 /// # Errors
 ///
-/// `EBUSY` if something is in use, `EINVAL` if nothing is mounted there, and whatever else the kernel
-/// says.
+/// `EBUSY` if a file is in use, `EINVAL` if nothing is mounted there, and other errors of the kernel.
 pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     let mut flags = UnmountFlags::NOFOLLOW;
     if lazily {
@@ -257,9 +257,9 @@ pub fn unmount(mountpoint: &Path, lazily: bool) -> io::Result<()> {
     }
 }
 
-/// Returns true if a path is at or below another.
+/// Returns true if a path is another path or below it.
 pub fn below(path: &Path, above: &Path) -> bool {
-    // By bytes: the kernel's text of a path may end in a remark that is no component.
+    // The paths are compared as bytes: the kernel's text of a path may end in a remark that is no component.
     let (path, above) = (path.as_os_str().as_bytes(), above.as_os_str().as_bytes());
     path.strip_prefix(above)
         .is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || above.ends_with(b"/"))

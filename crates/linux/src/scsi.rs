@@ -1,8 +1,10 @@
-//! The look-ahead of SCSI disks, those of SAS among them: the bit DRA (disable read-ahead) of the caching mode page.
+//! Look-ahead of SCSI disks, also those of SAS: the bit DRA (disable read-ahead) of the caching mode page.
 //!
-//! MODE SENSE brings the page and which of its bits can be changed, MODE SELECT takes it back (SPC-4, sections 6.11 to 6.14 and 7.5; SBC-3,
-//! section 6.5.5). Only current values are changed, which a disk forgets when it loses its power; saved ones stay. The commands go past the kernel's driver by
-//! `SG_IO` (`scsi/sg.h`). On a device that is opened for reading it needs `CAP_SYS_RAWIO` for MODE SELECT; on a partition for each.
+//! MODE SENSE reads the page and the mask of changeable bits. MODE SELECT writes the page (SPC-4, sections 6.11 to 6.14 and 7.5; SBC-3,
+//! section 6.5.5). Only current values are changed, which a disk forgets when it loses its power. Saved values stay.
+//!
+//! The commands bypass the kernel's disk driver by `SG_IO` (`scsi/sg.h`). MODE SELECT needs `CAP_SYS_RAWIO` on a device that is opened for
+//! reading. On a partition every command needs it.
 
 #![allow(
     unsafe_code,
@@ -18,47 +20,48 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// The page, without the bits beside its code: PS, which is reserved on the way to the disk, and SPF.
+/// Code of the caching page; the bit PS, which is reserved in data to the disk; mask of the code and SPF.
 const CACHING: u8 = 0x08;
 const SAVEABLE: u8 = 0x80;
 const CODE: u8 = 0x7F;
-/// Where DRA is in it.
+/// Byte of DRA in the page, and the bit.
 const DRA_AT: usize = 12;
 const DRA: u8 = 1 << 5;
 
-/// What is asked for of a page.
+/// Kinds of values of a page: current values, or the mask of changeable bits.
 const CURRENT: u8 = 0;
 const CHANGEABLE: u8 = 1;
 
-/// No more than one byte of length can say. The page has 20, and what is in front of it 24 at most.
+/// Room for an answer. The length must fit into one byte. The page has 20 bytes, and at most 24 bytes precede it.
 const ROOM: u8 = 252;
-/// How often a command is sent to a disk that has something else to say first, as after a reset.
+/// Most attempts to send a command to a disk that reports a changed state first, as after a reset.
 const ATTEMPTS: u32 = 8;
-/// Milliseconds. A disk that is spun down answers; one that has lost its way may take a reset.
+/// Timeouts in milliseconds. A disk that is spun down answers. A disk that does not answer may have to be reset.
 const SENSE_TIMEOUT: c_uint = 20_000;
 const SELECT_TIMEOUT: c_uint = 60_000;
 
-/// Whether a SCSI disk reads ahead.
+/// Returns true if a SCSI disk reads ahead.
 ///
 /// # Errors
 ///
-/// If the device takes no SCSI commands, who asks may not turn it, or the disk says that it cannot be changed.
+/// If the device takes no SCSI commands, the caller may not change the switch, or the disk says that the switch cannot be changed.
 pub fn look_ahead(disk: BorrowedFd<'_>) -> Result<bool, SwitchError> {
     permitted()?;
     is_on(&mut Generic(disk))
 }
 
-/// Has a SCSI disk read ahead, or not, until it loses its power.
+/// Turns the look-ahead of a SCSI disk on or off, until the disk loses its power.
 ///
 /// # Errors
 ///
-/// As [`look_ahead`], and if the disk refuses, or leaves it as it is.
+/// As [`look_ahead`], and if the disk refuses or stays as it is.
 pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError> {
     permitted()?;
     turn(&mut Generic(disk), on)
 }
 
-/// The kernel lets anybody who has opened a device ask, but not change: a switch that only shows is none.
+/// Checks that the caller may change the page. The kernel lets every process that has opened a device read the page. A switch that cannot
+/// be changed counts as absent.
 fn permitted() -> Result<(), SwitchError> {
     match holds(CapabilitySet::SYS_RAWIO) {
         true => Ok(()),
@@ -83,7 +86,7 @@ fn turn<W: Wire>(wire: &mut W, on: bool) -> Result<(), SwitchError> {
         changeable(wire, form)?;
         let data = page.with(on).parameters(form);
         match wire.send(&form.select(data.len()), Data::To(&data)) {
-            // How much of it the disk has taken shows in what it is then: some hosts count wrongly.
+            // The number of bytes is not checked, since some hosts count wrongly. The page is read back instead.
             Ok(_) => {
                 let (_, page) = sense(wire, CURRENT)?;
                 return match page.reads_ahead() == on {
@@ -91,7 +94,7 @@ fn turn<W: Wire>(wire: &mut W, on: bool) -> Result<(), SwitchError> {
                     false => Err(SwitchError::Left),
                 };
             }
-            // Perhaps another host has changed the page meanwhile: it is read again.
+            // Another host may have changed the page meanwhile, so the page is read again.
             Err(why) if why.is_passing() && attempts < ATTEMPTS => {}
             Err(why) => return Err(why.of(form.names().1)),
         }
@@ -108,7 +111,7 @@ fn changeable<W: Wire>(wire: &mut W, form: Length) -> Result<(), SwitchError> {
     }
 }
 
-/// The page, by the long command if the disk knows it.
+/// Reads the page, by the long command if the disk knows it.
 fn sense<W: Wire>(wire: &mut W, which: u8) -> Result<(Length, CachingPage), SwitchError> {
     let (ten, six) = (Length::Ten, Length::Six);
     let long = match sense_as(wire, ten, which) {
@@ -118,7 +121,7 @@ fn sense<W: Wire>(wire: &mut W, which: u8) -> Result<(Length, CachingPage), Swit
     };
     match sense_as(wire, six, which) {
         Ok(page) => Ok((six, page)),
-        // What it says of the command that it knows.
+        // The disk does not know the short command, so the answer to the long command counts.
         Err(Unanswered::Sense(sense)) if sense.additional == UNKNOWN_COMMAND => {
             Err(long.of(ten.names().0))
         }
@@ -142,7 +145,7 @@ fn sense_as<W: Wire>(wire: &mut W, form: Length, which: u8) -> Result<CachingPag
     }
 }
 
-/// The commands have two lengths, and so has what stands in front of a page. Disks know one or both.
+/// Length of the commands, and of the header in front of a page. Disks know one or both lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Six,
@@ -157,7 +160,7 @@ impl Length {
         }
     }
 
-    /// Bytes in front of block descriptors and pages.
+    /// Returns the number of bytes in front of block descriptors and pages.
     fn header(self) -> usize {
         match self {
             Length::Six => 4,
@@ -165,7 +168,7 @@ impl Length {
         }
     }
 
-    /// Asks for the page. Not to send block descriptors could be asked, too, but not every disk knows that.
+    /// Returns the command that asks for the page. The command could exclude block descriptors, but not every disk knows that.
     fn sense(self, which: u8) -> Vec<u8> {
         let page = which << 6 | CACHING;
         match self {
@@ -174,7 +177,7 @@ impl Length {
         }
     }
 
-    /// Brings so many bytes, in the format of pages (PF), of which none are to be saved (SP).
+    /// Returns the command that brings `bytes` bytes in the format of pages (PF), without saving the pages (SP).
     fn select(self, bytes: usize) -> Vec<u8> {
         let bytes = u8::try_from(bytes).expect("no longer than what came");
         match self {
@@ -184,16 +187,16 @@ impl Length {
     }
 }
 
-/// The caching page of a disk, with the type of medium that stood in front of it.
+/// Caching page of a disk, with the type of medium from the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CachingPage {
     medium: u8,
-    /// From its code to its end: past the byte of the bit.
+    /// The page from its code to its end, including the byte of DRA.
     bytes: Vec<u8>,
 }
 
 impl CachingPage {
-    /// What came as the answer to MODE SENSE, or what is wrong with it.
+    /// Parses the answer to MODE SENSE. The error is the problem of the answer.
     fn of(form: Length, came: &[u8]) -> Result<CachingPage, &'static str> {
         const SHORT: &str = "an answer that is cut short";
         let header = came.get(..form.header()).ok_or(SHORT)?;
@@ -233,9 +236,9 @@ impl CachingPage {
         self
     }
 
-    /// What MODE SELECT brings: the whole page, and no block descriptors, which leaves those of the disk as they are.
+    /// Returns the data of MODE SELECT: a header and the whole page. Without block descriptors the disk keeps its own.
     ///
-    /// Reserved, thus zero, are the length in front, the bits of write protection and of DPO and FUA, and PS.
+    /// The length in front, the bits of write protection and of DPO and FUA, and PS are reserved, thus zero.
     fn parameters(&self, form: Length) -> Vec<u8> {
         let mut data = vec![0; form.header()];
         match form {
@@ -248,35 +251,35 @@ impl CachingPage {
     }
 }
 
-/// What goes with a command: where data come to, or what is brought.
+/// Data of a command: room for data from the disk, or data to the disk.
 enum Data<'a> {
     From(&'a mut [u8]),
     To(&'a [u8]),
 }
 
-/// What brings commands to a disk.
+/// Connection that carries commands to a disk.
 trait Wire {
-    /// Sends a command, and says how many bytes were moved.
+    /// Sends a command. Returns the number of moved bytes.
     fn send(&mut self, command: &[u8], data: Data<'_>) -> Result<usize, Unanswered>;
 }
 
-/// Why a command was not done.
+/// Reason for which a command was not done.
 #[derive(Debug)]
 enum Unanswered {
-    /// The kernel has not sent it.
+    /// The kernel has not sent the command.
     Kernel(io::Error),
-    /// The disk says why.
+    /// The disk reports the reason.
     Sense(Sense),
-    /// The disk says nothing more (status of SAM).
+    /// The disk reports nothing but a status (SAM).
     Status(u8),
-    /// It was lost on the way (the kernel's `DID_*`).
+    /// The command was lost on the way (the kernel's `DID_*`).
     Way(u16),
-    /// The disk has answered, but not so that it could be understood.
+    /// The disk's answer could not be understood.
     Garbled(&'static str),
 }
 
 impl Unanswered {
-    /// Whether the disk had something to say first, and may do the command when it is sent again.
+    /// Returns true if the disk reported a changed state first, and may do the command when it is sent again.
     fn is_passing(&self) -> bool {
         matches!(self, Unanswered::Sense(sense) if sense.key == UNIT_ATTENTION)
     }
@@ -327,35 +330,35 @@ const UNIT_ATTENTION: u8 = 0x6;
 /// The additional codes (ASC, ASCQ) of a command that a disk does not know.
 const UNKNOWN_COMMAND: (u8, u8) = (0x20, 0x00);
 
-/// What a disk says of a command that it has not done, or done otherwise.
+/// Report of a disk on a command that was not done, or was done with a remark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sense {
     key: u8,
     additional: (u8, u8),
-    /// The byte that it does not like, and whether that is one of the command.
+    /// Byte that the disk rejects. The flag is true for a byte of the command, false for a byte of the data.
     field: Option<(u16, bool)>,
 }
 
 impl Sense {
-    /// `None` if it says nothing.
+    /// Parses sense data. Returns `None` if there are none.
     fn of(bytes: &[u8]) -> Option<Sense> {
         let byte = |at: usize| bytes.get(at).copied();
         let field = |specific: &[u8]| match *specific {
-            // Valid (SKSV), and whether it is of the command (C/D).
+            // The field is valid (SKSV), and the flag C/D says whether it is of the command.
             [flags, high, low] if flags & 0x80 != 0 => {
                 Some((u16::from_be_bytes([high, low]), flags & 0x40 != 0))
             }
             _ => None,
         };
         let (key, additional, specific) = match byte(0)? & 0x7F {
-            // Fixed. Only so many bytes behind the eighth count.
+            // Fixed format. Byte 7 has the number of bytes that count after the eighth.
             0x70 | 0x71 => {
                 let end = 8 + usize::from(byte(7).unwrap_or(0));
                 let counts = &bytes[..end.min(bytes.len())];
                 let code = |at: usize| counts.get(at).copied().unwrap_or(0);
                 (byte(2)?, (code(12), code(13)), counts.get(15..18))
             }
-            // Descriptors, of which the one of type 2 has it.
+            // Descriptor format. The descriptor of type 2 has the field.
             0x72 | 0x73 => {
                 let additional = (byte(2).unwrap_or(0), byte(3).unwrap_or(0));
                 let mut rest = bytes.get(8..).unwrap_or(&[]);
@@ -380,7 +383,7 @@ impl Sense {
         })
     }
 
-    /// Whether the command was done all the same.
+    /// Returns true if the command was done nevertheless.
     fn is_done(self) -> bool {
         matches!(self.key, NO_SENSE | RECOVERED)
     }
@@ -405,7 +408,7 @@ const KEYS: [&str; 16] = [
     "done",
 ];
 
-/// Those that a mode page can meet.
+/// Additional codes that a command for a mode page can meet.
 const ADDITIONAL: [((u8, u8), &str); 18] = [
     ((0x04, 0x01), "it is becoming ready; try again later"),
     (
@@ -449,22 +452,22 @@ impl Display for Sense {
     }
 }
 
-/// How a command went, as the kernel has it.
+/// Result of a command, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Went<'a> {
     status: u8,
     host: u16,
     sense: &'a [u8],
-    /// Bytes that there was room for, and those of them that were not moved.
+    /// Bytes of the data, and bytes that were not moved.
     asked: usize,
     left: c_int,
 }
 
 impl Went<'_> {
-    /// The bytes that were moved, if it was done.
+    /// Returns the number of moved bytes, if the command was done.
     fn moved(self) -> Result<usize, Unanswered> {
         const CHECK_CONDITION: u8 = 0x02;
-        // Some hosts count wrongly: what they say moved is never more than was asked for, and never less than nothing.
+        // Some hosts count wrongly, so the number is limited: from zero to the bytes of the data.
         let left = usize::try_from(self.left).unwrap_or(0);
         let moved = self.asked.saturating_sub(left);
         match (self.status & 0x7E, Sense::of(self.sense)) {
@@ -477,7 +480,7 @@ impl Went<'_> {
     }
 }
 
-/// A disk as the kernel's generic driver has it.
+/// A disk behind the kernel's generic driver.
 struct Generic<'a>(BorrowedFd<'a>);
 
 const SG_IO: libc::c_ulong = 0x2285;
@@ -521,7 +524,7 @@ impl Wire for Generic<'_> {
                 room.len(),
                 SENSE_TIMEOUT,
             ),
-            // The kernel only reads it.
+            // The kernel only reads these bytes.
             Data::To(bytes) => (
                 SG_DXFER_TO_DEV,
                 bytes.as_ptr().cast_mut(),
@@ -553,8 +556,8 @@ impl Wire for Generic<'_> {
             duration: 0,
             info: 0,
         };
-        // SAFETY: the header is one of this call. Command, data and sense outlive it and are as long as it says; the kernel writes to the
-        // sense, to the header, and to the data only if they come from the disk, when they are borrowed to be written.
+        // SAFETY: header, command, data and sense outlive the call, with the lengths in the header. The kernel writes to the header and the
+        // sense. It writes to the data only if they come from the disk, and then they are borrowed mutably.
         let result = unsafe { libc::ioctl(self.0.as_raw_fd(), SG_IO, &raw mut header) };
         check(result).map_err(Unanswered::Kernel)?;
         let told = usize::from(header.sb_len_wr).min(sense.len());

@@ -4,10 +4,10 @@ pub use headtime_units::shown::{OneLine, SHOWN_MAX, Shown, is_plain};
 use std::fmt::{self, Display, Write};
 use std::path::Path;
 
-/// A text as [`OneLine`] writes it, however long.
+/// Returns a text as [`OneLine`] writes it, of any length.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
-    // A string takes everything.
+    // Writing to a string cannot fail.
     let _ = OneLine::new(&mut line, usize::MAX).write_str(text);
     line
 }
@@ -22,9 +22,9 @@ impl Display for ShownPath<'_> {
     }
 }
 
-/// Shows paths in messages.
+/// Display of paths in messages.
 pub trait PathShown {
-    /// The path as text, with escapes for line breaks and control characters.
+    /// Returns the path as text, with escapes for line breaks and control characters.
     fn shown(&self) -> ShownPath<'_>;
 }
 

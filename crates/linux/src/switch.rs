@@ -1,6 +1,6 @@
-//! Why a switch of a disk cannot be turned.
+//! Errors of the switches of a disk.
 
-/// Why a switch of a disk is not known, or cannot be turned.
+/// Reason for which a switch of a disk is not known, or cannot be changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SwitchError {
@@ -15,14 +15,14 @@ pub enum SwitchError {
          user namespace. Run it as root, outside of a container that has not been given them"
     )]
     NotPermitted,
-    /// The disk, the way to it, or the kernel has not done a command.
+    /// The disk, the connection to the disk, or the kernel has not executed a command.
     #[error("{command}: {why}")]
     Failed {
         command: &'static str,
-        /// What it said.
+        /// Message of the disk or the kernel.
         why: String,
     },
-    /// The disk has done the command, and nothing has changed.
+    /// The disk has executed the command, and nothing has changed.
     #[error("the disk took the command and left it as it is")]
     Left,
 }

@@ -12,11 +12,11 @@ use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// Why memory is not locked.
+/// Reason for which memory is not locked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// What is allocated once the limit is reached could not be had.
+    /// Allocations beyond the limit would fail.
     #[error(
         "it would be limited to {limit} bytes (ulimit -l), and CAP_IPC_LOCK is not held: later allocations could fail"
     )]
@@ -29,16 +29,16 @@ pub enum LockError {
     Machine(#[from] io::Error),
 }
 
-/// Keeps what the process touches in memory from now on (`mlockall` with `MCL_ONFAULT`): a server
-/// that writes back for the system it runs on must not wait for that system to swap it in.
+/// Locks pages in memory once the process touches them (`mlockall` with `MCL_ONFAULT`). A server that writes
+/// back for its own system must not wait for that system to swap its pages in.
 ///
-/// A limit of locked memory (`RLIMIT_MEMLOCK`) holds for all that is ever mapped after that, touched
-/// or not, and what exceeds it is refused. So memory is locked only where there is no limit, or
-/// where it does not bind.
+/// A limit of locked memory (`RLIMIT_MEMLOCK`) then holds for all later mappings, touched or not, and
+/// mappings beyond the limit are refused. So memory is locked only where there is no limit, or where the
+/// limit does not bind.
 ///
 /// # Errors
 ///
-/// If it could not be locked without a limit; then nothing is locked.
+/// If memory could not be locked without a limit. Nothing is locked then.
 pub fn lock_memory() -> Result<(), LockError> {
     let limit = getrlimit(Resource::Memlock).current;
     may_lock(limit, exempt_from_limits())?;
@@ -55,23 +55,23 @@ fn may_lock(limit: Option<u64>, exempt: bool) -> Result<(), LockError> {
     }
 }
 
-/// Returns true if the limit of locked memory does not bind: `CAP_IPC_LOCK`, which counts only in the
+/// Returns true if the limit of locked memory does not bind: with `CAP_IPC_LOCK`, which counts only in the
 /// first user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
 fn exempt_from_limits() -> bool {
     holds(CapabilitySet::IPC_LOCK)
 }
 
-/// Returns true if a capability is held that the kernel asks for on the whole machine: in the first user namespace.
+/// Returns true if a capability is held in the first user namespace, where the kernel asks for it.
 pub(crate) fn holds(capability: CapabilitySet) -> bool {
     let held = capabilities(None).is_ok_and(|sets| sets.effective.contains(capability));
-    // All user numbers, each for itself: no other namespace may be given that many.
+    // The map of all user numbers to themselves. No other namespace may be given this number of users.
     let first = std::fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]));
     held && first
 }
 
-/// Tells the kernel that this process is part of the way that dirty pages take (`PR_SET_IO_FLUSHER`),
-/// so that its own allocations do not wait for them. Needs `CAP_SYS_RESOURCE`.
+/// Declares to the kernel that this process writes back dirty pages (`PR_SET_IO_FLUSHER`), so that its own
+/// allocations do not wait for dirty pages. Needs `CAP_SYS_RESOURCE`.
 ///
 /// # Errors
 ///
@@ -84,14 +84,14 @@ pub fn be_io_flusher() -> io::Result<()> {
     check(result)
 }
 
-/// Files and sockets that the process makes from now on are for its owner alone.
+/// Makes all files and sockets that the process creates from now on private to their owner.
 pub fn private_files() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// Lets writes that the kernel would end or stop the whole process for fail or go on instead: beyond
-/// the limit of a file's size (`SIGXFSZ`, setrlimit(2)), and to the terminal of who has put the process
-/// in the background (`SIGTTOU`, termios(3)).
+/// Lets some writes fail or go on instead of ending or stopping the process: writes beyond the limit of a
+/// file's size (`SIGXFSZ`, setrlimit(2)), and writes of a background process to its terminal (`SIGTTOU`,
+/// termios(3)).
 pub fn survive_writing() {
     for signal in [libc::SIGXFSZ, libc::SIGTTOU] {
         // SAFETY: no handler is set. It cannot fail for these.
@@ -99,7 +99,7 @@ pub fn survive_writing() {
     }
 }
 
-/// The number of a group, wherever the machine has its groups from; `None` if there is none of that name.
+/// Returns the number of a group from any of the machine's sources; `None` if no group has that name.
 ///
 /// # Errors
 ///
@@ -108,9 +108,9 @@ pub fn group_number(name: &str) -> io::Result<Option<u32>> {
     look_up_group(name, 1 << 10)
 }
 
-/// With so many bytes for a first attempt.
+/// As [`group_number`], with `first` bytes for the first attempt.
 fn look_up_group(name: &str, first: usize) -> io::Result<Option<u32>> {
-    /// Room for the members, who stand in the answer, of a group that is larger than any.
+    /// Most bytes of an answer, which lists the members. No group is that large.
     const ANSWER_MAX: usize = 64 << 20;
     let Ok(name) = CString::new(name) else {
         return Ok(None);
@@ -119,7 +119,7 @@ fn look_up_group(name: &str, first: usize) -> io::Result<Option<u32>> {
     loop {
         let mut group = MaybeUninit::<libc::group>::uninit();
         let mut found = std::ptr::null_mut::<libc::group>();
-        // SAFETY: all of it outlives the call; the buffer is as long as said.
+        // SAFETY: all pointers outlive the call, and the length is the buffer's.
         let result = unsafe {
             libc::getgrnam_r(
                 name.as_ptr(),
@@ -135,21 +135,21 @@ fn look_up_group(name: &str, first: usize) -> io::Result<Option<u32>> {
             0 => return Ok(Some(unsafe { (*found).gr_gid })),
             libc::ERANGE if buffer.len() < ANSWER_MAX => buffer.resize(buffer.len() * 2, 0),
             libc::EINTR => {}
-            // Also said for a name that is not there (getgrnam_r(3)).
+            // These errors may also stand for a missing name (getgrnam_r(3)).
             libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),
             errno => return Err(io::Error::from_raw_os_error(errno)),
         }
     }
 }
 
-/// Makes timeouts of the calling thread as exact as the machine can (`PR_SET_TIMERSLACK`); the
-/// default lets them come 50 us late.
+/// Makes timeouts of the calling thread as exact as possible (`PR_SET_TIMERSLACK`). By default timeouts may
+/// come 50 us late.
 pub fn exact_timers() {
     // SAFETY: the arguments are integers. It cannot fail with these.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Puts the calling thread ahead of all ordinary ones (`SCHED_FIFO`, priority 10).
+/// Puts the calling thread ahead of all ordinary threads (`SCHED_FIFO`, priority 10).
 ///
 /// # Errors
 ///
@@ -161,7 +161,7 @@ pub fn real_time() -> io::Result<()> {
     check(result)
 }
 
-/// What a call has returned that returns zero if it could be done.
+/// Converts the result of a call that returns zero on success.
 pub(crate) fn check(result: libc::c_int) -> io::Result<()> {
     match result {
         0 => Ok(()),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn groups_are_found_by_name() {
-        // The only one that is everywhere. The first answers do not fit.
+        // Every machine has this group. The first answers do not fit.
         for first in [1, 1 << 10] {
             assert_eq!(look_up_group("root", first).ok(), Some(Some(0)), "{first}");
             for name in ["no-such-group-anywhere", "", "root\0", "0"] {
@@ -196,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Runs itself again as a process that may lock 4 MiB, with and without the capability.
+    /// Runs this test again in a process that may lock 4 MiB, with and without the capability.
     #[test]
     fn what_is_allocated_after_locking_is_there() {
         const AGAIN: &str = "HEADTIME_TEST_LOCKS";

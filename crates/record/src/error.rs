@@ -1,43 +1,43 @@
-//! Why a device cannot be recorded.
+//! Errors of recordings.
 
 use headtime_workload::RingError;
 use std::io;
 use thiserror::Error;
 
-/// Why a device cannot be recorded.
+/// Reason for which a device cannot be recorded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// It is not there, or is no block device, or has nothing in it.
+    /// The device does not exist, is no block device, or is empty.
     #[error("{device}: {problem}")]
     Device {
         device: String,
-        /// What is wrong with it.
+        /// Problem of the device.
         problem: String,
     },
-    /// There is no tracefs, and none can be had.
+    /// tracefs is not mounted, and cannot be mounted.
     #[error(
         "tracefs is not mounted, and cannot be for this program alone ({source}); as root, mount it with \
          `mount -t tracefs tracefs /sys/kernel/tracing`"
     )]
     NoTracefs {
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A file of tracefs does not do what it should.
+    /// A file of tracefs cannot be used.
     #[error(
         "tracefs: cannot {what} {file}: {source}{}",
         if source.kind() == io::ErrorKind::PermissionDenied { "; recording needs root" } else { "" }
     )]
     Tracefs {
-        /// `make`, `read` or such.
+        /// Operation, such as `make` or `read`.
         what: &'static str,
-        /// The file, from tracefs's root.
+        /// Path of the file, from the root of tracefs.
         file: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The kernel's buffer says what is not understood.
+    /// The kernel's buffer has an unknown format.
     #[error("tracefs: {0}")]
     Ring(#[from] RingError),
 }

@@ -13,8 +13,9 @@
 //! page cache are not recorded. A write of the page cache belongs to the thread that writes it
 //! back.
 //!
-//! The instance is called `headtime-PID-START-N`; PID and START name its process. It is removed at
-//! the end whatever happens. If the process is killed, the next recorder removes it.
+//! The instance is called `headtime-PID-START-N`; PID and START name its process. A recorder
+//! removes its instance at the end, also after an error. If the process is killed, the next
+//! recorder removes the instance.
 
 mod error;
 mod order;
@@ -37,19 +38,20 @@ use std::io::{self, Read};
 use std::time::Duration;
 use tracefs::Instance;
 
-/// Processes whose names are kept; of further ones only the requests are.
+/// Most processes whose names are kept. Requests of further processes are recorded without names.
 const PROCESSES_MAX: usize = 65_536;
 
-/// Pages that are taken from one processor before the next one's turn, 64 MiB.
+/// Most pages that are taken from one processor before the next processor's turn, 64 MiB.
 const PAGES_MAX: usize = 16_384;
 
-/// How to record.
+/// Options of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordOptions {
-    /// Size of the kernel's buffer for each processor, at least 16 KiB. It is read ten times a second
-    /// and whenever half of it is full; an event takes about 70 bytes, a request two. Default: 8 MiB.
+    /// Size of the kernel's buffer for each processor, at least 16 KiB. The buffer is read ten times a second
+    /// and whenever half of it is full. An event takes about 70 bytes, and a request has two events. Default:
+    /// 8 MiB.
     pub buffer: Bytes,
-    /// Most requests that are recorded; each takes about 100 bytes until the end. Default: 8,000,000.
+    /// Most requests that are recorded. Each takes about 100 bytes until the end. Default: 8,000,000.
     pub requests_max: usize,
 }
 
@@ -65,7 +67,7 @@ impl Default for RecordOptions {
 /// A recording under way.
 #[derive(Debug)]
 pub struct Recorder {
-    // Before the instance, which cannot be removed while they are open.
+    // Dropped before the instance, which cannot be removed while these files are open.
     processors: Vec<Processor>,
     instance: Instance,
     target: Target,
@@ -83,7 +85,7 @@ struct Processor {
     statistics: String,
 }
 
-/// What the events have been made into so far.
+/// Results of the events so far.
 #[derive(Debug)]
 struct Taken {
     pairing: Pairing,
@@ -92,58 +94,58 @@ struct Taken {
     failed: u64,
 }
 
-/// Whether a recording can go on.
+/// State of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Going {
-    /// It can.
+    /// The recording can go on.
     On,
     /// The device is gone.
     Gone,
-    /// There are [`RecordOptions::requests_max`] requests.
+    /// The recording has [`RecordOptions::requests_max`] requests.
     Full,
 }
 
-/// What was recorded.
+/// Results of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// The requests that were handed in and completed meanwhile, the first one at time zero; not those
-    /// for no sectors that are no flush, which no trace has a place for. Every one
-    /// has its arrival, completion and process (the thread's number), and is for device 0; addresses
-    /// are those of the whole disk.
+    /// Requests that were submitted and completed during the recording. The first one begins at time zero.
+    /// Every request has its arrival, completion and process (the thread's number), and is for device 0.
+    /// Addresses are those of the whole disk. Requests without sectors are left out unless they are flushes,
+    /// since a trace cannot hold them.
     pub trace: Trace,
-    /// Requests that were handed in and did not complete before the end; not in the trace.
+    /// Requests that were submitted and did not complete before the end. They are not in the trace.
     pub unfinished: u64,
-    /// Completions of requests that were handed in before the beginning, or whose beginning was lost.
+    /// Completions of requests that were submitted before the recording, or whose submission was lost.
     pub unpaired: u64,
-    /// Requests that ended with an error; they are in the trace.
+    /// Requests that ended with an error. They are in the trace.
     pub failed: u64,
-    /// Events that the kernel lost because its buffer was full: so many are missing at most as
-    /// requests, and others may have a wrong completion.
+    /// Events that the kernel lost because its buffer was full. At most this number of requests is missing,
+    /// and other requests may have a wrong completion.
     pub lost: u64,
-    /// Events that came.
+    /// Number of recorded events.
     pub events: u64,
-    /// From the first request to the last completion.
+    /// Time from the first request to the last completion.
     pub span: Nanos,
-    /// Who handed in requests, the busiest first.
+    /// Threads that submitted requests, the busiest first.
     pub processes: Vec<Process>,
 }
 
-/// A thread that handed in requests.
+/// A thread that submitted requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     pub id: u32,
-    /// Its name at its last request, at most 15 bytes.
+    /// Name of the thread at its last request, at most 15 bytes.
     pub name: String,
-    /// Its requests, complete or not.
+    /// Number of the thread's requests, complete or not.
     pub requests: u64,
 }
 
 impl Recorder {
-    /// Begins to record.
+    /// Starts a recording.
     ///
     /// # Errors
     ///
-    /// If tracefs cannot be had or does not allow it, which usually takes root, or has not got the events.
+    /// If tracefs is not available, does not permit tracing (which usually takes root), or lacks the events.
     pub fn start(target: &Target, options: &RecordOptions) -> Result<Recorder, RecordError> {
         let instance = Instance::new()?;
         let formats =
@@ -153,7 +155,7 @@ impl Recorder {
             &instance.read_root("events/header_page")?,
             [queue.as_deref(), complete.as_deref(), unqueued.as_deref()],
         )?;
-        // The times of processors compare in this clock; a change empties the buffer.
+        // The times of all processors are comparable in this clock. A change of the clock empties the buffer.
         instance.write("trace_clock", "mono")?;
         let kib = options.buffer.0.div_ceil(1024).max(16);
         instance.write("buffer_size_kb", &kib.to_string())?;
@@ -174,8 +176,8 @@ impl Recorder {
                 })
             })
             .collect::<Result<Vec<Processor>, RecordError>>()?;
-        // Completions first: without their beginning they are counted, the other way round they would
-        // leave requests open.
+        // Completions are enabled first. A completion without its submission is only counted. A submission
+        // without its completion would leave a request open.
         for (name, format) in BLOCK_EVENTS.iter().zip(&formats).rev() {
             if format.is_some() {
                 instance.write(&format!("events/block/{name}/enable"), "1")?;
@@ -198,7 +200,8 @@ impl Recorder {
         })
     }
 
-    /// Waits until a buffer is half full, but at most so long (and 100 ms), and takes what is there.
+    /// Waits until a buffer is half full, for `most` and 100 ms at most. Then takes the events in the
+    /// buffers.
     ///
     /// # Errors
     ///
@@ -215,7 +218,7 @@ impl Recorder {
             .map(|processor| PollFd::new(&processor.pages, PollFlags::IN))
             .collect();
         match poll(&mut waiting, Some(&timeout)) {
-            // A signal is for somebody else to see.
+            // Signals are handled elsewhere.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 return Err(RecordError::Tracefs {
@@ -236,7 +239,7 @@ impl Recorder {
         })
     }
 
-    /// Takes what the buffers hold. Whether all of it was taken.
+    /// Takes the events in the buffers. Returns true if all events were taken.
     fn take(&mut self) -> Result<bool, RecordError> {
         let mut cut = None;
         for processor in &mut self.processors {
@@ -259,7 +262,7 @@ impl Recorder {
                 let (order, dev) = (&mut self.order, self.target.dev());
                 self.reader.page(&self.page[..bytes], |event| {
                     last = event.time;
-                    // The filter has seen to it, but for what came before it was set.
+                    // The filter excludes other devices, except in events from before the filter was set.
                     if event.dev == dev {
                         order.add(event);
                     }
@@ -318,7 +321,7 @@ impl Taken {
         if let Some((known, requests)) = self.processes.get_mut(&id) {
             *requests += 1;
             if known.as_bytes() != name {
-                // A thread may call itself differently, and a number may come around again.
+                // A thread may change its name, and its number may be used again.
                 *known = String::from_utf8_lossy(name).into_owned();
             }
         } else if self.processes.len() < PROCESSES_MAX {
@@ -363,7 +366,8 @@ impl Taken {
     }
 }
 
-/// A request as traces have it, if it is complete: a flush is of no sectors, everything else of some.
+/// Returns a complete request in the form of a trace. A flush has no sectors, and every other request has
+/// some.
 fn for_trace(mut request: TraceRequest) -> Option<TraceRequest> {
     request.completion?;
     if request.op == Op::Flush {
@@ -413,7 +417,7 @@ mod tests {
         }
     }
 
-    /// A page that says what no kernel should made traces that could not be read again.
+    /// If events that no kernel should send got into a trace, the trace could not be read again.
     #[test]
     fn what_no_trace_has_a_place_for_is_left_out() {
         let mut taken = nothing_yet();
@@ -453,7 +457,7 @@ mod tests {
         let mut taken = nothing_yet();
         taken.event(&event(10, 7, b"dd"));
         taken.event(&event(20, 9, b"fifteen-letters"));
-        // No byte is left for a zero at the end.
+        // The name leaves no byte for a zero at the end.
         taken.event(&event(30, 9, b"sixteen--letters"));
         let recording = taken.finish(3);
         assert_eq!(recording.unfinished, 3);

@@ -1,4 +1,4 @@
-//! Which device is recorded.
+//! The device that is recorded.
 
 use crate::error::RecordError;
 use headtime_units::Extent;
@@ -6,7 +6,7 @@ use rustix::fs::{FileType, major, minor};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where sysfs tells of block devices by their numbers.
+/// Directory of sysfs that lists block devices by number.
 const BLOCK: &str = "/sys/dev/block";
 
 /// A block device to record.
@@ -19,13 +19,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// The device of this path. A disk, loop device or device-mapper node is recorded as such, not what
-    /// lies below it; of a partition, the requests to its disk that begin between its ends, and flushes
-    /// of the disk, which name no partition.
+    /// Returns the device of a path. A disk, loop device or device-mapper node is recorded as such, without
+    /// the devices below. For a partition, requests to its disk that begin inside the partition are recorded.
+    /// Flushes of the disk are recorded, too, since they name no partition.
     ///
     /// # Errors
     ///
-    /// If there is no block device of that name, or one with nothing in it.
+    /// If the path is no block device, or the device is empty.
     pub fn new(path: &Path) -> Result<Target, RecordError> {
         let device = path.display().to_string();
         let fault = |problem: String| RecordError::Device {
@@ -76,33 +76,33 @@ impl Target {
         Ok(target)
     }
 
-    /// The path that it was asked for by.
+    /// Returns the path from which the target was made.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// What the kernel calls the disk, such as `sda`, also if a partition of it is recorded.
+    /// Returns the kernel's name of the disk, such as `sda`, even if only a partition is recorded.
     pub fn disk(&self) -> &str {
         &self.disk
     }
 
-    /// Major and minor number of the disk.
+    /// Returns the major and minor number of the disk.
     pub fn numbers(&self) -> (u32, u32) {
         self.numbers
     }
 
-    /// The sectors of 512 bytes of the disk that are recorded; `None` if all are.
+    /// Returns the recorded sectors of 512 bytes of the disk; `None` if all sectors are recorded.
     pub fn part(&self) -> Option<Extent> {
         self.part
     }
 
-    /// The disk as events name it.
+    /// Returns the disk's number as in events.
     pub(crate) fn dev(&self) -> u32 {
         // linux: include/linux/kdev_t.h, MKDEV.
         self.numbers.0 << 20 | self.numbers.1
     }
 
-    /// What an event must fulfil, in the words of tracefs.
+    /// Returns the filter for events, in the syntax of tracefs.
     pub(crate) fn filter(&self) -> String {
         let dev = self.dev();
         match self.part {
@@ -114,7 +114,7 @@ impl Target {
         }
     }
 
-    /// Returns true if it has been taken away, or what was in it.
+    /// Returns true if the device, or the medium in it, has been removed.
     pub(crate) fn is_gone(&self) -> bool {
         let size = fs::read_to_string(directory(self.numbers).join("size"));
         number(size).is_none_or(|size| size == 0)

@@ -13,26 +13,27 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What all instances of this program are called.
+/// Prefix of the names of this program's instances.
 const PREFIX: &str = "headtime-";
 
-/// A directory of tracefs with buffers and switches of its own. Goes away when dropped.
+/// A directory of tracefs with buffers and switches of its own. The directory is removed when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct Instance {
     root: Root,
     name: String,
 }
 
-/// tracefs, by whatever way there is to it.
+/// Access to tracefs.
 #[derive(Debug)]
 enum Root {
     Mounted(PathBuf),
-    /// It is mounted nowhere, but here it is.
+    /// A mount without a mount point, known by its descriptor.
     Detached(OwnedFd),
 }
 
 impl Root {
-    /// The one that is mounted, or one that nobody else sees.
+    /// Returns the mounted tracefs, or a mount that no other process sees.
     fn find() -> Result<Root, RecordError> {
         let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
         if let Some(path) = mounted(&text) {
@@ -51,14 +52,14 @@ impl Root {
     }
 }
 
-/// Where tracefs is mounted, from the text of `/proc/self/mountinfo`.
+/// Returns the mount point of tracefs, from the text of `/proc/self/mountinfo`.
 fn mounted(text: &[u8]) -> Option<PathBuf> {
     mounts::list(text)
         .find(|mount| mount.kind == "tracefs")
         .map(|mount| mount.mountpoint)
 }
 
-/// A mount of tracefs at no place.
+/// Mounts tracefs without a mount point.
 fn detached() -> io::Result<OwnedFd> {
     let context = rustix::mount::fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     rustix::mount::fsconfig_create(&context)?;
@@ -71,7 +72,7 @@ fn detached() -> io::Result<OwnedFd> {
 }
 
 impl Instance {
-    /// Makes one, and removes those that dead processes of this program left.
+    /// Makes an instance, and removes instances that dead processes of this program left.
     pub(crate) fn new() -> Result<Instance, RecordError> {
         // One process may record several devices.
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -101,7 +102,7 @@ impl Instance {
         }
     }
 
-    /// Writes to a switch.
+    /// Writes to a file of the instance.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), RecordError> {
         fs::write(self.directory().join(file), text)
             .map_err(|source| self.fault("write to", file, source))
@@ -111,12 +112,12 @@ impl Instance {
         read(&self.directory().join(file)).map_err(|source| self.fault("read", file, source))
     }
 
-    /// A file that not every kernel has.
+    /// Reads a file that not every kernel has.
     pub(crate) fn read_optional(&self, file: &str) -> Option<String> {
         self.read(file).ok()
     }
 
-    /// A file of tracefs that is not an instance's.
+    /// Reads a file of tracefs that belongs to no instance.
     pub(crate) fn read_root(&self, file: &str) -> Result<String, RecordError> {
         read(&self.root.path().join(file)).map_err(|source| RecordError::Tracefs {
             what: "read",
@@ -125,7 +126,7 @@ impl Instance {
         })
     }
 
-    /// Opens a file to read from, without waiting where there is nothing.
+    /// Opens a file for reading. Reads do not wait for data.
     pub(crate) fn open(&self, file: &str) -> Result<File, RecordError> {
         OpenOptions::new()
             .read(true)
@@ -135,7 +136,7 @@ impl Instance {
             .map_err(|source| self.fault("open", file, source))
     }
 
-    /// Size of the pages that the buffers are made of, as far as the kernel says; else 4 KiB.
+    /// Returns the size of the buffers' pages, as the kernel reports it; otherwise 4 KiB.
     pub(crate) fn page_bytes(&self) -> usize {
         let kib = self
             .read_optional("buffer_subbuf_size_kb")
@@ -143,7 +144,7 @@ impl Instance {
         kib.unwrap_or(4).clamp(4, 1 << 16) * 1024
     }
 
-    /// Names of the directories of processors, `cpu0` and so on.
+    /// Returns the names of the processors' directories, `cpu0` and so on.
     pub(crate) fn processors(&self) -> Result<Vec<String>, RecordError> {
         let fault = |source| self.fault("read", "per_cpu", source);
         let mut names = Vec::new();
@@ -164,8 +165,8 @@ impl Drop for Instance {
     }
 }
 
-/// The text of a file. Some of tracefs's give nothing to a second read, so the first must be large
-/// enough for all; `std` begins with a small one.
+/// Reads the text of a file. Some files of tracefs return nothing to a second read, so the first read must be
+/// large enough for the whole text. `std` begins with a small one.
 fn read(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = vec![0; 64 << 10];
@@ -185,7 +186,7 @@ fn read(path: &Path) -> io::Result<String> {
     String::from_utf8(text).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Switches an instance off and removes it. What fails cannot be helped; the next recording tries again.
+/// Switches an instance off and removes it. Failures are ignored, since the next recording tries again.
 #[allow(
     clippy::disallowed_methods,
     reason = "a recording ends in the world, and nobody tells when the other is done"
@@ -193,7 +194,7 @@ fn read(path: &Path) -> io::Result<String> {
 fn remove(directory: &Path) {
     let _ = fs::write(directory.join("tracing_on"), "0");
     let _ = fs::write(directory.join("events/enable"), "0");
-    // Somebody may be looking at it.
+    // Another process may be using the directory.
     for _ in 0..20 {
         match fs::remove_dir(directory) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -217,8 +218,8 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Returns true if a name is that of an instance whose process is gone. `started` tells when a process
-/// started, `None` if there is none of that number.
+/// Returns true if a name is that of an instance whose process is gone. `started` returns the start time of a
+/// process; `None` if no process has the number.
 fn is_stale(name: &str, started: impl Fn(u32) -> Option<u64>) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {
         return false;
@@ -235,15 +236,16 @@ fn is_stale(name: &str, started: impl Fn(u32) -> Option<u64>) -> bool {
     u32::try_from(process).is_ok_and(|process| started(process) != Some(start))
 }
 
-/// When a process started, in clock ticks since the system did: field 22 of its `stat` (proc(5)).
+/// Returns the start time of a process, in clock ticks since the system started: field 22 of its `stat`
+/// (proc(5)).
 fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of the program, in round brackets, may hold anything.
+    // The name of the program, in parentheses, may contain any character.
     let (_, fields) = text.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// Events that were lost, from the text of a processor's `stats`.
+/// Returns the number of lost events, from the text of a processor's `stats`.
 pub(crate) fn lost(statistics: &str) -> u64 {
     let count = |line: &str| {
         let (name, number) = line.split_once(": ")?;

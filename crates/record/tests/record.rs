@@ -1,5 +1,5 @@
-//! What is recorded of a loop device: every request that was made, and by whom. Takes root, tracefs and
-//! losetup; says so and passes where one of them is missing.
+//! Recordings of a loop device: every request, with its thread. The tests need root, tracefs and losetup. If
+//! one of these is missing, the tests print that and pass.
 
 #![allow(
     clippy::disallowed_types,
@@ -18,15 +18,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// One at a time: what is left behind is seen, and there is no more load than one test makes.
+/// Runs one test at a time. Tests check for leftovers, and the load is that of one test.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
-    // Another test's failure is not this one's.
+    // The failure of another test does not count.
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A loop device of 16 MiB; `None`, with the reason printed, where there can be none.
+/// Returns a loop device of 16 MiB; `None`, with a printed reason, if there can be none.
 fn loop_device() -> Option<Loop> {
     if !rustix::process::geteuid().is_root() {
         println!("SKIPPED: recording needs root");
@@ -35,7 +35,7 @@ fn loop_device() -> Option<Loop> {
     Loop::new(16 << 20)
 }
 
-/// A recorder of a device; `None`, with the reason printed, where tracefs is not to be had.
+/// Returns a recorder of a device; `None`, with a printed reason, if tracefs is not available.
 fn start(device: &Path, options: &RecordOptions) -> Option<Recorder> {
     let target = Target::new(device).expect("a loop device");
     match Recorder::start(&target, options) {
@@ -48,7 +48,7 @@ fn start(device: &Path, options: &RecordOptions) -> Option<Recorder> {
     }
 }
 
-/// Bytes at an address that direct reads can go to.
+/// Bytes at an address that is suitable for direct reads.
 struct Aligned {
     bytes: Vec<u8>,
     from: usize,
@@ -75,10 +75,10 @@ fn direct(device: &Path) -> File {
         .expect("a loop device")
 }
 
-/// What a thread did: its number, the operation, the sectors.
+/// An operation of a thread: the thread's number, the operation, the sectors.
 type Done = (u32, Op, Extent);
 
-/// Reads and writes from a thread of its own, in an order that depends on `seed`.
+/// Reads and writes from this thread, in an order that depends on `seed`.
 fn work(device: &Path, seed: u64, count: u64, from: u64, sectors: u64) -> Vec<Done> {
     let file = direct(device);
     let mut buffer = Aligned::new(64 << 10);
@@ -105,7 +105,7 @@ fn work(device: &Path, seed: u64, count: u64, from: u64, sectors: u64) -> Vec<Do
     done
 }
 
-/// The requests of a recording by their threads, in order.
+/// Returns the requests of a recording that are of a thread, in order.
 fn recorded_of(recording: &Recording, thread: u32) -> Vec<Done> {
     recording
         .trace
@@ -123,12 +123,12 @@ fn every_request_is_there_with_its_thread() {
     let Some(disk) = loop_device() else {
         return;
     };
-    // What came before the recording, and what another device does, is not in it.
+    // Requests before the recording, and requests to another device, are not recorded.
     work(&disk.device, 3, 20, 0, 32_768);
     let Some(other) = loop_device() else {
         return;
     };
-    // An instance that a killed process left: process 1 did not start right with the system.
+    // An instance that a killed process left. Process 1 did not start at that time.
     let stale = Path::new("/sys/kernel/tracing/instances/headtime-1-999999999-0");
     let left = fs::create_dir(stale).is_ok();
     let Some(mut recorder) = start(&disk.device, &RecordOptions::default()) else {
@@ -171,7 +171,7 @@ fn every_request_is_there_with_its_thread() {
         recorded_of(&recording, flusher),
         [(flusher, Op::Flush, Extent::default())]
     );
-    // Nothing else: the device was new, and udev leaves it alone while it is open.
+    // There are no other requests: the device was new, and udev leaves it alone while it is open.
     let others = recording.trace.requests.len() - total - 1;
     assert!(others < 100, "{others} requests of others");
     let mut longest = Duration::ZERO;
@@ -194,7 +194,8 @@ fn of_a_partition_only_its_own() {
     let Some(disk) = loop_device() else {
         return;
     };
-    // Told to the kernel, since not every one reads every kind of table: 8192 sectors from 2048 on.
+    // The kernel is notified of the partition, since not every kernel reads every kind of table: 8192 sectors
+    // from 2048 on.
     let added = Command::new("addpart")
         .arg(&disk.device)
         .args(["1", "2048", "8192"])
@@ -216,7 +217,8 @@ fn of_a_partition_only_its_own() {
     let device = disk.device.clone();
     let through = thread::spawn(move || work(&partition, 1, 30, 0, 8192));
     let through = through.join().expect("it works");
-    // The same sectors by way of the disk are recorded, those before and behind are not.
+    // Requests to the same sectors through the disk are recorded. Requests before and after the partition are
+    // not.
     let inside = thread::spawn({
         let device = device.clone();
         move || work(&device, 2, 30, 2048, 8192)
@@ -244,7 +246,7 @@ fn of_a_partition_only_its_own() {
     assert_eq!((recording.unpaired, recording.unfinished), (0, 0));
 }
 
-/// A disk of compressed memory, which works without a request queue as device mapper does.
+/// A disk of compressed memory. Like device mapper it works without a request queue.
 struct Zram(String);
 
 impl Zram {
@@ -294,7 +296,7 @@ fn what_is_lost_is_said() {
     let Some(disk) = loop_device() else {
         return;
     };
-    // The smallest buffers, and nobody reads them.
+    // The smallest buffers, without a reader.
     let options = RecordOptions {
         buffer: Bytes(1),
         ..RecordOptions::default()

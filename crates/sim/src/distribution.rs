@@ -22,8 +22,7 @@ pub struct Distribution {
     most: Nanos,
 }
 
-/// The histogram's step: far below what a disk's response times can tell apart, and coarse enough
-/// for a compact histogram.
+/// Step of the histogram: far below the differences between response times of a disk, and coarse enough for a compact histogram.
 pub(crate) const STEP: Nanos = Nanos::from_nanos(100);
 
 /// Most durations of a small histogram, in which a single count may reach this number. Tests use a small number, so that they exceed it.

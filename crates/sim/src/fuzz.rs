@@ -5,7 +5,7 @@
 //!
 //! - A half has a gate, which changes while the run goes on. No command may be overtaken in the drive more often than the gate promises.
 //! - A third draws at the ends of the ranges: times of nothing, of a nanosecond and of ten years, and a beginning hundreds of years after
-//! the start.
+//!   the start.
 //! - In a fifth an adapter holds completions back.
 //! - A third has a scan in the background, which delivers each block once.
 //!

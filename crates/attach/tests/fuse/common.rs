@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Returns true if this machine can mount. If not, prints why the test is skipped.
+/// Returns true if this machine can mount. Otherwise prints why the test is skipped.
 pub fn can_mount(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     let there = Path::new("/dev/fuse").exists() && (root || has("fusermount3"));
@@ -25,7 +25,7 @@ pub fn can_mount(test: &str) -> bool {
     there
 }
 
-/// Returns true if this process can use loop devices. If not, prints why the test is skipped.
+/// Returns true if this process can use loop devices. Otherwise prints why the test is skipped.
 pub fn can_loop(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     let there = root && Path::new("/dev/loop-control").exists();
@@ -46,7 +46,7 @@ pub fn has(program: &str) -> bool {
         .is_ok()
 }
 
-/// Returns true if a program is installed. If not, prints why the test is skipped.
+/// Returns true if a program is installed. Otherwise prints why the test is skipped.
 pub fn needs(test: &str, program: &str) -> bool {
     let there = has(program);
     if !there {

@@ -156,7 +156,7 @@ fn a_device_of_another_is_left_alone() {
     second.end();
 }
 
-/// Zeroes by the kernel's own request, on a disk that can discard and on one that cannot.
+/// The kernel's own request for zeroes, on a disk with discards and on a disk without.
 #[test]
 fn a_loop_device_is_zeroed() {
     let test = "a_loop_device_is_zeroed";

@@ -9,7 +9,7 @@ const PAGE: [u8; 20] = [
     0x00, 0x00, 0x00, 0x00,
 ];
 
-/// A disk with a caching page, and what is wrong with it.
+/// A simulated disk with a caching page, and its faults.
 struct Fake {
     page: Vec<u8>,
     mask: u8,
@@ -17,15 +17,15 @@ struct Fake {
     descriptors: u8,
     long: bool,
     short: bool,
-    /// It says this so often before it does a command.
+    /// Number of commands that are refused first, and the sense data for these commands.
     first: (u32, Sense),
-    /// It says this to MODE SELECT.
+    /// Sense data with which MODE SELECT is refused.
     refuses: Option<Sense>,
-    /// It takes MODE SELECT and stays as it is.
+    /// True if MODE SELECT is accepted and changes nothing.
     stays: bool,
-    /// At most so many bytes come.
+    /// Most bytes of an answer.
     most: usize,
-    /// What was selected last.
+    /// Data of the last MODE SELECT.
     selected: Vec<u8>,
     selects: u32,
 }
@@ -62,7 +62,7 @@ impl Fake {
             page[DRA_AT] = self.mask;
         }
         let length = form.header() + usize::from(self.descriptors) + page.len();
-        // DPO and FUA are taken, as by most disks, and it is write-protected.
+        // DPO and FUA are supported, as by most disks, and the disk is write-protected.
         let mut data = match form {
             Length::Six => vec![length as u8 - 1, 0, 0x90, self.descriptors],
             Length::Ten => vec![0, length as u8 - 2, 0, 0x90, 0, 0, 0, self.descriptors],
@@ -127,7 +127,7 @@ impl Wire for Fake {
                 assert_eq!(page, was, "one bit may change");
                 if !self.stays {
                     self.page[DRA_AT] = page[DRA_AT];
-                    // As some say to the host that has changed it.
+                    // Some disks report this to the host that made the change.
                     self.first = (1, sense_of(UNIT_ATTENTION, (0x2A, 0x01)));
                 }
                 Ok(data.len())
@@ -163,7 +163,7 @@ fn reading_ahead_goes_off_and_on_again_by_either_command() {
     }
 }
 
-/// What is said of a disk whose reading ahead is to be turned off.
+/// Returns the error of a disk when its look-ahead is to be turned off.
 fn said(disk: Fake) -> String {
     let mut disk = disk;
     turn(&mut disk, false).unwrap_err().to_string()
@@ -256,7 +256,7 @@ fn sense_is_read_in_both_formats() {
         0, 2, 0,
     ];
     assert_eq!(Sense::of(&descriptors), Some(expected));
-    // What is behind its end does not count.
+    // Bytes after the end of the sense data do not count.
     let mut short = fixed;
     short[7] = 4;
     assert_eq!(Sense::of(&short), Some(sense_of(5, (0, 0))));
@@ -274,7 +274,7 @@ fn what_the_kernel_says_of_a_command_is_understood() {
         ..Went::default()
     };
     assert_eq!(moved(done), Ok(36));
-    // Counted wrongly.
+    // The host counts wrongly.
     for (left, all) in [(-5, 252), (300, 0), (c_int::MIN, 252)] {
         assert_eq!(moved(Went { left, ..done }), Ok(all));
     }
@@ -283,7 +283,7 @@ fn what_the_kernel_says_of_a_command_is_understood() {
         sense,
         ..done
     };
-    // Rounded, which shows in what is read back.
+    // A rounded value is accepted. The page that is read back shows the result.
     assert_eq!(
         moved(check(&[
             0x70, 0, 1, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x37, 0, 0, 0, 0, 0
@@ -345,7 +345,7 @@ proptest! {
     ) {
         let form = if long { Length::Ten } else { Length::Six };
         let _ = CachingPage::of(form, &bytes);
-        // Nearly right.
+        // Bytes that are nearly a page.
         let mut near = bytes;
         let (count, header) = if long { (1, 7) } else { (0, 3) };
         if near.len() > header {

@@ -52,7 +52,7 @@ pub enum ScrubError {
         /// The option's value in the unfinished scrub.
         is: String,
     },
-    /// The scrub cannot go on for the same reason as before.
+    /// The scrub cannot continue, for the same reason as before.
     #[error("the scrub is held up: {0}")]
     Held(String),
     /// There is no scrub to control.

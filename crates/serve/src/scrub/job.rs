@@ -49,7 +49,7 @@ const PARTS_FROM: u64 = 1 << 63;
 pub(super) struct Files {
     /// Progress file, and the handle through which other threads make the file durable.
     pub progress: Option<(ProgressFile, Arc<DurableFile>)>,
-    /// Watches to notify of writes, whether or not this scrub processes data.
+    /// Watches to notify of writes, also if this scrub neither hashes nor copies.
     pub watches: Vec<Arc<Watch>>,
     /// Receiver of the data, if the scrub hashes or copies them.
     pub sink: Option<Sink>,
@@ -143,7 +143,8 @@ pub(super) struct Scrub<P: Passing> {
 }
 
 impl<P: Passing> Scrub<P> {
-    /// Job for the blocks of a scrub that `restored` does not list as done. `may` says whether gaps can be looked for.
+    /// Makes the job for the blocks that `restored` does not list as done. `may` is `Used` if gaps can be looked for, else the reason why
+    /// not.
     pub fn new(
         mut scan: Freeblock<P>,
         plan: Plan,

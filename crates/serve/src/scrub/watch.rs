@@ -9,8 +9,8 @@
 //! Each page ends with a checksum. The marks of a damaged page do not count. If the first or the second part is damaged, no mark counts.
 //!
 //! A mark is cleared in the file before a write to its block reaches the disk. The kernel keeps the marks of a killed server. If the
-//! machine went down, no mark counts unless the disk had ended in order. So a mark is never set for a block that has changed.
-//! docs/design/2026-11-23-scrub-hash.md has the proof.
+//! machine went down, no mark counts unless the disk had ended in order. So a mark never counts for a block that has changed.
+//! docs/design/2026-11-23-scrub-hash.md goes through the cases.
 
 use super::blocks::{BlocksFile, Keeps};
 use super::byte_range::ByteRange;
@@ -173,7 +173,7 @@ impl Watch {
     ///
     /// # Errors
     ///
-    /// If the file is of another disk, or in use by another server. The file is then left as it is. After any other problem the watch is
+    /// If the file is of another device, or in use by another server. The file is then left as it is. After any other problem the watch is
     /// lost, also for the next server.
     pub fn resume(
         (path, keeps): (&Path, Keeps),
@@ -292,7 +292,7 @@ impl Watch {
     pub fn file_of(path: &Path, keeps: Keeps, disk: &Identity) -> Option<(FileId, String)> {
         let file = File::open(path).ok()?;
         let (about, _) = files::read_header(&file, path, (FORMAT, keeps.record())).ok()?;
-        // A file that was begun for another disk must not be overwritten.
+        // A file that was made for another disk must not be overwritten.
         same_disk(path, &files::disk_of(&about).ok()?, disk).ok()?;
         file_in(&about, keeps).ok()
     }

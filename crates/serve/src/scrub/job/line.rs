@@ -28,8 +28,8 @@ impl<P: Passing> Scrub<P> {
         self.plan.is_copy() && !self.has_line && self.scan.wanted().left() <= most
     }
 
-    /// Starts or ends the reads of the last blocks at foreground priority. While parts of blocks are still to be read, such reads could not
-    /// bring the line.
+    /// Starts or ends the reads of the last blocks at foreground priority. While parts of blocks are still to be read, such reads would not
+    /// make the line possible.
     pub(super) fn close_in(&mut self) {
         let closes = self.is_closing() && self.bad.is_empty();
         if closes == self.closes_in {
